@@ -28,7 +28,7 @@ FUNCTION = '''def f(a, b):
     return (a + b) * "it's"[0x10]
 '''
 
-SAME = [
+EQUAL_CODE = [
     "def f(a,b):\n  '''Say something.   \n\n      Indented.'''\n  return ((a + b) * 'it\\'s'[16])  # so\n",
     FUNCTION.replace("\n", "\r\n"),
     "# a comment\n\n\n" + FUNCTION.replace("(a, b)", "(\n    a,\n    b,\n)"),
@@ -48,7 +48,7 @@ OTHER = [
 ]
 
 
-@pytest.mark.parametrize("code", SAME)
+@pytest.mark.parametrize("code", EQUAL_CODE)
 def test_layout_comments_quotes_and_redundant_parentheses_do_not_matter(code):
     assert ast.parse(code)
     assert value(code, FUNCTION) == value(FUNCTION, code) == 1.0
@@ -145,15 +145,15 @@ DIFFERENT = [
 ]
 
 
-@pytest.mark.parametrize(("language", "one", "other"), PAIRS)
-def test_other_languages_are_compared_by_their_grammar(language, one, other):
-    assert value(one, other, language) == value(other, one, language) == 1.0
+@pytest.mark.parametrize(("language", "first", "other"), PAIRS)
+def test_other_languages_are_compared_by_their_grammar(language, first, other):
+    assert value(first, other, language) == value(other, first, language) == 1.0
 
 
-@pytest.mark.parametrize(("language", "one", "other"), DIFFERENT)
-def test_what_means_another_thing_is_another_tree(language, one, other):
-    assert value(one, one, language) == value(other, other, language) == 1.0
-    assert value(one, other, language) == value(other, one, language) == 0.0
+@pytest.mark.parametrize(("language", "first", "other"), DIFFERENT)
+def test_what_means_another_thing_is_another_tree(language, first, other):
+    assert value(first, first, language) == value(other, other, language) == 1.0
+    assert value(first, other, language) == value(other, first, language) == 0.0
 
 
 def test_code_of_other_languages_that_does_not_parse_scores_0_with_its_place():
@@ -204,9 +204,9 @@ def test_code_written_anew_from_its_tree_is_equivalent(code):
 
 
 @given(modules, modules)
-def test_equivalence_is_symmetric_and_that_of_the_dumped_trees(one, other):
-    assert value(one, other) == value(other, one) == float(ast.dump(ast.parse(one)) == ast.dump(ast.parse(other)))
-    assert judged(one, other) == judged(one, other)
+def test_equivalence_is_symmetric_and_that_of_the_dumped_trees(first, other):
+    assert value(first, other) == value(other, first) == float(ast.dump(ast.parse(first)) == ast.dump(ast.parse(other)))
+    assert judged(first, other) == judged(first, other)
 
 
 @given(st.text())

@@ -99,11 +99,11 @@ def test_a_pair_that_is_too_long_is_cut_counted_and_shown(tmp_path, source):
     folder = tiny_nli.write(tmp_path / "m", **options)
     if source == "tokenizer_config":
         (folder / "tokenizer_config.json").write_text('{"model_max_length": 12}')
-    more = {"max_tokens": 12} if source == "option" else {}
-    score = scored(folder, "a cat", "a cat " + "is it " * 10, direction="from_reference", **more)
+    options_ = {"max_tokens": 12} if source == "option" else {}
+    score = scored(folder, "a cat", "a cat " + "is it " * 10, direction="from_reference", **options_)
     assert score.signals["evidence"] == {"cut": 15, "unit": "tokens", "limit": "the model reads 12 tokens of a pair"}
     assert "15 tokens were cut" in score.details
-    assert "evidence" not in scored(folder, "a cat", "a cat", **more).signals
+    assert "evidence" not in scored(folder, "a cat", "a cat", **options_).signals
 
 
 def test_a_cut_pair_is_a_warning_of_the_run_and_a_column(tmp_path, monkeypatch):
@@ -158,9 +158,9 @@ words = st.lists(st.sampled_from(tiny_nli.WORDS[4:]), min_size=1, max_size=12).m
 def test_pairs_of_a_batch_are_inferred_as_each_alone(folder, pairs):
     model = Described.of(folder, (), None).load()
     together = model.infer(pairs)
-    for pair, found in zip(pairs, together, strict=True):
+    for pair, inference_ in zip(pairs, together, strict=True):
         (alone,) = model.infer([pair])
-        assert found.probabilities == pytest.approx(alone.probabilities, abs=1e-6)
+        assert inference_.probabilities == pytest.approx(alone.probabilities, abs=1e-6)
         premise, hypothesis = (set(text.split()) for text in pair)
         right = (
             "contradiction"
@@ -169,7 +169,7 @@ def test_pairs_of_a_batch_are_inferred_as_each_alone(folder, pairs):
             if hypothesis - premise
             else "entailment"
         )
-        assert found.probabilities[right] == near(HIGH)
+        assert inference_.probabilities[right] == near(HIGH)
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "config.json"])

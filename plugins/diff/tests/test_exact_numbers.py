@@ -15,22 +15,22 @@ LONG = "12345678901234567890901", "12345678901234567890902"
 
 
 def value(metric: object, output: object, reference: object) -> float:
-    found = metric.score(Subject("row", "r", output=output, reference=reference))
-    assert isinstance(found, Score)
-    return found.value
+    result = metric.score(Subject("row", "r", output=output, reference=reference))
+    assert isinstance(result, Score)
+    return result.value
 
 
 @pytest.mark.parametrize(
     "metric", [Match(), Match("exact"), Numeric(), Json(), Json(ignore_order=True), Json(field="a")]
 )
-@pytest.mark.parametrize("same", [True, False])
-def test_integers_of_more_than_64_bits_are_compared_exactly(metric, same):
-    one, other = LONG[0], LONG[0 if same else 1]
+@pytest.mark.parametrize("equal", [True, False])
+def test_integers_of_more_than_64_bits_are_compared_exactly(metric, equal):
+    first, other = LONG[0], LONG[0 if equal else 1]
     inside = getattr(metric, "field", None) is not None
     for reference in (other, int(other)):
-        assert value(metric, f'{{"a": {one}}}' if inside else one, reference) == float(same)
+        assert value(metric, f'{{"a": {first}}}' if inside else first, reference) == float(equal)
     if isinstance(metric, Json) and not inside:
-        assert value(metric, f'{{"a": [{one}, 1]}}', f'{{"a": [{other}, 1]}}') == float(same)
+        assert value(metric, f'{{"a": [{first}, 1]}}', f'{{"a": [{other}, 1]}}') == float(equal)
 
 
 def test_texts_of_more_digits_than_a_double_holds_are_different_numbers():
@@ -54,12 +54,12 @@ def test_a_number_too_small_for_a_double_is_none():
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
-def test_doubles_are_close_as_math_isclose_has_it(one, other):
-    assert value(Numeric(), one, other) == float(math.isclose(one, other))
+def test_doubles_are_close_as_math_isclose_has_it(first, other):
+    assert value(Numeric(), first, other) == float(math.isclose(first, other))
 
 
 @given(st.integers(-(10**40), 10**40), st.integers(-(10**40), 10**40))
-def test_integers_are_equal_or_not(one, other):
+def test_integers_are_equal_or_not(first, other):
     for metric in (Match(), Match("exact"), Numeric(), Json()):
-        assert value(metric, str(one), other) == float(one == other) or metric == Match()
-        assert value(metric, str(one), one) == 1.0
+        assert value(metric, str(first), other) == float(first == other) or metric == Match()
+        assert value(metric, str(first), first) == 1.0

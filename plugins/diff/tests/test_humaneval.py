@@ -66,12 +66,13 @@ def values(outputs, references):
     match = Match(strictness="ast_equivalent")
     pairs = enumerate(zip(outputs, references, strict=True))
     return [
-        match.score(Subject("row", str(number), output=one, reference=other)).value for number, (one, other) in pairs
+        match.score(Subject("row", str(number), output=first, reference=other)).value
+        for number, (first, other) in pairs
     ]
 
 
 def mutated(code: str) -> tuple[str, str]:
-    """*code* with the first operator of its last function changed, or else the first call, and what was changed."""
+    """Return *code* with a change, and the kind of the change: the first operator of its last function, or else the first call."""
     tree = ast.parse(code)
     function = next(node for node in reversed(tree.body) if isinstance(node, ast.FunctionDef))
     nodes = [node for node in ast.walk(function) if hasattr(node, "lineno")]
@@ -103,4 +104,4 @@ def test_solutions_with_one_operator_changed_are_not(solutions, tmp_path):
     changed, what = zip(*map(mutated, solutions), strict=True)
     assert values(changed, solutions).count(0.0) == 164
     assert values(by_ruff(changed, tmp_path), by_black(solutions, tmp_path)).count(0.0) == 164
-    assert [number for number, each in enumerate(what) if each == "call"] == list(WITHOUT)
+    assert [number for number, value_ in enumerate(what) if value_ == "call"] == list(WITHOUT)

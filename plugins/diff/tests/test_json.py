@@ -80,10 +80,10 @@ def test_of_unordered_lists_the_items_that_only_one_has_are_told():
     score = judged({"l": [1, 2, 3, 3]}, {"l": [3, 1, 4, 5]}, ignore_order=True)
     assert score.signals["paths"] == ["/l/1", "/l/3", "/l/2", "/l/3"]
     assert "/l/1 is not in the reference: 2" in score.details
-    one = judged(
+    first = judged(
         [{"id": 1, "n": "a"}, {"id": 2, "n": "b"}], [{"id": 2, "n": "c"}, {"id": 1, "n": "a"}], ignore_order=True
     )
-    assert one.details == "1 difference: /1/n: 'b', not 'c'"
+    assert first.details == "1 difference: /1/n: 'b', not 'c'"
 
 
 @pytest.mark.parametrize(
@@ -160,34 +160,34 @@ def test_unordered_megabytes_are_compared_in_time_that_grows_with_them():
 
 
 @given(values, values, st.booleans())
-def test_the_score_is_that_of_the_canonical_forms_and_symmetric(one, other, ignore_order):
-    score = judged({"v": one}, {"v": other}, ignore_order=ignore_order)
-    same = canonical(one, ignore_order=ignore_order) == canonical(other, ignore_order=ignore_order)
-    assert score.value == float(same)
-    assert score == judged({"v": one}, {"v": other}, ignore_order=ignore_order)
-    assert score.value == value({"v": other}, {"v": one}, ignore_order=ignore_order)
+def test_the_score_is_that_of_the_canonical_forms_and_symmetric(first, other, ignore_order):
+    score = judged({"v": first}, {"v": other}, ignore_order=ignore_order)
+    equal = canonical(first, ignore_order=ignore_order) == canonical(other, ignore_order=ignore_order)
+    assert score.value == float(equal)
+    assert score == judged({"v": first}, {"v": other}, ignore_order=ignore_order)
+    assert score.value == value({"v": other}, {"v": first}, ignore_order=ignore_order)
 
 
 @given(values, st.randoms())
-def test_a_shuffled_value_is_the_same_without_order(one, draw):
+def test_a_shuffled_value_is_the_same_without_order(first, draw):
     def shuffled(item):
         if isinstance(item, list):
-            return draw.sample([shuffled(each) for each in item], len(item))
-        return {key: shuffled(each) for key, each in item.items()} if isinstance(item, dict) else item
+            return draw.sample([shuffled(item_) for item_ in item], len(item))
+        return {key: shuffled(item_) for key, item_ in item.items()} if isinstance(item, dict) else item
 
-    assert value({"v": one}, {"v": shuffled(one)}, ignore_order=True) == 1.0
+    assert value({"v": first}, {"v": shuffled(first)}, ignore_order=True) == 1.0
 
 
 @given(st.lists(scalars, max_size=6), st.lists(scalars, min_size=1, max_size=6))
-def test_items_that_only_one_list_has_are_all_told(one, other):
-    score = judged(one, other, ignore_order=True)
-    keys = [Counter(canonical(item, ignore_order=True) for item in side) for side in (one, other)]
+def test_items_that_only_one_list_has_are_all_told(first, other):
+    score = judged(first, other, ignore_order=True)
+    keys = [Counter(canonical(item, ignore_order=True) for item in side) for side in (first, other)]
     extra, lacking = (keys[0] - keys[1]).total(), (keys[1] - keys[0]).total()
     expected = 1 if extra == lacking == 1 else extra + lacking
     assert score.signals.get("differences", 0) == expected
 
 
 @given(values)
-def test_any_value_against_itself_as_text_scores_1(one):
-    assert isinstance(judged(orjson.dumps({"v": one}).decode(), {"v": one}), Score)
-    assert value(orjson.dumps({"v": one}).decode(), {"v": one}) == 1.0
+def test_any_value_against_itself_as_text_scores_1(first):
+    assert isinstance(judged(orjson.dumps({"v": first}).decode(), {"v": first}), Score)
+    assert value(orjson.dumps({"v": first}).decode(), {"v": first}) == 1.0

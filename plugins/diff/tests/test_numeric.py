@@ -95,15 +95,15 @@ def test_impossible_tolerances_are_refused(options):
 
 @given(finite, finite, tolerances, tolerances)
 @example(2.0**53, -1.0, 2.0**53, 0.0)  # 1 further apart than a double can say
-def test_closeness_is_symmetric_and_that_of_math_isclose_but_for_rounding(one, other, abs_tol, rel_tol):
-    score = judged(one, other, abs_tol=abs_tol, rel_tol=rel_tol)
-    assert score == judged(one, other, abs_tol=abs_tol, rel_tol=rel_tol)
-    assert score.value == judged(other, one, abs_tol=abs_tol, rel_tol=rel_tol).value
-    a, b, least, share = (Fraction(repr(number)) for number in (one, other, abs_tol, rel_tol))
-    apart, allowed = abs(a - b), max(share * max(abs(a), abs(b)), least)
-    assert score.value == float(apart <= allowed)
-    if abs(apart - allowed) > allowed / 10**9 and 1e-300 < apart < 1e307:  # else doubles round
-        assert score.value == float(math.isclose(one, other, abs_tol=abs_tol, rel_tol=rel_tol))
+def test_closeness_is_symmetric_and_that_of_math_isclose_but_for_rounding(first, other, abs_tol, rel_tol):
+    score = judged(first, other, abs_tol=abs_tol, rel_tol=rel_tol)
+    assert score == judged(first, other, abs_tol=abs_tol, rel_tol=rel_tol)
+    assert score.value == judged(other, first, abs_tol=abs_tol, rel_tol=rel_tol).value
+    a, b, least, share = (Fraction(repr(number)) for number in (first, other, abs_tol, rel_tol))
+    distance, allowed = abs(a - b), max(share * max(abs(a), abs(b)), least)
+    assert score.value == float(distance <= allowed)
+    if abs(distance - allowed) > allowed / 10**9 and 1e-300 < distance < 1e307:  # else doubles round
+        assert score.value == float(math.isclose(first, other, abs_tol=abs_tol, rel_tol=rel_tol))
 
 
 @given(normal, st.sampled_from([repr, "{:.20e}".format, "{:,}".format, "{:+}".format]))

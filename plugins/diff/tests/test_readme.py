@@ -21,4 +21,4 @@ def test_the_example_scores_as_the_page_says(tmp_path, monkeypatch):
     assert good.scores[0]["value"] == 1.0
     assert bad.scores[0]["value"] == 0.0
     assert f"`{bad.scores[0]['details']}`" in page
-    assert all(0.0 < each.scores[1]["value"] < 1.0 for each in (good, bad))
+    assert all(0.0 < verdict_.scores[1]["value"] < 1.0 for verdict_ in (good, bad))

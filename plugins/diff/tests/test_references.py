@@ -33,7 +33,7 @@ def test_the_details_name_the_closest_reference():
     "metric", [Match(references="all"), Match("exact", references="all"), Similarity(references="all")]
 )
 def test_the_mean_over_all_references(metric):
-    alone = [judged(metric, "Paris", one).value for one in ("Paris", "Lyon")]
+    alone = [judged(metric, "Paris", reference_).value for reference_ in ("Paris", "Lyon")]
     score = judged(metric, "Paris", ["Paris", "Lyon"])
     assert score.value == pytest.approx(sum(alone) / 2)
     assert score.signals["references"] == {"mode": "all", "count": 2, "scores": pytest.approx(alone)}
@@ -61,9 +61,9 @@ def test_a_list_as_json_text_may_be_the_whole_list_or_one_of_it():
 @pytest.mark.parametrize("metric", [*METRICS, Numeric(), Json()])
 @pytest.mark.parametrize("reference", [None, "", " \t", []])
 def test_a_blank_reference_is_missing(metric, reference):
-    found = judged(metric, "", reference)
-    assert isinstance(found, Failure)
-    assert found.kind == "missing_input"
+    result = judged(metric, "", reference)
+    assert isinstance(result, Failure)
+    assert result.kind == "missing_input"
 
 
 @pytest.mark.parametrize("metric", [*METRICS, Numeric()])

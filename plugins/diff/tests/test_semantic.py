@@ -12,13 +12,13 @@ ROW = Subject("row", "q1", "What?", output="It is blue.", reference="The colour 
 PIPELINE = "name: t\nmetrics: [{diff/match: {strictness: semantic, judge: grader}}]\n"
 
 
-def asked(judge, subject=ROW, **options):
+def ask(judge, subject=ROW, **options):
     return asyncio.run(Match(strictness="semantic", judge=judge, **options).score(subject))
 
 
 def test_the_judge_is_asked_in_both_directions_and_the_lower_score_counts():
     judge = FakeJudge([Judgment(0.9, 0.8, "llm", "m"), Judgment(0.4, 0.6, "llm", "m")])
-    score = asked(judge)
+    score = ask(judge)
     forth, back = judge.asked
     assert (forth.output, forth.reference) == (ROW.output, ROW.reference)
     assert (back.output, back.reference) == (ROW.reference, ROW.output)
@@ -38,15 +38,15 @@ def test_the_judge_is_asked_in_both_directions_and_the_lower_score_counts():
 
 
 def test_the_score_does_not_depend_on_the_direction():
-    def one(subject):
+    def single(subject):
         return Judgment(0.9 if subject.output == ROW.output else 0.4)
 
     class Directed(FakeJudge):
         async def judge(self, subject, children=()):
-            return one(subject)
+            return single(subject)
 
     swapped = Subject("row", "q1", output=ROW.reference, reference=ROW.output)
-    assert asked(Directed()).value == asked(Directed(), swapped).value == 0.4
+    assert ask(Directed()).value == ask(Directed(), swapped).value == 0.4
 
 
 def test_both_calls_are_paid_for():
@@ -71,7 +71,7 @@ def test_a_cap_ends_in_a_failure_that_says_so():
 
 def test_the_same_words_need_no_judge():
     judge = FakeJudge([])
-    score = asked(judge, Subject("row", "q1", output="It  is\nblue.", reference="It is blue."))
+    score = ask(judge, Subject("row", "q1", output="It  is\nblue.", reference="It is blue."))
     assert score.value == 1.0
     assert score.signals == {"asked": 0}
     judge.assert_all_asked()
@@ -80,7 +80,7 @@ def test_the_same_words_need_no_judge():
 def test_a_failure_in_one_direction_is_a_failure_with_all_it_cost():
     spent = Cost("0.01")
     answers = [Judgment(1.0, cost=spent), Failure("judge_output_invalid", "no", cost=spent)]
-    failure = asked(FakeJudge(answers))
+    failure = ask(FakeJudge(answers))
     assert isinstance(failure, Failure)
     assert failure.kind == "judge_output_invalid"
     assert failure.cost == Cost("0.02")
@@ -88,19 +88,19 @@ def test_a_failure_in_one_direction_is_a_failure_with_all_it_cost():
 
 def test_an_exception_of_the_judge_is_raised_as_it_is():
     with pytest.raises(RuntimeError, match="broken"):
-        asked(FakeJudge(RuntimeError("broken")))
+        ask(FakeJudge(RuntimeError("broken")))
 
 
 def test_a_field_is_what_the_judge_is_shown():
     judge = FakeJudge()
-    asked(judge, Subject("row", "q1", output={"answer": "blue"}, reference="azure"), field="answer")
+    ask(judge, Subject("row", "q1", output={"answer": "blue"}, reference="azure"), field="answer")
     assert judge.asked[0].output == judge.asked[1].reference == "blue"
 
 
 def test_no_reference_and_no_output_ask_nobody():
     judge = FakeJudge([])
-    assert asked(judge, Subject("row", "q1", output="x")).kind == "missing_input"
-    assert asked(judge, Subject("row", "q1", reference="x")).kind == "missing_input"
+    assert ask(judge, Subject("row", "q1", output="x")).kind == "missing_input"
+    assert ask(judge, Subject("row", "q1", reference="x")).kind == "missing_input"
 
 
 def test_a_judge_and_its_strictness_belong_together():
@@ -111,5 +111,5 @@ def test_a_judge_and_its_strictness_belong_together():
 
 
 def test_the_score_rests_on_what_its_judge_rests_on():
-    assert asked(FakeJudge(Judgment(0.9, judge_kind="llm"))).basis == "model"
-    assert asked(FakeJudge(Judgment(0.9, judge_kind="human"))).basis == "human"
+    assert ask(FakeJudge(Judgment(0.9, judge_kind="llm"))).basis == "model"
+    assert ask(FakeJudge(Judgment(0.9, judge_kind="human"))).basis == "human"

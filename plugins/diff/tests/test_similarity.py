@@ -38,9 +38,9 @@ def test_words_may_come_in_any_order_where_the_scorer_says_so():
     assert judged("the fox", "I saw the fox run", scorer="partial_ratio").value == 1.0
 
 
-@pytest.mark.parametrize("given", ["jaro_winkler", "JAROWINKLER", "JaroWinkler"])
-def test_the_case_of_a_scorers_name_does_not_matter(given):
-    assert Similarity(scorer=given) == Similarity(scorer="JaroWinkler")
+@pytest.mark.parametrize("name", ["jaro_winkler", "JAROWINKLER", "JaroWinkler"])
+def test_the_case_of_a_scorers_name_does_not_matter(name):
+    assert Similarity(scorer=name) == Similarity(scorer="JaroWinkler")
 
 
 def test_an_unknown_scorer_names_the_nearest():
@@ -82,13 +82,13 @@ def test_the_metric_is_a_picklable_value_of_tier_truth():
 
 
 @pytest.mark.parametrize("scorer", _SCORERS)
-@given(one=SHORT.filter(str.strip), other=SHORT.filter(str.strip))
-def test_likeness_is_in_0_to_1_symmetric_and_the_same_each_time(scorer, one, other):
-    score = judged(one, other, scorer=scorer)
+@given(first=SHORT.filter(str.strip), other=SHORT.filter(str.strip))
+def test_likeness_is_in_0_to_1_symmetric_and_the_same_each_time(scorer, first, other):
+    score = judged(first, other, scorer=scorer)
     assert 0.0 <= score.value <= 1.0
-    assert score == judged(one, other, scorer=scorer)
-    assert score.value == pytest.approx(judged(other, one, scorer=scorer).value)
-    assert judged(one, one, scorer=scorer).value == 1.0
+    assert score == judged(first, other, scorer=scorer)
+    assert score.value == pytest.approx(judged(other, first, scorer=scorer).value)
+    assert judged(first, first, scorer=scorer).value == 1.0
 
 
 def test_a_negation_is_more_similar_than_a_paraphrase():

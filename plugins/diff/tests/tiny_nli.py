@@ -37,12 +37,12 @@ LABELS = ("contradiction", "entailment", "neutral")
 
 def tokenizer() -> Tokenizer:
     """Return a tokenizer of words with the special tokens of BERT."""
-    made = Tokenizer(models.WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    made.post_processor = processors.TemplateProcessing(
+    tokenizer_ = Tokenizer(models.WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    tokenizer_.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer_.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
     )
-    return made
+    return tokenizer_
 
 
 def model(

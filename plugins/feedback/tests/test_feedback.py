@@ -110,14 +110,16 @@ def test_wrong_options_of_retrieval_are_refused():
 
 
 @given(ids, st.lists(st.integers(0, 9), min_size=1, max_size=8, unique=True))
-def test_precision_recall_and_f1_are_the_textbooks(found, right):
-    signals = judged(Retrieval(), found, right).signals
-    correct = len(set(found) & set(right))
-    precision = Fraction(correct, len(found)) if found else Fraction(0)
+def test_precision_recall_and_f1_are_the_textbooks(retrieved, right):
+    signals = judged(Retrieval(), retrieved, right).signals
+    correct = len(set(retrieved) & set(right))
+    precision = Fraction(correct, len(retrieved)) if retrieved else Fraction(0)
     recall = Fraction(correct, len(right)) if right else Fraction(1)
     f1 = 2 * precision * recall / (precision + recall) if precision + recall else Fraction(0)
     expected = (precision, recall, f1)
-    assert [signals[name] for name in ("precision", "recall", "f1")] == pytest.approx([float(one) for one in expected])
+    assert [signals[name] for name in ("precision", "recall", "f1")] == pytest.approx(
+        [float(result_) for result_ in expected]
+    )
 
 
 @given(
@@ -126,13 +128,13 @@ def test_precision_recall_and_f1_are_the_textbooks(found, right):
     st.none() | st.integers(1, 5),
 )
 @example(["a"], {"a": 0}, None)
-def test_ndcg_is_the_gain_over_the_best_of_all_orders(found, grades, k):
+def test_ndcg_is_the_gain_over_the_best_of_all_orders(ids, grades, k):
     def dcg(order):
-        return sum(grades.get(one, 0) / log2(place + 1) for place, one in enumerate(order[:k], 1))
+        return sum(grades.get(grade_, 0) / log2(place + 1) for place, grade_ in enumerate(order[:k], 1))
 
     best = max(map(dcg, permutations(grades)), default=0)
-    expected = dcg(found) / best if best else 0
-    assert value(Retrieval(measure="ndcg", k=k), found, grades) == pytest.approx(expected)
+    expected = dcg(ids) / best if best else 0
+    assert value(Retrieval(measure="ndcg", k=k), ids, grades) == pytest.approx(expected)
 
 
 @given(ids.filter(bool), ids.filter(bool))
@@ -176,16 +178,16 @@ texts = texts.filter(str.strip)
 
 @given(texts, texts)
 def test_similarity_is_symmetric_in_0_to_1_and_follows_the_rule(left, right):
-    found = value(StringSimilarity(), left, right)
-    assert found == value(StringSimilarity(), right, left)
-    one, other = left.strip(), right.strip()
-    if one == other:
-        assert found == 1.0
-    elif one.casefold() == other.casefold():
-        assert found == 0.95
+    result = value(StringSimilarity(), left, right)
+    assert result == value(StringSimilarity(), right, left)
+    left_text, other = left.strip(), right.strip()
+    if left_text == other:
+        assert result == 1.0
+    elif left_text.casefold() == other.casefold():
+        assert result == 0.95
     else:
-        first, second = set(one.casefold().split()), set(other.casefold().split())
-        assert found == pytest.approx(2 * len(first & second) / (len(first) + len(second)))
+        first, second = set(left_text.casefold().split()), set(other.casefold().split())
+        assert result == pytest.approx(2 * len(first & second) / (len(first) + len(second)))
 
 
 def test_the_most_similar_of_several_references_counts_and_is_named():
@@ -240,11 +242,11 @@ def test_a_reference_that_is_no_class_is_a_failure_with_the_nearest():
     assert "did you mean 'spam'" in answer.message
 
 
-@pytest.mark.parametrize(("stated", "kept"), [(0.9, 0.9), (1, 1.0), ("high", None), (True, None), (2, None)])
-def test_a_stated_confidence_is_repeated_and_changes_nothing(stated, kept):
+@pytest.mark.parametrize(("stated", "repeated"), [(0.9, 0.9), (1, 1.0), ("high", None), (True, None), (2, None)])
+def test_a_stated_confidence_is_repeated_and_changes_nothing(stated, repeated):
     metric = Classification(field="label", confidence_field="sure")
     score = judged(metric, {"label": "a", "sure": stated}, "a")
-    assert (score.value, score.confidence, score.signals.get("confidence")) == (1.0, 1.0, kept)
+    assert (score.value, score.confidence, score.signals.get("confidence")) == (1.0, 1.0, repeated)
 
 
 def test_wrong_labels_are_refused():
@@ -311,7 +313,7 @@ def test_a_metric_with_an_option_named_judge_is_no_judge():
 
 @attrs.frozen
 class _MayAsk:
-    """As ``diff/match``, which has a judge where it compares by meaning."""
+    """A metric with a judge that it may ask, like ``diff/match``."""
 
     tier = "truth"
 
@@ -368,11 +370,11 @@ def test_objectives_and_a_field_do_not_go_together():
 def test_the_weighted_mean_lies_between_the_scores_whatever_the_weights(objectives):
     scores = {name: score for name, (score, _) in objectives.items()}
     weights = {name: weight for name, (_, weight) in objectives.items()}
-    found = value(MultiObjective(weights=weights), scores)
-    assert min(scores.values()) - 1e-9 <= found <= max(scores.values()) + 1e-9
+    result = value(MultiObjective(weights=weights), scores)
+    assert min(scores.values()) - 1e-9 <= result <= max(scores.values()) + 1e-9
     total = sum(map(Fraction, weights.values()))
     exact = sum(Fraction(score) * Fraction(weights[name]) for name, score in scores.items()) / total
-    assert found == pytest.approx(float(exact), abs=1e-9)
+    assert result == pytest.approx(float(exact), abs=1e-9)
 
 
 # feedback/code_pipeline
@@ -548,5 +550,5 @@ def test_an_object_is_not_compared_as_text_with_a_text(metric):
     failure = metric.score(Subject("row", "1", output={"label": "spam", "score": 1}, reference="spam"))
     assert failure.kind == "missing_input"
     assert "is an object with label, score" in failure.message
-    told = attrs.evolve(metric, field="label")
-    assert told.score(Subject("row", "1", output={"label": "spam"}, reference="spam")).value == 1.0
+    subject_ = attrs.evolve(metric, field="label")
+    assert subject_.score(Subject("row", "1", output={"label": "spam"}, reference="spam")).value == 1.0

@@ -18,13 +18,13 @@ README = Path(__file__).parents[1] / "README.md"
 def blocks(tmp_path, monkeypatch):
     """The README's blocks of YAML; its titled files lie in the current folder."""
     monkeypatch.chdir(tmp_path)
-    found = re.findall(
+    matches = re.findall(
         r'^```(\w+)(?: title="([^"\n]+)")?\n(.*?)^```$', README.read_text("utf-8"), re.MULTILINE | re.DOTALL
     )
-    for _, title, text in found:
+    for _, title, text in matches:
         if title:
             Path(title).write_text(text, encoding="utf-8")
-    return [text for language, _, text in found if language == "yaml"]
+    return [text for language, _, text in matches if language == "yaml"]
 
 
 def test_the_example_gives_the_figures_in_the_text(blocks):

@@ -1,4 +1,4 @@
-"""What the tests of these judges share: installed rubrics to change, and verdicts to give as children."""
+"""Shared fixtures of these judges' tests: installed rubrics to change, and verdicts to pass as children."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def changed():
 
 @pytest.fixture(scope="session")
 def verdict():
-    """A verdict with a score: ``verdict("turn", "t1", 0.9)``; its eval_id says of what it is, and by whom."""
+    """Return ``verdict("turn", "t1", 0.9)``, which makes a verdict with a score; its eval_id names the subject and the judge."""
 
     def make(kind, id, score, judge="turns", confidence=0.9, **fields):
         return Verdict(

@@ -15,9 +15,9 @@ import dicast
 from dicast import Subject, TraceEvent
 from dicast_heuristic import Session, ToolCycle, Turn
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
-ORACLE = runpy.run_path(str(HERE / "oracle_cycles.py"))
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parents[2]
+ORACLE = runpy.run_path(str(FOLDER / "oracle_cycles.py"))
 PIPELINE = """\
 source:
   traces/messages:
@@ -50,12 +50,12 @@ def verdicts(airline, tmp_path_factory):
 @pytest.mark.outside_data
 def test_every_tool_cycle_scores_what_the_oracle_says(airline, verdicts):
     expected = ORACLE["expected"](airline, "^Error")
-    found = {verdict.subject_id: verdict for verdict in verdicts if verdict.subject_kind == "tool_cycle"}
+    results = {verdict.subject_id: verdict for verdict in verdicts if verdict.subject_kind == "tool_cycle"}
     assert len(expected) == 572
-    assert found.keys() == expected.keys()
+    assert results.keys() == expected.keys()
     for id, (score, confidence, flags) in expected.items():
-        assert found[id].score == pytest.approx(score, abs=1e-12), id
-        assert (found[id].confidence, found[id].signals["flags_negative"]) == (confidence, flags), id
+        assert results[id].score == pytest.approx(score, abs=1e-12), id
+        assert (results[id].confidence, results[id].signals["flags_negative"]) == (confidence, flags), id
 
 
 @pytest.mark.outside_data

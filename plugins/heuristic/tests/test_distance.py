@@ -58,10 +58,10 @@ def test_a_tenth_of_a_text_may_differ(changed, near):
 @pytest.mark.parametrize(("changed", "near"), [(5000, True), (5001, False)])
 def test_a_tenth_of_a_long_text_may_differ(changed, near):
     assert within(PROSE, PROSE[:100] + "\u00e9" * changed + PROSE[100 + changed :], 0.1) is near
-    apart = "".join(
+    altered = "".join(
         "\u00e9" if place % 9 == 0 and place < 9 * changed else letter for place, letter in enumerate(PROSE)
     )
-    assert within(PROSE, apart, 0.1) is near
+    assert within(PROSE, altered, 0.1) is near
 
 
 @pytest.mark.parametrize("other", [edited(PROSE, 0.02), PROSE[::-1], "!" + PROSE[:-1] + "!"])

@@ -1,4 +1,4 @@
-"""What users make of a turn, and what that makes of its score."""
+"""Users' feedback on a turn, and its effect on the score."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def implicit(what, about="t"):
 
 UP, DOWN = thumb("up"), thumb("down")
 IMPLICIT = [implicit("retry"), implicit("manual_swap"), implicit("edit_followup")]
-WITHOUT_WORDS = [found for size in (1, 2, 3) for found in itertools.combinations(IMPLICIT, size)]
+WITHOUT_WORDS = [combination for size in (1, 2, 3) for combination in itertools.combinations(IMPLICIT, size)]
 
 
 def judge(*events, after=None, judge=JUDGE):
@@ -48,21 +48,21 @@ def judge(*events, after=None, judge=JUDGE):
     return judge.judge(Subject("turn", "t", events=events, context=context), ())
 
 
-def score(*events, **more):
-    return judge(*events, **more).score
+def score(*events, **fields):
+    return judge(*events, **fields).score
 
 
 @pytest.mark.parametrize("lifecycle", LIFECYCLES)
 def test_a_thumb_decides_the_side_whatever_the_rest_says(lifecycle):
-    for others in [(), *WITHOUT_WORDS]:
-        assert score(*lifecycle, *others, DOWN) < 0.5 < score(*lifecycle, *others, UP)
+    for rest in [(), *WITHOUT_WORDS]:
+        assert score(*lifecycle, *rest, DOWN) < 0.5 < score(*lifecycle, *rest, UP)
 
 
 @pytest.mark.parametrize("lifecycle", LIFECYCLES)
 def test_what_a_user_does_next_brings_a_turn_without_a_thumb_below_half(lifecycle):
-    for found in WITHOUT_WORDS:
-        assert score(*lifecycle, *found) < 0.5
-        assert score(*lifecycle, *found) <= score(*lifecycle)
+    for verdict_ in WITHOUT_WORDS:
+        assert score(*lifecycle, *verdict_) < 0.5
+        assert score(*lifecycle, *verdict_) <= score(*lifecycle)
 
 
 def test_figures_of_the_rubric():
@@ -98,9 +98,9 @@ def test_feedback_about_something_else_does_not_count(other):
     assert judge(*CLEAN, other) == judge(*CLEAN)
 
 
-@pytest.mark.parametrize("own", [thumb("down", None), thumb("down", None, turn_id="t"), thumb("down", scope=None)])
-def test_feedback_that_names_no_turn_is_about_the_one_it_was_given_in(own):
-    assert judge(*CLEAN, own) == judge(*CLEAN, DOWN)
+@pytest.mark.parametrize("turn_", [thumb("down", None), thumb("down", None, turn_id="t"), thumb("down", scope=None)])
+def test_feedback_that_names_no_turn_is_about_the_one_it_was_given_in(turn_):
+    assert judge(*CLEAN, turn_) == judge(*CLEAN, DOWN)
 
 
 def test_turn_named_by_a_number_is_the_same():
@@ -167,9 +167,9 @@ FEEDBACK = st.lists(st.sampled_from([UP, DOWN, *IMPLICIT, thumb("up", "t2")]), m
 
 @given(st.sampled_from(LIFECYCLES), FEEDBACK, st.lists(st.integers(0, 9), max_size=6))
 def test_score_is_bounded_ordered_and_the_same_again(lifecycle, feedback, after):
-    found = judge(*lifecycle, *feedback, after=after)
-    assert 0 <= found.score <= 1
-    assert found == judge(*lifecycle, *feedback, after=after)
+    verdict_ = judge(*lifecycle, *feedback, after=after)
+    assert 0 <= verdict_.score <= 1
+    assert verdict_ == judge(*lifecycle, *feedback, after=after)
     silent = [event for event in feedback if event.type == "feedback.implicit"]
     bounds = (score(*lifecycle, *silent, DOWN), score(*lifecycle, *silent, UP))
     assert bounds[0] <= score(*lifecycle, *silent) <= bounds[1]

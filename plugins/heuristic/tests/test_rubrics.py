@@ -1,4 +1,4 @@
-"""What a wrong rubric is told."""
+"""The errors for a wrong rubric."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def refused(rubric, judge=Turn):
 
 
 def line(text, start):
-    return next(number for number, one in enumerate(text.splitlines(), 1) if one.strip().startswith(start))
+    return next(number for number, text_ in enumerate(text.splitlines(), 1) if text_.strip().startswith(start))
 
 
 @pytest.mark.parametrize(
-    ("pattern", "replacement", "said"),
+    ("pattern", "replacement", "reason"),
     [
         (
             r"^max_tool_calls: 20",
@@ -66,11 +66,11 @@ def line(text, start):
         ),
     ],
 )
-def test_wrong_value_is_told_with_its_place(pattern, replacement, said):
+def test_wrong_value_is_told_with_its_place(pattern, replacement, reason):
     rubric = edited(pattern, replacement)
     (message,), _ = refused(rubric)
     row, column = map(int, message.split(":")[1:3])
-    assert message.startswith(f"{rubric.id}:{row}:{column}: the rubric's {said}")
+    assert message.startswith(f"{rubric.id}:{row}:{column}: the rubric's {reason}")
     written = rubric.text.splitlines()[row - 1]
     assert written[: column - 1].rstrip().endswith(":")
     assert replacement.strip() in written

@@ -12,7 +12,7 @@ ID = "session-aggregate-v1"
 JUDGE = Session(dicast.rubric(ID))
 
 
-def ended(disposition="completed"):
+def session_end(disposition="completed"):
     return TraceEvent("session.ended", {"disposition": disposition})
 
 
@@ -47,13 +47,13 @@ def judge(verdict):
     ],
 )
 def test_mean_minimum_and_end_make_the_score(judge, scores, disposition, score, confidence):
-    found = judge(scores, ended(disposition))
-    assert (round(found.score, 12), found.confidence) == (score, confidence)
+    verdict_ = judge(scores, session_end(disposition))
+    assert (round(verdict_.score, 12), verdict_.confidence) == (score, confidence)
 
 
 def test_signals_name_the_turns(judge):
-    found = judge([0.9, 0.8], ended("abandoned"))
-    assert found.signals == {
+    verdict_ = judge([0.9, 0.8], session_end("abandoned"))
+    assert verdict_.signals == {
         "flags": [],
         "flags_negative": ["disposition_abandoned"],
         "child_eval_ids": ["t0-turns", "t1-turns"],
@@ -64,12 +64,16 @@ def test_signals_name_the_turns(judge):
         "turns_with_explicit_thumbs_down": 0,
         "distinct_models_swapped": 0,
     }
-    assert (found.judge_kind, found.rubric) == ("heuristic", JUDGE.rubric)
+    assert (verdict_.judge_kind, verdict_.rubric) == ("heuristic", JUDGE.rubric)
 
 
 def test_session_whose_end_is_not_known_was_not_completed(judge):
-    found = judge([1.0], TraceEvent("turn.completed"))
-    assert (round(found.score, 12), found.signals["disposition"], found.signals["flags_negative"]) == (0.8, None, [])
+    verdict_ = judge([1.0], TraceEvent("turn.completed"))
+    assert (round(verdict_.score, 12), verdict_.signals["disposition"], verdict_.signals["flags_negative"]) == (
+        0.8,
+        None,
+        [],
+    )
 
 
 def test_newest_verdict_on_each_turn_counts_in_the_order_of_the_turns(verdict):
@@ -80,23 +84,23 @@ def test_newest_verdict_on_each_turn_counts_in_the_order_of_the_turns(verdict):
         verdict("turn", "t1", 0.2, eval_id="3"),
         verdict("tool_cycle", "u", 0.0, eval_id="5"),
     ]
-    found = JUDGE.judge(Subject("session", "s", events=(ended(),)), turns)
-    assert found.signals["child_eval_ids"] == ["4", "2"]
-    assert found.signals["mean_turn_score"] == pytest.approx(0.7)
+    verdict_ = JUDGE.judge(Subject("session", "s", events=(session_end(),)), turns)
+    assert verdict_.signals["child_eval_ids"] == ["4", "2"]
+    assert verdict_.signals["mean_turn_score"] == pytest.approx(0.7)
 
 
 @pytest.mark.parametrize(("label", "mean"), [("a", 0.2), ("b", 0.6), (None, 0.6)])
 def test_verdicts_of_one_judge_count(verdict, label, mean):
     turns = [verdict("turn", "t1", 0.6, "b"), verdict("turn", "t2", 0.2, "a"), verdict("turn", "t2", 0.6, "b")]
-    found = Session(JUDGE.rubric, label).judge(Subject("session", "s", events=(ended(),)), turns)
-    assert found.signals["mean_turn_score"] == mean
+    verdict_ = Session(JUDGE.rubric, label).judge(Subject("session", "s", events=(session_end(),)), turns)
+    assert verdict_.signals["mean_turn_score"] == mean
 
 
 def test_label_that_no_turn_has_is_a_failure_that_names_those_there_are(judge):
-    found = judge([0.5], ended(), judge=Session(JUDGE.rubric, "turn"))
-    assert isinstance(found, Failure)
-    assert found.kind == "missing_input"
-    assert "'turn', did you mean 'turns'?" in found.message
+    verdict_ = judge([0.5], session_end(), judge=Session(JUDGE.rubric, "turn"))
+    assert isinstance(verdict_, Failure)
+    assert verdict_.kind == "missing_input"
+    assert "'turn', did you mean 'turns'?" in verdict_.message
 
 
 def test_session_without_anything_is_no_subject(judge):
@@ -107,8 +111,8 @@ def test_session_without_anything_is_no_subject(judge):
 @pytest.mark.parametrize("scores", [[], [0.0], [1.0, 1.0], [0.3, 0.9]])
 @pytest.mark.parametrize("disposition", ["completed", "error"])
 def test_a_thumb_for_the_session_decides_the_side(judge, scores, disposition):
-    end = ended(disposition)
-    plain, up, down = (judge(scores, end, *given) for given in ((), [thumb("up")], [thumb("down")]))
+    end = session_end(disposition)
+    plain, up, down = (judge(scores, end, *thumbs) for thumbs in ((), [thumb("up")], [thumb("down")]))
     assert down.score < 0.5 < up.score
     assert down.score <= plain.score <= up.score
     assert up.signals["flags"][-1] == "explicit_thumbs_up"
@@ -122,8 +126,8 @@ def test_a_thumb_for_the_session_decides_the_side(judge, scores, disposition):
     [(["human", "truth", "model"], "heuristic"), (["truth", "proxy"], "proxy"), ([], "heuristic")],
 )
 def test_a_session_rests_on_a_heuristic_or_on_what_is_weaker_among_its_turns(verdict, bases, basis):
-    turns = [verdict("turn", f"t{place}", 0.5, basis=one) for place, one in enumerate(bases)]
-    assert JUDGE.judge(Subject("session", "s", events=(ended(),)), turns).basis == basis
+    turns = [verdict("turn", f"t{place}", 0.5, basis=basis_) for place, basis_ in enumerate(bases)]
+    assert JUDGE.judge(Subject("session", "s", events=(session_end(),)), turns).basis == basis
 
 
 def test_turns_whose_last_thumb_is_down_are_counted(judge):
@@ -133,9 +137,9 @@ def test_turns_whose_last_thumb_is_down_are_counted(judge):
         thumb("up", "turn", "t1"),
         thumb("down", None, "t3"),
     ]
-    found = judge([1.0], ended(), *events)
-    assert found.signals["turns_with_explicit_thumbs_down"] == 2
-    assert found.score == judge([1.0], ended()).score
+    verdict_ = judge([1.0], session_end(), *events)
+    assert verdict_.signals["turns_with_explicit_thumbs_down"] == 2
+    assert verdict_.score == judge([1.0], session_end()).score
 
 
 @pytest.mark.parametrize(
@@ -150,20 +154,20 @@ def test_turns_whose_last_thumb_is_down_are_counted(judge):
     ],
 )
 def test_models_that_were_swapped_are_counted_and_lower_the_score(judge, events, swaps):
-    found = judge([1.0], ended(), *events)
-    assert found.signals["distinct_models_swapped"] == swaps
-    assert found.score == pytest.approx(0.95**swaps)
-    assert ("model_swapped" in found.signals["flags_negative"]) is bool(swaps)
+    verdict_ = judge([1.0], session_end(), *events)
+    assert verdict_.signals["distinct_models_swapped"] == swaps
+    assert verdict_.score == pytest.approx(0.95**swaps)
+    assert ("model_swapped" in verdict_.signals["flags_negative"]) is bool(swaps)
 
 
 def test_rubric_may_weigh_turns_by_their_confidence(verdict, changed):
     turns = [verdict("turn", "t1", 1.0, confidence=0.9), verdict("turn", "t2", 0.0, confidence=0.1)]
     sure = Session(changed(ID, turn_weight="confidence"))
-    assert sure.judge(Subject("session", "s", events=(ended(),)), turns).signals["mean_turn_score"] == pytest.approx(
-        0.9
-    )
+    assert sure.judge(Subject("session", "s", events=(session_end(),)), turns).signals[
+        "mean_turn_score"
+    ] == pytest.approx(0.9)
     none = [verdict("turn", "t1", 1.0, confidence=0.0), verdict("turn", "t2", 0.0, confidence=0.0)]
-    assert sure.judge(Subject("session", "s", events=(ended(),)), none).signals["mean_turn_score"] == 0.5
+    assert sure.judge(Subject("session", "s", events=(session_end(),)), none).signals["mean_turn_score"] == 0.5
 
 
 def test_all_figures_come_from_the_rubric(judge, changed):
@@ -176,9 +180,9 @@ def test_all_figures_come_from_the_rubric(judge, changed):
         thumbs__bounds__explicit_thumbs_up=0.9,
         confidence={"with_turns": 0.8, "without_turns": 0.1},
     )
-    found = [judge(scores, ended(), *events, judge=Session(other)) for scores, events in
+    verdict_ = [judge(scores, session_end(), *events, judge=Session(other)) for scores, events in
              [([0.5], [SWAP]), ([], []), ([0.5], [thumb("up")])]]  # fmt: skip
-    assert [(one.score, one.confidence) for one in found] == [(0.375, 0.8), (0.6, 0.1), (0.9, 0.8)]
+    assert [(judged_.score, judged_.confidence) for judged_ in verdict_] == [(0.375, 0.8), (0.6, 0.1), (0.9, 0.8)]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +207,9 @@ def test_rubric_without_weight_is_refused(changed):
 
 
 EVENTS = st.lists(
-    st.sampled_from([ended(), ended("abandoned"), thumb("up"), thumb("down"), SWAP, routed("a"), routed("b")]),
+    st.sampled_from(
+        [session_end(), session_end("abandoned"), thumb("up"), thumb("down"), SWAP, routed("a"), routed("b")]
+    ),
     min_size=1,
 )
 
@@ -213,8 +219,8 @@ EVENTS = st.lists(
 def test_score_is_bounded_and_the_same_again(verdict, changed, scores, sure, weight, events):
     turns = [verdict("turn", f"t{place}", score, confidence=sure) for place, score in enumerate(scores)]
     judge, subject = Session(changed(ID, turn_weight=weight)), Subject("session", "s", events=tuple(events))
-    found = judge.judge(subject, turns)
-    assert 0 <= found.score <= 1
+    verdict_ = judge.judge(subject, turns)
+    assert 0 <= verdict_.score <= 1
     if scores:
-        assert min(scores) <= found.signals["mean_turn_score"] <= max(scores)
-    assert found == judge.judge(subject, turns)
+        assert min(scores) <= verdict_.signals["mean_turn_score"] <= max(scores)
+    assert verdict_ == judge.judge(subject, turns)

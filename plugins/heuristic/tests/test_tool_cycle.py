@@ -18,8 +18,8 @@ def call(id="u", tool="search", input=MISSING, hash=None):
     return TraceEvent("tool.called", payload if input is MISSING else {**payload, "input": input})
 
 
-def completed(**more):
-    return TraceEvent("tool.completed", {"tool_use_id": "u", "tool_name": "search", **more})
+def completed(**options):
+    return TraceEvent("tool.completed", {"tool_use_id": "u", "tool_name": "search", **options})
 
 
 FAILED = TraceEvent("tool.failed", {"tool_use_id": "u", "tool_name": "search", "error": "503"})
@@ -30,9 +30,9 @@ def judge(*events, judge=JUDGE, id="u"):
     return judge.judge(Subject("tool_cycle", id, events=events), ())
 
 
-def judged(*events, **more):
-    found = judge(*events, **more)
-    return round(found.score, 6), found.confidence, found.signals["flags_negative"]
+def judged(*events, **options):
+    verdict_ = judge(*events, **options)
+    return round(verdict_.score, 6), verdict_.confidence, verdict_.signals["flags_negative"]
 
 
 def test_success_alone_is_good():
@@ -61,11 +61,11 @@ def test_what_became_of_the_call(end, score, flags):
 
 
 def test_same_call_later_is_thrash_within_the_next_three():
-    others = [call(f"o{number}", "other", hash="h") for number in range(3)]
-    own, again = call(hash="h"), call("v", hash="h")
-    assert judged(own, GOOD, *others[:1], again) == (0.8, 0.6, ["thrash_in_window"])
-    assert judged(own, GOOD, *others[:2], again) == (0.8, 0.6, ["thrash_in_window"])
-    assert judged(own, GOOD, *others, again) == (1.0, 0.85, [])
+    between = [call(f"o{number}", "other", hash="h") for number in range(3)]
+    first, again = call(hash="h"), call("v", hash="h")
+    assert judged(first, GOOD, *between[:1], again) == (0.8, 0.6, ["thrash_in_window"])
+    assert judged(first, GOOD, *between[:2], again) == (0.8, 0.6, ["thrash_in_window"])
+    assert judged(first, GOOD, *between, again) == (1.0, 0.85, [])
 
 
 def test_ends_of_other_calls_do_not_count_as_calls():
@@ -87,12 +87,12 @@ TEXT = "abcdefghij" * 10
     ],
 )
 def test_nearly_the_same_input_is_thrash(input, score):
-    own, other = call(input={"a": TEXT, "b": 1}), call("v", input=input)
-    assert judge(own, GOOD, other).score == pytest.approx(score)
+    first, other = call(input={"a": TEXT, "b": 1}), call("v", input=input)
+    assert judge(first, GOOD, other).score == pytest.approx(score)
 
 
 @pytest.mark.parametrize(
-    ("own", "other", "score"),
+    ("first", "other", "score"),
     [
         ({"hash": "h"}, {"hash": "i"}, 1.0),
         ({"hash": "h"}, {"hash": "h", "input": 1}, 0.6),
@@ -103,9 +103,9 @@ def test_nearly_the_same_input_is_thrash(input, score):
         ({"input": "a" * 20, "hash": "h"}, {"input": "a" * 20 + "b", "hash": "i"}, 0.8),
     ],
 )
-def test_without_an_input_only_equal_hashes_are_the_same(own, other, score):
-    assert judge(call(**own), GOOD, call("v", **other)).score == pytest.approx(score)
-    assert judge(call(**own), GOOD, call("v", "another tool", **other)).score == 1.0
+def test_without_an_input_only_equal_hashes_are_the_same(first, other, score):
+    assert judge(call(**first), GOOD, call("v", **other)).score == pytest.approx(score)
+    assert judge(call(**first), GOOD, call("v", "another tool", **other)).score == 1.0
 
 
 def test_size_of_the_output_counts_where_the_tool_has_a_range(changed):
@@ -121,14 +121,14 @@ def test_size_of_the_output_counts_where_the_tool_has_a_range(changed):
 
 
 def test_signals_name_what_was_seen():
-    found = judge(call(hash="h"), GOOD)
-    assert found.signals == {
+    verdict_ = judge(call(hash="h"), GOOD)
+    assert verdict_.signals == {
         "flags": ["tool_succeeded", "no_immediate_re_call_same_input", "no_thrash_in_window"],
         "flags_negative": [],
         "tool_name": "search",
         "succeeded": True,
     }
-    assert (found.judge_kind, found.rubric) == ("heuristic", JUDGE.rubric)
+    assert (verdict_.judge_kind, verdict_.rubric) == ("heuristic", JUDGE.rubric)
 
 
 def test_call_is_found_among_all_events_of_its_turn():
@@ -143,9 +143,9 @@ def test_end_alone_is_judged():
 
 @pytest.mark.parametrize("events", [(), (call("v"), TraceEvent("turn.completed"))])
 def test_call_that_is_not_there_is_no_subject(events):
-    found = judge(*events)
-    assert isinstance(found, Failure)
-    assert (found.kind, "u" in found.message) == ("subject_not_found", True)
+    failure_ = judge(*events)
+    assert isinstance(failure_, Failure)
+    assert (failure_.kind, "u" in failure_.message) == ("subject_not_found", True)
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_all_figures_come_from_the_rubric(changed):
     other = changed(
         ID, weights__no_thrash_in_window=0.4, thrash__window=1, thrash__distance=0.5, confidence=[{"value": 0.3}]
     )
-    found = judge(call(input="aaaa"), GOOD, call("v", input="aabb"), judge=ToolCycle(other))
-    assert (found.score, found.confidence) == (pytest.approx(0.8 / 1.2), 0.3)
+    verdict_ = judge(call(input="aaaa"), GOOD, call("v", input="aabb"), judge=ToolCycle(other))
+    assert (verdict_.score, verdict_.confidence) == (pytest.approx(0.8 / 1.2), 0.3)
 
 
 inputs = st.recursive(
@@ -195,7 +195,7 @@ EVENTS = st.lists(calls | st.sampled_from([GOOD, FAILED, completed(success=False
 
 @given(EVENTS)
 def test_score_is_bounded_and_the_same_again(events):
-    found = judge(call(hash="h"), *events)
-    assert 0 <= found.score <= 1
-    assert found == judge(call(hash="h"), *events)
-    assert len(found.signals["flags"]) + len(found.signals["flags_negative"]) == 3
+    verdict_ = judge(call(hash="h"), *events)
+    assert 0 <= verdict_.score <= 1
+    assert verdict_ == judge(call(hash="h"), *events)
+    assert len(verdict_.signals["flags"]) + len(verdict_.signals["flags_negative"]) == 3

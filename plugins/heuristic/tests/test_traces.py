@@ -36,16 +36,16 @@ def use(id, turn, hash="h", success=True):
     return [event("tool.called", turn, **tool, input_hash=hash), event("tool.completed", turn, **tool, success=success)]
 
 
-ENDED = event("session.ended", disposition="completed")
+SESSION_END = event("session.ended", disposition="completed")
 
 
 @pytest.fixture
 def judged(tmp_path, monkeypatch):
-    """Run a pipeline over the trace of some events; gives what came of it and the verdicts by judge and subject."""
+    """Return a function that runs a pipeline over the trace of some events, and returns the run and the verdicts by judge and subject."""
     monkeypatch.chdir(tmp_path)
 
     def run(*events, text=ALL):
-        (tmp_path / "trace.jsonl").write_text("".join(json.dumps(one) + "\n" for one in events), encoding="utf-8")
+        (tmp_path / "trace.jsonl").write_text("".join(json.dumps(event_) + "\n" for event_ in events), encoding="utf-8")
         done = run_pipeline(text)
         return done, {(verdict.judge, verdict.subject_id): verdict for verdict in done.verdicts}
 
@@ -54,7 +54,7 @@ def judged(tmp_path, monkeypatch):
 
 def test_tool_cycles_name_the_verdict_on_their_turn_and_turns_that_on_their_session(judged):
     _, verdicts = judged(
-        *use("u1", "t1"), *use("u2", "t1", "i"), completed("t1"), completed("t2"), completed("t3"), ENDED
+        *use("u1", "t1"), *use("u2", "t1", "i"), completed("t1"), completed("t2"), completed("t3"), SESSION_END
     )
     turn, session = verdicts["heuristic/turn", "t1"], verdicts["heuristic/session", "s"]
     for cycle in ("u1", "u2"):
@@ -80,7 +80,7 @@ def test_bad_tool_cycle_is_counted_by_its_turn(judged):
 
 
 def test_feedback_that_comes_later_reaches_its_turn_and_its_session(judged):
-    events = [completed("t1"), completed("t2"), completed("t3"), retry("t1", "t2"), thumb("down", "t2"), ENDED]
+    events = [completed("t1"), completed("t2"), completed("t3"), retry("t1", "t2"), thumb("down", "t2"), SESSION_END]
     _, verdicts = judged(*events, thumb("up", scope="session"))
     assert [round(verdicts["heuristic/turn", f"t{number}"].score, 6) for number in (1, 2, 3)] == [
         0.428571,
@@ -114,21 +114,24 @@ judges:
 @pytest.mark.parametrize(("children", "label"), [("", "second"), (": {children: first}", "first")])
 def test_session_reads_the_verdicts_of_one_judge(judged, children, label):
     text = f"{TWO}  - heuristic/session{children}\n"
-    _, verdicts = judged(completed("t1"), completed("t2"), retry("t1"), ENDED, text=text)
+    _, verdicts = judged(completed("t1"), completed("t2"), retry("t1"), SESSION_END, text=text)
     expected = [verdicts[label, turn].eval_id for turn in ("t1", "t2")]
     assert verdicts["heuristic/session", "s"].signals["child_eval_ids"] == expected
 
 
 def test_label_that_nobody_has_is_refused(judged):
     with pytest.raises(ConfigError, match="did you mean 'second'"):
-        judged(completed("t1"), ENDED, text=f"{TWO}  - heuristic/session: {{children: secnd}}\n")
+        judged(completed("t1"), SESSION_END, text=f"{TWO}  - heuristic/session: {{children: secnd}}\n")
 
 
 def test_what_is_planned_is_what_comes(judged):
-    done, verdicts = judged(*use("u1", "t1"), completed("t1"), ENDED)
+    done, verdicts = judged(*use("u1", "t1"), completed("t1"), SESSION_END)
     planned = {
-        (one.payload["judge"], one.payload["subject_id"]): (one.payload["rubric_id"], one.payload["judge_kind_planned"])
-        for one in done.of("eval.started")
+        (started_.payload["judge"], started_.payload["subject_id"]): (
+            started_.payload["rubric_id"],
+            started_.payload["judge_kind_planned"],
+        )
+        for started_ in done.of("eval.started")
     }
     assert planned == {key: (verdict.rubric_id, verdict.judge_kind) for key, verdict in verdicts.items()}
     assert sorted(planned.values()) == [

@@ -24,7 +24,7 @@ def completed(calls=0, stop="end_turn", **texts):
     return TraceEvent("turn.completed", payload)
 
 
-def said(text):
+def user_says(text):
     return completed(final_response_text=text)
 
 
@@ -63,9 +63,9 @@ def test_clean_turn_is_certainly_good():
         ([completed(), event("llm.call_completed", stop_reason="max_tokens")], 0.9, 0.55, "max_tokens_hit"),
         ([completed(21)], 0.933333, 0.55, "tool_cycle_count_excessive"),
         ([completed(stop="tool_use")], 0.833333, 0.55, "stop_reason_unclean"),
-        ([said(" \n ")], 0.4, 0.55, "empty_assistant_response"),
-        ([said(None)], 0.4, 0.55, "empty_assistant_response"),
-        ([said("I cannot help with that request")], 0.5, 0.55, "assistant_refusal_detected"),
+        ([user_says(" \n ")], 0.4, 0.55, "empty_assistant_response"),
+        ([user_says(None)], 0.4, 0.55, "empty_assistant_response"),
+        ([user_says("I cannot help with that request")], 0.5, 0.55, "assistant_refusal_detected"),
     ],
 )
 def test_one_bad_sign_lowers_score_and_confidence(events, score, confidence, flag):
@@ -108,25 +108,25 @@ def test_nothing_under_one_key_does_not_hide_a_text_under_the_other(nothing):
 
 
 def test_refusal_is_looked_for_in_the_first_160_characters():
-    assert judged(said("x" * 160 + "I refuse to")) == (1.0, 0.9)
-    assert judged(said("x" * 149 + "I refuse to")) == (0.5, 0.55)
-    assert judged(said("x" * 150 + "I refuse to")) == (1.0, 0.9)
-    assert judged(said(" " * 500 + "I REFUSE TO")) == (0.5, 0.55)
+    assert judged(user_says("x" * 160 + "I refuse to")) == (1.0, 0.9)
+    assert judged(user_says("x" * 149 + "I refuse to")) == (0.5, 0.55)
+    assert judged(user_says("x" * 150 + "I refuse to")) == (1.0, 0.9)
+    assert judged(user_says(" " * 500 + "I REFUSE TO")) == (0.5, 0.55)
 
 
 def test_runs_of_blanks_count_like_one_and_the_limit_is_on_the_text_as_it_is():
-    assert judged(said("I \n\t refuse\u00a0to")) == judged(said("I\u202f\u00a0refuse\nto")) == (0.5, 0.55)
-    assert judged(said(" \n" * 200 + "I refuse to")) == (0.5, 0.55)
-    assert judged(said("x" + " " * 148 + "I refuse to")) == (0.5, 0.55)
-    assert judged(said("x" + " " * 150 + "I refuse to")) == (1.0, 0.9)
-    assert judged(said("Irefuse to")) == (1.0, 0.9)
+    assert judged(user_says("I \n\t refuse\u00a0to")) == judged(user_says("I\u202f\u00a0refuse\nto")) == (0.5, 0.55)
+    assert judged(user_says(" \n" * 200 + "I refuse to")) == (0.5, 0.55)
+    assert judged(user_says("x" + " " * 148 + "I refuse to")) == (0.5, 0.55)
+    assert judged(user_says("x" + " " * 150 + "I refuse to")) == (1.0, 0.9)
+    assert judged(user_says("Irefuse to")) == (1.0, 0.9)
 
 
 @pytest.mark.parametrize("phrase", DATA["refusal"]["phrases"])
 def test_every_refusal_phrase_counts_in_any_apostrophe(phrase):
     written = [phrase.replace("'", apostrophe) for apostrophe in "\u2018\u2019\u02bc"]
     for text in (phrase, phrase.upper(), f"Well, {phrase} it.", phrase.replace(" ", "\u00a0 "), *written):
-        assert flags(said(text)) == ["assistant_refusal_detected"]
+        assert flags(user_says(text)) == ["assistant_refusal_detected"]
 
 
 def test_unknown_success_is_no_failure():
@@ -258,7 +258,7 @@ def test_lookahead_cannot_be_negative():
 events = st.lists(
     st.one_of(
         st.builds(completed, st.integers(0, 40), st.sampled_from(["end_turn", "tool_use"])),
-        st.builds(said, st.none() | st.text(max_size=20) | st.sampled_from(DATA["refusal"]["phrases"])),
+        st.builds(user_says, st.none() | st.text(max_size=20) | st.sampled_from(DATA["refusal"]["phrases"])),
         st.sampled_from(BAD),
     ),
     min_size=1,
@@ -276,7 +276,7 @@ def test_score_is_bounded_and_the_same_again(events):
 @given(events)
 def test_failed_tool_never_raises_the_score(events):
     before, after = (
-        JUDGE.judge(Subject("turn", "t", events=each), ()) for each in (events, (*events, event("tool.failed")))
+        JUDGE.judge(Subject("turn", "t", events=judge_), ()) for judge_ in (events, (*events, event("tool.failed")))
     )
     assert after.score <= before.score
     assert after.confidence <= before.confidence

@@ -1,4 +1,4 @@
-"""What the verdicts on a turn's tool cycles make of its score."""
+"""The effect of the verdicts on a turn's tool cycles on its score."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def cycles(verdict):
 
 
 def test_low_tool_cycles_are_counted_and_leave_the_lifecycle_figures(cycles):
-    alone, found = Turn(RUBRIC).judge(SUBJECT, ()), Turn(RUBRIC).judge(SUBJECT, cycles)
-    assert found.signals == {**alone.signals, "tool_cycles_with_score_below_threshold": 2}
-    assert (found.score, found.confidence) == (alone.score, alone.confidence) == (1.0, 0.9)
+    alone, verdict_ = Turn(RUBRIC).judge(SUBJECT, ()), Turn(RUBRIC).judge(SUBJECT, cycles)
+    assert verdict_.signals == {**alone.signals, "tool_cycles_with_score_below_threshold": 2}
+    assert (verdict_.score, verdict_.confidence) == (alone.score, alone.confidence) == (1.0, 0.9)
     assert "tool_cycles_with_score_below_threshold" not in alone.signals
 
 

@@ -21,13 +21,13 @@ def judge(text="done", turns=(1.0,), *, failures=(), checked=0, figures=FIGURES,
     return Workload(figures=figures, **options).judge(Subject("workload", "w", output=text, context=context), ())
 
 
-def judged(*args, **more):
-    found = judge(*args, **more)
-    return round(found.score, 12), found.confidence
+def judged(*args, **options):
+    verdict_ = judge(*args, **options)
+    return round(verdict_.score, 12), verdict_.confidence
 
 
-def negative(*args, **more):
-    return judge(*args, **more).signals["flags_negative"]
+def negative(*args, **options):
+    return judge(*args, **options).signals["flags_negative"]
 
 
 def test_expected_text_that_is_there_raises_the_score():
@@ -35,10 +35,10 @@ def test_expected_text_that_is_there_raises_the_score():
 
 
 def test_expected_text_that_is_missing_halves_the_score():
-    found = judge("nothing", **{SUBSTRING: "done"})
-    assert (found.score, found.confidence) == (0.5, 0.8)
-    assert found.signals["flags_negative"] == ["workload_substring_missing"]
-    assert found.signals["substring_present"] is False
+    verdict_ = judge("nothing", **{SUBSTRING: "done"})
+    assert (verdict_.score, verdict_.confidence) == (0.5, 0.8)
+    assert verdict_.signals["flags_negative"] == ["workload_substring_missing"]
+    assert verdict_.signals["substring_present"] is False
 
 
 def test_failed_assertion_and_an_empty_text():
@@ -51,23 +51,23 @@ def test_failed_assertion_and_an_empty_text():
     [([0.6, 0.8], 0, 0.7, 0.6), ([0.6, 0.8], 3, 0.7, 0.8), ([], 0, 0.5, 0.4), ([], 3, 0.5, 0.4)],
 )
 def test_turns_and_assertions_alone(turns, checked, score, confidence):
-    found = judge(turns=turns, checked=checked)
-    assert (round(found.score, 12), found.confidence) == (score, confidence)
-    assert found.signals["flags"] == ["workload_assertions_passed"]
+    verdict_ = judge(turns=turns, checked=checked)
+    assert (round(verdict_.score, 12), verdict_.confidence) == (score, confidence)
+    assert verdict_.signals["flags"] == ["workload_assertions_passed"]
 
 
 TOKENS, FORBIDDEN = ["Alpha", "policy=", "Beta", "Gamma"], ["Ghost", "Phantom", "Spectre", "Shade"]
 
 
 def test_grounding_is_the_mean_of_what_is_there_and_what_is_not():
-    found = judge("alpha and POLICY=", grounding_tokens=TOKENS, forbidden_grounding=FORBIDDEN)
-    assert (found.score, found.confidence) == (0.875, 0.8)
-    assert found.signals["workload_grounding_score"] == 0.75
-    assert found.signals["grounding_tokens_present"] == ["Alpha", "policy="]
-    assert found.signals["grounding_tokens_missing"] == ["Beta", "Gamma"]
-    assert found.signals["forbidden_grounding_present"] == []
-    assert found.signals["flags"][1:] == ["workload_grounding_tokens_present", "workload_forbidden_grounding_clean"]
-    assert found.signals["flags_negative"] == ["workload_grounding_tokens_missing"]
+    verdict_ = judge("alpha and POLICY=", grounding_tokens=TOKENS, forbidden_grounding=FORBIDDEN)
+    assert (verdict_.score, verdict_.confidence) == (0.875, 0.8)
+    assert verdict_.signals["workload_grounding_score"] == 0.75
+    assert verdict_.signals["grounding_tokens_present"] == ["Alpha", "policy="]
+    assert verdict_.signals["grounding_tokens_missing"] == ["Beta", "Gamma"]
+    assert verdict_.signals["forbidden_grounding_present"] == []
+    assert verdict_.signals["flags"][1:] == ["workload_grounding_tokens_present", "workload_forbidden_grounding_clean"]
+    assert verdict_.signals["flags_negative"] == ["workload_grounding_tokens_missing"]
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_grounding_is_the_mean_of_what_is_there_and_what_is_not():
     ],
 )
 def test_either_list_may_stand_alone(text, options, grounding):
-    found = judge(text, **options)
-    assert found.signals["workload_grounding_score"] == grounding
-    assert found.score == (1 + grounding) / 2
+    verdict_ = judge(text, **options)
+    assert verdict_.signals["workload_grounding_score"] == grounding
+    assert verdict_.score == (1 + grounding) / 2
 
 
 def test_without_lists_there_is_no_grounding():
@@ -100,10 +100,10 @@ def test_without_lists_there_is_no_grounding():
     ],
 )
 def test_share_of_passed_tests_counts(text, score, flag):
-    found = judge(text, partial_credit=LINEAR)
-    assert found.score == score
-    assert flag in found.signals["flags" if score > 0.5 else "flags_negative"]
-    assert found.confidence == (0.6 if flag.endswith("signal") else 0.8)
+    verdict_ = judge(text, partial_credit=LINEAR)
+    assert verdict_.score == score
+    assert flag in verdict_.signals["flags" if score > 0.5 else "flags_negative"]
+    assert verdict_.confidence == (0.6 if flag.endswith("signal") else 0.8)
 
 
 @pytest.mark.parametrize(("text", "credit"), [("PASS 1/8", 0.0), ("PASS 3/8", 0.5), ("PASS 12/16", 0.75), ("5/8", 0.0)])
@@ -112,9 +112,9 @@ def test_stepped_credit_is_the_nearest_quarter(text, credit):
 
 
 def test_partial_credit_takes_the_place_of_the_expected_text():
-    found = judge("PASS 2/4", partial_credit=LINEAR, **{SUBSTRING: "absent"})
-    assert found.score == 0.75
-    assert {name: value for name, value in found.signals.items() if name.startswith(("partial", "substring"))} == {
+    verdict_ = judge("PASS 2/4", partial_credit=LINEAR, **{SUBSTRING: "absent"})
+    assert verdict_.score == 0.75
+    assert {name: value for name, value in verdict_.signals.items() if name.startswith(("partial", "substring"))} == {
         "substring_present": None,
         "partial_credit_score": 0.5,
         "partial_credit_ratio": 0.5,
@@ -163,9 +163,9 @@ def test_text_without_counts_has_no_signal(text):
 
 def test_all_steps_in_their_order():
     text = "I cannot help. PASS 1/4. Alpha"
-    found = judge(text, [0.8], failures=["x"], partial_credit=LINEAR, grounding_tokens=["alpha"])
-    assert found.score == pytest.approx(((0.8 * 0.5 + 0.25) / 2 + 1.0) / 2 * 0.5)
-    assert found.signals["flags_negative"][-1] == "workload_assistant_refusal_detected"
+    verdict_ = judge(text, [0.8], failures=["x"], partial_credit=LINEAR, grounding_tokens=["alpha"])
+    assert verdict_.score == pytest.approx(((0.8 * 0.5 + 0.25) / 2 + 1.0) / 2 * 0.5)
+    assert verdict_.signals["flags_negative"][-1] == "workload_assistant_refusal_detected"
 
 
 def test_text_may_be_in_the_context_and_a_missing_one_is_not_punished():
@@ -192,23 +192,27 @@ def test_text_may_be_in_the_context_and_a_missing_one_is_not_punished():
     ],
 )
 def test_context_that_holds_something_else_is_a_failure(context):
-    found = Workload(figures=FIGURES).judge(Subject("workload", "w7", output="x", context=context), ())
-    assert isinstance(found, Failure)
-    assert found.kind == "missing_input"
-    assert next(iter(context)) in found.message
-    assert "w7" in found.message
+    failure_ = Workload(figures=FIGURES).judge(Subject("workload", "w7", output="x", context=context), ())
+    assert isinstance(failure_, Failure)
+    assert failure_.kind == "missing_input"
+    assert next(iter(context)) in failure_.message
+    assert "w7" in failure_.message
 
 
 def test_block_is_kept_among_the_signals():
-    found = judge(rubric="hybrid", weight_per_turn=2.0, llm_judge_model="m")
-    assert (found.signals["weight_per_turn"], found.signals["rubric_requested"], found.signals["turn_count"]) == (
+    verdict_ = judge(rubric="hybrid", weight_per_turn=2.0, llm_judge_model="m")
+    assert (
+        verdict_.signals["weight_per_turn"],
+        verdict_.signals["rubric_requested"],
+        verdict_.signals["turn_count"],
+    ) == (
         2,
         "hybrid",
         1,
     )
     assert "rubric_requested" not in judge().signals
     assert judge(weight_per_turn=None, rubric=None).signals == judge().signals
-    assert (found.score, found.judge_kind, found.rubric) == (1.0, "heuristic", FIGURES)
+    assert (verdict_.score, verdict_.judge_kind, verdict_.rubric) == (1.0, "heuristic", FIGURES)
 
 
 WEIGHED = [
@@ -238,14 +242,15 @@ def test_weight_per_turn_weighs_the_mean_of_the_turns_against_all_the_rest(optio
 @given(st.floats(0, 1), st.floats(0, 1e9), st.sampled_from([case[0] for case in WEIGHED]))
 def test_a_weighed_score_is_bounded_and_lies_on_the_turns_side_of_the_score_without_them(mean, weight, options):
     subject = Subject("workload", "w", output="It is here.", context={"per_turn_scores": [mean]})
-    found, plain, rest = (
-        Workload(figures=FIGURES, weight_per_turn=one, **options).judge(subject, ()).score for one in (weight, 1.0, 0.0)
+    weighed, plain, rest = (
+        Workload(figures=FIGURES, weight_per_turn=other_, **options).judge(subject, ()).score
+        for other_ in (weight, 1.0, 0.0)
     )
-    assert 0 <= found <= 1
+    assert 0 <= weighed <= 1
     if weight == 1:
-        assert found == plain
-    elif weight and rest != found and options:
-        assert min(rest, mean) - 1e-9 <= found <= max(rest, mean) + 1e-9
+        assert weighed == plain
+    elif weight and rest != weighed and options:
+        assert min(rest, mean) - 1e-9 <= weighed <= max(rest, mean) + 1e-9
 
 
 def test_all_figures_come_from_the_rubric(changed):
@@ -256,8 +261,8 @@ def test_all_figures_come_from_the_rubric(changed):
         penalties__assistant_refusal_detected=0.2,
         confidence={"turns_and_checks": 0.3, "turns": 0.2, "other": 0.1},
     )
-    found = judge("I refuse to", [], failures=["x"], figures=figures, **{SUBSTRING: "done"})
-    assert (found.score, found.confidence) == (pytest.approx(0.4 * 0.9 * 0.1 * 0.2), 0.1)
+    verdict_ = judge("I refuse to", [], failures=["x"], figures=figures, **{SUBSTRING: "done"})
+    assert (verdict_.score, verdict_.confidence) == (pytest.approx(0.4 * 0.9 * 0.1 * 0.2), 0.1)
 
 
 @pytest.mark.parametrize(
@@ -303,9 +308,9 @@ def test_whole_block_is_taken_and_the_rubric_is_named_from_the_start():
 )
 def test_null_is_the_default(option):
     subject = Subject("workload", "w", output="x", context={"per_turn_scores": [1.0]})
-    found = [run_pipeline(f"judges: [heuristic/workload{options}]", subjects=[subject]).verdicts[0].score
+    runs_ = [run_pipeline(f"judges: [heuristic/workload{options}]", subjects=[subject]).verdicts[0].score
              for options in ("", f": {{{option}: null}}", ": {partial_credit: {}}")]  # fmt: skip
-    assert found == [1.0, 1.0, 1.0]
+    assert runs_ == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -349,10 +354,10 @@ TEXTS = st.sampled_from(["", "  ", "I refuse to", "PASS 3/7", "2 passed", "alpha
     expected=st.none() | st.just("done"),
 )
 def test_score_is_bounded_and_the_same_again(text, turns, failures, credit, tokens, expected):
-    more = {"failures": failures, "partial_credit": credit, "grounding_tokens": tokens, SUBSTRING: expected}
-    found = judge(text, turns, **more)
-    assert 0 <= found.score <= 1
-    assert found == judge(text, turns, **more)
+    options = {"failures": failures, "partial_credit": credit, "grounding_tokens": tokens, SUBSTRING: expected}
+    verdict_ = judge(text, turns, **options)
+    assert 0 <= verdict_.score <= 1
+    assert verdict_ == judge(text, turns, **options)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
@@ -387,27 +392,29 @@ def test_a_workloads_own_block_is_as_good_as_options(block):
     as_options = {key: tuple(value) if isinstance(value, list) else value for key, value in block.items()}
     if "partial_credit" in block:
         as_options["partial_credit"] = STEPPED
-    found, expected = judge_by(block), judge("PASS 2/4 and Alpha", **as_options)
-    assert found.signals == {**expected.signals, "evaluate": block}
-    assert (found.score, found.confidence) == (expected.score, expected.confidence)
+    verdict_, expected = judge_by(block), judge("PASS 2/4 and Alpha", **as_options)
+    assert verdict_.signals == {**expected.signals, "evaluate": block}
+    assert (verdict_.score, verdict_.confidence) == (expected.score, expected.confidence)
 
 
 def test_keys_of_the_block_stand_in_for_options_and_the_others_stay():
-    given = {SUBSTRING: "absent", "grounding_tokens": ("Alpha",)}
-    assert judge_by({}, **given).signals["substring_present"] is False
-    own = judge_by({SUBSTRING: "pass"}, **given)
-    assert own.signals["substring_present"] is True
-    assert own.signals["grounding_tokens_present"] == ["Alpha"]
-    assert "substring_present" not in judge_by({SUBSTRING: None}, **given).signals
+    options_ = {SUBSTRING: "absent", "grounding_tokens": ("Alpha",)}
+    assert judge_by({}, **options_).signals["substring_present"] is False
+    block_ = judge_by({SUBSTRING: "pass"}, **options_)
+    assert block_.signals["substring_present"] is True
+    assert block_.signals["grounding_tokens_present"] == ["Alpha"]
+    assert "substring_present" not in judge_by({SUBSTRING: None}, **options_).signals
 
 
 def test_each_workload_of_a_run_is_judged_by_its_own_block():
-    one = Workload(figures=FIGURES)
+    first = Workload(figures=FIGURES)
     blocks = [{SUBSTRING: word} for word in ("there", "absent", "there")]
     context = [{"per_turn_scores": [0.5], "evaluate": block} for block in blocks]
-    found = [one.judge(Subject("workload", "w", output="there", context=each), ()).score for each in context]
-    assert found == [0.75, 0.25, 0.75]
-    assert one == Workload(figures=FIGURES)
+    scores_ = [
+        first.judge(Subject("workload", "w", output="there", context=verdict_), ()).score for verdict_ in context
+    ]
+    assert scores_ == [0.75, 0.25, 0.75]
+    assert first == Workload(figures=FIGURES)
 
 
 @pytest.mark.parametrize(
@@ -429,11 +436,11 @@ def test_each_workload_of_a_run_is_judged_by_its_own_block():
     ],
 )  # fmt: skip
 def test_a_wrong_block_is_a_failure_that_says_what_is_wrong(block, message):
-    found = judge_by(block)
-    assert isinstance(found, Failure)
-    assert found.kind == "rubric_invalid"
-    assert message in found.message
-    assert "w" in found.message
+    failure_ = judge_by(block)
+    assert isinstance(failure_, Failure)
+    assert failure_.kind == "rubric_invalid"
+    assert message in failure_.message
+    assert "w" in failure_.message
 
 
 def test_everything_that_is_wrong_with_a_block_is_said_at_once():
@@ -446,8 +453,10 @@ def test_context_that_holds_something_else_fails_with_a_block_too():
 
 
 def test_many_different_blocks_are_forgotten_again():
-    one = Workload(figures=FIGURES)
+    judge_ = Workload(figures=FIGURES)
     for number in range(1010):
         context = {"evaluate": {"weight_per_turn": number}}
-        assert one.judge(Subject("workload", "w", output="x", context=context), ()).signals["weight_per_turn"] == number
-    assert len(one._by_block) <= 1000
+        assert (
+            judge_.judge(Subject("workload", "w", output="x", context=context), ()).signals["weight_per_turn"] == number
+        )
+    assert len(judge_._by_block) <= 1000

@@ -1,4 +1,4 @@
-"""What ``proxy/was_repeated`` and ``proxy/tool_params_schema`` must say of every tool call of a chat transcript.
+"""The expected results of ``proxy/was_repeated`` and ``proxy/tool_params_schema`` for every tool call of a chat transcript.
 
 Written from the metrics' description, without dicast. Run it on a file to see the figures::
 
@@ -51,7 +51,7 @@ TOOLS = {
 
 
 def frozen(value):
-    """A form that is equal for equal JSON values alone: a number is one whatever its form, and no boolean."""
+    """Return a form that is equal for equal JSON values alone: an integer equals a float of the same value, and a boolean is no number."""
     if isinstance(value, dict):
         return "object", frozenset((unicodedata.normalize("NFC", key), frozen(item)) for key, item in value.items())
     if isinstance(value, list):
@@ -64,29 +64,30 @@ def frozen(value):
 def turns(messages):
     """The messages of each turn; a last one that nobody answered is none."""
     starts = [place for place, message in enumerate(messages) if message["role"] == "user"]
-    found = [messages[start:end] for start, end in zip(starts, [*starts[1:], len(messages)], strict=True)]
-    return found[:-1] if found and len(found[-1]) == 1 else found
+    turns_ = [messages[start:end] for start, end in zip(starts, [*starts[1:], len(messages)], strict=True)]
+    return turns_[:-1] if turns_ and len(turns_[-1]) == 1 else turns_
 
 
 def expected(path):
-    """``{call id: (session, not repeated, valid)}``, where an id that the file has twice stands after its turn's and is numbered
-    within it."""
+    """Return ``{call id: (session, not repeated, valid)}``. An id that the file has twice comes after its turn's id and is numbered
+    within the turn.
+    """
     checks = {name: jsonschema.Draft202012Validator(schema) for name, schema in TOOLS.items()}
     with gzip.open(path, "rt", encoding="utf-8") as file:
         records = [json.loads(line) for line in file if line.strip()]
-    found = []
+    verdicts = []
     for record in records:
-        session, made = f"{record['task_id']}-{record['trial']}", set()
+        session, seen = f"{record['task_id']}-{record['trial']}", set()
         for number, turn in enumerate(turns(record["messages"]), 1):
             for message in turn:
                 for call in message.get("tool_calls") or []:
                     tool, params = call["function"]["name"], json.loads(call["function"]["arguments"])
                     key = tool, frozen(params)
                     valid = tool in checks and checks[tool].is_valid(params)
-                    found.append((f"{session}/{number}", call["id"], (session, key not in made, valid)))
-                    made.add(key)
-    used, times, named = Counter(id for _, id, _ in found), defaultdict(int), {}
-    for turn, id, verdict in found:
+                    verdicts.append((f"{session}/{number}", call["id"], (session, key not in seen, valid)))
+                    seen.add(key)
+    used, times, named = Counter(id for _, id, _ in verdicts), defaultdict(int), {}
+    for turn, id, verdict in verdicts:
         name = f"{turn}/{id}" if used[id] > 1 else id
         times[name] += 1
         named[name if times[name] == 1 else f"{name}#{times[name]}"] = verdict

@@ -12,9 +12,9 @@ import pytest
 
 import dicast
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
-ORACLE = runpy.run_path(str(HERE / "oracle_tool_calls.py"))
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parents[2]
+ORACLE = runpy.run_path(str(FOLDER / "oracle_tool_calls.py"))
 PIPELINE = """\
 source:
   traces/messages:
@@ -48,14 +48,14 @@ def judged(airline, folder, kind, history="false"):
     file.write_text(PIPELINE.format(path=airline, kind=kind, history=history), encoding="utf-8")
     done = dicast.run(file)
     assert done.failed == 0
-    return {verdict.subject_id: {one["metric"]: one for one in verdict.scores} for verdict in done.verdicts}
+    return {verdict.subject_id: {metric["metric"]: metric for metric in verdict.scores} for verdict in done.verdicts}
 
 
 @pytest.mark.outside_data
 def test_every_tool_cycle_is_new_and_valid_where_the_oracle_says_so(airline, expected, tmp_path):
-    found = judged(airline, tmp_path, "tool_cycle", "true")
+    results = judged(airline, tmp_path, "tool_cycle", "true")
     assert len(expected) == 572
-    assert {id: (one["new"]["value"], one["valid"]["value"]) for id, one in found.items()} == {
+    assert {id: (metric["new"]["value"], metric["valid"]["value"]) for id, metric in results.items()} == {
         id: verdict[1:] for id, verdict in expected.items()
     }
     figures = [sum(column) for column in zip(*(verdict[1:] for verdict in expected.values()), strict=True)]
@@ -67,10 +67,10 @@ def test_a_session_scores_the_share_of_its_calls_step_by_step(airline, expected,
     sessions = defaultdict(list)
     for session, *verdict in expected.values():
         sessions[session].append(verdict)
-    found = judged(airline, tmp_path, "session")
-    assert len(found) == 100
-    for id, one in found.items():
+    results = judged(airline, tmp_path, "session")
+    assert len(results) == 100
+    for id, metric in results.items():
         calls = sessions[id]
         for label, column in (("new", 0), ("valid", 1)):
             share = sum(verdict[column] for verdict in calls) / len(calls) if calls else 1.0
-            assert one[label]["value"] == pytest.approx(share, abs=1e-12), (id, label)
+            assert metric[label]["value"] == pytest.approx(share, abs=1e-12), (id, label)

@@ -1,4 +1,4 @@
-"""What is wrong with an option is placed at its value."""
+"""The problem of an option has the place of its value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ metrics:
 
 
 @pytest.mark.parametrize(
-    ("metric", "option", "value", "said"),
+    ("metric", "option", "value", "message"),
     [
         ("length", "min", "-1", "never negative), got -1"),
         ("length", "max", "-2", "never negative), got -2"),
@@ -29,7 +29,7 @@ metrics:
         ("tool_params_schema", "tools", "{book: {$ref: 'http://127.0.0.1:9/x'}}", "never fetched"),
     ],
 )
-def test_a_wrong_value_is_placed_at_the_value(tmp_path, metric, option, value, said):
+def test_a_wrong_value_is_placed_at_the_value(tmp_path, metric, option, value, message):
     lines = PIPELINE.format(metric=metric, option=option.replace(", ", "\n      "), value=value)
     (tmp_path / "p.yaml").write_text(lines)
     (tmp_path / "rows.jsonl").write_text('{"output": {"answer": "x"}}\n')
@@ -37,7 +37,7 @@ def test_a_wrong_value_is_placed_at_the_value(tmp_path, metric, option, value, s
         dicast.run(tmp_path / "p.yaml")
     (problem,) = caught.value.problems
     name = option.rpartition(" ")[2]
-    assert said in problem.message
+    assert message in problem.message
     assert problem.path == f"metrics[0].{name}"
     assert lines.splitlines()[problem.line - 1][problem.column - 1 :] == value
 

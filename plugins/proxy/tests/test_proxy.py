@@ -174,7 +174,7 @@ def test_keywords_may_be_regular_expressions():
 
 @pytest.mark.parametrize("whole_words", [False, True])
 @pytest.mark.parametrize(
-    ("broken", "at", "said"),
+    ("broken", "at", "message"),
     [
         ("ok(unclosed", 3, "missing )"),
         ("a)(b", 2, "unexpected )"),
@@ -185,10 +185,10 @@ def test_keywords_may_be_regular_expressions():
         ("a++", 2, "bad repetition operator"),
     ],
 )
-def test_a_broken_pattern_is_refused_at_construction_with_its_place(broken, at, said, whole_words):
+def test_a_broken_pattern_is_refused_at_construction_with_its_place(broken, at, message, whole_words):
     with pytest.raises(ConfigError, match="lookaround") as refused:
         Keywords(required=["fine"], forbidden=["fine", broken], regex=True, whole_words=whole_words)
-    assert f"forbidden[1]: {broken!r} is wrong at character {at}: {said}" in str(refused.value)
+    assert f"forbidden[1]: {broken!r} is wrong at character {at}: {message}" in str(refused.value)
 
 
 def test_all_broken_patterns_are_named_at_once():
@@ -199,9 +199,9 @@ def test_all_broken_patterns_are_named_at_once():
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|a)*b$", r"(.*)*x\z", r"([a-z]+)*[^a-z]$"])
 def test_no_pattern_takes_more_than_time_in_proportion(pattern):
-    begun = time.process_time()
+    started = time.process_time()
     value(Keywords(forbidden=[pattern], regex=True), "a" * 1_000_000 + "!")
-    assert time.process_time() - begun < 2
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(

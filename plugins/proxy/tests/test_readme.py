@@ -30,7 +30,7 @@ def test_the_example_of_tool_calls_scores_as_the_page_says(tmp_path, monkeypatch
     blocks = dict(TITLED.findall(page))
     (tmp_path / "calls.jsonl").write_text(blocks["calls.jsonl"], encoding="utf-8")
     verdicts = run_pipeline(blocks["calls.yaml"]).verdicts
-    scores = [verdict.scores for verdict in sorted(verdicts, key=lambda one: one.subject_id)]
+    scores = [verdict.scores for verdict in sorted(verdicts, key=lambda verdict_: verdict_.subject_id)]
     assert [[score["value"] for score in row] for row in scores] == [[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
     for score in (scores[1][1], scores[2][0]):
         assert f"`{score['details']}`" in page

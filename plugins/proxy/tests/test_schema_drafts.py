@@ -34,10 +34,10 @@ BOUNDS = st.integers(-2, 3) | st.sampled_from([0.5, 2.5, 1.0])
 
 
 def keywords(draft, inner):
-    """The keywords of a *draft* with strategies for what they take; *inner* makes subschemas."""
+    """Return the keywords of a *draft* with strategies for their values; *inner* makes subschemas."""
     schemas, named = st.lists(inner, min_size=1, max_size=3), st.dictionaries(KEYS, inner, max_size=3)
     names = st.lists(KEYS, min_size=1, max_size=2, unique=True)
-    found = {
+    keyword_schemas = {
         "type": TYPES | st.lists(TYPES, min_size=1, max_size=3, unique=True),
         "enum": st.lists(VALUES, min_size=1, max_size=3, unique_by=repr),
         "minimum": BOUNDS,
@@ -64,8 +64,8 @@ def keywords(draft, inner):
         "description": st.just("text"),
     }
     if draft == "4":
-        return found
-    found |= {
+        return keyword_schemas
+    keyword_schemas |= {
         "const": VALUES,
         "contains": inner,
         "propertyNames": inner,
@@ -73,40 +73,42 @@ def keywords(draft, inner):
         "exclusiveMaximum": BOUNDS,
     }
     if draft == "6":
-        return found
-    found |= {"if": inner, "then": inner, "else": inner}
+        return keyword_schemas
+    keyword_schemas |= {"if": inner, "then": inner, "else": inner}
     if draft == "7":
-        return found
-    found |= {
+        return keyword_schemas
+    keyword_schemas |= {
         "minContains": SIZES,
         "maxContains": SIZES,
         "dependentSchemas": named,
         "dependentRequired": st.dictionaries(KEYS, names, max_size=2),
     }
-    found["unevaluatedProperties"] = inner
+    keyword_schemas["unevaluatedProperties"] = inner
     if draft == "2019-09":  # there the reference implementation ends at "items": false beside unevaluatedItems
-        return found
-    return found | {"prefixItems": schemas, "unevaluatedItems": inner}
+        return keyword_schemas
+    return keyword_schemas | {"prefixItems": schemas, "unevaluatedItems": inner}
 
 
 def schemas(draft, depth=2, *, refers=True):
-    leaf = st.just({}) | TYPES.map(lambda one: {"type": one})
+    leaf = st.just({}) | TYPES.map(lambda type_name: {"type": type_name})
     if refers:
         leaf |= st.just({"$ref": "#/definitions/shared"})
     leaf = leaf if draft == "4" else leaf | st.booleans()
     if depth == 0:
         return leaf
-    known = keywords(draft, schemas(draft, depth - 1, refers=refers))
-    chosen = st.lists(st.sampled_from(sorted(known)), max_size=3, unique=True)
-    return leaf | chosen.flatmap(lambda names: st.fixed_dictionaries({name: known[name] for name in names}))
+    keyword_schemas = keywords(draft, schemas(draft, depth - 1, refers=refers))
+    chosen = st.lists(st.sampled_from(sorted(keyword_schemas)), max_size=3, unique=True)
+    return leaf | chosen.flatmap(lambda names: st.fixed_dictionaries({name: keyword_schemas[name] for name in names}))
 
 
-def whole(draft):
+def whole_schema(draft):
     shared = schemas(draft, 1, refers=False)  # no circle, at which the reference implementation ends
-    made = {"$schema": st.just(DRAFTS[draft]), "definitions": st.fixed_dictionaries({"shared": shared})}
-    known = keywords(draft, schemas(draft))
-    chosen = st.lists(st.sampled_from(sorted(known)), min_size=1, max_size=4, unique=True)
-    return chosen.flatmap(lambda names: st.fixed_dictionaries(made | {name: known[name] for name in names}))
+    members = {"$schema": st.just(DRAFTS[draft]), "definitions": st.fixed_dictionaries({"shared": shared})}
+    keyword_schemas = keywords(draft, schemas(draft))
+    chosen = st.lists(st.sampled_from(sorted(keyword_schemas)), min_size=1, max_size=4, unique=True)
+    return chosen.flatmap(
+        lambda names: st.fixed_dictionaries(members | {name: keyword_schemas[name] for name in names})
+    )
 
 
 @pytest.mark.slow
@@ -114,7 +116,7 @@ def whole(draft):
 @settings(max_examples=100, deadline=None)  # a schema of the reference implementation takes its time
 @given(data=st.data())
 def test_the_reference_implementation_agrees(draft, data):
-    schema, params = data.draw(whole(draft), "schema"), data.draw(VALUES, "params")
+    schema, params = data.draw(whole_schema(draft), "schema"), data.draw(VALUES, "params")
     reference = validator_for(schema)
     try:
         reference.check_schema(schema)

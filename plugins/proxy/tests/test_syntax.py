@@ -85,7 +85,7 @@ def test_code_and_markdown_that_are_balanced_pass(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "column", "said"),
+    ("text", "line", "column", "message"),
     [
         ("f(", 1, 2, "( is never closed"),
         ("((a)", 1, 1, "( is never closed"),
@@ -105,11 +105,11 @@ def test_code_and_markdown_that_are_balanced_pass(text):
         ("```py\nx", 1, 1, "``` is never closed"),
     ],
 )
-def test_the_first_fault_is_told_with_its_line_and_column(text, line, column, said):
+def test_the_first_fault_is_told_with_its_line_and_column(text, line, column, message):
     score = judged(text)
-    assert (score.value, score.details) == (0.0, f"line {line}, column {column}: {said}")
+    assert (score.value, score.details) == (0.0, f"line {line}, column {column}: {message}")
     assert (score.signals["line"], score.signals["column"]) == (line, column)
-    check = "balanced_brackets" if said[0] in "()[]{}" else "balanced_quotes"
+    check = "balanced_brackets" if message[0] in "()[]{}" else "balanced_quotes"
     assert score.signals[check] is False
 
 
@@ -223,9 +223,9 @@ def test_any_text_gets_the_same_score_of_0_or_1_again(text):
     ids=range(11),
 )
 def test_nothing_takes_more_than_time_in_proportion(text):
-    begun = time.process_time()
+    started = time.process_time()
     assert value(text) in (0.0, 1.0)
-    assert time.process_time() - begun < 2  # far more than needed; what is quadratic would take minutes
+    assert time.process_time() - started < 2  # far more than needed; what is quadratic would take minutes
 
 
 # With a language
@@ -252,7 +252,7 @@ def test_a_grammar_reads_its_language(language, code):
 
 
 @pytest.mark.parametrize(
-    ("language", "code", "told"),
+    ("language", "code", "message"),
     [
         ("python", "x = 1\ny = (1 2)\n", "line 2, column 8: cannot read '2'"),
         ("python", "é = 'é' 2\n", "line 1, column 5: cannot read \"'é'\""),
@@ -261,13 +261,13 @@ def test_a_grammar_reads_its_language(language, code):
         ("javascript", "let x = {a: 1", "line 1, column 1: cannot read 'let x = {a: 1'"),
     ],
 )
-def test_what_it_cannot_read_is_told_with_line_and_column(language, code, told):
+def test_what_it_cannot_read_is_told_with_line_and_column(language, code, message):
     score = judged(code, language=language)
-    assert (score.value, score.details) == (0.0, told)
+    assert (score.value, score.details) == (0.0, message)
     assert score.signals[language] is False
     assert score.signals["errors_total"] == 1
     (error,) = score.signals["errors"]
-    assert f"line {error['line']}, column {error['column']}: {error['message']}" == told
+    assert f"line {error['line']}, column {error['column']}: {error['message']}" == message
 
 
 def test_many_errors_are_counted_and_some_told():
@@ -337,14 +337,14 @@ def test_a_timer_ends_a_parse_that_takes_too_long():
     prose = "The quick brown fox, it's fine (really) and so on.\n" * 100_000
     before = signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, 0.3)
-    begun = time.process_time()
+    started = time.process_time()
     try:
         with pytest.raises(Over):
             judged(prose, language="python")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert time.process_time() - begun < 3
+    assert time.process_time() - started < 3
 
 
 @given(st.text("def f(x):\n '\"#=1[]{}", max_size=80))
@@ -393,14 +393,14 @@ def outside(name):
 def test_recorded_conversations_have_no_fault():
     faults = {text: judged(text).details for text in texts(outside("tau_bench_airline.jsonl.gz")) if text.strip()}
     assert len(faults) > 1_000
-    assert {text: told for text, told in faults.items() if told} == {}
+    assert {text: fault_text for text, fault_text in faults.items() if fault_text} == {}
 
 
 @pytest.mark.outside_data
 def test_texts_of_models_have_no_fault_but_those_that_are_cut_off():
     faults = {text: judged(text).details for text in texts(outside("llmbar_natural.jsonl.gz")) if text.strip()}
     assert len(faults) > 2_000
-    wrong = [text for text, told in faults.items() if told]
+    wrong = [text for text, fault_text in faults.items() if fault_text]
     # All but one end in the middle of a sentence, and that one has "charitable" in Output (b".
     assert [text for text in wrong if text.endswith(".")] == [text for text in wrong if '(b".' in text]
     assert len(wrong) <= 10

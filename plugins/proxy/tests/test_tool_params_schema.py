@@ -54,7 +54,7 @@ def test_valid_params_score_1():
 def test_every_violation_is_named_with_its_pointer():
     score = judged(book(seats="two", who=[{"name": "Ada"}, {}, 3], **{"a/b~": 1}))
     assert score.value == 0.0
-    assert {(one["pointer"], one["keyword"]) for one in score.signals["violations"]} == {
+    assert {(violation_["pointer"], violation_["keyword"]) for violation_ in score.signals["violations"]} == {
         ("/seats", "type"),
         ("/who/1", "required"),
         ("/who/2", "type"),
@@ -120,10 +120,10 @@ def test_what_is_no_call_scores_0(output):
 
 
 def nested(levels):
-    found: object = 1
+    nested_value: object = 1
     for _ in range(levels):
-        found = {"a": found}
-    return found
+        nested_value = {"a": nested_value}
+    return nested_value
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_of_several_calls_the_share_that_is_valid_counts_and_the_others_are_name
         "tool_known": 2,
         "params_valid": 1,
     }
-    assert [one["call"] for one in score.signals["invalid"]] == [2, 3, 4]
+    assert [violation_["call"] for violation_ in score.signals["invalid"]] == [2, 3, 4]
 
 
 def called(id, **payload):
@@ -204,8 +204,8 @@ def test_a_turn_is_judged_by_all_its_calls():
 
 
 def test_a_tool_cycle_is_the_call_in_its_input_whatever_the_tool_gave():
-    said = json.dumps(book(seats=1))
-    cycle = Subject("tool_cycle", "u1", {"tool_name": "book", "input": {}}, said)
+    result_text = json.dumps(book(seats=1))
+    cycle = Subject("tool_cycle", "u1", {"tool_name": "book", "input": {}}, result_text)
     assert ToolParamsSchema(tools=TOOLS).score(cycle).value == 0.0
     assert ToolParamsSchema(tools=TOOLS).score(Subject("tool_cycle", "u1", None, book(seats=1))).value == 1.0
 
@@ -235,9 +235,9 @@ def test_all_faults_of_all_schemas_are_told_at_once_by_pointer():
         "f": nested(300),
         "g": {"default": b"\xff"},
     }
-    found = faults(tools)
-    assert found[0].startswith("the schema of 'a' at /properties/x/type: \"intger\" is no type")
-    assert found[0].endswith("did you mean 'integer'?")
+    problems_ = faults(tools)
+    assert problems_[0].startswith("the schema of 'a' at /properties/x/type: \"intger\" is no type")
+    assert problems_[0].endswith("did you mean 'integer'?")
     expected = [
         "'a' at /required: 3 is not of type",
         "'b' at /properties/y~0~1/pattern: \"(\" is not a",
@@ -250,10 +250,10 @@ def test_all_faults_of_all_schemas_are_told_at_once_by_pointer():
         "'f' is not JSON",
         "'g' is not JSON",
     ]
-    assert len(found) == len(expected) + 1
-    for one, start in zip(found[1:], expected, strict=True):
-        assert one.startswith(f"the schema of {start}"), one
-    assert "did you mean 'http://json-schema.org/draft-07/schema'?" in found[8]
+    assert len(problems_) == len(expected) + 1
+    for problem, start in zip(problems_[1:], expected, strict=True):
+        assert problem.startswith(f"the schema of {start}"), problem
+    assert "did you mean 'http://json-schema.org/draft-07/schema'?" in problems_[8]
 
 
 def test_what_looks_like_a_reference_in_data_is_none():
@@ -290,11 +290,11 @@ def test_a_schema_that_refers_to_itself_without_end_is_answered():
 
 
 def test_nothing_is_fetched():
-    asked = []
+    requests = []
 
     class Server(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            asked.append(self.path)
+            requests.append(self.path)
             self.send_error(404)
 
     with http.server.HTTPServer(("127.0.0.1", 0), Server) as server:
@@ -307,12 +307,12 @@ def test_nothing_is_fetched():
             {"$schema": f"{address}/meta"},
             {"$dynamicRef": f"{address}/c"},
         )
-        told = [faults({"t": schema})[0] for schema in schemas]
+        messages = [faults({"t": schema})[0] for schema in schemas]
         server.shutdown()
         thread.join()
-    assert asked == []
-    assert "never fetched" in told[0]
-    assert "is no draft" in told[2]
+    assert requests == []
+    assert "never fetched" in messages[0]
+    assert "is no draft" in messages[2]
 
 
 def test_a_mapping_a_list_of_function_tools_and_a_file_of_either_are_the_same(tmp_path):
@@ -333,9 +333,9 @@ def test_no_tools_are_refused(tools):
 
 
 def test_every_entry_that_is_no_function_tool_is_named():
-    told = faults([{"name": "a"}, 3, {"function": {"parameters": {}}}, {"name": "a"}])
-    assert [one[:3] for one in told] == ["[1]", "[2]", "[3]"]
-    assert "second tool of the name 'a'" in told[2]
+    problems_ = faults([{"name": "a"}, 3, {"function": {"parameters": {}}}, {"name": "a"}])
+    assert [problem[:3] for problem in problems_] == ["[1]", "[2]", "[3]"]
+    assert "second tool of the name 'a'" in problems_[2]
 
 
 @pytest.mark.parametrize(
@@ -408,8 +408,8 @@ JSON = st.recursive(
 @given(JSON, JSON)
 def test_any_output_gets_the_same_score_twice(output, params):
     for metric in (ToolParamsSchema(tools=TOOLS), ToolParamsSchema(tools=TOOLS, field="a.0")):
-        for one in (output, {"tool": "book", "params": params}):
-            first, second = (metric.score(Subject("row", "q1", output=one)) for _ in range(2))
+        for metric_ in (output, {"tool": "book", "params": params}):
+            first, second = (metric.score(Subject("row", "q1", output=metric_)) for _ in range(2))
             assert first == second
             assert 0.0 <= first.value <= 1.0
             json.dumps(first.signals).encode()
@@ -432,29 +432,30 @@ CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required"
 BROKEN = {"type": "objet"}
 
 
-def with_tools(params, *, tool="weather", context=None, asked=None, output=None):
+def with_tools(params, *, tool="weather", context=None, call_input=None, output=None):
     call = {"tool": tool, "params": params} if output is None else output
-    return Subject("row", "1", asked, call, context=context or {})
+    return Subject("row", "1", call_input, call, context=context or {})
 
 
 @pytest.mark.parametrize("where", ["context", "input"])
 def test_without_tools_they_come_with_the_subject(where):
     metric = ToolParamsSchema()
     tools = {"tools": [{"type": "function", "function": {"name": "weather", "parameters": CITY}}]}
-    given = {"context": tools} if where == "context" else {"asked": tools}
-    assert metric.score(with_tools({"city": "Oslo"}, **given)).value == 1
-    found = metric.score(with_tools({"town": "Oslo"}, **given))
-    assert (found.value, found.signals["params_valid"]) == (0, False)
+    fields = {"context": tools} if where == "context" else {"call_input": tools}
+    assert metric.score(with_tools({"city": "Oslo"}, **fields)).value == 1
+    result = metric.score(with_tools({"town": "Oslo"}, **fields))
+    assert (result.value, result.signals["params_valid"]) == (0, False)
     assert (
-        "unknown tool 'wether', did you mean 'weather'?" in metric.score(with_tools({}, tool="wether", **given)).details
+        "unknown tool 'wether', did you mean 'weather'?"
+        in metric.score(with_tools({}, tool="wether", **fields)).details
     )
 
 
 def test_a_schema_of_the_data_that_does_not_compile_scores_half():
     context = {"tools": {"weather": BROKEN, "time": CITY}}
-    found = ToolParamsSchema().score(with_tools({"city": "Oslo"}, context=context))
-    assert (found.value, found.confidence) == (0.5, 1.0)
-    assert "objet" in found.signals["schema_error"]
+    result = ToolParamsSchema().score(with_tools({"city": "Oslo"}, context=context))
+    assert (result.value, result.confidence) == (0.5, 1.0)
+    assert "objet" in result.signals["schema_error"]
     assert ToolParamsSchema().score(with_tools({"city": "Oslo"}, tool="time", context=context)).value == 1
     calls = [{"tool": "weather", "params": {}}, {"tool": "time", "params": {"city": "Oslo"}}]
     listed = ToolParamsSchema().score(with_tools(None, output=calls, context=context))
@@ -463,8 +464,8 @@ def test_a_schema_of_the_data_that_does_not_compile_scores_half():
 
 def test_tools_that_are_nowhere_or_no_tools_are_missing_input():
     assert ToolParamsSchema().score(with_tools({})).kind == "missing_input"
-    found = ToolParamsSchema().score(with_tools({}, context={"tools": "none"}))
-    assert (found.kind, "cannot be read" in found.message) == ("missing_input", True)
+    result = ToolParamsSchema().score(with_tools({}, context={"tools": "none"}))
+    assert (result.kind, "cannot be read" in result.message) == ("missing_input", True)
     at = ToolParamsSchema(tools_field="request.tools").score(
         with_tools({"city": "x"}, context={"request": {"tools": {"weather": CITY}}})
     )

@@ -18,8 +18,8 @@ SEARCH = {"tool": "search", "params": {"to": "Zürich", "seats": 1}}
 
 
 def judged(output, history=None, **options) -> Score | Failure:
-    given = None if history is None else {"execution_history": history}
-    return WasRepeated(**options).score(Subject("row", "q1", given, output))
+    context_ = None if history is None else {"execution_history": history}
+    return WasRepeated(**options).score(Subject("row", "q1", context_, output))
 
 
 def value(params, before, **options) -> float:
@@ -42,7 +42,7 @@ def test_a_new_call_scores_1():
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
         ({"a": 1}, {"a": 1.0}),
@@ -55,12 +55,12 @@ def test_a_new_call_scores_1():
         (None, None),
     ],
 )
-def test_equal_params_in_another_form_are_the_same(one, other):
-    assert value(one, other) == value(other, one) == 0.0
+def test_equal_params_in_another_form_are_the_same(first, other):
+    assert value(first, other) == value(other, first) == 0.0
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         (1, True),
         (0, False),
@@ -82,8 +82,8 @@ def test_equal_params_in_another_form_are_the_same(one, other):
         ("1.0", "1"),
     ],
 )
-def test_different_params_are_never_taken_for_equal(one, other):
-    assert value(one, other) == value(other, one) == 1.0
+def test_different_params_are_never_taken_for_equal(first, other):
+    assert value(first, other) == value(other, first) == 1.0
 
 
 def test_missing_params_are_null():
@@ -104,9 +104,9 @@ def test_calls_are_also_read_in_the_forms_of_openai_and_of_traces():
         "function": {"name": "search", "arguments": orjson.dumps(SEARCH["params"]).decode()},
     }
     traced = {"tool_use_id": "c1", "tool_name": "search", "input": SEARCH["params"]}
-    for one in (SEARCH, openai, traced):
+    for call_ in (SEARCH, openai, traced):
         for other in (SEARCH, openai, traced):
-            assert judged(one, [other]).value == 0.0
+            assert judged(call_, [other]).value == 0.0
 
 
 def test_the_output_and_the_history_may_be_json_text():
@@ -166,19 +166,19 @@ def test_what_is_no_call_in_the_history_is_repeated_by_none():
 
 
 def nested(levels):
-    found: object = 1
+    nested_value: object = 1
     for _ in range(levels):
-        found = {"a": found}
-    return found
+        nested_value = {"a": nested_value}
+    return nested_value
 
 
 @pytest.mark.parametrize("params", [nested(300), nested(100_000), {"a": b"\xff"}, {"a": "\ud800"}, {1: 2}, {"a": {1}}])
 def test_params_that_are_no_json_are_a_failure_that_names_the_step(params):
     bad = {"tool": "t", "params": params}
-    own, earlier = judged(bad, [SEARCH]), judged(SEARCH, [SEARCH | {"tool": "x"}, bad])
-    assert isinstance(own, Failure)
-    assert "'q1': call  is not" not in own.message
-    assert "the call is not JSON that can be compared" in own.message
+    step_, earlier = judged(bad, [SEARCH]), judged(SEARCH, [SEARCH | {"tool": "x"}, bad])
+    assert isinstance(step_, Failure)
+    assert "'q1': call  is not" not in step_.message
+    assert "the call is not JSON that can be compared" in step_.message
     assert isinstance(earlier, Failure)
     assert "step 2 of the execution_history is not JSON that can be compared" in earlier.message
 
@@ -222,9 +222,9 @@ def test_the_likest_earlier_call_is_named_and_another_tool_is_never_near():
 
 def test_nearness_looks_at_each_step_of_a_history_once():
     history = [{"tool": "t", "params": {"q": f"city {number * 7919 % 10_000}"}} for number in range(5_000)]
-    begun = time.process_time()
+    started = time.process_time()
     assert judged({"tool": "t", "params": {"q": "nothing like them"}}, history, similarity=0.9).value == 1.0
-    assert time.process_time() - begun < 1.0  # each against all before it would take several
+    assert time.process_time() - started < 1.0  # each against all before it would take several
 
 
 def test_the_first_of_the_likest_steps_counts():
@@ -255,12 +255,12 @@ def test_of_several_calls_the_share_that_is_new_counts_and_each_repeat_is_named(
     score = judged([SEARCH, {"tool": "book"}, SEARCH, {"tool": "book"}])
     assert score.value == 0.5
     assert score.details == "2 of 4 calls were made before; call 3: search repeats call 1"
-    assert [(one["call"], one["repeats"]) for one in score.signals["repeated"]] == [(3, "call 1"), (4, "call 2")]
+    assert [(call_["call"], call_["repeats"]) for call_ in score.signals["repeated"]] == [(3, "call 1"), (4, "call 2")]
     assert judged([SEARCH, {"tool": "book"}], [SEARCH]).signals["repeated"][0]["repeats"] == "step 1"
 
 
-def called(id, params, **more):
-    return TraceEvent("tool.called", {"tool_use_id": id, "tool_name": "search", "input": params, **more})
+def called(id, params, **fields):
+    return TraceEvent("tool.called", {"tool_use_id": id, "tool_name": "search", "input": params, **fields})
 
 
 def test_a_session_is_judged_step_by_step():
@@ -318,22 +318,24 @@ JSON = st.recursive(
 )
 
 
-def same(one, other) -> bool:
-    """Whether two JSON values are equal, said without any text."""
-    if isinstance(one, bool) or isinstance(other, bool) or one is None or other is None:
-        return one is other
-    if isinstance(one, str) and isinstance(other, str):
-        return unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)
-    if isinstance(one, dict) and isinstance(other, dict):
-        left, right = ({unicodedata.normalize("NFC", key): item for key, item in each.items()} for each in (one, other))
-        return left.keys() == right.keys() and all(same(item, right[key]) for key, item in left.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return isinstance(one, int | float) and isinstance(other, int | float) and one == other
+def is_same(first, other) -> bool:
+    """Return True if two JSON values are equal, compared without any text."""
+    if isinstance(first, bool) or isinstance(other, bool) or first is None or other is None:
+        return first is other
+    if isinstance(first, str) and isinstance(other, str):
+        return unicodedata.normalize("NFC", first) == unicodedata.normalize("NFC", other)
+    if isinstance(first, dict) and isinstance(other, dict):
+        left, right = (
+            {unicodedata.normalize("NFC", key): item for key, item in value_.items()} for value_ in (first, other)
+        )
+        return left.keys() == right.keys() and all(is_same(item, right[key]) for key, item in left.items())
+    if isinstance(first, list) and isinstance(other, list):
+        return len(first) == len(other) and all(map(is_same, first, other))
+    return isinstance(first, int | float) and isinstance(other, int | float) and first == other
 
 
 def rewritten(value, draw):
-    """The same value in another form."""
+    """The is_same value in another form."""
     if isinstance(value, dict):
         return {rewritten(key, draw): rewritten(value[key], draw) for key in draw(st.permutations(list(value)))}
     if isinstance(value, list):
@@ -348,19 +350,19 @@ def rewritten(value, draw):
 @given(st.data(), JSON)
 def test_a_value_in_another_form_is_the_same(data, params):
     other = rewritten(params, data.draw)
-    if same(params, other):  # not where two keys became one
+    if is_same(params, other):  # not where two keys became one
         assert value(params, other) == value(other, params) == 0.0
 
 
 @given(JSON, JSON)
-def test_two_values_are_the_same_where_they_are_equal(one, other):
-    assert value(one, other) == value(other, one) == (0.0 if same(one, other) else 1.0)
+def test_two_values_are_the_same_where_they_are_equal(left, other):
+    assert value(left, other) == value(other, left) == (0.0 if is_same(left, other) else 1.0)
 
 
 @given(JSON, JSON, st.floats(0.05, 1.0))
-def test_nearness_is_symmetric_and_lets_every_equal_call_count(one, other, similarity):
-    assert value(one, other, similarity=similarity) == value(other, one, similarity=similarity)
-    assert value(one, one, similarity=similarity) == 0.0
+def test_nearness_is_symmetric_and_lets_every_equal_call_count(left, other, similarity):
+    assert value(left, other, similarity=similarity) == value(other, left, similarity=similarity)
+    assert value(left, left, similarity=similarity) == 0.0
 
 
 @given(

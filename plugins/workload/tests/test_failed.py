@@ -1,4 +1,4 @@
-"""A text with a lone surrogate fails its record alone, and what was read adds up."""
+"""A text with a lone surrogate fails its record alone, and the counts of the records add up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINE = '{"workload": "w", "run": "%s", "output": "%s"}'
 def read(path) -> tuple[list[str], ReadCounts]:
     with Runs(path)._finished() as live:
         live.check()
-        dues = [one if isinstance(one, Due) else Due(one) for one in live.subjects()]
+        dues = [item if isinstance(item, Due) else Due(item) for item in live.subjects()]
         assert live.total == len(dues)
         return [
             due.subject.id for due in dues if due.failure is not None and due.failure.kind == "source_error"

@@ -1,4 +1,4 @@
-"""``dicast workloads``: what the runs of a suite come to."""
+"""``dicast workloads``: the results of a suite's runs."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def test_more_than_the_limit_is_noisy_and_the_limit_is_not(scores, noisy):
     assert ("NOISY" in text) is noisy
 
 
-def by_two_models(cheap: list[float], dear: list[float], cheap_cost="1", dear_cost="5", **more):
-    runs = [judged(score, model="small", cost=cheap_cost, **more) for score in cheap]
-    return runs + [judged(score, model="large", cost=dear_cost, **more) for score in dear]
+def by_two_models(cheap: list[float], dear: list[float], cheap_cost="1", dear_cost="5", **options):
+    runs = [judged(score, model="small", cost=cheap_cost, **options) for score in cheap]
+    return runs + [judged(score, model="large", cost=dear_cost, **options) for score in dear]
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def by_two_models(cheap: list[float], dear: list[float], cheap_cost="1", dear_co
     ],
 )
 def test_signal_is_high_where_the_dear_model_is_measured_to_be_better(runs, strength, gap):
-    (found,) = report(*runs).document()["workloads"]
-    assert found["signal_strength"] == strength
-    assert found["gap"] == (None if gap is None else pytest.approx(gap))
-    assert (found["cheapest"], found["dearest"]) == ((None, None) if gap is None else ("small", "large"))
+    (signal,) = report(*runs).document()["workloads"]
+    assert signal["signal_strength"] == strength
+    assert signal["gap"] == (None if gap is None else pytest.approx(gap))
+    assert (signal["cheapest"], signal["dearest"]) == ((None, None) if gap is None else ("small", "large"))
 
 
 def test_the_gap_is_between_the_cheapest_and_the_dearest_of_several_models():
@@ -91,8 +91,8 @@ def test_the_gap_is_between_the_cheapest_and_the_dearest_of_several_models():
 
 
 def test_declared_strength_stands_beside_the_measured():
-    (found,) = report(judged(signal_strength="high")).document()["workloads"]
-    assert (found["declared"], found["signal_strength"]) == ("high", "marginal")
+    (signal,) = report(judged(signal_strength="high")).document()["workloads"]
+    assert (signal["declared"], signal["signal_strength"]) == ("high", "marginal")
 
 
 def test_savings_on_successful_work():
@@ -102,15 +102,15 @@ def test_savings_on_successful_work():
         judged(0.9, 0.49, cost="0.10", baseline="0.12"),
         judged(None, cost="0.2", baseline="0.1"),
     ]
-    found = report(*runs)
-    assert found.document()["savings"] == {"successful_usd": "0.30", "total_usd": "0.27", "successful_runs": 1}
-    assert list(found.lines())[-1] == "savings on successful work: $0.30 of $0.27 total"
+    report_ = report(*runs)
+    assert report_.document()["savings"] == {"successful_usd": "0.30", "total_usd": "0.27", "successful_runs": 1}
+    assert list(report_.lines())[-1] == "savings on successful work: $0.30 of $0.27 total"
 
 
 def test_an_unknown_price_is_unknown_and_never_zero():
     runs = [judged(cost="0.10", baseline="0.40"), judged(cost=None), judged(0.1, baseline=None)]
-    found = report(*runs)
-    assert found.document()["savings"] == {
+    report_ = report(*runs)
+    assert report_.document()["savings"] == {
         "successful_usd": None,
         "total_usd": None,
         "successful_runs": 2,
@@ -118,30 +118,30 @@ def test_an_unknown_price_is_unknown_and_never_zero():
         "known_total_usd": "0.30",
         "unpriced": 2,
     }
-    row = found.document()["data"][0]
+    row = report_.document()["data"][0]
     assert (row["cost_usd"], row["baseline_cost_usd"], row["savings_usd"]) == (None, None, None)
-    assert list(found.lines())[-1] == (
+    assert list(report_.lines())[-1] == (
         "savings on successful work: $0.30 of $0.30 total, besides 2 runs whose price is not known"
     )
 
 
 def test_where_no_price_is_known_the_headline_says_so():
-    found = report(judged(cost=None), judged(baseline=None))
-    assert list(found.lines())[-1].startswith("savings on successful work: unknown")
-    assert "?" in "\n".join(found.lines())
+    report_ = report(judged(cost=None), judged(baseline=None))
+    assert list(report_.lines())[-1].startswith("savings on successful work: unknown")
+    assert "?" in "\n".join(report_.lines())
 
 
 @given(st.lists(st.none() | st.decimals(0, 1000, places=6), max_size=20))
 def test_sums_of_money_are_exact(amounts):
-    found = Sum.of(amounts)
-    assert found.known == sum((one for one in amounts if one is not None), Decimal(0))
-    assert (found.total is None) == (None in amounts)
+    total = Sum.of(amounts)
+    assert total.known == sum((amount for amount in amounts if amount is not None), Decimal(0))
+    assert (total.total is None) == (None in amounts)
 
 
 def test_a_saving_may_be_a_loss():
-    found = report(judged(cost="0.30", baseline="0.175"))
-    assert found.document()["savings"]["total_usd"] == "-0.125"
-    assert list(found.lines())[-1] == "savings on successful work: -$0.125 of -$0.125 total"
+    report_ = report(judged(cost="0.30", baseline="0.175"))
+    assert report_.document()["savings"]["total_usd"] == "-0.125"
+    assert list(report_.lines())[-1] == "savings on successful work: -$0.125 of -$0.125 total"
 
 
 def test_every_workload_and_model_weighs_the_same_in_the_suite():
@@ -175,8 +175,8 @@ PINS = {
 def test_provenance_is_pinned():
     first = judged(provenance={**PINS, "seed": 1, "start": "2026-01-01T10:00Z", "end": "2026-01-01T10:01Z"})
     second = judged(model="large", provenance={**PINS, "seed": 2, "start": "2026-01-01T09:00Z", "end": "2026-01-01T09:01Z", "models": ["judge-1"]})  # fmt: skip
-    found = report(first, second).document()["provenance"]
-    assert found == {
+    pinned = report(first, second).document()["provenance"]
+    assert pinned == {
         **PINS,
         "seed_passes": None,
         "models": ["judge-1", "large", "small"],
@@ -197,8 +197,8 @@ def test_start_and_end_are_instants_whatever_their_offsets():
         "soon",
         7,
     ]
-    said = Provenance.of([judged(provenance={"start": time, "end": time}) for time in times])
-    assert (said.start, said.end) == ("2026-01-01T09:30:00+02:00", "2026-01-01T01:00-08:00")
+    provenance_ = Provenance.of([judged(provenance={"start": time, "end": time}) for time in times])
+    assert (provenance_.start, provenance_.end) == ("2026-01-01T09:30:00+02:00", "2026-01-01T01:00-08:00")
 
 
 @pytest.mark.parametrize(
@@ -212,11 +212,11 @@ def test_start_and_end_are_instants_whatever_their_offsets():
     ],
 )
 def test_provenance_that_differs_is_flagged(other, mixed):
-    found = report(judged(provenance=PINS), judged(provenance=other))
-    said = found.document()["provenance"]
-    assert said["mixed"] == mixed
-    assert all(said[key] is None for key in mixed)
-    assert [line.split()[1].rstrip(":") for line in found.lines() if "MIXED" in line] == list(mixed)
+    report_ = report(judged(provenance=PINS), judged(provenance=other))
+    document_ = report_.document()["provenance"]
+    assert document_["mixed"] == mixed
+    assert all(document_[key] is None for key in mixed)
+    assert [line.split()[1].rstrip(":") for line in report_.lines() if "MIXED" in line] == list(mixed)
 
 
 def test_runs_of_another_source_have_no_provenance():
@@ -247,10 +247,10 @@ def test_only_the_first_failed_assertions_are_shown():
 
 
 def test_a_block_that_asks_for_a_model_and_got_none_is_told():
-    asked = {"evaluate": {"rubric": "hybrid"}}
-    assert only_row(judged(**asked))["rubric_requested"] == ["hybrid"]
-    assert "rubric: hybrid" in "\n".join(report(judged(**asked)).lines())
-    assert "rubric_requested" not in only_row(judged(kind="hybrid", **asked))
+    context_ = {"evaluate": {"rubric": "hybrid"}}
+    assert only_row(judged(**context_))["rubric_requested"] == ["hybrid"]
+    assert "rubric: hybrid" in "\n".join(report(judged(**context_)).lines())
+    assert "rubric_requested" not in only_row(judged(kind="hybrid", **context_))
 
 
 def test_a_row_is_of_one_workload_and_model():
@@ -278,8 +278,8 @@ def run(ledger: Path, *subjects: Subject, judges="[heuristic/workload]", content
 
 
 def subject(id_: str, score: float, **context) -> Subject:
-    given = {"workload": "mend", "model": "small", "cost_usd": "0.1", "per_turn_scores": [score], **context}
-    return Subject("workload", id_, output="done", context=given)
+    fields = {"workload": "mend", "model": "small", "cost_usd": "0.1", "per_turn_scores": [score], **context}
+    return Subject("workload", id_, output="done", context=fields)
 
 
 def called(ledger: Path, *arguments: str) -> dict:
@@ -305,7 +305,7 @@ def test_the_newest_run_that_judged_workloads_is_read_and_any_others_that_are_na
     assert called(ledger)["data"][0]["mean"] == 1.0
     assert called(ledger, "--run", first)["data"][0]["mean"] == 0.5
     both = called(ledger, "--run", first, "--run", "last", "--run", second)
-    assert [one["run_id"] for one in both["runs"]] == [first, second]
+    assert [run_["run_id"] for run_ in both["runs"]] == [first, second]
     assert both["data"][0]["mean"] == 0.75
     done = CliRunner().invoke(workloads, ["--ledger", str(ledger)], catch_exceptions=False)
     assert done.stdout.startswith(f"workloads judged by heuristic/workload, run {second} (pipeline)\n")
@@ -314,16 +314,16 @@ def test_the_newest_run_that_judged_workloads_is_read_and_any_others_that_are_na
 def test_of_a_run_that_was_judged_twice_the_newest_verdict_counts(ledger):
     first = run(ledger, subject("a", 0.5), subject("b", 0.5))
     second = run(ledger, subject("a", 1.0))
-    found = called(ledger, "--run", second, "--run", first)
-    assert found["data"][0]["mean"] == 0.75
-    assert found["data"][0]["runs"] == 2
+    result = called(ledger, "--run", second, "--run", first)
+    assert result["data"][0]["mean"] == 0.75
+    assert result["data"][0]["runs"] == 2
 
 
 def test_a_failure_does_not_take_a_verdicts_place(ledger):
     first = run(ledger, subject("a", 0.5))
     second = run(ledger, subject("a", 7), subject("b", 7))
-    found = called(ledger, "--run", first, "--run", second)["data"][0]
-    assert (found["runs"], found["failed"], found["mean"]) == (2, 1, 0.5)
+    result = called(ledger, "--run", first, "--run", second)["data"][0]
+    assert (result["runs"], result["failed"], result["mean"]) == (2, 1, 0.5)
 
 
 def test_with_several_judges_one_is_named(ledger):

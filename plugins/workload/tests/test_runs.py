@@ -26,8 +26,8 @@ GOOD = {
 
 
 def test_a_run_becomes_a_subject_that_is_due_as_a_benchmark(written, suite):
-    more = {"model": "small", "seed": 7, "per_turn_scores": [0.5, 1.0], "baseline_cost_usd": 1.25, "note": "kept"}
-    (due,) = written({**GOOD, **more}, mend=suite).subjects()
+    fields = {"model": "small", "seed": 7, "per_turn_scores": [0.5, 1.0], "baseline_cost_usd": 1.25, "note": "kept"}
+    (due,) = written({**GOOD, **fields}, mend=suite).subjects()
     assert isinstance(due, Due)
     subject = due.subject
     assert (due.trigger, subject.kind, subject.id) == ("benchmark", "workload", "r1")
@@ -99,10 +99,10 @@ def test_without_a_suite_nothing_is_added(read):
 
 
 def test_provenance_stands_beside_the_figures_or_by_itself(read):
-    own = {"commit": "abc", "dirty": True, "temperature": 0, "seed": 1}
-    (subject,) = read({**RUN, **own, "provenance": {"commit": "abc", "branch": "main", "dirty": None}})
-    assert subject.context["provenance"] == {**own, "branch": "main"}
-    assert not own.keys() & subject.context.keys()
+    top_level = {"commit": "abc", "dirty": True, "temperature": 0, "seed": 1}
+    (subject,) = read({**RUN, **top_level, "provenance": {"commit": "abc", "branch": "main", "dirty": None}})
+    assert subject.context["provenance"] == {**top_level, "branch": "main"}
+    assert not top_level.keys() & subject.context.keys()
 
 
 def changed(**changes):

@@ -1,4 +1,4 @@
-"""Workload files: what they may say, and errors that name the place."""
+"""Workload files: permitted content, and errors with their place."""
 
 from __future__ import annotations
 
@@ -154,11 +154,11 @@ def test_null_is_as_good_as_nothing(tmp_path):
 )
 def test_scalars_are_those_of_yaml_1_2(tmp_path, text, value):
     (tmp_path / "x.yaml").write_text(f"a: {text}")
-    found = []
-    document = read_document(tmp_path / "x.yaml", "x.yaml", found)
+    values = []
+    document = read_document(tmp_path / "x.yaml", "x.yaml", values)
     assert document.data == {"a": value}
     assert type(document.data["a"]) is type(value)
-    assert not found
+    assert not values
 
 
 @pytest.mark.slow

@@ -31,15 +31,15 @@ def compare_code(sides: Sides, language: str) -> Score | Failure:
         why = f"output and reference of {sides.whose} have {sizes}; code is parsed up to {LONGEST:,}"
         return Failure("timeout", f"diff/match: {why}")
     try:
-        wanted = _tokens(reference := _lines(reference), language)
+        reference_tokens = _tokens(reference := _lines(reference), language)
     except Unparsable as fault:
-        return sides.unusable(f"is not {language}: {_told(fault, reference)}")
+        return sides.unusable(f"is not {language}: {_parse_message(fault, reference)}")
     try:
-        found = _tokens(output := _lines(output), language)
+        output_tokens = _tokens(output := _lines(output), language)
     except Unparsable as fault:
         place = {} if fault.line is None else dict(zip(("line", "column"), _place(output, fault), strict=True))
-        return unequal(f"not {language}: {_told(fault, output)}", signals={"parsed": False, **place})
-    return _compare(found, wanted, output, reference)
+        return unequal(f"not {language}: {_parse_message(fault, output)}", signals={"parsed": False, **place})
+    return _compare(output_tokens, reference_tokens, output, reference)
 
 
 def _lines(text: str) -> str:
@@ -50,13 +50,13 @@ def _tokens(text: str, language: str) -> list[Token]:
     return python_code.tokens(text) if language == PYTHON else grammar.tokens(text, language)
 
 
-def _compare(found: list[Token], wanted: list[Token], output: str, reference: str) -> Score:
+def _compare(output_tokens: list[Token], reference_tokens: list[Token], output: str, reference: str) -> Score:
     last: Token = ("the end", 1, 0)
-    for one, other in zip_longest(found, wanted):
-        if one is None or other is None or one[0] != other[0]:
-            places = (_at(text, token or last) for text, token in ((output, one), (reference, other)))
+    for output_token, other in zip_longest(output_tokens, reference_tokens):
+        if output_token is None or other is None or output_token[0] != other[0]:
+            places = (_at(text, token or last) for text, token in ((output, output_token), (reference, other)))
             return unequal("differs at {} from the reference at {}".format(*places), signals={"parsed": True})
-        last = one
+        last = output_token
     return EQUAL
 
 
@@ -72,6 +72,6 @@ def _place(text: str, fault: Unparsable) -> tuple[int, int]:
     return fault.line, column(text, fault.line, fault.offset)
 
 
-def _told(fault: Unparsable, text: str) -> str:
+def _parse_message(fault: Unparsable, text: str) -> str:
     place = "" if fault.line is None else " at {}:{}".format(*_place(text, fault))
     return f"{fault.why}{place}".encode(errors="backslashreplace").decode()

@@ -133,9 +133,9 @@ class Entailment:
     def _scored(self, subjects: Sequence[Subject]) -> list[Score | Failure]:
         compared = [self._comparison(subject) for subject in subjects]
         inferred = iter(
-            self.model.infer([pair for one in compared for texts in one.texts for pair in self._pairs(*texts)])
+            self.model.infer([pair for sides_ in compared for texts in sides_.texts for pair in self._pairs(*texts)])
         )
-        return [self._answer(one, inferred) for one in compared]
+        return [self._answer(sides_, inferred) for sides_ in compared]
 
     def _pairs(self, output: str, reference: str) -> Iterator[tuple[str, str]]:
         """Yield the premise and the hypothesis of each direction."""
@@ -144,12 +144,12 @@ class Entailment:
 
     def _comparison(self, subject: Subject) -> _Comparison:
         """Return the texts of *subject* to compare."""
-        found = text_sides(subject, self.options.field, "diff/entails", self.options.references)
-        if not isinstance(found, Sides):
-            return _Comparison(answer=found)
-        options = ReferenceList.of(found.reference, found.output, self.options.references)
-        values = (found.reference,) if options is None else options.values
-        texts = tuple((_text(found.output), _text(value)) for value in values)
+        sides_ = text_sides(subject, self.options.field, "diff/entails", self.options.references)
+        if not isinstance(sides_, Sides):
+            return _Comparison(answer=sides_)
+        options = ReferenceList.of(sides_.reference, sides_.output, self.options.references)
+        values = (sides_.reference,) if options is None else options.values
+        texts = tuple((_text(sides_.output), _text(value)) for value in values)
         if any(not output.strip() for output, _ in texts):
             return _Comparison(answer=Score(0.0, details="the output is blank"))
         return _Comparison(texts, options)
@@ -158,19 +158,19 @@ class Entailment:
         if compared.answer is not None:
             return compared.answer
         names = _DIRECTIONS[self.options.direction]
-        answers = [self._one({name: next(inferred) for name in names}) for _ in compared.texts]
+        answers = [self._score_inferred({name: next(inferred) for name in names}) for _ in compared.texts]
         return answers[0] if compared.options is None else compared.options.combine(answers)
 
-    def _one(self, found: Mapping[str, Inference]) -> Score:
+    def _score_inferred(self, inferred: Mapping[str, Inference]) -> Score:
         """Return the score of one output and one reference."""
-        values = {name: one.probabilities[ENTAILMENT] for name, one in found.items()}
-        signals: dict[str, object] = {name: dict(one.probabilities) for name, one in found.items()}
-        cut = max(one.cut for one in found.values())
+        values = {name: inference.probabilities[ENTAILMENT] for name, inference in inferred.items()}
+        signals: dict[str, object] = {name: dict(inference.probabilities) for name, inference in inferred.items()}
+        cut = max(inference.cut for inference in inferred.values())
         if cut:
             limit = f"the model reads {self.model.described.length:,} tokens of a pair"
             signals["evidence"] = {"cut": cut, "unit": "tokens", "limit": limit}
-        said = " and ".join(f"{value:.4g} {_WORDS[name]}" for name, value in values.items())
-        details = f"entailment {said}" + (f"; {cut:,} tokens were cut" if cut else "")
+        inferences = " and ".join(f"{value:.4g} {_WORDS[name]}" for name, value in values.items())
+        details = f"entailment {inferences}" + (f"; {cut:,} tokens were cut" if cut else "")
         return Score(min(values.values()), details=details, signals=signals, basis="model")
 
 

@@ -1,4 +1,4 @@
-"""Short forms of values for details: one line, whatever their size."""
+"""Short forms of values for details: one line, for values of any size."""
 
 from __future__ import annotations
 

@@ -60,16 +60,16 @@ def check_language(language: str) -> None:
     :raises ConfigError: when there is none, or when the grammars are not installed.
     """
     if find_spec("tree_sitter_language_pack") is None:
-        known: Sequence[str] = ("python",)
+        languages: Sequence[str] = ("python",)
         wrong = f"there is no grammar for language {language!r}: {how_to_install('grammars')}"
     else:
         from tree_sitter_language_pack import SupportedLanguage  # loads tree-sitter, which python does without
 
-        known = ("python", *get_args(SupportedLanguage))
+        languages = ("python", *get_args(SupportedLanguage))
         wrong = f"unknown language {language!r}"
-    if language not in known:
+    if language not in languages:
         raise ConfigError(
-            Problem(wrong, value=language, hint=_CALLED.get(language.lower()) or nearest(language.lower(), known))
+            Problem(wrong, value=language, hint=_CALLED.get(language.lower()) or nearest(language.lower(), languages))
         )
 
 
@@ -81,8 +81,8 @@ def tokens(text: str, language: str) -> list[Token]:
     source = text.encode(errors="surrogatepass")
     root = _parsed(source, language)
     if root.has_error and not source.endswith(b"\n"):  # some grammars end a last line only there
-        ended = _parsed(source := source + b"\n", language)
-        root = root if ended.has_error else ended
+        tree_end = _parsed(source := source + b"\n", language)
+        root = root if tree_end.has_error else tree_end
     if root.has_error:
         raise _fault(root)
     return list(_Reading(source, language).tokens(root))
@@ -126,7 +126,7 @@ class _Reading:
         while waiting:
             node = waiting.pop()
             content = self._content(node)
-            inside = self._kept(node) if content is None else []
+            inside = self._kept_children(node) if content is None else []
             what = (node.type, len(inside), *self._between(node)) if content is None else content
             yield what, node.start_point.row + 1, node.start_point.column
             waiting += reversed(inside)
@@ -151,18 +151,18 @@ class _Reading:
         if quoted is None:
             return None
         if self.language in _EITHER_QUOTE:
-            return _ESCAPED_QUOTE.sub(lambda found: found[1] or found[0], quoted[2])
+            return _ESCAPED_QUOTE.sub(lambda match: match[1] or match[0], quoted[2])
         return quoted[2] if self.language in _PLAIN_QUOTE and not _SPECIAL.search(quoted[2]) else None
 
-    def _kept(self, node: Node) -> list[Node]:
+    def _kept_children(self, node: Node) -> list[Node]:
         children = [child for child in node.children if not child.type.endswith("comment")]
         semicolons = self.language in _SEMICOLONS and not node.type.startswith("for")
-        kept = []
+        kept_nodes = []
         for index, child in enumerate(children):
-            ended = semicolons and (child.type in _ENDS or (child.type == "," and node.type in _MEMBERS))
-            if not ended and not _is_last_comma(node, children, index):
-                kept.append(self._bare(child, node, first=not index))
-        return kept
+            tree_end = semicolons and (child.type in _ENDS or (child.type == "," and node.type in _MEMBERS))
+            if not tree_end and not _is_last_comma(node, children, index):
+                kept_nodes.append(self._bare(child, node, first=not index))
+        return kept_nodes
 
     def _bare(self, node: Node, parent: Node, *, first: bool) -> Node:
         """*node* without redundant parentheses around it."""
@@ -177,7 +177,7 @@ class _Reading:
         return node
 
     def _between(self, node: Node) -> Iterator[bytes]:
-        """What of the text is in no child of *node* and is no layout: some grammars have no nodes for parts of a string."""
+        """Yield the text of *node* that is in none of its children and is no layout: some grammars have no nodes for parts of a string."""
         exact = any(part in node.type for part in _TEXTS)
         start = node.start_byte
         for end, after in [*((child.start_byte, child.end_byte) for child in node.children), (node.end_byte, 0)]:
@@ -198,7 +198,7 @@ def _only_name(parameters: Node) -> Node:
 
 
 def _is_last_comma(node: Node, children: Sequence[Node], index: int) -> bool:
-    """Whether a comma only follows the last item of a list that is closed after it."""
+    """Return True for a comma that only follows the last item of a list before its closing bracket."""
     if children[index].type != "," or not 0 < index < len(children) - 1:
         return False
     counts = "tuple" in node.type or "token_tree" in node.type

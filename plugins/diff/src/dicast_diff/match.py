@@ -1,4 +1,4 @@
-"""Is the output what the reference says?"""
+"""The comparison of the output with the reference."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ def _check_language(_: object, __: object, language: str) -> None:
 
 @attrs.frozen
 class Match:
-    """1 when the output equals the reference; less, down to 0, by how much of it they share.
+    """1 if the output equals the reference; less, down to 0, by the share that they have in common.
 
-    Under ``exact`` and ``normalized_whitespace`` objects and lists are compared as JSON values. Where only one of output and
-    reference is text, the text is read as JSON; for the credit, values are compared as JSON text with sorted keys.
+    Under ``exact`` and ``normalized_whitespace`` objects and lists are compared as JSON values. If only one of output and
+    reference is text, the text is read as JSON. For the credit, values are compared as JSON text with sorted keys.
 
-    :param strictness: ``exact``: 1 or 0. ``normalized_whitespace``: 1 when the words are equal, white space aside, else
-        2·L/(n+m) of their n and m words, where L is the length of the longest common subsequence. ``ast_equivalent``: 1 when
-        both are code with the same syntax tree, whatever their comments, layout, quotes and redundant parentheses, else 0; an
-        output that does not parse is 0, a reference that does not is a Failure. ``semantic``: the lower of two scores of the
-        ``judge``, who is asked about the output with this reference, and about the reference with the output as its
-        reference; where the words are equal it is not asked. ``Exact``, ``NormalizedWhitespace``, ``AstEquivalent`` and ``Semantic``
+    :param strictness: ``exact``: 1 or 0. ``normalized_whitespace``: 1 if the words are equal, white space aside, else
+        2·L/(n+m) of their n and m words, where L is the length of the longest common subsequence. ``ast_equivalent``: 1 if
+        both are code with the same syntax tree, with any comments, layout, quotes and redundant parentheses, else 0; an
+        output that does not parse is 0, a reference that does not parse is a Failure. ``semantic``: the lower of two scores of the
+        ``judge``, which is asked about the output with this reference, and about the reference with the output as its
+        reference; if the words are equal it is not asked. ``Exact``, ``NormalizedWhitespace``, ``AstEquivalent`` and ``Semantic``
         are other names of these.
-    :param language: of the code under ``ast_equivalent``: ``python``, by the Python that runs this, or any that
+    :param language: the language of the code under ``ast_equivalent``: ``python``, by the running Python, or any language that
         tree-sitter-language-pack has a grammar for (``javascript``, ``rust``, …; install ``dicast[grammars]``).
-    :param judge: who is asked under ``semantic``: any judge of two texts. Tell it in its criteria that output and
-        reference are to say the same.
+    :param judge: the judge that is asked under ``semantic``: any judge of two texts. State in its criteria that output and
+        reference must have the same meaning.
     :param field: compare only this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
         (``/steps/0/code``), with the whole reference; text is read as JSON to get there. A missing field scores 0.
-    :param references: how the output is compared with a list of references: ``any``, the best score counts; ``all``, the mean of their
+    :param references: the comparison with a list of references: ``any``, the best score counts; ``all``, the mean of their
         scores; ``whole``, the list is one value. Next to an output that is a list, the list is one value. Blank references in a list are
         left out.
     """
@@ -82,10 +82,12 @@ class Match:
     references: References = attrs.field(default="any", metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
-        known = get_args(Strictness)
-        if self.strictness not in known:
-            wrong = f"unknown strictness {self.strictness!r}: it is {', '.join(known[:-1])} or {known[-1]}"
-            raise ConfigError(Problem(wrong, value=self.strictness, hint=nearest(str(self.strictness), known)))
+        strictnesses = get_args(Strictness)
+        if self.strictness not in strictnesses:
+            wrong = (
+                f"unknown strictness {self.strictness!r}: it is {', '.join(strictnesses[:-1])} or {strictnesses[-1]}"
+            )
+            raise ConfigError(Problem(wrong, value=self.strictness, hint=nearest(str(self.strictness), strictnesses)))
         if self.language != PYTHON and self.strictness != "ast_equivalent":
             raise ConfigError(f"language: {self.language} belongs to strictness: ast_equivalent")
         if self.strictness == "semantic" and self.judge is None:
@@ -103,31 +105,31 @@ class Match:
 
     def _compare(self, subject: Subject) -> Score | Failure:
         if self.strictness == "normalized_whitespace":
-            found = text_sides(subject, self.field, "diff/match", self.references)
+            sides_ = text_sides(subject, self.field, "diff/match", self.references)
         else:
-            found = sides(subject, self.field, "diff/match")
-        if not isinstance(found, Sides):
-            return found
-        return compare_sides(found, self.references, self._compare_one)
+            sides_ = sides(subject, self.field, "diff/match")
+        if not isinstance(sides_, Sides):
+            return sides_
+        return compare_sides(sides_, self.references, self._compare_one)
 
-    def _compare_one(self, found: Sides) -> Score | Failure:
+    def _compare_one(self, sides_: Sides) -> Score | Failure:
         if self.strictness == "ast_equivalent":
-            return compare_code(found, self.language)
-        return compare_exactly(found) if self.strictness == "exact" else compare_words(found)
+            return compare_code(sides_, self.language)
+        return compare_exactly(sides_) if self.strictness == "exact" else compare_words(sides_)
 
     async def _ask(self, subject: Subject) -> Score | Failure:
-        found = sides(subject, self.field, "diff/match")
-        if not isinstance(found, Sides):
-            return found
+        sides_ = sides(subject, self.field, "diff/match")
+        if not isinstance(sides_, Sides):
+            return sides_
         assert self.judge is not None  # as checked above
-        many = ReferenceList.of(found.reference, found.output, self.references)
-        if many is None:
-            return await compare_meaning(found, subject, self.judge)
+        references = ReferenceList.of(sides_.reference, sides_.output, self.references)
+        if references is None:
+            return await compare_meaning(sides_, subject, self.judge)
         answers = list[Score | Failure]()
-        for place, reference in zip(many.places, many.values, strict=True):
+        for place, reference in zip(references.places, references.values, strict=True):
             # An id of its own, by which its replies are found again where a run is resumed.
-            one = attrs.evolve(subject, id=f"{subject.id} (reference {place or 'list'})")
-            answers.append(await compare_meaning(attrs.evolve(found, reference=reference), one, self.judge))
-            if many.is_enough(answers[-1]):
+            subject_ = attrs.evolve(subject, id=f"{subject.id} (reference {place or 'list'})")
+            answers.append(await compare_meaning(attrs.evolve(sides_, reference=reference), subject_, self.judge))
+            if references.is_enough(answers[-1]):
                 break
-        return many.combine(answers)
+        return references.combine(answers)

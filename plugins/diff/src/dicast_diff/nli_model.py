@@ -77,7 +77,7 @@ class Described:
         padding = config.get("pad_token_id")
         return cls(
             folder,
-            tuple(map(_known, names)),
+            tuple(map(_known_model, names)),
             max_tokens or limit,
             padding if type(padding) is int and padding > 0 else 0,
         )
@@ -100,15 +100,15 @@ class Described:
             raise self._unusable("model.onnx", error) from error
         tokenizer.no_padding()
         tokenizer.no_truncation()
-        types = {each.name: each.type for each in session.get_inputs()}
-        outputs = [each.name for each in session.get_outputs()]
+        types = {input_.name: input_.type for input_ in session.get_inputs()}
+        outputs = [input_.name for input_ in session.get_outputs()]
         wrong = [f"{name} ({kind})" for name, kind in types.items() if name not in _INPUTS or kind not in _TYPES]
         if wrong or "input_ids" not in types:
             problem = f"has the input {', '.join(wrong)}" if wrong else "has no input 'input_ids'"
             raise ConfigError(
                 f"diff/entails: {str(self.folder / 'model.onnx')!r} {problem}; a classifier of pairs has {', '.join(_INPUTS)}, of whole numbers"
             )
-        shape = Shape.of(next(each.shape for each in session.get_inputs() if each.name == "input_ids"))
+        shape = Shape.of(next(input_.shape for input_ in session.get_inputs() if input_.name == "input_ids"))
         described = self if shape.width is None else attrs.evolve(self, length=min(self.length, shape.width))
         cutting = Tokenizer.from_str(tokenizer.to_str())
         cutting.enable_truncation(described.length, strategy="longest_first")
@@ -169,15 +169,15 @@ class NliModel:
     def infer(self, pairs: Sequence[tuple[str, str]]) -> list[Inference]:
         """Return the inference for each pair of a premise and a hypothesis. Pairs of similar length are computed together."""
         encoded = [self._encode(*pair) for pair in pairs]
-        found: dict[int, Inference] = {}
+        inferences: dict[int, Inference] = {}
         order = sorted(range(len(pairs)), key=lambda number: len(encoded[number][0].ids))
         size = self.shape.rows or _BATCH
         for start in range(0, len(order), size):
             numbers = order[start : start + size]
             rows = self._logits([encoded[number][0] for number in numbers])
             for number, row in zip(numbers, rows, strict=True):
-                found[number] = Inference(_probabilities(self.described.labels, row.tolist()), encoded[number][1])
-        return [found[number] for number in range(len(pairs))]
+                inferences[number] = Inference(_probabilities(self.described.labels, row.tolist()), encoded[number][1])
+        return [inferences[number] for number in range(len(pairs))]
 
     def _encode(self, premise: str, hypothesis: str) -> tuple[Any, int]:
         """Return the tokens of a pair, and the number of tokens that were cut from the longer text first."""
@@ -212,12 +212,12 @@ def _check(path: Path) -> None:
 
 def _read_json(path: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads(read_text(path, MAX_DATA_BYTES))
+        data = json.loads(read_text(path, MAX_DATA_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"diff/entails: {str(path)!r} is not readable JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         raise ConfigError(f"diff/entails: {str(path)!r} is not a JSON object")
-    return found
+    return data
 
 
 def _labels(config: Mapping[str, Any], folder: Path) -> tuple[str, ...]:
@@ -231,14 +231,14 @@ def _labels(config: Mapping[str, Any], folder: Path) -> tuple[str, ...]:
     )
 
 
-def _known(name: str) -> str:
+def _known_model(name: str) -> str:
     return ENTAILMENT if name.lower() in _ENTAILMENT_NAMES else name.lower()
 
 
 def _length(config: Mapping[str, Any], folder: Path) -> int:
     """Return the number of tokens that the model reads, by the configuration of its tokenizer and its own."""
-    beside = folder / "tokenizer_config.json"
-    stated = [_read_json(beside).get("model_max_length")] if beside.is_file() else []
+    config_path = folder / "tokenizer_config.json"
+    stated = [_read_json(config_path).get("model_max_length")] if config_path.is_file() else []
     positions = config.get("max_position_embeddings")
     if type(positions) is int:
         stated.append(positions - _OFFSETS.get(str(config.get("model_type")), 0))

@@ -32,21 +32,21 @@ def _check_tolerance(_: object, attribute: attrs.Attribute[Any], value: float | 
 
 @attrs.frozen
 class Numeric:
-    """1 when the output is the reference's number within a tolerance, else 0.
+    """1 if the output is the reference's number within a tolerance, else 0.
 
-    Two numbers are close when they differ by at most ``abs_tol``, or by at most ``rel_tol`` times the one that is larger
-    without its sign, as in Python's ``math.isclose``, but exactly, however many digits they have. Two integers, written without
-    point and exponent, are close when they are equal, unless a tolerance is given. A number of JSON with a fraction was read
-    as a double; a text keeps all its digits. A text counts when all of it,
-    white space around it aside, is a number: digits with at most one point, an exponent perhaps, and commas between groups
-    of three digits (``-1,234.5e3``); "42 kg" is no number. Truth values, NaN, infinity, and what is too large or too small for double
-    precision are none either: such an output scores 0, such a reference is a Failure.
+    Two numbers are close if they differ by at most ``abs_tol``, or by at most ``rel_tol`` times the number that is larger
+    without its sign, as in Python's ``math.isclose``, but exactly, for any number of digits. Two integers, written without
+    point and exponent, are close if they are equal, unless a tolerance is given. A number of JSON with a fraction was read
+    as a double; a text keeps all its digits. A text counts if it is a number as a whole,
+    white space around it aside: digits with at most one point, perhaps an exponent, and commas between groups
+    of three digits (``-1,234.5e3``); "42 kg" is no number. Booleans, NaN, infinity, and numbers outside of double
+    precision do not count: such an output scores 0, such a reference is a Failure.
 
-    :param abs_tol: how far apart two numbers may be, from 0 on.
-    :param rel_tol: how far apart they may be as a share of the larger one, from 0 on; 1e-9 by default, and 0 for two integers.
+    :param abs_tol: the largest difference of two close numbers, from 0 on.
+    :param rel_tol: their largest difference as a share of the larger number, from 0 on; 1e-9 by default, and 0 for two integers.
     :param field: compare only this place in the output, a dotted path (``steps.0.total``) or a JSON pointer
         (``/steps/0/total``), with the whole reference; text is read as JSON to get there. A missing field scores 0.
-    :param references: how the output is compared with a list of references: ``any``, the best score counts; ``all``, the mean of their
+    :param references: the comparison with a list of references: ``any``, the best score counts; ``all``, the mean of their
         scores; ``whole``, the list is one value. Next to an output that is a list, the list is one value. Blank references in a list are
         left out.
     """
@@ -61,39 +61,45 @@ class Numeric:
 
     def score(self, subject: Subject) -> Score | Failure:
         """Compare the number that the output of *subject* is with its reference's."""
-        found = sides(subject, self.field, "diff/numeric")
-        if not isinstance(found, Sides):
-            return found
-        return compare_sides(found, self.references, self._compare)
+        sides_ = sides(subject, self.field, "diff/numeric")
+        if not isinstance(sides_, Sides):
+            return sides_
+        return compare_sides(sides_, self.references, self._compare)
 
-    def _compare(self, found: Sides) -> Score | Failure:
-        wanted = _number(found.reference)
-        if wanted is None:
-            return found.unusable(f"is no number but {excerpt(found.reference)}")
-        number = _number(found.output)
+    def _compare(self, sides_: Sides) -> Score | Failure:
+        expected = _number(sides_.reference)
+        if expected is None:
+            return sides_.unusable(f"is no number but {excerpt(sides_.reference)}")
+        number = _number(sides_.output)
         if number is None:
-            details = f"no number but {excerpt(found.output)}"
-            return Score(0.0, details=details, signals={"is_number": False, "reference": float(wanted)})
-        signals = {"is_number": True, "number": float(number), "reference": float(wanted)}
-        if number == wanted or self._close(number, wanted, _is_integer(found.output) and _is_integer(found.reference)):
+            details = f"no number but {excerpt(sides_.output)}"
+            return Score(0.0, details=details, signals={"is_number": False, "reference": float(expected)})
+        signals = {"is_number": True, "number": float(number), "reference": float(expected)}
+        if number == expected or self._close(
+            number, expected, _is_integer(sides_.output) and _is_integer(sides_.reference)
+        ):
             return Score(1.0, signals={**signals, "close": True})
-        away = abs(float(number) - float(wanted)) or float(abs(Fraction(number) - Fraction(wanted)))
-        apart = f", {away:.6g} away" if math.isfinite(away) else ""
-        return Score(0.0, details=f"{_shown(number)}, not {_shown(wanted)}{apart}", signals={**signals, "close": False})
+        away = abs(float(number) - float(expected)) or float(abs(Fraction(number) - Fraction(expected)))
+        distance = f", {away:.6g} away" if math.isfinite(away) else ""
+        return Score(
+            0.0,
+            details=f"{_formatted(number)}, not {_formatted(expected)}{distance}",
+            signals={**signals, "close": False},
+        )
 
-    def _close(self, number: Decimal, wanted: Decimal, integers: bool) -> bool:
-        """Whether they are within the tolerance, in exact arithmetic."""
-        one, other = Fraction(number), Fraction(wanted)
+    def _close(self, number: Decimal, expected: Decimal, integers: bool) -> bool:
+        """Return True if they are within the tolerance, in exact arithmetic."""
+        number_, other = Fraction(number), Fraction(expected)
         share = self.rel_tol if self.rel_tol is not None else 0.0 if integers else _SHARE
-        allowed = max(Fraction(repr(share)) * max(abs(one), abs(other)), Fraction(repr(self.abs_tol)))
-        return abs(one - other) <= allowed
+        allowed = max(Fraction(repr(share)) * max(abs(number_), abs(other)), Fraction(repr(self.abs_tol)))
+        return abs(number_ - other) <= allowed
 
 
 def _is_integer(value: object) -> bool:
     return isinstance(value, int) or (isinstance(value, str) and not set(value) & set(".eE"))
 
 
-def _shown(number: Decimal) -> str:
+def _formatted(number: Decimal) -> str:
     return f"{number:.17g}" if len(number.as_tuple().digits) <= 17 else str(number)[:40]
 
 

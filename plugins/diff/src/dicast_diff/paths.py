@@ -1,4 +1,4 @@
-"""Places in JSON values, and those that a comparison leaves out."""
+"""Places in JSON values, and the places that a comparison leaves out."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _LONGEST = 200
 
 
 def pointer(path: Path) -> str:
-    """*path* as a JSON pointer (RFC 6901), of a very long one both ends; what cannot be written as UTF-8 is escaped."""
+    """Return *path* as a JSON pointer (RFC 6901), of a very long path both ends. Characters outside of UTF-8 are escaped."""
     steps: list[str] = []
     while path is not None:
         path, step = path
         steps.append(str(step).replace("~", "~0").replace("/", "~1"))
     text = "".join(f"/{step}" for step in reversed(steps))
-    shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
-    return shown.encode(errors="backslashreplace").decode()
+    shortened = text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
+    return shortened.encode(errors="backslashreplace").decode()
 
 
 def grow(paths: Iterable[str]) -> Branches:
@@ -50,12 +50,12 @@ def grow(paths: Iterable[str]) -> Branches:
 
 
 def follow(branches: Branches, step: object) -> Branches:
-    """What is left of *branches* below *step*."""
+    """Return the rest of *branches* below *step*."""
     return tuple(branch[key] for branch in branches for key in dict.fromkeys((f"/{step}", f"/{ANY}")) if key in branch)
 
 
 def ends(branches: Branches) -> bool:
-    """Whether one of the paths ends here, so that what is here is left out."""
+    """Return True if one of the paths ends here, so that this value is left out."""
     return any(_END in branch for branch in branches)
 
 

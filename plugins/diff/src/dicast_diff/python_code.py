@@ -42,7 +42,7 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _body(text: str) -> ast.Module:
-    """The statements of *text*, each of which is indented."""
+    """Parse *text*, whose statements are all indented."""
     try:
         tree = ast.parse(f"if 1:\n{text}")
     except SyntaxError as error:
@@ -83,11 +83,15 @@ def _tokens(tree: ast.Module) -> Iterator[Token]:
 
 
 def _fields(node: ast.AST) -> list[object]:
-    found = [(name, getattr(node, name, None)) for name in node._fields if name not in _IGNORED]
+    fields = [(name, getattr(node, name, None)) for name in node._fields if name not in _IGNORED]
     if isinstance(node, ast.Delete):  # del (a, b), which black writes del a, b
-        return [one for each in node.targets for one in (each.elts if isinstance(each, ast.Tuple) else [each])]
+        return [
+            name_node
+            for target in node.targets
+            for name_node in (target.elts if isinstance(target, ast.Tuple) else [target])
+        ]
     if isinstance(node, _DOCUMENTED) and (docstring := ast.get_docstring(node)) is not None:
         # as black compares code before and after: each line by itself, because an escaped line end hides how deep the others are
         stripped = "\n".join(map(str.strip, docstring.splitlines())).strip()
-        return [[stripped, *node.body[1:]] if name == "body" else value for name, value in found]
-    return [value for _, value in found]
+        return [[stripped, *node.body[1:]] if name == "body" else value for name, value in fields]
+    return [value for _, value in fields]

@@ -16,9 +16,9 @@ _SIGNALS = ("score", "confidence", "judge_kind", "judge_model")
 
 
 async def compare_meaning(sides: Sides, subject: Subject, judge: Judge) -> Score | Failure:
-    """The lower of two scores: the output judged by the reference, and the reference judged by the output.
+    """Return the lower of two scores: of the output judged by the reference, and of the reference judged by the output.
 
-    What has the same words means the same, and nobody is asked.
+    Texts with the same words have the same meaning, and no judge is asked.
     """
     texts = written(sides.output), written(sides.reference)
     if None not in texts and str(texts[0]).split() == str(texts[1]).split():
@@ -40,15 +40,15 @@ async def _both(judge: Judge, forth: Subject, back: Subject) -> Sequence[Judgmen
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(ask(one)) for one in (forth, back)]
+            tasks = [group.create_task(ask(subject_)) for subject_ in (forth, back)]
     except BaseExceptionGroup as several:
         raise several.exceptions[0] from several
     return [task.result() for task in tasks]
 
 
 def _combined(judgments: Sequence[Judgment], cost: Cost) -> Score:
-    told = [_told(judgment) for judgment in judgments]
-    signals = {"asked": 2, "output_to_reference": told[0], "reference_to_output": told[1]}
+    records = [_record(judgment) for judgment in judgments]
+    signals = {"asked": 2, "output_to_reference": records[0], "reference_to_output": records[1]}
     forth, back = (judgment.score for judgment in judgments)
     details = "" if forth == back else f"{forth:g} from output to reference, {back:g} from reference to output"
     confidence = min(judgment.confidence for judgment in judgments)
@@ -56,7 +56,7 @@ def _combined(judgments: Sequence[Judgment], cost: Cost) -> Score:
     return Score(min(forth, back), confidence, details, cost=cost, signals=signals, basis=basis)
 
 
-def _told(judgment: Judgment) -> Mapping[str, object]:
+def _record(judgment: Judgment) -> Mapping[str, object]:
     """A judgment without its own signals: no rationale gets into the verdict by this door."""
     rubric = (
         {} if judgment.rubric is None else {"rubric_id": judgment.rubric.id, "rubric_version": judgment.rubric.version}
@@ -65,7 +65,7 @@ def _told(judgment: Judgment) -> Mapping[str, object]:
 
 
 def _total(answers: Sequence[Judgment | Failure]) -> Cost:
-    """What both cost, in the unit of the first that cost anything: two units are never added."""
+    """Return the cost of both answers, in the unit of the first answer with a cost: two units are never added."""
     costs = [answer.cost for answer in answers if not answer.cost.is_zero]
     unit = costs[0].unit if costs else "usd"
     return sum((cost for cost in costs if cost.unit == unit), Cost.zero(unit))

@@ -1,4 +1,4 @@
-"""What is compared: the output, or a place in it, and the reference."""
+"""The two sides of a comparison: the output, or a place in it, and the reference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dicast.toolkit.references import ReferenceList, References, compare_referen
 
 @attrs.frozen
 class Sides:
-    """An *output* and its *reference*, neither of which is None; *whose* is what messages call the subject, and *place* what they call the output."""
+    """An *output* and its *reference*; neither is None. Messages name the subject *whose*, and the output *place*."""
 
     output: object
     reference: object
@@ -33,15 +33,20 @@ class Sides:
         return Failure("missing_input", f"the reference of {self.whose} {why}")
 
 
-def compare_sides(found: Sides, references: References, compare: Callable[[Sides], Score | Failure]) -> Score | Failure:
+def compare_sides(
+    sides_: Sides, references: References, compare: Callable[[Sides], Score | Failure]
+) -> Score | Failure:
     """Return the answer of *compare* about the output and its reference, or about each reference of a list."""
     return compare_references(
-        found.reference, found.output, references, lambda one: compare(attrs.evolve(found, reference=one))
+        sides_.reference,
+        sides_.output,
+        references,
+        lambda reference_: compare(attrs.evolve(sides_, reference=reference_)),
     )
 
 
 def sides(subject: Subject, field: str | None, metric: str) -> Sides | Score | Failure:
-    """What *metric* compares; without a reference or an output a Failure ``missing_input``; without the output's *field*, 0."""
+    """Return the two sides that *metric* compares; without a reference or an output a Failure ``missing_input``; without the output's *field*, 0."""
     if (missing := missing_reference(subject, metric)) is not None:
         return missing
     if subject.output is None:
@@ -57,13 +62,13 @@ def sides(subject: Subject, field: str | None, metric: str) -> Sides | Score | F
 
 def text_sides(subject: Subject, field: str | None, metric: str, references: References) -> Sides | Score | Failure:
     """The same for a *metric* that compares texts: an output that is an object and a reference that is none need a *field*."""
-    found = sides(subject, field, metric)
-    if not isinstance(found, Sides):
-        return found
-    many = ReferenceList.of(found.reference, found.output, references)
-    if any(map(_is_plain, (found.reference,) if many is None else many.values)):
-        return unread_object(subject, found.output, field, metric) or found
-    return found
+    sides_ = sides(subject, field, metric)
+    if not isinstance(sides_, Sides):
+        return sides_
+    references_ = ReferenceList.of(sides_.reference, sides_.output, references)
+    if any(map(_is_plain, (sides_.reference,) if references_ is None else references_.values)):
+        return unread_object(subject, sides_.output, field, metric) or sides_
+    return sides_
 
 
 def _is_plain(reference: object) -> bool:

@@ -26,22 +26,22 @@ MOST_CHARACTERS = 20_000_000
 Measure = Callable[[int, int], int]
 
 
-def _product(one: int, other: int) -> int:
-    return one * other
+def _product(first: int, other: int) -> int:
+    return first * other
 
 
-def _windows(one: int, other: int) -> int:
+def _windows(first: int, other: int) -> int:
     """Every window of the longer text is compared with the shorter one."""
-    return one * other * max(1, min(one, other) // 8)
+    return first * other * max(1, min(first, other) // 8)
 
 
-def _transpositions(one: int, other: int) -> int:
+def _transpositions(first: int, other: int) -> int:
     """Not by 64 characters at once, as the others are."""
-    return one * other * 150
+    return first * other * 150
 
 
-def _sum(one: int, other: int) -> int:
-    return one + other
+def _sum(first: int, other: int) -> int:
+    return first + other
 
 
 _SCORERS: Mapping[str, Measure] = {
@@ -69,10 +69,10 @@ _SCORERS: Mapping[str, Measure] = {
 """rapidfuzz's scorers, and what their time grows with."""
 
 
-def _scorer(given: str) -> str:
-    """rapidfuzz's own name of the scorer *given*, whose case and underscores do not matter."""
+def _scorer(scorer: str) -> str:
+    """rapidfuzz's own name of the scorer *scorer*, whose case and underscores do not matter."""
     names = {_bare(name): name for name in _SCORERS}
-    return names.get(_bare(given), given)
+    return names.get(_bare(scorer), scorer)
 
 
 def _check_scorer(_: object, __: object, scorer: str) -> None:
@@ -87,18 +87,18 @@ def _bare(name: str) -> str:
 
 @attrs.frozen
 class Similarity:
-    """How alike output and reference are as texts, from 0 to 1, by one of rapidfuzz's scorers.
+    """The similarity of output and reference as texts, from 0 to 1, by one of rapidfuzz's scorers.
 
-    Equal texts score 1. What is no text is compared as JSON text with sorted keys. Case and white space count. Needs the
+    Equal texts score 1. A value that is no text is compared as JSON text with sorted keys. Case and white space count. Needs the
     extra ``dicast[similarity]``.
 
-    :param scorer: rapidfuzz's name for it. Of ``rapidfuzz.fuzz``: ``ratio`` (the share of characters in common, in their
+    :param scorer: rapidfuzz's name of the scorer. Of ``rapidfuzz.fuzz``: ``ratio`` (the share of characters in common, in their
         order), ``partial_ratio`` (of the best-fitting part of the longer text), ``token_sort_ratio``, ``token_set_ratio``, ``token_ratio``
-        (words in any order), their ``partial_`` forms, ``WRatio`` and ``QRatio``. Of ``rapidfuzz.distance``, normalised:
+        (words in any order), their ``partial_`` forms, ``WRatio`` and ``QRatio``. Of ``rapidfuzz.distance``, normalized:
         ``Levenshtein``, ``DamerauLevenshtein``, ``OSA``, ``Indel``, ``LCSseq``, ``Jaro``, ``JaroWinkler``, ``Hamming``, ``Prefix``, ``Postfix``.
     :param field: compare only this place in the output, a dotted path (``steps.0.text``) or a JSON pointer
         (``/steps/0/text``), with the whole reference; text is read as JSON to get there. A missing field scores 0.
-    :param references: how the output is compared with a list of references: ``any``, the best score counts; ``all``, the mean of their
+    :param references: the comparison with a list of references: ``any``, the best score counts; ``all``, the mean of their
         scores; ``whole``, the list is one value. Next to an output that is a list, the list is one value. Blank references in a list are
         left out.
     """
@@ -116,23 +116,23 @@ class Similarity:
 
     def score(self, subject: Subject) -> Score | Failure:
         """Compare the output of *subject*, or its field, with its reference."""
-        found = text_sides(subject, self.field, "diff/similarity", self.references)
-        if not isinstance(found, Sides):
-            return found
-        return compare_sides(found, self.references, self._compare)
+        sides_ = text_sides(subject, self.field, "diff/similarity", self.references)
+        if not isinstance(sides_, Sides):
+            return sides_
+        return compare_sides(sides_, self.references, self._compare)
 
-    def _compare(self, found: Sides) -> Score | Failure:
-        output, reference = map(written, alike(found))
+    def _compare(self, sides_: Sides) -> Score | Failure:
+        output, reference = map(written, alike(sides_))
         if output is None or reference is None:
             side = "output" if output is None else "reference"
             why = "is nested too deep, or holds what is not JSON, so that it cannot be written as text"
-            return Failure("missing_input", f"diff/similarity: the {side} of {found.whose} {why}")
+            return Failure("missing_input", f"diff/similarity: the {side} of {sides_.whose} {why}")
         if output == reference:
             return Score(1.0, signals={"scorer": self.scorer, "equal": True})
         lengths = len(output), len(reference)
         if sum(lengths) > MOST_CHARACTERS or _SCORERS[self.scorer](*lengths) > MOST_WORK:
             sizes = "{:,} and {:,} characters".format(*lengths)
-            why = f"output and reference of {found.whose} have {sizes}, too many for {self.scorer}"
+            why = f"output and reference of {sides_.whose} have {sizes}, too many for {self.scorer}"
             return Failure("timeout", f"diff/similarity: {why}; choose a place with field, or another scorer")
         value = _likeness(self.scorer, output, reference)
         signals = {"scorer": self.scorer, "equal": False}

@@ -56,8 +56,8 @@ def compare_exactly(sides: Sides) -> Score | Failure:
         if output == reference:
             return EQUAL
         at = first_difference(output, reference)
-        found, wanted = _shown(output[at : at + LONGEST + 1]), _shown(reference[at : at + LONGEST + 1])
-        return unequal(f"{_start(sides, f'differs from character {at + 1}: {found}')}, not {wanted}")
+        actual, expected = _escaped(output[at : at + LONGEST + 1]), _escaped(reference[at : at + LONGEST + 1])
+        return unequal(f"{_start(sides, f'differs from character {at + 1}: {actual}')}, not {expected}")
     difference = next(differences(output, reference), None)
     return EQUAL if difference is None else unequal(f"differs at {difference}")
 
@@ -86,11 +86,11 @@ def _credit(left: list[str], right: list[str], sides: Sides) -> Score | Failure:
         sizes = f"{len(left):,} words against {len(right):,}"
         advice = "are too many to align; use strictness: exact, or field"
         return Failure("timeout", f"diff/match: output and reference of {sides.whose}, {sizes}, {advice}")
-    found, wanted = (_shown(" ".join(words[at : at + LONGEST])) for words in (left, right))
+    actual, expected = (_escaped(" ".join(words[at : at + LONGEST])) for words in (left, right))
     common = at + lcs_length(left[at:], right[at:])  # what both begin with is in every longest common subsequence
     counts = {"common_words": common, "output_words": len(left), "reference_words": len(right)}
     credit = 2 * common / (len(left) + len(right))
-    return unequal(f"{_start(sides, f'differs from word {at + 1}: {found}')}, not {wanted}", credit, counts)
+    return unequal(f"{_start(sides, f'differs from word {at + 1}: {actual}')}, not {expected}", credit, counts)
 
 
 def _start(sides: Sides, difference: str) -> str:
@@ -99,9 +99,9 @@ def _start(sides: Sides, difference: str) -> str:
 
 
 def unequal(details: str, value: float = 0.0, signals: Mapping[str, object] | None = None) -> Score:
-    """The score of what is not equal."""
+    """Return the score of unequal values."""
     return Score(value, details=details, signals=signals or {})
 
 
-def _shown(text: str) -> str:
+def _escaped(text: str) -> str:
     return excerpt(text) if text else "the end"

@@ -20,7 +20,7 @@ class Unparsable(Exception):
 
 
 def column(text: str, line: int, offset: int) -> int:
-    """The column, from 1, of what has *offset* bytes before it in its *line* of *text*."""
+    """Return the column, from 1, of the character after *offset* bytes in the *line* of *text*."""
     lines = text.split("\n", line)
     if not 0 < line <= len(lines):
         return offset + 1

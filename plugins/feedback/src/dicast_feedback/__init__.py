@@ -1,4 +1,4 @@
-"""Metrics that say what to change: retrieval, text similarity, classification, code pipelines, several objectives."""
+"""Metrics whose feedback names the necessary change: retrieval, text similarity, classification, code pipelines, several objectives."""
 
 from __future__ import annotations
 

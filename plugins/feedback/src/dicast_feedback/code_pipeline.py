@@ -9,17 +9,17 @@ import attrs
 from dicast import ConfigError, Failure, Problem, Score, Subject, nearest
 from dicast.toolkit.json_values import check_field
 
-from .inputs import cut, judged, parsed, shown
+from .inputs import cut, judged, parsed, shorten
 
 STAGES = ("parse", "compile", "execute", "test")
-_SAID = 500
+_MAX_ERROR = 500
 """How many characters of an error are repeated."""
 
 
-def _names(given: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(given, str):
-        raise ConfigError(f"stages are a list: write [{given}]")
-    names = tuple(given)
+def _names(texts: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(texts, str):
+        raise ConfigError(f"stages are a list: write [{texts}]")
+    names = tuple(texts)
     if not names or len(set(names)) < len(names):
         raise ConfigError("stages are one or more different names, in their order")
     return names
@@ -27,20 +27,20 @@ def _names(given: Iterable[str]) -> tuple[str, ...]:
 
 @attrs.frozen
 class CodePipeline:
-    """The share of stages that code went through before the first that failed.
+    """The share of stages that code passed before its first failed stage.
 
-    The output says what became of each stage, as an object ``{parse: true, compile: true, execute: "ZeroDivisionError"}`` or
+    The output has the result of each stage, as an object ``{parse: true, compile: true, execute: "ZeroDivisionError"}`` or
     as a list ``[{stage: parse, success: true}, {stage: execute, success: false, error: "ZeroDivisionError"}]``. A stage's
-    result is true, false, the text of its error, or ``{success, error}``. The stages after the first failed one do not count,
-    whatever is said of them; one of which nothing is said has not been reached. No reference is needed. ``signals`` has
-    ``passed`` and ``stages`` (how many), ``failed_at`` and ``last_passed`` (names, or null); the details and the feedback have
+    result is true, false, the text of its error, or ``{success, error}``. The stages after the first failed stage do not count,
+    with any result. A stage without a result has not been reached. No reference is needed. ``signals`` has
+    ``passed`` and ``stages`` (numbers), ``failed_at`` and ``last_passed`` (names, or null); the details and the feedback have
     the error.
 
-    An output that is no such record is a Failure: the record is the harness's, not the model's. So is a stage that is none of
-    ``stages``.
+    An output that is no such record is a Failure, because the harness wrote the record, not the model. A stage outside
+    ``stages`` is a Failure too.
 
     :param stages: their names, in their order.
-    :param field: where in the output the record stands, a dotted path (``ci.stages``) or a JSON pointer (``/ci/stages``); text
+    :param field: the place of the record in the output, a dotted path (``ci.stages``) or a JSON pointer (``/ci/stages``); text
         is read as JSON to get there. A missing field scores 0.
     """
 
@@ -65,7 +65,7 @@ class CodePipeline:
     def _walk(self, results: Mapping[str, object]) -> Score:
         for name in results:
             if name not in self.stages:
-                message = f"has the stage {shown(name)}; stages are {', '.join(self.stages)}"
+                message = f"has the stage {shorten(name)}; stages are {', '.join(self.stages)}"
                 raise _NoRecord(str(Problem(message, hint=nearest(str(name), self.stages))))
         lines: list[str] = []
         error = None
@@ -86,7 +86,7 @@ class CodePipeline:
 
 
 class _NoRecord(ValueError):
-    """What is wrong with a record of stages, as the end of a sentence about it."""
+    """The fault of a record of stages, as the end of a sentence about it."""
 
 
 def _results(record: object) -> Mapping[str, object]:
@@ -94,14 +94,14 @@ def _results(record: object) -> Mapping[str, object]:
     if isinstance(record, Mapping):
         return record
     if not isinstance(record, list | tuple):
-        raise _NoRecord(f"is no record of stages: {shown(record)}")
+        raise _NoRecord(f"is no record of stages: {shorten(record)}")
     results: dict[str, object] = {}
     for place, item in enumerate(record):
         name = item.get("stage") if isinstance(item, Mapping) else None
         if not isinstance(name, str):
-            raise _NoRecord(f"has in place {place} {shown(item)}, not an object with a 'stage'")
+            raise _NoRecord(f"has in place {place} {shorten(item)}, not an object with a 'stage'")
         if name in results:
-            raise _NoRecord(f"has the stage {shown(name)} twice")
+            raise _NoRecord(f"has the stage {shorten(name)} twice")
         results[name] = item
     return results
 
@@ -115,7 +115,9 @@ def _error(result: object, stage: str) -> str | None:
         error = result.get("error")
         success = result.get("success", None if error is None else False)
     if not isinstance(success, bool):
-        raise _NoRecord(f"has for the stage {stage!r} {shown(result)}, not true, false, an error or {{success, error}}")
+        raise _NoRecord(
+            f"has for the stage {stage!r} {shorten(result)}, not true, false, an error or {{success, error}}"
+        )
     if success:
         return None
-    return cut(error, _SAID) if error not in (None, "") else "failed"
+    return cut(error, _MAX_ERROR) if error not in (None, "") else "failed"

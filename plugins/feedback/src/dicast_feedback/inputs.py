@@ -1,4 +1,4 @@
-"""What is judged and what it is compared with, how both are read, and how they are shown."""
+"""The output and its reference: how both are read, and how they are shown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dicast import Failure, Score, Subject
 from dicast.toolkit.json_values import MISSING, locate
 from dicast.toolkit.references import missing_reference
 
-_SHOWN = 60
+_MAX_SHOWN = 60
 _LISTED = 10
 
 
@@ -26,7 +26,7 @@ def judged(subject: Subject, field: str | None) -> object:
 
 
 def reference(subject: Subject, metric: str) -> object:
-    """What *metric* compares the output of *subject* with; a Failure where there is nothing."""
+    """Return the reference that *metric* compares with the output of *subject*; a Failure without a reference."""
     if (missing := missing_reference(subject, metric)) is not None:
         return missing
     return _fault(subject.reference, f"the reference of {subject.id!r}") or subject.reference
@@ -53,26 +53,26 @@ def text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def cut(value: object, most: int = _SHOWN) -> str:
+def cut(value: object, most: int = _MAX_SHOWN) -> str:
     """*value* as text that is short, and can be written."""
-    whole = text(value)
-    short = whole if len(whole) <= most else f"{whole[:most]}…"
+    full = text(value)
+    short = full if len(full) <= most else f"{full[:most]}…"
     return short.encode("utf-8", "backslashreplace").decode()  # a lone surrogate cannot
 
 
-def shown(value: object) -> str:
+def shorten(value: object) -> str:
     """*value* for a reader: short, quoted, on one line."""
     return repr(cut(value))
 
 
 def listed(values: Sequence[object]) -> str:
     """The first of *values*, for a reader."""
-    more = f" and {len(values) - _LISTED:,} more" if len(values) > _LISTED else ""
-    return f"{', '.join(map(shown, values[:_LISTED]))}{more}"
+    rest = f" and {len(values) - _LISTED:,} more" if len(values) > _LISTED else ""
+    return f"{', '.join(map(shorten, values[:_LISTED]))}{rest}"
 
 
 def _fault(value: object, place: str) -> Failure | None:
-    """Say why *value*, which stands at *place*, is no JSON value: only a subject made in Python may have one that is not."""
+    """Return a Failure if *value* at *place* is no JSON value, which is possible only for a subject made in Python."""
     if isinstance(value, str | float | bool):
         return None
     try:

@@ -26,10 +26,10 @@ from dicast import (
 )
 from dicast.toolkit.json_values import check_field
 
-from .inputs import cut, judged, parsed, shown
+from .inputs import cut, judged, parsed, shorten
 
 _LISTED = 10
-_SAID = 500
+_MAX_FEEDBACK = 500
 """How many characters of what an objective says are repeated."""
 
 
@@ -50,18 +50,18 @@ def _check_weights(owner: MultiObjective, attribute: attrs.Attribute[Any], weigh
 
 @attrs.frozen
 class MultiObjective:
-    """The weighted mean of several objectives, with what each of them says.
+    """The weighted mean of several objectives, with the feedback of each.
 
-    An objective is another metric, or a judge, that is asked about the same subject; where one fails, this fails with it.
-    Without ``objectives`` the output has their scores itself, as when an evaluator gives several: an object of names and
+    An objective is another metric, or a judge, that is asked about the same subject; if one fails, this metric fails with it.
+    Without ``objectives`` the output has their scores itself, for example from an evaluator with several: an object of names and
     numbers from 0 to 1, or of names and ``{score, feedback}``; other outputs are a Failure. The value is the sum of weight
     times score over the sum of weights, and the confidence is the mean of the confidences with the same weights. ``signals``
     has ``scores`` and ``weights`` by name; the feedback has a line for each objective, in the order of names.
 
-    :param objectives: metrics by the name of what each stands for; none by default. This metric is a proxy whatever they are,
-        so those that cost money stand under ``truth``: ``metrics: {truth: [feedback/multi_objective: {...}]}``.
+    :param objectives: metrics by the names of their objectives; none by default. This metric is a proxy with any objectives,
+        so put it under ``truth`` if they cost money: ``metrics: {truth: [feedback/multi_objective: {...}]}``.
     :param weights: by name, numbers from 0 on; 1 by default. Without ``objectives`` each name must be in the output.
-    :param field: where in the output its scores stand, a dotted path (``judge.scores``) or a JSON pointer (``/judge/scores``);
+    :param field: the place of its scores in the output, a dotted path (``judge.scores``) or a JSON pointer (``/judge/scores``);
         text is read as JSON to get there. A missing field scores 0. The ``objectives`` have fields of their own.
     """
 
@@ -80,24 +80,26 @@ class MultiObjective:
             )
 
     def estimate(self, subject: Subject) -> Cost:
-        """What the objectives may cost at most; the kernel asks those that are judges itself."""
-        metrics = [one for one in self.objectives.values() if not _is_judge(one)]
-        return sum((estimate(one, subject) for one in metrics), start=Cost.zero())
+        """Return the largest cost of the objectives that are metrics; the kernel estimates judges itself."""
+        metrics = [metric for metric in self.objectives.values() if not _is_judge(metric)]
+        return sum((estimate(metric, subject) for metric in metrics), start=Cost.zero())
 
     def score(self, subject: Subject) -> Score | Failure | Awaitable[Score | Failure]:
         """Ask every objective about *subject*, or read the scores in its output."""
         if not self.objectives:
             return self._read(subject)
         # Asked here, a ``def`` is under the kernel's timer; what waits is asked in its turn.
-        found = {name: _ask(one, subject) for name, one in self.objectives.items() if not _waits(one)}
-        if len(found) < len(self.objectives) or any(map(isawaitable, found.values())):
-            return self._wait(subject, found)
-        return self._combine({name: found[name] for name in sorted(found)})
+        answers = {
+            name: _ask(objective, subject) for name, objective in self.objectives.items() if not _waits(objective)
+        }
+        if len(answers) < len(self.objectives) or any(map(isawaitable, answers.values())):
+            return self._wait(subject, answers)
+        return self._combine({name: answers[name] for name in sorted(answers)})
 
-    async def _wait(self, subject: Subject, found: Mapping[str, object]) -> Score | Failure:
+    async def _wait(self, subject: Subject, pending: Mapping[str, object]) -> Score | Failure:
         answers: dict[str, object] = {}
-        for name, one in sorted(self.objectives.items()):
-            answer = found[name] if name in found else _ask(one, subject)
+        for name, objective in sorted(self.objectives.items()):
+            answer = pending[name] if name in pending else _ask(objective, subject)
             answers[name] = await answer if isawaitable(answer) else answer
             if not isinstance(answers[name], Score | Judgment):  # what is dear need not be asked any more
                 break
@@ -110,7 +112,7 @@ class MultiObjective:
         scores = parsed(output)
         place = f"the output of {subject.id!r}" + ("" if self.field is None else f" at {self.field!r}")
         if not isinstance(scores, Mapping) or not scores:
-            return Failure("missing_input", f"{place} is no object of objectives and scores: {shown(scores)}")
+            return Failure("missing_input", f"{place} is no object of objectives and scores: {shorten(scores)}")
         absent = [name for name in self.weights if name not in scores]
         if absent:
             problem = Problem(f"{place} has no objective {absent[0]!r}", hint=nearest(absent[0], scores))
@@ -119,27 +121,27 @@ class MultiObjective:
 
     def _combine(self, answers: Mapping[str, object]) -> Score | Failure:
         """The answer of all *answers*, which are in the order of names; that of the first that is no score, if there is one."""
-        given = {name: answer for name, answer in answers.items() if isinstance(answer, Score | Judgment)}
-        cost = sum((answer.cost for answer in given.values()), start=Cost.zero())
+        scored = {name: answer for name, answer in answers.items() if isinstance(answer, Score | Judgment)}
+        cost = sum((answer.cost for answer in scored.values()), start=Cost.zero())
         for name, answer in answers.items():
             if isinstance(answer, Failure):
                 return attrs.evolve(answer, message=f"objective {name!r}: {answer.message}", cost=cost + answer.cost)
-            if name not in given:
+            if name not in scored:
                 return Failure("invalid_score", f"objective {name!r} returned {answer!r:.100}, not a Score", cost=cost)
-        weights = {name: self.weights.get(name, 1.0) for name in given}
+        weights = {name: self.weights.get(name, 1.0) for name in scored}
         if not any(weights.values()):
             return Failure(
-                "missing_input", f"every objective has weight 0: {', '.join(map(shown, weights))}", cost=cost
+                "missing_input", f"every objective has weight 0: {', '.join(map(shorten, weights))}", cost=cost
             )
-        values = {name: _value(answer) for name, answer in given.items()}
-        found = _mean(values, weights)
-        bases = [answer.basis for answer in given.values() if answer.basis is not None]
-        lines = [f"[{cut(name)}] {values[name]:.3f}{_says(answer)}" for name, answer in given.items()]
+        values = {name: _value(answer) for name, answer in scored.items()}
+        mean = _mean(values, weights)
+        bases = [answer.basis for answer in scored.values() if answer.basis is not None]
+        lines = [f"[{cut(name)}] {values[name]:.3f}{_says(answer)}" for name, answer in scored.items()]
         return Score(
-            found,
-            _mean({name: answer.confidence for name, answer in given.items()}, weights),
+            mean,
+            _mean({name: answer.confidence for name, answer in scored.items()}, weights),
             details=", ".join(f"{cut(name)} {value:.3g}" for name, value in list(values.items())[:_LISTED]),
-            feedback="\n".join([*lines, f"Overall: {found:.3f}, the weighted mean."]),
+            feedback="\n".join([*lines, f"Overall: {mean:.3f}, the weighted mean."]),
             cost=cost,
             signals={"scores": _named(values), "weights": _named(weights)},
             basis=weakest(bases) if bases else None,
@@ -147,7 +149,7 @@ class MultiObjective:
 
 
 def _is_judge(objective: object) -> bool:
-    """Whether it is asked as a judge. A metric may have an option named ``judge``, as ``diff/match`` has."""
+    """Return True if it is asked as a judge. A metric may have an option named ``judge``, as ``diff/match`` has."""
     return not hasattr(objective, "score")
 
 
@@ -156,7 +158,7 @@ def _waits(objective: Metric) -> bool:
 
 
 def _ask(objective: Any, subject: Subject) -> object:
-    """Its answer, perhaps to be awaited: a judge may stand wherever a metric is expected."""
+    """Return its answer, perhaps to be awaited: a judge may replace a metric."""
     return objective.judge(subject, ()) if _is_judge(objective) else objective.score(subject)
 
 
@@ -164,7 +166,7 @@ def _stated(value: object, place: str) -> Score | Failure:
     """The score that the output states for an objective."""
     score, says = (value.get("score"), value.get("feedback")) if isinstance(value, Mapping) else (value, "")
     if type(score) not in (int, float) or not 0 <= score <= 1:  # type: ignore[operator]  # a number, if it comes to that
-        return Failure("invalid_score", f"{place} is {shown(score)}, not a number from 0 to 1")
+        return Failure("invalid_score", f"{place} is {shorten(score)}, not a number from 0 to 1")
     return Score(score, feedback=says if isinstance(says, str) else "")  # type: ignore[arg-type]  # as above
 
 
@@ -187,7 +189,7 @@ def _value(answer: Score | Judgment) -> float:
 
 def _says(answer: Score | Judgment) -> str:
     text = (answer.feedback or answer.details) if isinstance(answer, Score) else ""
-    return f": {cut(text, _SAID)}" if text else ""
+    return f": {cut(text, _MAX_FEEDBACK)}" if text else ""
 
 
 def _named(numbers: Mapping[str, float]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Was found what should have been found, and how far up?"""
+"""The comparison of retrieved ids with the right ids, by their numbers and ranks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dicast import ConfigError, Failure, Problem, Score, Subject, nearest
 from dicast.toolkit.json_values import check_field
 from dicast.toolkit.references import is_missing
 
-from .inputs import judged, listed, parsed, reference, shown, text
+from .inputs import judged, listed, parsed, reference, shorten, text
 
 Measure = Literal["f1", "precision", "recall", "mrr", "ndcg"]
 MEASURES: tuple[str, ...] = get_args(Measure)
@@ -20,25 +20,25 @@ MEASURES: tuple[str, ...] = get_args(Measure)
 
 @attrs.frozen
 class Retrieval:
-    """How much of what was retrieved is right, how much of what is right was retrieved, and how far up it stands.
+    """Precision, recall and rank of retrieved ids.
 
-    The output is a list of ids, the best first; the reference a list of the right ones, or an object of ids and their grades
-    (numbers from 0 on; what has more than 0 is right). Text that is a JSON list or object is read as one, any other single
-    value is one id. Ids are compared as text, so 7 and "7" are one. Of n ids in the output, r in the reference and c in both,
-    each counted once, and of the place p of the first right one:
+    The output is a list of ids, the best first; the reference is a list of the right ids, or an object of ids and their grades
+    (numbers from 0 on; ids with more than 0 are right). Text that is a JSON list or object is read as such, any other single
+    value is one id. Ids are compared as text, so 7 and "7" are one. With n ids in the output, r in the reference and c in both,
+    each counted once, and the place p of the first right id:
 
-    - ``precision`` is c/n, where n counts repeated ids each time; 0 when nothing was retrieved.
-    - ``recall`` is c/r; 1 when nothing is right.
+    - ``precision`` is c/n, where n counts repeated ids each time; 0 if nothing was retrieved.
+    - ``recall`` is c/r; 1 if nothing is right.
     - ``f1`` is their harmonic mean (C. J. van Rijsbergen, Information Retrieval, 2nd ed., 1979, ch. 7).
-    - ``mrr`` is 1/p, 0 without a right one: its mean over subjects is the mean reciprocal rank (E. Voorhees, TREC-8, 1999).
-    - ``ndcg`` is the sum of grade/log2(place + 1) over that sum of the best possible list; a list's grades are 1, a repeated
-      id has none; 0 when nothing is right (K. Järvelin, J. Kekäläinen, ACM TOIS 20(4), 2002, with the usual logarithm).
+    - ``mrr`` is 1/p, 0 without a right id: its mean over subjects is the mean reciprocal rank (E. Voorhees, TREC-8, 1999).
+    - ``ndcg`` is the sum of grade/log2(place + 1) over the same sum of the best possible list; a list's grades are 1, a repeated
+      id has none; 0 if nothing is right (K. Järvelin, J. Kekäläinen, ACM TOIS 20(4), 2002, with the usual logarithm).
 
-    All five stand in ``signals``, with ``correct``, ``missed`` and ``wrong``, which count ids.
+    ``signals`` has all five, with ``correct``, ``missed`` and ``wrong``, which count ids.
 
-    :param measure: which of them is the value: ``f1``, ``precision``, ``recall``, ``mrr`` or ``ndcg``.
-    :param k: look at the first ``k`` of the output alone; ``ndcg`` compares with the best list of that length.
-    :param field: look at this place in the output, a dotted path (``steps.0.ids``) or a JSON pointer (``/steps/0/ids``); text
+    :param measure: the figure that is the value: ``f1``, ``precision``, ``recall``, ``mrr`` or ``ndcg``.
+    :param k: use only the first ``k`` ids of the output; ``ndcg`` compares with the best list of that length.
+    :param field: use this place in the output, a dotted path (``steps.0.ids``) or a JSON pointer (``/steps/0/ids``); text
         is read as JSON to get there. A missing field scores 0.
     """
 
@@ -70,19 +70,19 @@ class Retrieval:
         if isinstance(ids, Mapping):
             advice = "the output is an object, not a list of ids"
             return Score(0.0, details=advice, feedback="Give a list of ids.", signals={"found": False})
-        return self._compare([text(one) for one in _items(ids)][: self.k], grades)
+        return self._compare([text(id_) for id_ in _items(ids)][: self.k], grades)
 
-    def _compare(self, found: Sequence[str], grades: Mapping[str, float]) -> Score:
-        right = [one for one, grade in grades.items() if grade]
+    def _compare(self, ids: Sequence[str], grades: Mapping[str, float]) -> Score:
+        right = [id_ for id_, grade in grades.items() if grade]
         first: dict[str, int] = {}
-        for place, one in enumerate(found, 1):
-            first.setdefault(one, place)
-        correct, missed = [one for one in right if one in first], [one for one in right if one not in first]
-        wrong = [one for one in first if not grades.get(one)]
-        place = min((first[one] for one in correct), default=0)
+        for place, id_ in enumerate(ids, 1):
+            first.setdefault(id_, place)
+        correct, missed = [id_ for id_ in right if id_ in first], [id_ for id_ in right if id_ not in first]
+        wrong = [id_ for id_ in first if not grades.get(id_)]
+        place = min((first[id_] for id_ in correct), default=0)
         measures = {
-            "f1": 2 * len(correct) / max(1, len(found) + len(right)),
-            "precision": len(correct) / len(found) if found else 0.0,
+            "f1": 2 * len(correct) / max(1, len(ids) + len(right)),
+            "precision": len(correct) / len(ids) if ids else 0.0,
             "recall": len(correct) / len(right) if right else 1.0,
             "mrr": 1 / place if place else 0.0,
             "ndcg": self._ndcg(first, grades),
@@ -99,7 +99,7 @@ class Retrieval:
         best = sorted(grades.values(), reverse=True)[: self.k]
         if not best or not best[0]:
             return 0.0
-        gain = _dcg(((place, grades.get(one, 0.0)) for one, place in first.items()), best[0])
+        gain = _dcg(((place, grades.get(id_, 0.0)) for id_, place in first.items()), best[0])
         # What is the same sum in exact arithmetic may be more by a rounding error.
         return min(1.0, gain / _dcg(enumerate(best, 1), best[0]))
 
@@ -132,8 +132,10 @@ def _grades(value: object, id: str) -> Mapping[str, float] | Failure:
         return Failure("missing_input", f"the reference of {id!r} is an empty list of ids")
     if not isinstance(value, Mapping):
         return dict.fromkeys(map(text, _items(value)), 1.0)
-    for one, grade in value.items():
+    for id_, grade in value.items():
         if type(grade) not in (int, float) or not 0 <= grade < inf:
-            message = f"the reference of {id!r} grades {shown(one)} with {shown(grade)}; a grade is a number from 0 on"
+            message = (
+                f"the reference of {id!r} grades {shorten(id_)} with {shorten(grade)}; a grade is a number from 0 on"
+            )
             return Failure("missing_input", message)
-    return {str(one): float(grade) for one, grade in value.items()}
+    return {str(id_): float(grade) for id_, grade in value.items()}

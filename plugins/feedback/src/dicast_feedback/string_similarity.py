@@ -9,7 +9,7 @@ from dicast.toolkit.json_values import check_field
 from dicast.toolkit.outputs import has_objects, unread_object
 from dicast.toolkit.references import References, compare_references
 
-from .inputs import judged, listed, parsed, reference, shown, text
+from .inputs import judged, listed, parsed, reference, shorten, text
 
 IGNORING_CASE = 0.95
 """Score of a text that differs from the reference only in upper and lower case."""
@@ -17,16 +17,16 @@ IGNORING_CASE = 0.95
 
 @attrs.frozen
 class StringSimilarity:
-    """1 for the reference's text, 0.95 for it in other case, else the F1 of the words that both have.
+    """1 for the reference's text, 0.95 for the same text in another case, else the F1 of the common words.
 
     White space at the ends does not count. F1 is 2·c/(n + m) of n different words in the output, m in the reference and c in
-    both, in lower case, their order aside (S. Dice, Ecology 26(3), 1945); so the same words in another order score 1. What is
+    both, in lower case, in any order (S. Dice, Ecology 26(3), 1945); so the same words in another order score 1. A value that is
     no text is compared as JSON with sorted keys. ``signals`` has ``equal``, ``equal_ignoring_case``, ``f1``, ``precision``,
-    ``recall``, and ``missing_words`` and ``extra_words``, which count.
+    ``recall``, and the counts ``missing_words`` and ``extra_words``.
 
     :param field: compare only this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
         (``/steps/0/code``), with the whole reference; text is read as JSON to get there. A missing field scores 0.
-    :param references: how the output is compared with a list of references: ``any``, the best score counts; ``all``, the mean of their
+    :param references: the comparison with a list of references: ``any``, the best score counts; ``all``, the mean of their
         scores; ``whole``, the list is one value. Next to an output that is a list, the list is one value. Blank references in a list are
         left out.
     """
@@ -52,7 +52,7 @@ class StringSimilarity:
             return unread
         judged_text = text(output).strip()
         return compare_references(
-            expected, output, self.references, lambda one: _compare(judged_text, text(one).strip())
+            expected, output, self.references, lambda reference_: _compare(judged_text, text(reference_).strip())
         )
 
 
@@ -62,9 +62,9 @@ def _compare(output: str, expected: str) -> Score:
     left, right = output.casefold(), expected.casefold()
     signals: dict[str, object] = {"equal": False, "equal_ignoring_case": left == right}
     if left == right:
-        says = f"Mind upper and lower case: expected {shown(expected)}."
+        says = f"Mind upper and lower case: expected {shorten(expected)}."
         return Score(IGNORING_CASE, details="equal but for case", feedback=says, signals=signals)
-    return _compare_words(left, right, f"Expected {shown(expected)}, got {shown(output)}.", signals)
+    return _compare_words(left, right, f"Expected {shorten(expected)}, got {shorten(output)}.", signals)
 
 
 def _compare_words(output: str, expected: str, says: str, signals: dict[str, object]) -> Score:

@@ -31,8 +31,8 @@ def _edits(left: str, right: str, limit: int) -> int:
     """
     edits = 0
     while left and right and edits <= limit:
-        same = _shared(left, right)
-        left, right = left[same:], right[same:]
+        shared = _shared(left, right)
+        left, right = left[shared:], right[shared:]
         for skipped in range(min(len(left), limit) + 1):
             place = right.find(left[skipped : skipped + _ANCHOR], 0, skipped + _SPAN)
             if place >= 0:
@@ -57,8 +57,8 @@ def _is_near(left: str, right: str, limit: int) -> bool:
     every, edge = (1 << 2 * limit + 1) - 1, 1 << 2 * limit
     # rows in which the column rises, rows in which it falls, and its value at the edge
     up, down, distance = every >> limit << limit, 0, limit
-    for column, same in enumerate(_bands(left, right, limit), 1):
-        level = ((((same & up) + up) ^ up) | same | down) & every  # rows in which the diagonal does not rise
+    for column, band in enumerate(_bands(left, right, limit), 1):
+        level = ((((band & up) + up) ^ up) | band | down) & every  # rows in which the diagonal does not rise
         rises, falls = down | (every ^ (level | up)), level & up
         if column <= ends:
             distance += not level & edge

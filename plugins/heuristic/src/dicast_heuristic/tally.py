@@ -38,5 +38,5 @@ class Tally:
         """Multiply the weight of the turns relative to the other parts by *weight*."""
         largest = max(weight, 1.0)  # prevents an overflow
         turns, rest = weight / largest, 1.0 / largest
-        whole = turns * self.share + rest * (1 - self.share)
-        self.score = min(1.0, (turns * self.turns + rest * (self.score - self.turns)) / whole)
+        score_ = turns * self.share + rest * (1 - self.share)
+        self.score = min(1.0, (turns * self.turns + rest * (self.score - self.turns)) / score_)

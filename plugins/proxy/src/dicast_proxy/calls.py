@@ -41,7 +41,7 @@ class Call(NamedTuple):  # made in a third of the time that an attrs class takes
         return shortened(self.tool) if isinstance(self.tool, str) else None
 
     def place(self, number: int) -> str | int:
-        """What a reader finds it by: its id, else its *number*."""
+        """Return the name of the call for a reader: its id, else its *number*."""
         return shortened(self.id) if isinstance(self.id, str) and self.id else number
 
 
@@ -55,14 +55,14 @@ class Calls:
 
 
 def calls_of(subject: Subject, field: str | None) -> Calls:
-    """The calls of *subject*: the one that its output (or the *field* of it) is, or each of those that are listed there.
+    """Return the calls of *subject*: the call in its output (or in the *field* of it), or each of the calls in a list there.
 
-    A tool cycle that a trace brought is the call in its input; a turn or session with events is all its ``tool.called``.
+    A tool cycle of a trace is the call in its input; a turn or session with events has all its ``tool.called``.
     """
     if field is None:
-        asked = subject.input
-        if subject.kind == "tool_cycle" and isinstance(asked, Mapping) and "tool_name" in asked:
-            return Calls((_traced(subject, asked),))
+        call_input = subject.input
+        if subject.kind == "tool_cycle" and isinstance(call_input, Mapping) and "tool_name" in call_input:
+            return Calls((_traced(subject, call_input),))
         if subject.kind in _TRACED and subject.events:
             payloads = (event.payload for event in subject.events if event.type == "tool.called")
             return Calls([as_call(payload) or Call(MISSING, id=_id(payload)) for payload in payloads], single=False)
@@ -84,11 +84,11 @@ def as_call(value: object) -> Call | None:
         return None
     for tool, params in _FORMS:
         if tool in value:
-            given = value.get(params, MISSING)
-            if params == "arguments" and isinstance(given, str):
-                given = parsed(given)
-            digest = value.get("input_hash") if given is MISSING and params == "input" else None
-            return Call(value[tool], given, _id(value), digest)
+            item_ = value.get(params, MISSING)
+            if params == "arguments" and isinstance(item_, str):
+                item_ = parsed(item_)
+            digest = value.get("input_hash") if item_ is MISSING and params == "input" else None
+            return Call(value[tool], item_, _id(value), digest)
     inner = value.get("function")
     call = as_call(inner) if inner is not value else None
     return None if call is None else call._replace(id=_id(value))
@@ -130,13 +130,13 @@ def shortened(text: str) -> str:
     return cut if cut.isascii() else cut.encode(errors="replace").decode()
 
 
-def _traced(subject: Subject, asked: Mapping[str, object]) -> Call:
+def _traced(subject: Subject, call_input: Mapping[str, object]) -> Call:
     """The call of a tool cycle: without input it may be known by the hash in the trace."""
-    if asked.get("input") is None:
+    if call_input.get("input") is None:
         for event in subject.events:
             if event.type == "tool.called" and str(event.payload.get("tool_use_id")) == subject.id:
-                return as_call(event.payload) or Call(asked["tool_name"])
-    return Call(asked["tool_name"], asked.get("input", MISSING))
+                return as_call(event.payload) or Call(call_input["tool_name"])
+    return Call(call_input["tool_name"], call_input.get("input", MISSING))
 
 
 def _id(value: Mapping[Any, object]) -> object:

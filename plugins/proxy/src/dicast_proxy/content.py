@@ -1,4 +1,4 @@
-"""What of an output is text."""
+"""The texts in an output."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def texts(value: object) -> list[str]:
         return []
     if not isinstance(value, Mapping | list | tuple):
         return [_scalar(value)]
-    found: list[str] = []
+    strings: list[str] = []
     left: list[object] = [value]
     while left:
         item = left.pop()
         if isinstance(item, str):
-            found.append(item)
+            strings.append(item)
         elif isinstance(item, Mapping | list | tuple):
             left.extend(reversed([*(item.values() if isinstance(item, Mapping) else item)]))
-    return found
+    return strings
 
 
 def _scalar(value: object) -> str:

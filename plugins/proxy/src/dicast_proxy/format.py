@@ -48,7 +48,7 @@ class Format:
         return _PASSED
 
     def _signals(self, non_empty: bool, json: bool) -> dict[str, object]:
-        """The checks that are made, and what came of them, where they did not all pass."""
+        """Return the results of the requested checks, for a subject that did not pass them all."""
         return {
             **({"non_empty": non_empty} if self.require_non_empty else {}),
             **({"json": json} if self.require_json else {}),

@@ -35,7 +35,7 @@ CALLED = {
 """What languages are called beside their grammars' names."""
 
 _CHUNK = 2**16
-_SHOWN = 40
+_MAX_SHOWN = 40
 
 
 def check_language(_instance: object, _attribute: object, language: str | None) -> None:
@@ -64,8 +64,8 @@ def syntax_errors(text: str, language: str, first_line: int = 1) -> Iterator[Fau
     source = text.encode("utf-8", "replace")  # a lone surrogate is one byte, as it is one character
     tree = _parse(source, language)
     if tree.root_node.has_error and not source.endswith(b"\n"):  # some grammars end a last line only there
-        ended = _parse(source + b"\n", language)
-        tree = tree if ended.root_node.has_error else ended
+        tree_end = _parse(source + b"\n", language)
+        tree = tree if tree_end.root_node.has_error else tree_end
     for node in _wrong(tree):
         begin = source.rfind(b"\n", 0, node.start_byte) + 1
         column = len(source[begin : node.start_byte].decode("utf-8", "replace")) + 1
@@ -83,7 +83,7 @@ def _parse(source: bytes, language: str) -> Tree:
 
 
 def _wrong(tree: Tree) -> Iterator[Node]:
-    """The nodes that stand for what was skipped or is missing, down from the root, without recursion."""
+    """Yield the nodes for skipped or missing parts, down from the root, without recursion."""
     cursor = tree.walk()
     while True:
         node = cursor.node
@@ -99,6 +99,6 @@ def _wrong(tree: Tree) -> Iterator[Node]:
 def _describe(node: Node, source: bytes) -> str:
     if node.is_missing:
         return f"{node.type} is missing"
-    skipped = source[node.start_byte : min(node.end_byte, node.start_byte + 4 * _SHOWN)].decode("utf-8", "replace")
+    skipped = source[node.start_byte : min(node.end_byte, node.start_byte + 4 * _MAX_SHOWN)].decode("utf-8", "replace")
     line = skipped.strip().split("\n", 1)[0].rstrip()
-    return f"cannot read {line[:_SHOWN] + '…' if len(line) > _SHOWN or len(skipped.strip()) > len(line) else line!r}"
+    return f"cannot read {line[:_MAX_SHOWN] + '…' if len(line) > _MAX_SHOWN or len(skipped.strip()) > len(line) else line!r}"

@@ -13,13 +13,13 @@ from .content import texts
 from .needles import Needle, expressions, literals, plain, utf8
 
 _PASSED = Score(1.0)
-_TOLD = 10
+_MAX_LISTED = 10
 
 
-def _words(given: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(given, str):
-        raise ConfigError(f"keywords are a list: write [{given}]")
-    words = tuple(given)
+def _words(keywords: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(keywords, str):
+        raise ConfigError(f"keywords are a list: write [{keywords}]")
+    words = tuple(keywords)
     if "" in words:
         raise ConfigError("an empty keyword is found in every text; remove it")
     return words
@@ -34,23 +34,23 @@ def _check_expressions(
 
 @attrs.frozen
 class Keywords:
-    r"""The share of required keywords that the output has; 0 when it has a forbidden one.
+    r"""The share of required keywords that the output has; 0 if it has a forbidden keyword.
 
-    Forbidden ones are looked for first. With nothing required the score is 1. In an object or list all its strings count.
+    Forbidden keywords are searched first. Without required keywords the score is 1. In an object or list all its strings count.
     A letter with an accent is the same written as one character or as two (both are composed, NFC).
 
-    With ``regex`` the keywords are regular expressions of RE2, which takes time in proportion to the text whatever is
-    asked. It is the syntax of Python's ``re`` without lookaround, backreferences, possessive repeats and ``(?x)``; ``$`` is
-    the very end unless ``(?m)``, ``\z`` stands for ``\Z``, and ``\w \d \s \b`` know ASCII alone: ``\pL`` is any letter,
+    With ``regex`` the keywords are regular expressions of RE2, whose time is proportional to the text for any
+    expression. It has the syntax of Python's ``re`` without lookaround, backreferences, possessive repeats and ``(?x)``; ``$`` is
+    the very end unless ``(?m)``, ``\z`` replaces ``\Z``, and ``\w \d \s \b`` know ASCII alone: ``\pL`` is any letter,
     ``\pN`` any digit, and ``whole_words`` any bounds of words.
 
-    :param required: keywords that must be there; each has the same share of the score.
-    :param forbidden: keywords that must not.
-    :param case_sensitive: tell "TODO" from "todo". If false, "STRASSE" is "straße" too, but not in a regular expression.
-    :param whole_words: "art" is not found in "party": no letter, digit, accent or underscore of any script stands before
+    :param required: keywords that must occur; each has the same share of the score.
+    :param forbidden: keywords that must not occur.
+    :param case_sensitive: distinguish "TODO" from "todo". If false, "STRASSE" is "straße" too, but not in a regular expression.
+    :param whole_words: "art" does not occur in "party": no letter, digit, accent or underscore of any script may be before
         or after it. Scripts without blanks between words have no such bounds.
-    :param regex: the keywords are regular expressions. One that is wrong is refused when the pipeline is built.
-    :param field: look only at this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
+    :param regex: the keywords are regular expressions. A wrong expression is refused when the pipeline is built.
+    :param field: search only this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
         (``/steps/0/code``); text is read as JSON to get there. A missing field is empty.
     """
 
@@ -78,19 +78,21 @@ class Keywords:
     def score(self, subject: Subject) -> Score:
         """Search the output of *subject*, or its field."""
         value = subject.output if self.field is None else locate(subject.output, self.field)
-        given = value if isinstance(value, str) else "\n".join(texts(value))
-        text = utf8(given) if self.regex else plain(given, self.case_sensitive)
+        searched = value if isinstance(value, str) else "\n".join(texts(value))
+        text = utf8(searched) if self.regex else plain(searched, self.case_sensitive)
         forbidden = {word: needle.occurs(text) for word, needle in zip(self.forbidden, self._forbidden, strict=True)}
         if True in forbidden.values():
-            return Score(0.0, details=f"has the forbidden {_told(forbidden, True)}", signals={"forbidden": forbidden})
+            return Score(
+                0.0, details=f"has the forbidden {_listed_words(forbidden, True)}", signals={"forbidden": forbidden}
+            )
         required = {word: needle.occurs(text) for word, needle in zip(self.required, self._required, strict=True)}
         if False not in required.values():
             return _PASSED
         signals = {"required": required} | ({"forbidden": forbidden} if forbidden else {})
-        found = list(required.values()).count(True)
+        hits = list(required.values()).count(True)
         why = f"; the output has no field {self.field!r}" if value is MISSING else ""
-        lacks = f"lacks {len(required) - found} of {len(required)}: {_told(required, False)}{why}"
-        return Score(found / len(required), details=lacks, signals=signals)
+        lacks = f"lacks {len(required) - hits} of {len(required)}: {_listed_words(required, False)}{why}"
+        return Score(hits / len(required), details=lacks, signals=signals)
 
     def _compile(self, option: str, keywords: tuple[str, ...]) -> tuple[Needle, ...]:
         if self.regex:
@@ -98,6 +100,8 @@ class Keywords:
         return literals(keywords, self.case_sensitive, self.whole_words)
 
 
-def _told(occurs: Mapping[str, bool], which: bool) -> str:
-    words = [repr(word) for word, found in occurs.items() if found is which]
-    return ", ".join(words[:_TOLD]) + (f" and {len(words) - _TOLD} more" if len(words) > _TOLD else "")
+def _listed_words(occurs: Mapping[str, bool], which: bool) -> str:
+    words = [repr(word) for word, occurrence in occurs.items() if occurrence is which]
+    return ", ".join(words[:_MAX_LISTED]) + (
+        f" and {len(words) - _MAX_LISTED} more" if len(words) > _MAX_LISTED else ""
+    )

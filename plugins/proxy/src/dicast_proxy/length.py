@@ -21,7 +21,7 @@ _BOUND = Within(0, inf, "0 or more (a length is never negative)")
 
 
 def _count_words(text: str) -> int:
-    """As ``len(text.split())``, but without holding all the words of a long text at once."""
+    """Return ``len(text.split())`` without holding all the words of a long text at once."""
     if len(text) <= _CHUNK:
         return len(text.split())
     starts = range(0, len(text), _CHUNK)

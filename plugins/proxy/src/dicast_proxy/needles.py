@@ -1,4 +1,4 @@
-"""What keywords are looked for with: literals, and regular expressions whose time is linear in the length of the text."""
+"""The search for keywords: literals, and regular expressions whose time is linear in the length of the text."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _UNSUPPORTED = (
 
 
 class Needle(Protocol):
-    """Whether a keyword occurs in a text, which is what :func:`plain` or :func:`utf8` made of it."""
+    """The test of a keyword in a text, which was prepared by :func:`plain` or :func:`utf8`."""
 
     def occurs(self, text: Any) -> bool:
-        """Whether it does."""
+        """Return True if the keyword occurs in *text*."""
         ...
 
 
 def utf8(text: str) -> bytes:
-    """*text* for regular expressions; what is no character (a lone surrogate) becomes U+FFFD."""
+    """Return *text* for regular expressions. Lone surrogates, which are no characters, become U+FFFD."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -48,7 +48,7 @@ class Literal:
     needle: str
 
     def occurs(self, text: str) -> bool:
-        """Whether it is in *text*."""
+        """Return True if it is in *text*."""
         return self.needle in text
 
 
@@ -67,11 +67,11 @@ class Word:
         return re.compile(rf"{needle}(?<!\w{needle})(?!\w)")
 
     def occurs(self, text: str) -> bool:
-        """Whether it is in *text*."""
-        found = self._pattern.search(text)
-        while found and (_is_mark(text, found.start() - 1) or _is_mark(text, found.end())):
-            found = self._pattern.search(text, found.end())
-        return found is not None
+        """Return True if it is in *text*."""
+        match = self._pattern.search(text)
+        while match and (_is_mark(text, match.start() - 1) or _is_mark(text, match.end())):
+            match = self._pattern.search(text, match.end())
+        return match is not None
 
 
 @attrs.frozen
@@ -99,7 +99,7 @@ class Expression:
             return re2.compile(bounded % rf"{self.pattern}\E", options)  # type: ignore[no-any-return]  # as above; an open \Q
 
     def occurs(self, text: bytes) -> bool:
-        """Whether it matches somewhere in *text*."""
+        """Return True if it matches anywhere in *text*."""
         return self._compiled.search(text) is not None
 
 
@@ -110,32 +110,32 @@ class _Compiled(Protocol):
 def expressions(
     option: str, patterns: Sequence[str], case_sensitive: bool, whole_words: bool
 ) -> tuple[Expression, ...]:
-    """The *patterns* that stand at *option*, compiled.
+    """Return the *patterns* of the option *option*, compiled.
 
-    :raises ConfigError: naming each one that is wrong, and the character at which it is.
+    :raises ConfigError: with each wrong pattern, and the place of its fault.
     """
     import re2  # as above
 
-    made, wrong = [], []
+    compiled, wrong = [], []
     for index, pattern in enumerate(patterns):
         try:
-            made.append(Expression(pattern, case_sensitive, whole_words))
+            compiled.append(Expression(pattern, case_sensitive, whole_words))
         except re2.error as error:
-            said, _, fragment = bytes(error.args[0]).decode("utf-8", "replace").partition(": ")
+            reason, _, fragment = bytes(error.args[0]).decode("utf-8", "replace").partition(": ")
             at = _position(pattern, fragment) + 1
-            what = f"{said} {fragment!r:.40}" if fragment != pattern else said
+            what = f"{reason} {fragment!r:.40}" if fragment != pattern else reason
             wrong.append(f"{option}[{index}]: {pattern!r:.100} is wrong at character {at}: {what}")
         except UnicodeEncodeError as error:
             wrong.append(f"{option}[{index}]: {pattern!r:.100} has no character at {error.start + 1}, but half of one")
     if wrong:
         raise ConfigError(f"{'; '.join(wrong)} ({_UNSUPPORTED})")
-    return tuple(made)
+    return tuple(compiled)
 
 
 def literals(keywords: Iterable[str], case_sensitive: bool, whole_words: bool) -> tuple[Needle, ...]:
     """Needles for *keywords* as they are written."""
-    made = (plain(keyword, case_sensitive) for keyword in keywords)
-    return tuple(Word(keyword) if whole_words else Literal(keyword) for keyword in made)
+    needles = (plain(keyword, case_sensitive) for keyword in keywords)
+    return tuple(Word(keyword) if whole_words else Literal(keyword) for keyword in needles)
 
 
 def _position(pattern: str, fragment: str) -> int:

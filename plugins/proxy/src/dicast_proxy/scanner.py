@@ -1,6 +1,6 @@
-"""Are the brackets and quotation marks of a text balanced, be it prose, Markdown or code of any language?
+"""The check of a text for balanced brackets and quotation marks, in prose, Markdown or code of any language.
 
-One regular expression finds what matters and skips the rest. What it takes for what is said in :class:`~dicast_proxy.Syntax`.
+One regular expression finds the relevant characters and skips the rest. :class:`~dicast_proxy.Syntax` has the rules.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _LOOK = 4
 
 @attrs.frozen
 class Fault:
-    """What is wrong, and where: a line and a column, both from 1, the column in characters."""
+    """A fault with its place: a line and a column, both from 1, the column in characters."""
 
     message: str
     line: int
@@ -76,7 +76,7 @@ class Scanner:
 
     @classmethod
     def of(cls, brackets: bool, quotes: bool) -> Scanner:
-        """A scanner of what is asked for. Brackets inside quotation marks count only where quotes are nothing."""
+        """Return a scanner for the requested checks. Brackets inside quotation marks count only if quotes are not checked."""
         branches = [*[_BRACKET] * brackets, *[_DOUBLE, _SINGLE, _BACKTICKS] * quotes, _ESCAPED]
         first = r"\\" + r"()\[\]{}" * brackets + "\"'`" * quotes
         return cls(re.compile(rf"[{first}](?:{'|'.join(branches)})", re.VERBOSE | re.DOTALL))
@@ -85,10 +85,10 @@ class Scanner:
         """The first fault of *text*: a bracket that closes nothing or the wrong one, or a mark that has no end; and
         only without one of these the first bracket or apostrophe that is left open.
         """
-        found = self._scan(text)
-        if found is None:
+        fault = self._scan(text)
+        if fault is None:
             return None
-        message, at = found
+        message, at = fault
         return Fault(message, *position(text, at))
 
     def _scan(self, text: str) -> tuple[str, int] | None:
@@ -100,8 +100,8 @@ class Scanner:
                 continue
             at = match.start()
             if kind == "bracket":
-                if (found := _match_bracket(text, at, opened)) is not None:
-                    return found
+                if (fault := _match_bracket(text, at, opened)) is not None:
+                    return fault
             elif kind == "opening":
                 single = at if single < 0 else single
             elif kind == "closing":
@@ -117,7 +117,7 @@ def position(text: str, at: int) -> tuple[int, int]:
 
 
 def _match_bracket(text: str, at: int, opened: list[int]) -> tuple[str, int] | None:
-    """Open or close the bracket *at*; say what is wrong with it."""
+    """Open or close the bracket *at*, and return its fault, if any."""
     opening = _CLOSES.get(text[at])
     if opening is None:
         opened.append(at)
@@ -145,5 +145,5 @@ def _left_open(text: str, opened: list[int], single: int) -> tuple[str, int] | N
 
 
 def _is_loose(text: str, at: int) -> bool:
-    found = (_LOOSE.match(text, start) for start in range(max(0, at - _LOOK), at))
-    return any(match and at in (match.start("listed"), match.start("smile")) for match in found)
+    matches = (_LOOSE.match(text, start) for start in range(max(0, at - _LOOK), at))
+    return any(match and at in (match.start("listed"), match.start("smile")) for match in matches)

@@ -33,8 +33,8 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _NAMING = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
 _DATA = ("const", "enum", "default", "examples", "required")
 _BACKTRACKS = 100_000  # steps that a pattern may take in one text
-_KEPT = 100  # violations
-_SHOWN = 40  # letters of a value in a message
+_MAX_VIOLATIONS = 100  # violations
+_MAX_SHOWN = 40  # letters of a value in a message
 _MASK = "\x00"  # stands for the value in the library's messages, which would hold all of it
 
 
@@ -62,9 +62,9 @@ class Overrun(Exception):
 
 
 class Validator:
-    """A schema made ready; pickled as what it was made of.
+    """A compiled schema. It is pickled as its source.
 
-    :raises ConfigError: naming every fault of the schema, by JSON pointer.
+    :raises ConfigError: with every fault of the schema, by JSON pointer.
     """
 
     __slots__ = ("_compiled", "_formats", "_schema")
@@ -77,7 +77,7 @@ class Validator:
         return Validator, (self._schema, self._formats)
 
     def is_valid(self, params: object) -> bool:
-        """Whether *params*, which must be JSON values, keep to the schema."""
+        """Return True if *params*, which must be JSON values, keep to the schema."""
         return self._compiled.is_valid(params)
 
     def violations(self, params: object) -> list[Violation]:
@@ -85,32 +85,32 @@ class Validator:
 
         :raises Overrun: where that cannot be said, because a pattern takes too long.
         """
-        return [_violation(error) for error in islice(self._compiled.iter_errors(params), _KEPT)]
+        return [_violation(error) for error in islice(self._compiled.iter_errors(params), _MAX_VIOLATIONS)]
 
 
 class Compiled:
     """Validators of schemas that come with the data; equal schemas are compiled once, as far as they fit."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Validator | str] = {}
+        self._validators: dict[bytes, Validator | str] = {}
 
     def __reduce__(self) -> tuple[type[Compiled], tuple[()]]:
         return Compiled, ()
 
     def of(self, tools: Mapping[str, object], formats: bool) -> dict[str, Validator | str]:
         """Return the validator of each tool, or why its schema does not compile."""
-        return {name: self._one(schema, formats) for name, schema in tools.items()}
+        return {name: self._validator(schema, formats) for name, schema in tools.items()}
 
-    def _one(self, schema: object, formats: bool) -> Validator | str:
+    def _validator(self, schema: object, formats: bool) -> Validator | str:
         try:
             key = orjson.dumps([schema, formats], option=orjson.OPT_SORT_KEYS)
         except TypeError as error:
             return f"it is not JSON: {error}"
-        if key not in self._known:
-            if len(self._known) >= _MOST_SCHEMAS:
-                self._known.clear()
-            self._known[key] = _validator_or_error(schema, formats)
-        return self._known[key]
+        if key not in self._validators:
+            if len(self._validators) >= _MOST_SCHEMAS:
+                self._validators.clear()
+            self._validators[key] = _validator_or_error(schema, formats)
+        return self._validators[key]
 
 
 _MOST_SCHEMAS = 1000
@@ -120,15 +120,15 @@ def _validator_or_error(schema: object, formats: bool) -> Validator | str:
     try:
         return Validator(schema, formats)
     except ConfigError as error:
-        return "; ".join(one.message.strip(" :") for one in error.problems)
+        return "; ".join(problem.message.strip(" :") for problem in error.problems)
 
 
-def read_tools(given: object) -> Mapping[str, object]:
-    """The schemas by tool: *given* itself, or what the file says that it names; function-tool lists are taken apart.
+def read_tools(source: object) -> Mapping[str, object]:
+    """Return the schemas by tool, from *source* or from the file that it names. Lists of function tools become a mapping.
 
-    :raises ConfigError: with everything that is wrong with its form.
+    :raises ConfigError: with all faults of its form.
     """
-    data = read_definitions(given) if isinstance(given, Path) else given
+    data = read_definitions(source) if isinstance(source, Path) else source
     if isinstance(data, Mapping) and isinstance(data.get("tools"), list):
         data = data["tools"]
     if isinstance(data, list | tuple):
@@ -146,15 +146,17 @@ def compile_tools(tools: Mapping[str, object], formats: bool) -> dict[str, Valid
     if importlib.util.find_spec("jsonschema_rs") is None:
         needed = "proxy/tool_params_schema needs jsonschema-rs, which is not installed"
         raise ConfigError(f"{needed}: {how_to_install('schemas')}")
-    problems, made = list[Problem](), {}
+    problems, validators = list[Problem](), {}
     for name, schema in tools.items():
         try:
-            made[name] = Validator(schema, formats)
+            validators[name] = Validator(schema, formats)
         except ConfigError as error:
-            problems += [attrs.evolve(one, message=f"the schema of {name!r}{one.message}") for one in error.problems]
+            problems += [
+                attrs.evolve(problem, message=f"the schema of {name!r}{problem.message}") for problem in error.problems
+            ]
     if problems:
         raise ConfigError(problems)
-    return made
+    return validators
 
 
 def pointer(steps: Sequence[object]) -> str:
@@ -164,20 +166,20 @@ def pointer(steps: Sequence[object]) -> str:
 
 def _listed(items: Sequence[object]) -> dict[str, object]:
     """The schemas by tool of a list in the format of OpenAI (``{type: function, function: {name, parameters}}``), or MCP's."""
-    found, problems = dict[str, object](), list[Problem]()
+    schemas, problems = dict[str, object](), list[Problem]()
     for number, item in enumerate(items):
         inner = item.get("function", item) if isinstance(item, Mapping) else None
         name = inner.get("name") if isinstance(inner, Mapping) else None
         if not isinstance(inner, Mapping) or not isinstance(name, str):
             problems.append(Problem(f"[{number}] is no function tool: it needs a name, and parameters"))
-        elif name in found:
+        elif name in schemas:
             problems.append(Problem(f"[{number}] is a second tool of the name {name!r}; keep one"))
         else:
             keys = (key for key in ("parameters", "input_schema", "inputSchema") if key in inner)
-            found[name] = inner.get(next(keys, ""), {"type": "object"})
+            schemas[name] = inner.get(next(keys, ""), {"type": "object"})
     if problems:
         raise ConfigError(problems)
-    return found
+    return schemas
 
 
 def _compiled(schema: object, formats: bool) -> _Compiled:
@@ -196,20 +198,20 @@ def _compiled(schema: object, formats: bool) -> _Compiled:
     make = getattr(jsonschema_rs, _DRAFTS[uri])
     patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
     try:
-        made: _Compiled = make(schema, validate_formats=formats, mask=_MASK, pattern_options=patterns, offline=True)
+        compiled: _Compiled = make(schema, validate_formats=formats, mask=_MASK, pattern_options=patterns, offline=True)
     except jsonschema_rs.ValidationError as error:
         raise ConfigError([*_broken(schema)] or f": {error.message.replace(_MASK, 'it')}") from error
-    return made
+    return compiled
 
 
 def _draft(schema: Schema) -> str:
     """The URI of the draft of JSON Schema that *schema* says it is written in."""
-    said = schema.get("$schema", _LATEST) if isinstance(schema, Mapping) else _LATEST
-    uri = said.rstrip("#") if isinstance(said, str) else None
+    draft_uri = schema.get("$schema", _LATEST) if isinstance(schema, Mapping) else _LATEST
+    uri = draft_uri.rstrip("#") if isinstance(draft_uri, str) else None
     if uri not in _DRAFTS:
-        known = f"the drafts known are {', '.join(_DRAFTS)}"
+        drafts = f"the drafts known are {', '.join(_DRAFTS)}"
         near = nearest(uri, _DRAFTS) if uri else None
-        raise ConfigError(Problem(f" at /$schema: {said!r:.100} is no draft of JSON Schema; {known}", hint=near))
+        raise ConfigError(Problem(f" at /$schema: {draft_uri!r:.100} is no draft of JSON Schema; {drafts}", hint=near))
     return uri
 
 
@@ -218,14 +220,14 @@ def _meta(uri: str) -> _Compiled:
     """The schema of schemas, which comes with the library."""
     import jsonschema_rs
 
-    made: _Compiled = getattr(jsonschema_rs, _DRAFTS[uri])(
+    validator: _Compiled = getattr(jsonschema_rs, _DRAFTS[uri])(
         {"$ref": uri}, validate_formats=True, mask=_MASK, offline=True
     )
-    return made
+    return validator
 
 
 def _fault(error: Any) -> Problem:
-    """What is wrong at one place of a schema."""
+    """Return the problem at one place of a schema."""
     steps, value = error.instance_path, error.instance
     hint = nearest(value, _TYPES) if steps and steps[-1] == "type" and isinstance(value, str) else None
     if hint or (steps and steps[-1] == "type"):
@@ -254,16 +256,16 @@ def _quoted(value: object) -> str:
         return "this object"
     if isinstance(value, list):
         return "this list"
-    text = orjson.dumps(value[:_SHOWN] if isinstance(value, str) else value).decode()
-    return f"{text[:-1]}…" + '"' if isinstance(value, str) and len(value) > _SHOWN else text
+    text = orjson.dumps(value[:_MAX_SHOWN] if isinstance(value, str) else value).decode()
+    return f"{text[:-1]}…" + '"' if isinstance(value, str) and len(value) > _MAX_SHOWN else text
 
 
 def _broken(schema: object) -> Iterator[Problem]:
     """The references of *schema* that lead nowhere, or out of it."""
-    known = set(_identifiers(schema)) | set(_DRAFTS)
+    identifiers = set(_identifiers(schema)) | set(_DRAFTS)
     for place, target in _references(schema, ""):
         uri, _, fragment = target.partition("#")
-        if uri and uri not in known:
+        if uri and uri not in identifiers:
             yield Problem(
                 f" at {place}: {target!r:.200} is outside of the schema, and what is elsewhere is never fetched; "
                 "put it under $defs and refer to '#/$defs/NAME'"
@@ -288,7 +290,7 @@ def _leads(schema: object, fragment: str) -> bool:
 
 
 def _identifiers(schema: object) -> Iterator[str]:
-    """What the parts of *schema* are called, where they say so."""
+    """Yield the identifiers of the parts of *schema* that have one."""
     if isinstance(schema, Mapping):
         name = schema.get("$id", schema.get("id"))
         if isinstance(name, str):

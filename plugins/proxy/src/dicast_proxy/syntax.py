@@ -15,32 +15,32 @@ from .grammar import CALLED, MAX_CODE_BYTES, check_language, syntax_errors
 from .scanner import Fault, Scanner
 
 _PLACES = ("code", "output", "result", "content")
-_TOLD = 10
+_MAX_LISTED = 10
 
 
 @attrs.frozen
 class Syntax:
-    r"""1 when brackets and quotes are balanced or, with a language, when its grammar can read the text; else 0.
+    r"""1 if brackets and quotes are balanced or, with a language, if its grammar can read the text; else 0.
 
     Without ``language`` the text may be prose, Markdown or any code. Brackets inside quotation marks and backticks are not
-    looked at. No quotation mark is an apostrophe (in a word, at its end, or before what lost its beginning as in 'tis), a
-    mark of inches (5"), an escaped one (a backslash takes what follows it, so ``"a\\"`` is closed), or a typographic
-    one. A text in ' ends on its line, one in " may go on (and open each of its paragraphs), as may those in three
-    of them. Backticks are those of Markdown: as many close as opened, and a backslash is nothing in between. The brackets of
+    checked. These are no quotation marks: an apostrophe (in a word, at its end, or before a shortened word as in 'tis), a
+    mark of inches (5"), an escaped mark (a backslash takes the next character, so ``"a\\"`` is closed), or a typographic
+    mark. A text in ' ends on its line. A text in " may go on (and open each of its paragraphs), as may texts in three
+    of them. Backticks follow Markdown: as many close as opened, and a backslash between them has no meaning. The brackets of
     "1) this" and :) need no partner. Comments are text like any other.
 
-    With ``language`` a grammar decides about all of it. A text that it cannot read, but that has code fenced by ```, is
-    judged by what the fences hold: those that name the language or else all of them. More than 8 MiB are not read.
+    With ``language`` a grammar checks the whole text. If it cannot read the text, but the text has code fenced by ```, the
+    code in the fences is checked: the fences that name the language or else all fences. More than 8 MiB are not read.
 
-    Of an object the text is the first of ``code``, ``output``, ``result`` and ``content`` that has one, else its first string.
+    The text of an object is the first of ``code``, ``output``, ``result`` and ``content`` that has one, else its first string.
     Without any text the score is 0.
 
-    :param check_balanced_brackets: ( [ { are closed, in order. Without effect beside ``language``.
-    :param check_balanced_quotes: quotation marks and backticks are closed; if false, they are characters like others, and the
-        brackets between them count. Without effect beside ``language``.
+    :param check_balanced_brackets: ( [ { are closed, in order. Without effect together with ``language``.
+    :param check_balanced_quotes: quotation marks and backticks are closed; if false, they are ordinary characters, and the
+        brackets between them count. Without effect together with ``language``.
     :param language: the grammar's name, such as ``python``, ``javascript``, ``tsx``, ``rust``, ``cpp``, ``csharp``, ``json``
         or ``sql``; needs ``dicast[grammars]``.
-    :param field: look only at this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
+    :param field: check only this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
         (``/steps/0/code``); text is read as JSON to get there. A missing field is empty.
     """
 
@@ -88,35 +88,35 @@ class Syntax:
         if len(text) > MAX_CODE_BYTES:
             large = f"{len(text):,} characters of code at {self.field or 'the output'} are too many"
             return Failure("missing_input", f"{large}: with a language proxy/syntax reads {MAX_CODE_BYTES:,}")
-        found, more = _first(syntax_errors(text, language))
-        blocks = _fenced(text, language) if found else []
+        faults, rest = _first(syntax_errors(text, language))
+        blocks = _fenced(text, language) if faults else []
         if blocks:
-            found, more = _first(
+            faults, rest = _first(
                 itertools.chain.from_iterable(syntax_errors(code, language, line) for line, code in blocks)
             )
-        signals = {language: not found, "fenced": bool(blocks)}
-        if not found:
+        signals = {language: not faults, "fenced": bool(blocks)}
+        if not faults:
             return Score(1.0, signals=signals)
-        told = "; ".join(map(str, found)) + (f"; and {more} more" if more else "")
-        errors = [attrs.asdict(fault) for fault in found]
-        return Score(0.0, details=told, signals={**signals, "errors": errors, "errors_total": len(found) + more})
+        summary = "; ".join(map(str, faults)) + (f"; and {rest} more" if rest else "")
+        errors = [attrs.asdict(fault) for fault in faults]
+        return Score(0.0, details=summary, signals={**signals, "errors": errors, "errors_total": len(faults) + rest})
 
 
 def _code(value: object) -> str:
-    """The text of an output that is judged: itself, or what stands in one of the usual places of an object."""
+    """Return the text of an output to check: the output, or the text at one of the usual places of an object."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
         named = (value.get(place) for place in _PLACES)
-        found = next((text for text in named if isinstance(text, str) and text.strip()), None)
-        return found or next((text for text in value.values() if isinstance(text, str)), "")
+        text_ = next((text for text in named if isinstance(text, str) and text.strip()), None)
+        return text_ or next((text for text in value.values() if isinstance(text, str)), "")
     return next(iter(texts(value)), "") if isinstance(value, list | tuple) else ""
 
 
 def _first(faults: Iterable[Fault]) -> tuple[list[Fault], int]:
     """The first faults, and how many more there are."""
     rest = iter(faults)
-    return list(itertools.islice(rest, _TOLD)), sum(1 for _ in rest)
+    return list(itertools.islice(rest, _MAX_LISTED)), sum(1 for _ in rest)
 
 
 def _fenced(text: str, language: str) -> list[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""Are a tool call's params what the tool takes?"""
+"""The check of a tool call's params by the schema of the tool."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dicast.toolkit.json_values import MISSING, check_field, locate
 from .calls import Call, calls_of
 from .schemas import Compiled, Overrun, Validator, Violation, compile_tools, read_tools
 
-_TOLD = 3  # violations in the details
+_MAX_LISTED = 3  # violations in the details
 _LISTED = 20  # violations, and invalid calls, in the signals
 
 
@@ -23,7 +23,7 @@ class _Finding:
     """The result of checking one call; *why* is empty for a valid call, *schema_error* for a schema that compiles."""
 
     call: Call
-    known: bool
+    is_known: bool
     why: str = ""
     violations: tuple[Violation, ...] = ()
     schema_error: str = ""
@@ -36,10 +36,14 @@ class _Finding:
     @property
     def signals(self) -> dict[str, object]:
         if self.schema_error:
-            return {"tool": self.call.named, "tool_known": self.known, "schema_error": self.schema_error}
-        listed = [attrs.asdict(one) for one in self.violations[:_LISTED]]
-        found: dict[str, object] = {"tool": self.call.named, "tool_known": self.known, "params_valid": not self.why}
-        return found | {"violations": listed} if listed else found
+            return {"tool": self.call.named, "tool_known": self.is_known, "schema_error": self.schema_error}
+        listed = [attrs.asdict(violation) for violation in self.violations[:_LISTED]]
+        signals: dict[str, object] = {
+            "tool": self.call.named,
+            "tool_known": self.is_known,
+            "params_valid": not self.why,
+        }
+        return signals | {"violations": listed} if listed else signals
 
 
 def _check_tools(metric: ToolParamsSchema, _: object, tools: Mapping[str, object] | None) -> None:
@@ -51,27 +55,27 @@ def _check_place(metric: object, attribute: attrs.Attribute[Any], place: str) ->
     check_field(metric, attribute, place)
 
 
-def _read_tools(given: object) -> Mapping[str, object] | None:
-    return None if given is None else read_tools(given)
+def _read_tools(source: object) -> Mapping[str, object] | None:
+    return None if source is None else read_tools(source)
 
 
 @attrs.frozen
 class ToolParamsSchema:
-    """1 when a tool call's params keep to the JSON Schema of its tool, else 0; an unknown tool is 0.
+    """1 if a tool call's params keep to the JSON Schema of its tool, else 0; an unknown tool is 0.
 
-    The output is the call, ``{tool, params}``; OpenAI's form ``{name, arguments}`` is taken too, also inside ``function``,
-    and its ``arguments`` may be JSON text. Params that are text are text: a tool that takes an object does not take them. A
-    tool cycle of a trace is the call in its input. Of an output that lists calls, and of a turn or session of a trace, the
-    score is the share of the calls that are valid, and 1 without any.
+    The output is the call, ``{tool, params}``. OpenAI's form ``{name, arguments}`` is read too, also inside ``function``,
+    and its ``arguments`` may be JSON text. Params that are text stay text: a tool that takes an object does not accept them. A
+    tool cycle of a trace is the call in its input. For an output that lists calls, and for a turn or session of a trace, the
+    score is the share of valid calls, and 1 without any call.
 
-    A schema in the pipeline file that does not compile is an error of the file. One that comes with the data scores .5 for a call of its
-    tool, and ``signals.schema_error`` says what is wrong with it.
+    A schema in the pipeline file that does not compile is an error of the file. Such a schema in the data scores .5 for a call of its
+    tool, and ``signals.schema_error`` has its fault.
 
     :param tools: the tools' names with the JSON Schemas of their params, or a JSON or YAML file of them; also a list of
-        function tools as OpenAI, Anthropic and MCP write it. Drafts 4, 6, 7, 2019-09 and 2020-12 by ``$schema``, by default
-        2020-12. A ``$ref`` leads into the same schema; nothing is fetched. Without it the tools come with each subject.
-    :param tools_field: without *tools*, where the tools are in the subject's context, else in its input: a dotted path or a JSON pointer.
-    :param formats: check ``format`` (dates, addresses …) too; by default it is a comment, as the draft 2020-12 has it.
+        function tools in the form of OpenAI, Anthropic and MCP. Drafts 4, 6, 7, 2019-09 and 2020-12 by ``$schema``, by default
+        2020-12. A ``$ref`` leads into the same schema; nothing is fetched. Without this option the tools come with each subject.
+    :param tools_field: without *tools*, the place of the tools in the subject's context, else in its input: a dotted path or a JSON pointer.
+    :param formats: check ``format`` (dates, addresses …) too; by default it is a comment, as in the draft 2020-12.
     :param field: the call is at this place in the output, a dotted path (``steps.0``) or a JSON pointer (``/steps/0``); text
         is read as JSON to get there.
     """
@@ -90,20 +94,20 @@ class ToolParamsSchema:
     field: str | None = attrs.field(default=None, validator=check_field)
     _validators: Mapping[str, Validator] = attrs.field(init=False, eq=False, repr=False)
     _passed: Mapping[str, Score] = attrs.field(init=False, eq=False, repr=False)
-    _made: Compiled = attrs.field(factory=Compiled, init=False, eq=False, repr=False)
+    _compiled: Compiled = attrs.field(factory=Compiled, init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         tools = self.tools or {}
         object.__setattr__(self, "_validators", compile_tools(tools, self.formats))
-        valid = {name: Score(1.0, signals=_Finding(Call(name), known=True).signals) for name in tools}
+        valid = {name: Score(1.0, signals=_Finding(Call(name), is_known=True).signals) for name in tools}
         object.__setattr__(self, "_passed", valid)
 
     def score(self, subject: Subject) -> Score | Failure:
         """Check the call, or the calls, of *subject*."""
-        found = calls_of(subject, self.field)
-        if found.absence is not None:
-            return Score(0.0, details=found.absence, signals=_Finding(Call(MISSING), known=False).signals | _INVALID)
-        unknown = next((call for call in found.calls if call.digest is not None), None)
+        calls = calls_of(subject, self.field)
+        if calls.absence is not None:
+            return Score(0.0, details=calls.absence, signals=_Finding(Call(MISSING), is_known=False).signals | _INVALID)
+        unknown = next((call for call in calls.calls if call.digest is not None), None)
         if unknown is not None:
             message = f"the trace of {subject.id!r} has only a hash of the input of {unknown.named}; record the input"
             return Failure("missing_input", message)
@@ -111,9 +115,9 @@ class ToolParamsSchema:
         if isinstance(schemas, Failure):
             return schemas
         try:
-            if found.single:
-                return self._score(found.calls[0], schemas)
-            return _share([self._check(call, schemas) for call in found.calls])
+            if calls.single:
+                return self._score(calls.calls[0], schemas)
+            return _share([self._check(call, schemas) for call in calls.calls])
         except Overrun as overrun:
             return Failure(
                 "timeout", f"{overrun} takes too many steps on this text; write it without repeats in repeats"
@@ -121,16 +125,16 @@ class ToolParamsSchema:
 
     def _of(self, subject: Subject) -> Mapping[str, Validator | str] | Failure:
         """The validators of the tools that come with *subject*, or why a schema does not compile; a failure without tools."""
-        given = locate(subject.context, self.tools_field)
-        if given in (MISSING, None) and subject.input is not None:
-            given = locate(subject.input, self.tools_field)
-        if given in (MISSING, None):
+        tools = locate(subject.context, self.tools_field)
+        if tools in (MISSING, None) and subject.input is not None:
+            tools = locate(subject.input, self.tools_field)
+        if tools in (MISSING, None):
             message = (
                 f"{subject.kind} {subject.id} has no tools in context.{self.tools_field}: name the tools with tools"
             )
             return Failure("missing_input", message)
         try:
-            return self._made.of(read_tools(given), self.formats)
+            return self._compiled.of(read_tools(tools), self.formats)
         except ConfigError as error:
             return Failure(
                 "missing_input", f"the tools in {self.tools_field} of {subject.id!r} cannot be read: {error}"
@@ -158,7 +162,7 @@ class ToolParamsSchema:
         if valid:
             return _Finding(call, True)
         violations = validator.violations(params)
-        return _Finding(call, True, _told(call, violations), tuple(violations))
+        return _Finding(call, True, _details(call, violations), tuple(violations))
 
 
 def _name_nearest(call: Call, schemas: Mapping[str, object]) -> str:
@@ -172,26 +176,26 @@ def _name_nearest(call: Call, schemas: Mapping[str, object]) -> str:
 _INVALID = {"params_valid": False}
 
 
-def _told(call: Call, violations: list[Violation]) -> str:
+def _details(call: Call, violations: list[Violation]) -> str:
     if call.params is MISSING:
         return f"{call.named}: the call has no params"
-    told = "; ".join(map(str, violations[:_TOLD]))
-    more = len(violations) - _TOLD
+    summary = "; ".join(map(str, violations[:_MAX_LISTED]))
+    rest = len(violations) - _MAX_LISTED
     text = "; the params are text, not an object" if isinstance(call.params, str) else ""
-    return f"{call.named}: {told}{f'; and {more} more' if more > 0 else ''}{text}"
+    return f"{call.named}: {summary}{f'; and {rest} more' if rest > 0 else ''}{text}"
 
 
 def _share(findings: list[_Finding]) -> Score:
-    """The score of several calls, which names those that are not valid."""
-    bad = [(number, one) for number, one in enumerate(findings, 1) if one.why]
-    signals: dict[str, object] = {"calls": len(findings), "tool_known": sum(one.known for one in findings)}
+    """Return the score of several calls, with the invalid calls in its signals."""
+    bad = [(number, finding) for number, finding in enumerate(findings, 1) if finding.why]
+    signals: dict[str, object] = {"calls": len(findings), "tool_known": sum(finding.is_known for finding in findings)}
     signals["params_valid"] = len(findings) - len(bad)
-    if broken := next((one.schema_error for one in findings if one.schema_error), ""):
+    if broken := next((finding.schema_error for finding in findings if finding.schema_error), ""):
         signals["schema_error"] = broken
     if not bad:
         return Score(1.0, details="" if findings else "there are no tool calls", signals=signals)
-    named = [{"call": one.call.place(number)} | one.signals for number, one in bad[:_LISTED]]
+    named = [{"call": finding.call.place(number)} | finding.signals for number, finding in bad[:_LISTED]]
     number, first = bad[0]
     details = f"{len(bad)} of {len(findings)} calls are not valid; call {first.call.place(number)}: {first.why}"
-    value = sum(one.value for one in findings) / len(findings)
+    value = sum(finding.value for finding in findings) / len(findings)
     return Score(value, details=details, signals=signals | {"invalid": named})

@@ -39,17 +39,17 @@ class _Repeat:
 
 @attrs.frozen
 class WasRepeated:
-    """1 when a tool call is new, 0 when the same tool was called with the same params before.
+    """1 if a tool call is new, 0 if the same tool was called with the same params before.
 
     The output is the call, ``{tool, params}``, and ``execution_history`` lists the calls before it: in the input object, else
-    in the context; without it nothing was called before. A tool cycle of a trace is the call in its input: its source brings
-    the history where it is asked to, and without it the answer is a Failure ``missing_input``. Calls are the same when their
+    in the context; without it there are no earlier calls. A tool cycle of a trace is the call in its input. Its source adds
+    the history with the option ``history``; without the history the result is a Failure ``missing_input``. Calls are the same if their
     params are equal JSON values: the order of keys, ``1`` or ``1.0`` and the normal form of Unicode do not matter; ``1``,
-    ``"1"`` and ``true`` are different. Of an output that lists calls, and of a turn or session of a trace, each call is
-    compared with those before it: the score is the share of calls that are new, and 1 without any.
+    ``"1"`` and ``true`` are different. For an output that lists calls, and for a turn or session of a trace, each call is
+    compared with the earlier calls: the score is the share of new calls, and 1 without any call.
 
-    :param similarity: from which likeness of the params on a call of the same tool counts as the same, above 0 and up to 1:
-        1 less the edit distance (Levenshtein) of their canonical JSON as a share of the longer one. 1: equal ones only.
+    :param similarity: the similarity of the params from which a call of the same tool counts as the same, above 0 and up to 1:
+        1 less the edit distance (Levenshtein) of their canonical JSON as a share of the longer text. 1: only equal params.
     :param field: the call is at this place in the output, a dotted path (``steps.0``) or a JSON pointer (``/steps/0``); text
         is read as JSON to get there.
     """
@@ -67,45 +67,45 @@ class WasRepeated:
 
     def score(self, subject: Subject) -> Score | Failure:
         """Look for the call, or the calls, of *subject* among those before."""
-        found = calls_of(subject, self.field)
+        calls = calls_of(subject, self.field)
         history = _history(subject)
-        if history is MISSING and found.single and subject.kind == "tool_cycle":
+        if history is MISSING and calls.single and subject.kind == "tool_cycle":
             message = f"tool_cycle {subject.id!r} has no {_HISTORY}: its source gives it with history: true"
             return Failure("missing_input", message)
         steps = () if history is MISSING else history
         if not isinstance(steps, list | tuple):
             message = f"the {_HISTORY} of {subject.kind} {subject.id!r} is {type(steps).__name__}, not a list of calls"
             return Failure("missing_input", message)
-        if found.absence is not None:
+        if calls.absence is not None:
             signals = {"was_repeated": False, "steps": len(steps)}
-            return Score(1.0, details=f"{found.absence}, so that it repeats none", signals=signals)
+            return Score(1.0, details=f"{calls.absence}, so that it repeats none", signals=signals)
         try:
-            return self._one(found.calls[0], steps) if found.single else self._each(found.calls, steps)
+            return self._score_single(calls.calls[0], steps) if calls.single else self._score_each(calls.calls, steps)
         except ValueError as error:
             return Failure("missing_input", f"{subject.kind} {subject.id!r}: {error}")
 
-    def _one(self, call: Call, steps: Sequence[object]) -> Score:
-        own, seen = _key(call), _Seen(self.similarity)
+    def _score_single(self, call: Call, steps: Sequence[object]) -> Score:
+        key, seen = _key(call), _Seen(self.similarity)
         for number, earlier in _earlier(steps):
-            if earlier == own:
+            if earlier == key:
                 return _scored(call, _Repeat(f"step {number}"), len(steps))
             if self.similarity < 1.0:
                 seen.add(earlier, number)
-        near = seen.likest(own)
+        near = seen.likest(key)
         return _scored(call, None if near is None else _Repeat(f"step {near[0]}", near[1]), len(steps))
 
-    def _each(self, calls: Sequence[Call], steps: Sequence[object]) -> Score:
+    def _score_each(self, calls: Sequence[Call], steps: Sequence[object]) -> Score:
         """Judge each call by those before it; every one is looked at once."""
         seen, before = _Seen(self.similarity), len(steps)
         for number, earlier in _earlier(steps):
             seen.add(earlier, number)
         repeated = list[tuple[int, Call, _Repeat]]()
         for number, call in enumerate(calls, 1):
-            found = seen.meet(_key(call, "call {}", number), before + number)
-            if found is not None:
-                place = found[0] - before
-                step = f"step {found[0]}" if place <= 0 else f"call {calls[place - 1].place(place)}"
-                repeated.append((number, call, _Repeat(step, found[1])))
+            repeat = seen.meet(_key(call, "call {}", number), before + number)
+            if repeat is not None:
+                place = repeat[0] - before
+                step = f"step {repeat[0]}" if place <= 0 else f"call {calls[place - 1].place(place)}"
+                repeated.append((number, call, _Repeat(step, repeat[1])))
         return _share(len(calls), repeated)
 
 
@@ -129,9 +129,9 @@ class _Seen:
             return first, 1.0
         if self._similarity == 1.0:
             return None
-        found = self.likest(key)
+        nearest_key = self.likest(key)
         self._keep(key, step)
-        return found
+        return nearest_key
 
     def likest(self, key: Key) -> tuple[int, float] | None:
         """The first of the steps that made the likest call, and how like it is; None where none is like enough."""
@@ -146,9 +146,9 @@ class _Seen:
         size = max(1, _PAIRS // (_COMPARED * len(params)))
         for start in range(0, len(texts), size):  # in between a timer can end it
             some = texts[start : start + size]
-            found = process.extractOne(params, some, scorer=Levenshtein.normalized_similarity, score_cutoff=least)
-            if found is not None and (best is None or found[1] > least):
-                best, least = steps[start + found[2]], found[1]
+            nearest_key = process.extractOne(params, some, scorer=Levenshtein.normalized_similarity, score_cutoff=least)
+            if nearest_key is not None and (best is None or nearest_key[1] > least):
+                best, least = steps[start + nearest_key[2]], nearest_key[1]
         return None if best is None else (best, least)
 
     def _keep(self, key: Key, step: int) -> None:
@@ -160,15 +160,15 @@ class _Seen:
 
 
 def _history(subject: Subject) -> object:
-    """What the input, else the context, has as the calls before; MISSING where neither has it."""
-    found = MISSING if subject.input is None else locate(subject.input, _HISTORY)
-    if found is MISSING:
-        found = lookup(subject.context, _HISTORY)
-    return parsed(found) if isinstance(found, str) else found
+    """Return the earlier calls in the input, else in the context; MISSING if neither has them."""
+    history = MISSING if subject.input is None else locate(subject.input, _HISTORY)
+    if history is MISSING:
+        history = lookup(subject.context, _HISTORY)
+    return parsed(history) if isinstance(history, str) else history
 
 
 def _earlier(steps: Sequence[object]) -> Iterable[tuple[int, Key]]:
-    """The calls among *steps*, each under its number; what is no call repeats none."""
+    """Yield the calls among *steps*, each with its number. A step that is no call is skipped."""
     for number, item in enumerate(steps, 1):
         call = as_call(item)
         if call is not None:
@@ -196,24 +196,24 @@ def _scored(call: Call, repeat: _Repeat | None, steps: int) -> Score:
     if repeat is None:
         return Score(1.0, signals=signals)
     signals |= {"repeats": repeat.repeats, "similarity": repeat.similarity}
-    return Score(0.0, details=f"{call.named} {_told(repeat)} of {steps}", signals=signals)
+    return Score(0.0, details=f"{call.named} {_details(repeat)} of {steps}", signals=signals)
 
 
-def _told(repeat: _Repeat) -> str:
-    same = "repeats" if repeat.similarity == 1.0 else f"repeats nearly ({repeat.similarity:.2f})"
-    return f"{same} {repeat.repeats}"
+def _details(repeat: _Repeat) -> str:
+    verb = "repeats" if repeat.similarity == 1.0 else f"repeats nearly ({repeat.similarity:.2f})"
+    return f"{verb} {repeat.repeats}"
 
 
 def _share(calls: int, repeated: Sequence[tuple[int, Call, _Repeat]]) -> Score:
-    """The score of several calls, which names those that were made before."""
+    """Return the score of several calls, with the repeated calls in its signals."""
     signals: dict[str, object] = {"calls": calls, "was_repeated": len(repeated)}
     if not repeated:
         return Score(1.0, details="" if calls else "there are no tool calls", signals=signals)
     number, call, repeat = repeated[0]
     details = (
-        f"{len(repeated)} of {calls} calls were made before; call {call.place(number)}: {call.named} {_told(repeat)}"
+        f"{len(repeated)} of {calls} calls were made before; call {call.place(number)}: {call.named} {_details(repeat)}"
     )
-    signals["repeated"] = [_listed(*one) for one in repeated[:_LISTED]]
+    signals["repeated"] = [_listed(*entry) for entry in repeated[:_LISTED]]
     return Score((calls - len(repeated)) / calls, details=details, signals=signals)
 
 

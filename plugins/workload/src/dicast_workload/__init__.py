@@ -1,4 +1,4 @@
-"""Runs of benchmark workloads: a source for judging them, and a report of what came of it."""
+"""Runs of benchmark workloads: a source for judging them, and a report of the results."""
 
 from __future__ import annotations
 

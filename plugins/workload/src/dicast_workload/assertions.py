@@ -1,4 +1,4 @@
-"""What a run was expected to show, held against what it shows."""
+"""The assertions on a run, compared with its figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .definition import Definition, RunExpectation, TurnExpectation
 
 @attrs.frozen
 class TurnFacts:
-    """What a run tells of one turn; None where it does not."""
+    """The figures of one turn; None for a missing figure."""
 
     tool_calls: int | None = None
     text: str | None = None
@@ -21,7 +21,7 @@ class TurnFacts:
 
 @attrs.frozen
 class RunFacts:
-    """What a run tells of itself; None where it does not. *turns* is None for a run that does not tell its turns."""
+    """The figures of a run; None for a missing figure. *turns* is None for a run without turns."""
 
     text: str | None = None
     cost_usd: Decimal | None = None
@@ -33,7 +33,7 @@ class RunFacts:
 
 @attrs.frozen
 class Check:
-    """One assertion: *holds* is None where the run does not bring the figure; *text* says what was expected and what was found."""
+    """One assertion. *holds* is None if the run lacks the figure; *text* has the expected and the actual value."""
 
     holds: bool | None
     text: str
@@ -45,19 +45,19 @@ def check(definition: Definition, run: RunFacts) -> list[Check]:
 
 
 def _turns(definition: Definition, run: RunFacts) -> Iterator[Check]:
-    """A turn that the run never had fails what is expected of it."""
+    """Yield the checks of the turns. A missing turn fails its expectations."""
     every = attrs.evolve(definition.expect.every, contains_substring=None)
-    told = run.turns or ()
-    for number in range(max(len(definition.turns), len(told))):
+    turns = run.turns or ()
+    for number in range(max(len(definition.turns), len(turns))):
         where = f"turn {number + 1}"
         expected = definition.turns[number] if number < len(definition.turns) else TurnExpectation()
-        if number < len(told):
-            yield from _turn(where, expected, told[number])
-            yield from _turn(where, every, told[number])
+        if number < len(turns):
+            yield from _turn(where, expected, turns[number])
+            yield from _turn(where, every, turns[number])
         elif run.turns is None:
             yield from _turn(where, expected, TurnFacts())
         elif expected != TurnExpectation():
-            yield Check(False, f"{where}: expected, and the run has {len(told)} turns")
+            yield Check(False, f"{where}: expected, and the run has {len(turns)} turns")
     if run.turns is None:
         yield from _turn("every turn", every, TurnFacts())
 
@@ -67,9 +67,9 @@ def _turn(where: str, expected: TurnExpectation, turn: TurnFacts) -> Iterator[Ch
     yield from _most(f"{where}: max_tool_calls", expected.max_tool_calls, turn.tool_calls)
     yield from _contains(f"{where}: contains_substring", expected.contains_substring, turn.text)
     if expected.stop_reason is not None:
-        found = turn.stop_reason
-        holds = None if found is None else found == expected.stop_reason
-        yield Check(holds, f"{where}: stop_reason {expected.stop_reason!r}, got {found!r}")
+        stop_reason = turn.stop_reason
+        holds = None if stop_reason is None else stop_reason == expected.stop_reason
+        yield Check(holds, f"{where}: stop_reason {expected.stop_reason!r}, got {stop_reason!r}")
 
 
 def _run(expected: RunExpectation, run: RunFacts) -> Iterator[Check]:
@@ -80,14 +80,14 @@ def _run(expected: RunExpectation, run: RunFacts) -> Iterator[Check]:
     yield from _least("min_delegate_calls", expected.min_delegate_calls, run.delegate_calls)
 
 
-def _least(what: str, limit: int | None, found: int | None) -> Iterator[Check]:
+def _least(what: str, limit: int | None, actual: int | None) -> Iterator[Check]:
     if limit is not None:
-        yield Check(None if found is None else found >= limit, f"{what} {limit}, got {found}")
+        yield Check(None if actual is None else actual >= limit, f"{what} {limit}, got {actual}")
 
 
-def _most(what: str, limit: Decimal | int | None, found: Decimal | int | None) -> Iterator[Check]:
+def _most(what: str, limit: Decimal | int | None, actual: Decimal | int | None) -> Iterator[Check]:
     if limit is not None:
-        yield Check(None if found is None else found <= limit, f"{what} {limit}, got {found}")
+        yield Check(None if actual is None else actual <= limit, f"{what} {limit}, got {actual}")
 
 
 def _contains(what: str, expected: str | None, text: str | None) -> Iterator[Check]:
@@ -97,17 +97,17 @@ def _contains(what: str, expected: str | None, text: str | None) -> Iterator[Che
         yield Check(holds, f"{what} {expected!r}, " + ("got no text" if text is None else "not found"))
 
 
-def outcome(checks: Sequence[Check], given: Mapping[str, object]) -> dict[str, object]:
-    """What the judge reads: the failures and the number of checks, with those that the harness has *given* already.
+def outcome(checks: Sequence[Check], reported: Mapping[str, object]) -> dict[str, object]:
+    """Return the document for the judge: the failures and the number of checks, with the checks that the harness has *reported*.
 
-    Assertions whose figure the run does not bring are listed as ``assertions_unchecked`` and count for nothing.
+    Assertions without a figure in the run are listed as ``assertions_unchecked`` and do not count.
     """
-    failures, checked = given.get("assertion_failures"), given.get("assertions_checked")
+    failures, checked = reported.get("assertion_failures"), reported.get("assertions_checked")
     before = failures if isinstance(failures, list) else [f"{failures} reported by the run"] if failures else []
-    made = len(checked) if isinstance(checked, list) else checked if isinstance(checked, int) else 0
-    unchecked = [one.text.partition(", got ")[0] for one in checks if one.holds is None]
+    count = len(checked) if isinstance(checked, list) else checked if isinstance(checked, int) else 0
+    unchecked = [check_.text.partition(", got ")[0] for check_ in checks if check_.holds is None]
     return {
-        "assertion_failures": [*before, *(one.text for one in checks if one.holds is False)],
-        "assertions_checked": made + len(checks) - len(unchecked),
+        "assertion_failures": [*before, *(check_.text for check_ in checks if check_.holds is False)],
+        "assertions_checked": count + len(checks) - len(unchecked),
         **({"assertions_unchecked": unchecked} if unchecked else {}),
     }

@@ -1,4 +1,4 @@
-"""``dicast workloads``: what the runs of a suite come to, from a ledger."""
+"""The command ``dicast workloads``: the results of a suite's runs, from a ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A workload as its author wrote it: what its runs must show, and how they are judged."""
+"""The definition of a workload: the expectations of its runs, and the way they are judged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LIKE = 0.75
 
 @attrs.frozen
 class TurnExpectation:
-    """What one turn must show; None asks for nothing."""
+    """The expectations of one turn; None expects nothing."""
 
     min_tool_calls: int | None = None
     max_tool_calls: int | None = None
@@ -42,7 +42,7 @@ class TurnExpectation:
 
 @attrs.frozen
 class RunExpectation:
-    """What a whole run must show; *every* holds for each turn, but for its text: that one the final text must have."""
+    """The expectations of a whole run. *every* holds for each turn, except its text, which the final text must have."""
 
     max_total_cost_usd: Decimal | None = None
     min_llm_calls: int | None = None
@@ -53,7 +53,7 @@ class RunExpectation:
 
 @attrs.frozen
 class Definition:
-    """One workload. *evaluate* is its block, checked and as written; *turns* what is expected of each turn, in order."""
+    """One workload. *evaluate* is its block, checked and unchanged; *turns* are the expectations of each turn, in order."""
 
     name: str
     file: str
@@ -66,7 +66,7 @@ class Definition:
 
     @classmethod
     def read(cls, document: Document, problems: list[Problem]) -> Definition | None:
-        """Read a workload's file; what is wrong with it is added to *problems*, and then there is none."""
+        """Read a workload's file. Its faults are added to *problems*, and the result is None."""
         faults: list[Fault] = []
         top = Section((), document.data, faults)
         refuse_misspelt(top, KEYS, (), faults)

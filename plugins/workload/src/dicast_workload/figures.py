@@ -1,4 +1,4 @@
-"""What the runs of a suite come to: quality and its spread, cost, savings, provenance."""
+"""The figures of a suite's runs: quality and its spread, cost, savings, provenance."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DIGITS = 12  # of a score that count: a difference of .4 is .4, whatever binary
 
 @attrs.frozen
 class Sum:
-    """Amounts of money: *known* is the sum of those that are known, *unknown* how many are not."""
+    """Amounts of money: *known* is the sum of the known amounts, *unknown* the number of the others."""
 
     known: Decimal = Decimal(0)
     unknown: int = 0
@@ -37,8 +37,8 @@ class Sum:
     @classmethod
     def of(cls, amounts: Iterable[Decimal | None]) -> Sum:
         """Add up *amounts*."""
-        given = list(amounts)
-        return cls(sum((one for one in given if one is not None), Decimal(0)), given.count(None))
+        values = list(amounts)
+        return cls(sum((amount for amount in values if amount is not None), Decimal(0)), values.count(None))
 
     @property
     def total(self) -> Decimal | None:
@@ -58,7 +58,7 @@ class Row:
     @property
     def scores(self) -> list[float]:
         """The scores, in the order of the runs."""
-        return [one.score for one in self.judged if one.score is not None]
+        return [run.score for run in self.judged if run.score is not None]
 
     @property
     def mean(self) -> float | None:
@@ -73,7 +73,7 @@ class Row:
     @property
     def confidence(self) -> float | None:
         """The mean confidence; None without any score."""
-        return mean([one.confidence for one in self.judged if one.confidence is not None]) if self.scores else None
+        return mean([run.confidence for run in self.judged if run.confidence is not None]) if self.scores else None
 
     @property
     def quality(self) -> str | None:
@@ -82,11 +82,11 @@ class Row:
 
     @property
     def noisy(self) -> bool:
-        """Whether the runs differ too much to tell anything."""
+        """True if the runs differ too much for a conclusion."""
         return self.std is not None and round(self.std, _DIGITS) > NOISY
 
     def sum(self, amount: Callable[[Judged], Decimal | None]) -> Sum:
-        """The sum of an *amount* of all runs, those that were not judged included."""
+        """Return the sum of an *amount* of all runs, including runs that were not judged."""
         return Sum.of(map(amount, self.judged))
 
 
@@ -109,32 +109,34 @@ class Signal:
 def rows(judged: Sequence[Judged]) -> list[Row]:
     """A row for each workload and model, in the order of their names."""
     groups: dict[tuple[str, str | None], list[Judged]] = {}
-    for one in judged:
-        groups.setdefault((one.workload, one.model), []).append(one)
+    for run in judged:
+        groups.setdefault((run.workload, run.model), []).append(run)
     return [
-        Row(workload, model, tuple(own), sum(one.score is None for one in own))
-        for (workload, model), own in sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] or ""))
+        Row(workload, model, tuple(runs), sum(run.score is None for run in runs))
+        for (workload, model), runs in sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] or ""))
     ]
 
 
 def signals(table: Sequence[Row]) -> dict[str, Signal]:
     """How well each workload tells models apart, by its name."""
-    found = {}
+    by_workload = {}
     for workload in dict.fromkeys(row.workload for row in table):
-        own = [row for row in table if row.workload == workload]
-        declared = next((one.context.get("signal_strength") for row in own for one in row.judged), None)
-        found[workload] = _signal(Signal(workload, declared), own)
-    return found
+        workload_rows = [row for row in table if row.workload == workload]
+        declared = next((run.context.get("signal_strength") for row in workload_rows for run in row.judged), None)
+        by_workload[workload] = _signal(Signal(workload, declared), workload_rows)
+    return by_workload
 
 
-def _signal(signal: Signal, own: Sequence[Row]) -> Signal:
+def _signal(signal: Signal, workload_rows: Sequence[Row]) -> Signal:
     """Compare the cheapest and the dearest model; those whose price is not known cannot be ranked."""
     costs = [
-        (cost.total / len(row.judged), row) for row in own if (cost := row.sum(lambda one: one.cost)).total is not None
+        (cost.total / len(row.judged), row)
+        for row in workload_rows
+        if (cost := row.sum(lambda pair: pair.cost)).total is not None
     ]
-    if len(costs) < 2 or len(costs) < len(own):
+    if len(costs) < 2 or len(costs) < len(workload_rows):
         return signal
-    (low, cheap), (high, dear) = min(costs, key=lambda one: one[0]), max(costs, key=lambda one: one[0])
+    (low, cheap), (high, dear) = min(costs, key=lambda pair: pair[0]), max(costs, key=lambda pair: pair[0])
     if low == high or cheap.mean is None or dear.mean is None:
         return signal
     if min(len(cheap.scores), len(dear.scores)) < GAP_RUNS:
@@ -142,15 +144,15 @@ def _signal(signal: Signal, own: Sequence[Row]) -> Signal:
     return attrs.evolve(signal, gap=dear.mean - cheap.mean, cheapest=cheap.model, dearest=dear.model)
 
 
-def is_successful(one: Judged) -> bool:
-    """Whether the work was done, as far as the judge can tell."""
-    return one.score is not None and one.score >= SUCCESS and one.confidence is not None and one.confidence >= SURE
+def is_successful(run: Judged) -> bool:
+    """Return True if the work was done, as far as the judge can decide."""
+    return run.score is not None and run.score >= SUCCESS and run.confidence is not None and run.confidence >= SURE
 
 
 @attrs.frozen
 class Provenance:
-    """Where the runs come from: *pinned* has the one value of each key, None where no run gives it or they differ; *mixed* has
-    the values of those that differ. *start* is the earliest, *end* the latest instant, as the run wrote it.
+    """The origin of the runs. *pinned* has the one value of each key, None if no run has it or they differ; *mixed* has
+    the different values. *start* is the earliest, *end* the latest instant, in the run's form.
     """
 
     pinned: Mapping[str, object]
@@ -162,28 +164,28 @@ class Provenance:
 
     @classmethod
     def of(cls, judged: Sequence[Judged]) -> Provenance:
-        """Put together what the runs say of themselves; a run that does not say differs from one that does."""
-        told = [_told(one) for one in judged]
-        values = {key: _distinct(one.get(key) for one in told) for key in PINNED}
-        listed = [name for one in told for name in _list(one.get("models"))]
+        """Combine the provenance of the runs. A run without a value differs from a run with one."""
+        all_facts = [_facts(facts) for facts in judged]
+        values = {key: _distinct(facts.get(key) for facts in all_facts) for key in PINNED}
+        listed = [name for facts in all_facts for name in _list(facts.get("models"))]
         return cls(
-            {key: own[0] if len(own) == 1 else None for key, own in values.items()},
-            {key: own for key, own in values.items() if len(own) > 1},
-            sorted({*(one.model for one in judged if one.model), *map(str, listed)}),
-            _distinct(one["seed"] for one in told if one.get("seed") is not None),
-            min(_times(told, "start"), default=(None, None))[1],
-            max(_times(told, "end"), default=(None, None))[1],
+            {key: distinct[0] if len(distinct) == 1 else None for key, distinct in values.items()},
+            {key: distinct for key, distinct in values.items() if len(distinct) > 1},
+            sorted({*(facts.model for facts in judged if facts.model), *map(str, listed)}),
+            _distinct(facts["seed"] for facts in all_facts if facts.get("seed") is not None),
+            min(_times(all_facts, "start"), default=(None, None))[1],
+            max(_times(all_facts, "end"), default=(None, None))[1],
         )
 
 
-def _told(one: Judged) -> Mapping[str, Any]:
-    given = one.context.get("provenance")
-    return given if isinstance(given, Mapping) else {}
+def _facts(run: Judged) -> Mapping[str, Any]:
+    provenance = run.context.get("provenance")
+    return provenance if isinstance(provenance, Mapping) else {}
 
 
-def _times(told: Iterable[Mapping[str, Any]], key: str) -> list[tuple[datetime, str]]:
+def _times(all_facts: Iterable[Mapping[str, Any]], key: str) -> list[tuple[datetime, str]]:
     """The instants at *key*, each as it is written, too; another source's may be none."""
-    return [(found, str(one[key])) for one in told if (found := instant(one.get(key))) is not None]
+    return [(instant_, str(facts[key])) for facts in all_facts if (instant_ := instant(facts.get(key))) is not None]
 
 
 def _list(value: object) -> list[Any]:
@@ -192,10 +194,8 @@ def _list(value: object) -> list[Any]:
 
 def _distinct(values: Iterable[object]) -> list[object]:
     """Each value once; true and 1 are two, 0 and 0.0 one."""
-    found: dict[tuple[bool, str], object] = {}
+    seen: dict[tuple[bool, str], object] = {}
     for value in values:
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        found.setdefault(
-            (number, str(float(value)) if isinstance(value, int | float) and number else str(value)), value
-        )
-    return list(found.values())
+        seen.setdefault((number, str(float(value)) if isinstance(value, int | float) and number else str(value)), value)
+    return list(seen.values())

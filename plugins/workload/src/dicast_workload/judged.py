@@ -16,10 +16,10 @@ _TERMINAL = ("eval.completed", "eval.failed")
 
 @attrs.frozen
 class Judged:
-    """One run of a workload and what was made of it.
+    """One run of a workload and its results.
 
-    *score* and *confidence* are of its newest verdict, None where there is none; amounts are in usd, None where not known;
-    *context* is all that the source knew of the run.
+    *score* and *confidence* are of its newest verdict, None without a verdict; amounts are in usd, None if unknown;
+    *context* is the whole context from the source.
     """
 
     id: str
@@ -34,13 +34,13 @@ class Judged:
 
     @property
     def saved(self) -> Decimal | None:
-        """What the baseline would have cost beyond it; negative for a run that was dearer."""
+        """The cost of the baseline less the cost of the run; negative for a run that was more expensive."""
         return None if self.cost is None or self.baseline is None else self.baseline - self.cost
 
 
 @attrs.frozen
 class Reading:
-    """What one or more runs of dicast judged: their ids and names, the *judge*'s label, and the runs of workloads in order."""
+    """The judged runs of workloads in one or more runs of dicast: their ids and names, the *judge*'s label, and the runs in order."""
 
     runs: tuple[tuple[str, str], ...]
     judge: str
@@ -48,11 +48,11 @@ class Reading:
 
 
 def read(ledger: Ledger, run_ids: Sequence[str], label: str | None, only: Sequence[str] = ()) -> Reading:
-    """Read what the runs *run_ids* judged, the verdicts of the judge *label*, and *only* these workloads if any are named.
+    """Read the subjects that the runs *run_ids* judged, with the verdicts of the judge *label*; with *only*, only these workloads.
 
-    Of a run that was judged more than once the newest verdict counts.
+    If a run was judged more than once, the newest verdict counts.
 
-    :raises ConfigError: when a run, the label or a workload is not there, or which of several labels is meant is not said.
+    :raises ConfigError: if a run, the label or a workload is missing, or the label is ambiguous.
     """
     runs = list(dict.fromkeys(_run(ledger, run_id) for run_id in run_ids))
     ends: list[Entry] = []
@@ -75,10 +75,10 @@ def _run(ledger: Ledger, run_id: str) -> tuple[str, str]:
     """The id and the name of the run that is meant; ``last`` is the newest that judged workloads."""
     if run_id == "last":
         runs = (entry.event.run_id for entry in started_runs(ledger.read))
-        found = next((run for run in runs if _judged_workloads(ledger, run)), None)
-        if found is None:
+        run_ = next((run for run in runs if _judged_workloads(ledger, run)), None)
+        if run_ is None:
             raise ConfigError("the ledger has no judged workloads; judge some with the source workload/runs")
-        run_id = found
+        run_id = run_
     run_id = named_run(ledger, run_id)
     event = next(ledger.read(Query(run_id=run_id, types=("run.started",), limit=1))).event
     return run_id, str(event.payload.get("name"))
@@ -102,7 +102,7 @@ def _context(event: Event) -> Mapping[str, Any]:
 
 
 def _looked_up(ledger: Ledger, subject_id: str) -> Mapping[str, Any]:
-    """What an earlier run read of a subject that a later one judged again."""
+    """Return the context of a subject from the earlier run that read it."""
     query = Query(types=("subject.read",), subject_kind=KIND, subject_id=subject_id, newest_first=True, limit=1)
     return next((_context(entry.event) for entry in ledger.read(query)), {})
 
@@ -131,15 +131,15 @@ def _newest(terminal: Iterable[Event]) -> dict[str, Event]:
 
 
 def _judged(event: Event, context: Mapping[str, Any]) -> Judged:
-    said: Mapping[str, Any] = event.payload
+    payload: Mapping[str, Any] = event.payload
     model = context.get("model")
     return Judged(
         str(event.subject_id),
         str(context.get("workload") or event.subject_id),
         None if model is None else str(model),
-        said.get("score"),
-        said.get("confidence"),
-        said.get("judge_kind"),
+        payload.get("score"),
+        payload.get("confidence"),
+        payload.get("judge_kind"),
         _amount(context.get("cost_usd")),
         _amount(context.get("baseline_cost_usd")),
         context,
@@ -155,7 +155,7 @@ def _amount(value: object) -> Decimal | None:
 
 
 def _chosen(judged: Sequence[Judged], only: Sequence[str]) -> Sequence[Judged]:
-    names = sorted({one.workload for one in judged})
+    names = sorted({run.workload for run in judged})
     for name in only:
         if name not in names:
             near = nearest(name, names)
@@ -164,4 +164,4 @@ def _chosen(judged: Sequence[Judged], only: Sequence[str]) -> Sequence[Judged]:
                 + (f", did you mean {near!r}?" if near else "")
                 + f" (there is: {', '.join(names)})"
             )
-    return [one for one in judged if one.workload in only] if only else judged
+    return [run for run in judged if run.workload in only] if only else judged

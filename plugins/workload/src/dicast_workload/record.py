@@ -27,7 +27,7 @@ TIMES = ("start", "end")
 PROVENANCE = (*PINNED, "models", "seed", *TIMES)
 COUNTS = ("llm_calls", "hard_failures", "delegate_calls")
 AMOUNTS = ("cost_usd", "baseline_cost_usd")
-OWN = (
+OWN_KEYS = (
     "workload",
     "run",
     "model",
@@ -38,14 +38,14 @@ OWN = (
     "assertions_checked",
     "turns",
 )
-KEYS = (*OWN, *TEXTS, *PROVENANCE, *COUNTS, *AMOUNTS, "provenance")
+KEYS = (*OWN_KEYS, *TEXTS, *PROVENANCE, *COUNTS, *AMOUNTS, "provenance")
 _ELSEWHERE = frozenset((*TEXTS, *PROVENANCE, "input", "session_id"))
 """What does not stand in a subject's context under its own key."""
 
 
 @attrs.frozen
 class Reader:
-    """Makes subjects of runs; *workloads* are those of the suite, None where no suite is given."""
+    """Makes subjects of runs. *workloads* is the suite, None without a suite."""
 
     workloads: Mapping[str, Definition] | None
 
@@ -67,24 +67,25 @@ class Reader:
         provenance = _provenance(run, definition, faults)
         if faults:
             raise DataError(
-                Problem(one.message, path=dotted(one.path) or None, value=one.value, hint=one.hint) for one in faults
+                Problem(fault.message, path=dotted(fault.path) or None, value=fault.value, hint=fault.hint)
+                for fault in faults
             )
         context = {key: value for key, value in record.items() if key not in _ELSEWHERE}
         context |= {"provenance": provenance}
         context |= {key: None if amount is None else format(amount, "f") for key, amount in money.items()}
-        asked = record.get("input")
+        prompt = record.get("input")
         if definition is not None:
             context |= _defined(definition, facts, record)
-            asked = "\n\n".join(definition.prompts) or None if asked is None else asked
-        return Subject("workload", id_, asked, _final(record), context=context, session_id=session_id)
+            prompt = "\n\n".join(definition.prompts) or None if prompt is None else prompt
+        return Subject("workload", id_, prompt, _final(record), context=context, session_id=session_id)
 
     def _workload(self, run: Section, faults: list[Fault]) -> str:
         name = run.text("workload")
         if not name and not faults:
             faults.append(Fault(("workload",), "the run needs 'workload', the name of what was run"))
         elif name and self.workloads is not None and name not in self.workloads:
-            known = ", ".join(self.workloads)
-            message = f"unknown workload {name!r} (the suite has {known})"
+            names = ", ".join(self.workloads)
+            message = f"unknown workload {name!r} (the suite has {names})"
             faults.append(Fault(("workload",), message, name, nearest(name, self.workloads)))
         return name or ""
 
@@ -93,11 +94,11 @@ def _id(record: Mapping[str, Any], workload: str, model: str | None, faults: lis
     """A run's own id, or with a number, which is one of this workload and model only, an id of all three."""
     run = record.get("run")
     try:
-        own = identifier(None if isinstance(run, bool) else run, "run")
+        run_id = identifier(None if isinstance(run, bool) else run, "run")
     except DataError as error:
         faults += [Fault(("run",), problem.message, run) for problem in error.problems]
         return ""
-    return own if isinstance(run, str) else "/".join(filter(None, (workload, model, own)))
+    return run_id if isinstance(run, str) else "/".join(filter(None, (workload, model, run_id)))
 
 
 def _facts(run: Section, cost: Decimal | None) -> RunFacts:
@@ -116,7 +117,7 @@ def _turn(turn: Section) -> TurnFacts:
 
 
 def _check_judged(run: Section, faults: list[Fault]) -> None:
-    """Refuse what heuristic/workload would refuse, before anything is judged."""
+    """Refuse values that heuristic/workload would refuse, before the run starts."""
     scores = run.data.get("per_turn_scores")
     if scores is not None and not (isinstance(scores, list) and all(map(_is_score, scores))):
         faults.append(Fault(("per_turn_scores",), "per_turn_scores is a list of numbers from 0 to 1", scores))
@@ -130,34 +131,34 @@ def _is_score(value: object) -> bool:
 
 
 def _provenance(run: Section, definition: Definition | None, faults: list[Fault]) -> dict[str, object]:
-    """What the run says of its provenance, beside its figures or under ``provenance``, and its suite's version."""
-    beside = {key: run.data[key] for key in PROVENANCE if run.data.get(key) is not None}
+    """Return the provenance of the run, from its top level or from ``provenance``, and its suite's version."""
+    top_level = {key: run.data[key] for key in PROVENANCE if run.data.get(key) is not None}
     under = {key: value for key, value in run.section("provenance").data.items() if value is not None}
-    for key in beside.keys() & under.keys():
-        if beside[key] != under[key] or isinstance(beside[key], bool) != isinstance(under[key], bool):
-            message = f"{key} is {under[key]!r:.80} here and {beside[key]!r:.80} beside the other keys; keep one"
+    for key in top_level.keys() & under.keys():
+        if top_level[key] != under[key] or isinstance(top_level[key], bool) != isinstance(under[key], bool):
+            message = f"{key} is {under[key]!r:.80} here and {top_level[key]!r:.80} beside the other keys; keep one"
             faults.append(Fault(("provenance", key), message, under[key]))
     for key in TIMES:
-        for path, told in (((key,), beside), (("provenance", key), under)):
-            if key in told and instant(told[key]) is None:
-                faults.append(Fault(path, f"{key} is an ISO 8601 time, not {told[key]!r:.80}", told[key]))
-    told = beside | under
+        for path, values in (((key,), top_level), (("provenance", key), under)):
+            if key in values and instant(values[key]) is None:
+                faults.append(Fault(path, f"{key} is an ISO 8601 time, not {values[key]!r:.80}", values[key]))
+    values = top_level | under
     if definition is not None and definition.suite_version is not None:
-        told.setdefault("suite_version", definition.suite_version)
-    return told
+        values.setdefault("suite_version", definition.suite_version)
+    return values
 
 
 def instant(time: object) -> datetime | None:
-    """The instant that an ISO 8601 *time* names, UTC unless it says otherwise; None for what is no such time."""
+    """Return the instant of an ISO 8601 *time*, UTC without an offset; None for any other value."""
     try:
-        found = datetime.fromisoformat(time)  # type: ignore[arg-type]  # what is no text is a TypeError
+        parsed = datetime.fromisoformat(time)  # type: ignore[arg-type]  # what is no text is a TypeError
     except (TypeError, ValueError):
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def _defined(definition: Definition, facts: RunFacts, record: Mapping[str, Any]) -> dict[str, object]:
-    """What the suite adds to a run: the assertions' outcome, and how it is judged."""
+    """Return the suite's additions to a run: the outcome of the assertions, and the way it is judged."""
     block = definition.evaluate
     hints = {key: block[key] for key in ("grounding_tokens", "forbidden_grounding") if block.get(key)}
     judged = {"evaluate": dict(block), "signal_strength": definition.signal_strength, **hints}
@@ -166,16 +167,16 @@ def _defined(definition: Definition, facts: RunFacts, record: Mapping[str, Any])
 
 def _final(record: Mapping[str, Any]) -> object:
     """The final text, ``""`` where its key holds nothing; without any such key the last turn's, None where there is none."""
-    found = _text(record)
+    text_ = _text(record)
     turns = record.get("turns")
-    if found is None and isinstance(turns, list) and turns and isinstance(turns[-1], Mapping):
+    if text_ is None and isinstance(turns, list) and turns and isinstance(turns[-1], Mapping):
         return _text(turns[-1])
-    return found
+    return text_
 
 
 def _text(record: Mapping[str, Any]) -> object:
-    given = [record[key] for key in TEXTS if key in record]
-    return next((text for text in given if text), "") if given else None
+    texts = [record[key] for key in TEXTS if key in record]
+    return next((text for text in texts if text), "") if texts else None
 
 
 def _as_text(output: object) -> str | None:

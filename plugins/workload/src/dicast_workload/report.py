@@ -14,7 +14,7 @@ from dicast import mean
 from .figures import Provenance, Row, Signal, Sum, is_successful, rows, signals
 from .judged import Judged, Reading
 
-SHOWN = 10
+MAX_SHOWN = 10
 """How many failed assertions the text shows."""
 
 _WIDTH = 80
@@ -22,7 +22,7 @@ _WIDTH = 80
 
 @attrs.frozen
 class Report:
-    """What a :class:`Reading` comes to."""
+    """The results of a :class:`Reading`."""
 
     reading: Reading
     table: Sequence[Row]
@@ -37,9 +37,9 @@ class Report:
 
     @property
     def savings(self) -> tuple[Sum, Sum]:
-        """What was saved on successful work, and on all of it."""
+        """Return the savings on successful work, and on all work."""
         all_of_it = self.reading.judged
-        return Sum.of(one.saved for one in all_of_it if is_successful(one)), Sum.of(one.saved for one in all_of_it)
+        return Sum.of(run.saved for run in all_of_it if is_successful(run)), Sum.of(run.saved for run in all_of_it)
 
     @property
     def mean(self) -> float | None:
@@ -64,7 +64,7 @@ class Report:
                 "models": {
                     str(model): _mean([row for row in self.table if row.model == model]) for model in models if model
                 },
-                "cost_usd": _text(Sum.of(one.cost for one in judged).total),
+                "cost_usd": _text(Sum.of(run.cost for run in judged).total),
             },
             "savings": {
                 "successful_usd": _text(won.total),
@@ -84,7 +84,7 @@ class Report:
         }
 
     def _row(self, row: Row) -> dict[str, Any]:
-        asked = sorted({name for one in row.judged if (name := _not_followed(one))})
+        unused_rubrics = sorted({name for run in row.judged if (name := _not_followed(run))})
         return {
             "workload": row.workload,
             "model": row.model,
@@ -97,22 +97,27 @@ class Report:
             "noisy": row.noisy,
             "signal_strength": self.signals[row.workload].strength,
             "successful": sum(map(is_successful, row.judged)),
-            "cost_usd": _text(row.sum(lambda one: one.cost).total),
-            "baseline_cost_usd": _text(row.sum(lambda one: one.baseline).total),
-            "savings_usd": _text(row.sum(lambda one: one.saved).total),
+            "cost_usd": _text(row.sum(lambda run: run.cost).total),
+            "baseline_cost_usd": _text(row.sum(lambda run: run.baseline).total),
+            "savings_usd": _text(row.sum(lambda run: run.saved).total),
             "assertions": {
-                "checked": sum(_count(one, "assertions_checked") for one in row.judged),
-                "failed": sum(_count(one, "assertion_failures") for one in row.judged),
-                "unchecked": sum(_count(one, "assertions_unchecked") for one in row.judged),
-                "failures": [{"run": one.id, "assertion": text} for one in row.judged for text in _failures(one)],
+                "checked": sum(_count(run, "assertions_checked") for run in row.judged),
+                "failed": sum(_count(run, "assertion_failures") for run in row.judged),
+                "unchecked": sum(_count(run, "assertions_unchecked") for run in row.judged),
+                "failures": [{"run": run.id, "assertion": text} for run in row.judged for text in _failures(run)],
             },
-            **({"rubric_requested": asked} if asked else {}),
+            **({"rubric_requested": unused_rubrics} if unused_rubrics else {}),
         }
 
     def _provenance(self) -> dict[str, Any]:
-        said = self.provenance
-        named = {"models": list(said.models), "seeds": list(said.seeds), "start": said.start, "end": said.end}
-        return {**said.pinned, **named, "mixed": {key: list(values) for key, values in said.mixed.items()}}
+        provenance = self.provenance
+        named = {
+            "models": list(provenance.models),
+            "seeds": list(provenance.seeds),
+            "start": provenance.start,
+            "end": provenance.end,
+        }
+        return {**provenance.pinned, **named, "mixed": {key: list(values) for key, values in provenance.mixed.items()}}
 
     def lines(self) -> Iterator[str]:
         """The report as text."""
@@ -127,14 +132,14 @@ class Report:
         yield from _aligned([heads, *map(self._cells, self.table)])
         yield from self._advice()
         judged = len(self.reading.judged) - sum(row.failed for row in self.table)
-        told = "none" if self.mean is None else f"{self.mean:.4f}"
-        yield f"suite mean: {told} over {len(self.signals)} workloads, {judged:,} of {len(self.reading.judged):,} runs judged"
+        mean = "none" if self.mean is None else f"{self.mean:.4f}"
+        yield f"suite mean: {mean} over {len(self.signals)} workloads, {judged:,} of {len(self.reading.judged):,} runs judged"
         yield self._headline()
 
     def _pins(self) -> Iterator[str]:
-        said = self._provenance()
-        mixed: Mapping[str, Sequence[object]] = said.pop("mixed")
-        pins = [f"{key} {_plain(value)}" for key, value in said.items() if value not in (None, [])]
+        provenance = self._provenance()
+        mixed: Mapping[str, Sequence[object]] = provenance.pop("mixed")
+        pins = [f"{key} {_plain(value)}" for key, value in provenance.items() if value not in (None, [])]
         if pins:
             yield from wrap(
                 "  " + ", ".join(pins), _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
@@ -146,7 +151,7 @@ class Report:
         mean = "-" if row.mean is None else f"{row.mean:.2f}"
         spread = f" ± {row.std:.2f}{' NOISY' if row.noisy else ''}" if row.std is not None else ""
         failed = f" (+{row.failed} not judged)" if row.failed else ""
-        cost, saved = row.sum(lambda one: one.cost), row.sum(lambda one: one.saved)
+        cost, saved = row.sum(lambda run: run.cost), row.sum(lambda run: run.saved)
         return (
             row.workload,
             row.model or "-",
@@ -160,24 +165,24 @@ class Report:
 
     def _advice(self) -> Iterator[str]:
         for row in self.table:
-            for name in sorted({name for one in row.judged if (name := _not_followed(one))}):
+            for name in sorted({name for run in row.judged if (name := _not_followed(run))}):
                 who = " by ".join(filter(None, (row.workload, row.model)))
                 yield f"  {who}: its block asks for rubric: {name}, and it was judged without a model; put llm/judge beside it in hybrid/cascade"
-        failures = [f"{one.id}: {text}" for one in self.reading.judged for text in _failures(one)]
+        failures = [f"{run.id}: {text}" for run in self.reading.judged for text in _failures(run)]
         if failures:
             yield f"failed assertions: {len(failures):,}"
-            yield from (f"  {text}" for text in failures[:SHOWN])
-        if len(failures) > SHOWN:
+            yield from (f"  {text}" for text in failures[:MAX_SHOWN])
+        if len(failures) > MAX_SHOWN:
             yield "  … (--json lists them all)"
-        if unchecked := sum(_count(one, "assertions_unchecked") for one in self.reading.judged):
+        if unchecked := sum(_count(run, "assertions_unchecked") for run in self.reading.judged):
             yield f"assertions not checked, because the runs do not bring their figures: {unchecked:,}"
 
     def _headline(self) -> str:
         won, total = self.savings
         if total.unknown == len(self.reading.judged):
             return "savings on successful work: unknown, no run has both cost_usd and baseline_cost_usd"
-        besides = f", besides {total.unknown:,} runs whose price is not known" if total.unknown else ""
-        return f"savings on successful work: {_money(won.known)} of {_money(total.known)} total{besides}"
+        unpriced = f", besides {total.unknown:,} runs whose price is not known" if total.unknown else ""
+        return f"savings on successful work: {_money(won.known)} of {_money(total.known)} total{unpriced}"
 
 
 def _mean(table: Sequence[Row]) -> float | None:
@@ -196,20 +201,20 @@ def _signal(signal: Signal) -> dict[str, Any]:
     }
 
 
-def _not_followed(one: Judged) -> str | None:
+def _not_followed(run: Judged) -> str | None:
     """The rubric that a workload's block asks for and that its verdict is not of."""
-    block = one.context.get("evaluate")
-    asked = block.get("rubric") if isinstance(block, Mapping) else None
-    return str(asked) if asked in ("llm", "hybrid") and one.judge_kind == "heuristic" else None
+    block = run.context.get("evaluate")
+    rubric = block.get("rubric") if isinstance(block, Mapping) else None
+    return str(rubric) if rubric in ("llm", "hybrid") and run.judge_kind == "heuristic" else None
 
 
-def _failures(one: Judged) -> list[str]:
-    value = one.context.get("assertion_failures")
+def _failures(run: Judged) -> list[str]:
+    value = run.context.get("assertion_failures")
     return [str(text) for text in value] if isinstance(value, list) else []
 
 
-def _count(one: Judged, key: str) -> int:
-    value = one.context.get(key)
+def _count(run: Judged, key: str) -> int:
+    value = run.context.get(key)
     return len(value) if isinstance(value, list | tuple) else value if isinstance(value, int) else 0
 
 

@@ -21,12 +21,12 @@ from .suite import Suite
 class Runs:
     """Finished runs of workloads, one JSON object a line, each judged by its workload's own ``evaluate:`` block.
 
-    A run has ``workload`` and ``run``, a unique id, or a number that is unique for the workload and the model; and what is
-    known of it: ``model``, ``seed``, ``output`` (or ``final_response_text``), ``per_turn_scores``, ``turns``, ``cost_usd``,
-    ``baseline_cost_usd``, ``llm_calls``, ``hard_failures``, ``delegate_calls``, ``provenance``. What its workload's
-    ``expect:`` asks for is held against that. A text with a lone surrogate makes its run a failed record (``source_error``).
+    A run has ``workload`` and ``run``, a unique id, or a number that is unique for the workload and the model. It may have
+    ``model``, ``seed``, ``output`` (or ``final_response_text``), ``per_turn_scores``, ``turns``, ``cost_usd``,
+    ``baseline_cost_usd``, ``llm_calls``, ``hard_failures``, ``delegate_calls``, ``provenance``. These are compared with the expectations in its workload's
+    ``expect:``. A text with a lone surrogate makes its run a failed record (``source_error``).
 
-    :param path: the file of the runs, JSON lines; gzip is recognised, ``-`` is standard input.
+    :param path: the file of the runs, JSON lines. gzip is recognized; ``-`` is standard input.
     :param workloads: the suite: a folder, with the YAML files in it and the ``workload.yaml`` of its folders, or a list of
         files and folders. Without it the runs are judged by the judge's own options, and no assertions are checked.
     :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
@@ -45,7 +45,7 @@ class Runs:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Finished]:
-        """Give the live source, which can be read more than once whatever the path is."""
+        """Yield the live source. It can be read more than once, for any path."""
         with self._finished() as finished:
             yield finished
 

@@ -36,7 +36,7 @@ class Section:
         return None
 
     def texts(self, key: str) -> list[str] | None:
-        """The list at *key* of texts, none of them empty."""
+        """Return the list of texts at *key*. An empty text is refused."""
         value = self.data.get(key)
         if value is None:
             return None
@@ -99,9 +99,9 @@ class Section:
         items = value if isinstance(value, list) else []
         return [Section((*self._path, key, number), item, self._faults) for number, item in enumerate(items)]
 
-    def _refuse(self, key: str, wanted: str, hint: str | None = None) -> None:
+    def _refuse(self, key: str, expected: str, hint: str | None = None) -> None:
         value = self.data[key]
-        message = f"{key} is {wanted}, not {value!r:.80}"
+        message = f"{key} is {expected}, not {value!r:.80}"
         self._faults.append(Fault((*self._path, key), message, value, hint))
 
     def _named(self) -> str:

@@ -32,7 +32,7 @@ class Suite:
         :raises ConfigError: with everything that is wrong with any of them.
         """
         problems: list[Problem] = []
-        found: dict[str, Definition] = {}
+        definitions: dict[str, Definition] = {}
         digest = hashlib.sha256()
         for file in _files(paths, problems):
             document = read_document(file, _label(file), problems)
@@ -40,19 +40,23 @@ class Suite:
             if definition is None:
                 continue
             digest.update(read_bytes(file))
-            first = found.setdefault(definition.name, definition)
+            first = definitions.setdefault(definition.name, definition)
             if first is not definition:
                 message = f"the workload {definition.name!r} is in {first.file} already; give each a name of its own"
                 problems.append(Problem(message, definition.file, path="name", value=definition.name))
         if problems:
-            raise ConfigError(sorted(problems, key=lambda one: (one.file or "", one.line or 0, one.column or 0)))
-        return cls(found, digest.hexdigest())
+            raise ConfigError(
+                sorted(problems, key=lambda problem: (problem.file or "", problem.line or 0, problem.column or 0))
+            )
+        return cls(definitions, digest.hexdigest())
 
 
 def _files(paths: Sequence[Path], problems: list[Problem]) -> Iterator[Path]:
     for path in paths:
         if path.is_dir():
-            files = sorted([*(one for one in path.iterdir() if one.suffix in SUFFIXES), *path.glob("*/workload.yaml")])
+            files = sorted(
+                [*(entry for entry in path.iterdir() if entry.suffix in SUFFIXES), *path.glob("*/workload.yaml")]
+            )
             if not files:
                 problems.append(
                     Problem(
@@ -63,8 +67,8 @@ def _files(paths: Sequence[Path], problems: list[Problem]) -> Iterator[Path]:
         elif path.exists():
             yield path
         else:
-            beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
-            problems.append(Problem("no such file or folder", _label(path), hint=nearest(path.name, beside)))
+            names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+            problems.append(Problem("no such file or folder", _label(path), hint=nearest(path.name, names)))
 
 
 def _label(path: Path) -> str:
