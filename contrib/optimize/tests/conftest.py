@@ -1,4 +1,4 @@
-"""A folder with specs, a chat model that says what it is told, and an evaluator, both on loopback."""
+"""A folder with specs, a scripted chat model, and an evaluator, both on loopback."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ WORDS = ("alpha", "beta", "gamma", "alpha")
 
 
 class Service:
-    """Answers each POST with what *answer* makes of its JSON: a JSON value, or (status, value). *asked* came in."""
+    """Service that answers each POST with the result of *answer* on its JSON: a JSON value, or (status, value). *requests* are the received ones."""
 
     def __init__(self, answer):
-        self.asked, self.answer = [], answer
+        self.requests, self.answer = [], answer
         service = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
-                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                service.asked.append(asked)
-                found = service.answer(asked)
-                status, value = found if isinstance(found, tuple) else (200, found)
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                service.requests.append(request)
+                reply = service.answer(request)
+                status, value = reply if isinstance(reply, tuple) else (200, reply)
                 data = json.dumps(value).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
@@ -62,12 +62,12 @@ def serving(answer):
 
 @pytest.fixture
 def model():
-    """A chat model whose replies are ``model.replies``, in order; the last one again and again."""
-    asked = []
+    """Return a chat model whose replies are ``model.replies``, in order; the last one repeats."""
+    requests = []
 
     def answer(request):
-        asked.append(request["messages"][-1]["content"])
-        text = model.replies[min(len(asked), len(model.replies)) - 1]
+        requests.append(request["messages"][-1]["content"])
+        text = model.replies[min(len(requests), len(model.replies)) - 1]
         return {
             "id": "1",
             "object": "chat.completion",
@@ -77,7 +77,7 @@ def model():
         }
 
     with serving(answer) as model:
-        model.prompts = asked
+        model.prompts = requests
         model.replies = [f"Better:\n```\n{' '.join(WORDS[: n + 1])}\n```" for n in range(3)]
         price = {"input_per_mtok": 1000, "output_per_mtok": 1000}
         model.component = {"openai/chat": {"base_url": f"{model.url}/v1", "model": "m", "price": price}}
@@ -86,8 +86,8 @@ def model():
 
 def has_the_word(payload):
     word = (payload.get("example") or {"word": "gamma"})["word"]
-    found = word in payload["candidate"]
-    return {"score": 1.0 if found else 0.2, "reasoning": "all is there" if found else f"it lacks {word}"}
+    is_found = word in payload["candidate"]
+    return {"score": 1.0 if is_found else 0.2, "reasoning": "all is there" if is_found else f"it lacks {word}"}
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def evaluator():
 
 
 class Folder:
-    """Where the specs are. ``spec`` writes one, ``dicast`` calls the command in this process."""
+    """Folder of specs. ``spec`` writes one, ``dicast`` calls the command in this process."""
 
     def __init__(self, path, model, evaluator):
         self.path = path
@@ -114,12 +114,12 @@ class Folder:
             self.sections["optimization"][name] = f"{name}.jsonl"
 
     def spec(self, name="spec.yaml", **changes):
-        sections = {section: {**found, **changes.pop(section, {})} for section, found in self.sections.items()}
+        sections = {section: {**defaults, **changes.pop(section, {})} for section, defaults in self.sections.items()}
         (self.path / name).write_text(yaml.safe_dump({**sections, **changes}, sort_keys=False))
         return name
 
     def dicast(self, *words):
-        """Exit code and document."""
+        """Return exit code and document."""
         done = CliRunner().invoke(optimize, [*words, "--json"], standalone_mode=False)
         if done.exception is not None:
             raise done.exception

@@ -1,4 +1,4 @@
-"""When a search stands still, what it came to, and how sure a mean is."""
+"""Plateaus of a search, its summary, and intervals of means."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def test_the_summary_has_the_figures_of_the_protocols_tools():
 def test_an_interval_needs_two_clusters_and_is_the_kernels_normal_one():
     assert mean_interval([], []) == {"score": None, "ci_low": None, "ci_high": None, "n": 0}
     assert mean_interval([0.5, 1.0], ["a", "a"]) == {"score": 0.75, "ci_low": None, "ci_high": None, "n": 2}
-    found = mean_interval([0.2, 0.4, 0.6, 0.8], range(4))
-    assert found["score"] == pytest.approx(0.5)
-    assert found["ci_high"] - 0.5 == pytest.approx(1.959963984540054 * (4 / 3 * 0.2) ** 0.5 / 4)
+    interval = mean_interval([0.2, 0.4, 0.6, 0.8], range(4))
+    assert interval["score"] == pytest.approx(0.5)
+    assert interval["ci_high"] - 0.5 == pytest.approx(1.959963984540054 * (4 / 3 * 0.2) ** 0.5 / 4)
     assert mean_interval([0.0, 1.0], range(2))["ci_low"] == 0.0
 
 

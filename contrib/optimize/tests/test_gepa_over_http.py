@@ -1,4 +1,4 @@
-"""Anybody's gepa, with a pipeline of ours behind HTTP as its evaluator."""
+"""Plain gepa, with a dicast pipeline behind HTTP as its evaluator."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def served(folder):
 def ask(tmp_path):
     with served(tmp_path) as url:
 
-        def asked(candidate, example):
+        def evaluate_remotely(candidate, example):
             payload = {"_protocol_version": 2, "candidate": candidate, "example": example}
             request = urllib.request.Request(url, json.dumps(payload).encode())
             with urllib.request.urlopen(request) as reply:
                 return json.loads(reply.read())
 
-        yield asked
+        yield evaluate_remotely
 
 
 def test_gepa_improves_a_text_by_the_scores_of_a_served_pipeline(ask):
@@ -48,16 +48,16 @@ def test_gepa_improves_a_text_by_the_scores_of_a_served_pipeline(ask):
     words = iter(["alpha", "alpha beta", "alpha beta gamma"])
 
     def evaluate(candidate, example):
-        found = ask(candidate if isinstance(candidate, str) else candidate["text"], example)
-        return found.pop("score"), found
+        reply = ask(candidate if isinstance(candidate, str) else candidate["text"], example)
+        return reply.pop("score"), reply
 
     engine = EngineConfig(max_metric_calls=40, raise_on_exception=True, parallel=False)
     reflection = ReflectionConfig(reflection_lm=lambda prompt: f"```\n{next(words)}\n```")
-    found = optimize_anything(
+    result = optimize_anything(
         seed_candidate={"text": "nothing"},
         evaluator=evaluate,
         dataset=[{"n": 1}, {"n": 2}],
         config=GEPAConfig(engine=engine, reflection=reflection),
     )
-    assert found.best_candidate["text"] == "alpha beta gamma"
-    assert found.val_aggregate_scores[found.best_idx] == 1.0
+    assert result.best_candidate["text"] == "alpha beta gamma"
+    assert result.val_aggregate_scores[result.best_idx] == 1.0

@@ -1,4 +1,4 @@
-"""A real model, small as it is, proposes texts."""
+"""A small real model proposes texts."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ SPLITS = {"dataset": WORDS, "valset": WORDS, "test": ("gamma", "beta", "delta")}
 
 
 def splits(service):
-    return [payload["example"]["split"] for payload in service.asked if "example" in payload]
+    return [payload["example"]["split"] for payload in service.requests if "example" in payload]
 
 
 def test_the_winner_is_chosen_on_the_valset_and_its_gain_reported_on_the_test_split(folder, evaluator, model):
@@ -39,10 +39,10 @@ def test_the_winner_is_chosen_on_the_valset_and_its_gain_reported_on_the_test_sp
     assert test["gain"]["value"] == pytest.approx(1.6 / 3)
     assert test["gain"]["ci_low"] < test["gain"]["value"] < test["gain"]["ci_high"] <= 1.0
     assert report["stopped"]["reason"] == "perfect"
-    assert report["calls"] == len(evaluator.asked) - report["test_calls"] - 1  # one is the preflight
-    asked = splits(evaluator)
-    assert asked.count("test") == report["test_calls"] == 6
-    assert "test" not in asked[: -report["test_calls"]]
+    assert report["calls"] == len(evaluator.requests) - report["test_calls"] - 1  # one is the preflight
+    requests = splits(evaluator)
+    assert requests.count("test") == report["test_calls"] == 6
+    assert "test" not in requests[: -report["test_calls"]]
     assert len(model.prompts) == report["reflections"] == 3
     assert "it lacks" in model.prompts[0]
     assert "delta" not in "".join(model.prompts)
@@ -53,9 +53,9 @@ def test_money_is_what_the_ledger_settled(folder, model):
     _, report = folder.dicast(folder.spec())
     with_id = read_ledger(
         folder.path / report["ledger"]["path"],
-        lambda ledger: [one.event.payload for one in ledger.read(Query(types=("spend.settled",)))],
+        lambda ledger: [event.event.payload for event in ledger.read(Query(types=("spend.settled",)))],
     )
-    spent = sum(Decimal(one["amount"]) for one in with_id)
+    spent = sum(Decimal(event["amount"]) for event in with_id)
     assert Decimal(report["cost"]["usd"]) == spent == Decimal("0.11") * len(model.prompts)
 
 
@@ -72,8 +72,8 @@ def test_the_budget_in_money_holds_over_reflections_and_resumed_runs(folder, mod
     assert (code, again["stopped"]["reason"], again["cost"]) == (3, "money", report["cost"])
     assert len(model.prompts) == bought
     folder.spec(optimization={"money": "9.00 usd", "run_dir": "run", "early_stop": False, "budget": 30})
-    code, more = folder.dicast(spec, "--resume")
-    assert (code, more["resumed"]) == (0, True)
+    code, second = folder.dicast(spec, "--resume")
+    assert (code, second["resumed"]) == (0, True)
 
 
 @pytest.mark.parametrize("budget", [4, 11, 23])
@@ -82,7 +82,7 @@ def test_no_more_calls_are_made_than_the_budget_has(folder, evaluator, model, bu
     model.replies = ["no better"]
     code, report = folder.dicast(folder.spec(optimization={"early_stop": False}), "--budget", str(budget))
     assert (code, report["stopped"]["reason"]) == (0, "budget")
-    assert report["calls"] == len(evaluator.asked) - 1 <= budget
+    assert report["calls"] == len(evaluator.requests) - 1 <= budget
     assert report["best"]["candidate"] == "nothing"
 
 
@@ -94,39 +94,39 @@ def test_a_plateau_ends_the_search(folder, model):
     assert report["reflections"] == 3
 
 
-def test_a_resumed_optimisation_buys_nothing_again_and_goes_on(folder, evaluator, model):
+def test_a_resumed_optimization_buys_nothing_again_and_goes_on(folder, evaluator, model):
     folder.data(**SPLITS)
     spec = folder.spec(optimization={"run_dir": "run", "budget": 12})
     _, first = folder.dicast(spec)
     assert first["stopped"]["reason"] == "budget"
-    evaluator.asked.clear()
+    evaluator.requests.clear()
     with (folder.path / "run" / "journal.jsonl").open("ab") as file:
         file.write(b'{"what": "evalua')  # as a kill leaves it
     folder.spec(optimization={"run_dir": "run", "budget": 60})
     code, report = folder.dicast(spec, "--resume")
     assert (code, report["resumed"], report["best"]["score"]) == (0, True, 1.0)
     assert len(model.prompts) == report["reflections"] == 3
-    assert len(evaluator.asked) - 1 == report["calls"] + report["test_calls"] - first["calls"] - first["test_calls"]
-    evaluator.asked.clear()
+    assert len(evaluator.requests) - 1 == report["calls"] + report["test_calls"] - first["calls"] - first["test_calls"]
+    evaluator.requests.clear()
     assert folder.dicast(spec, "--resume")[1]["best"] == report["best"]
-    assert len(evaluator.asked) == 1  # the preflight
+    assert len(evaluator.requests) == 1  # the preflight
 
 
-def test_a_run_folder_is_not_mixed_up_with_another_optimisation(folder):
+def test_a_run_folder_is_not_mixed_up_with_another_optimization(folder):
     folder.data(dataset=WORDS)
     spec = folder.spec(optimization={"run_dir": "run", "budget": 12})
-    with pytest.raises(ConfigError, match="there is no optimisation"):
+    with pytest.raises(ConfigError, match="there is no optimization"):
         folder.dicast(spec, "--resume")
     folder.dicast(spec)
-    with pytest.raises(ConfigError, match="go on with it by --resume"):
+    with pytest.raises(ConfigError, match="continue it with --resume"):
         folder.dicast(spec)
     folder.data(dataset=WORDS[:2])
     folder.spec(optimization={"run_dir": "run", "budget": 12, "seed": "other"})
-    with pytest.raises(ConfigError, match="begun with another seed, another dataset"):
+    with pytest.raises(ConfigError, match="started with another seed, another dataset"):
         folder.dicast(spec, "--resume")
 
 
-def test_without_a_run_dir_each_optimisation_has_a_folder_of_its_own(folder):
+def test_without_a_run_dir_each_optimization_has_a_folder_of_its_own(folder):
     folder.data(dataset=WORDS)
     spec = folder.spec(optimization={"budget": 4})
     first, second = folder.dicast(spec)[1]["run_dir"], folder.dicast(spec)[1]["run_dir"]
@@ -134,17 +134,17 @@ def test_without_a_run_dir_each_optimisation_has_a_folder_of_its_own(folder):
     assert folder.dicast(spec, "--resume")[1]["run_dir"] == second
 
 
-def test_a_cache_answers_what_was_asked_before_also_for_another_optimisation(folder, evaluator):
+def test_a_cache_answers_what_was_asked_before_also_for_another_optimization(folder, evaluator):
     folder.data(dataset=WORDS)
     cached = {"cache": True, "run_dir": "one"}
     _, report = folder.dicast(folder.spec(optimization=cached))
-    pairs = [(payload["candidate"], payload["example"]["word"]) for payload in evaluator.asked[1:]]
+    pairs = [(payload["candidate"], payload["example"]["word"]) for payload in evaluator.requests[1:]]
     assert len(pairs) == report["calls"]
     assert all(pairs.count(pair) <= WORDS.count(pair[1]) for pair in pairs)
-    evaluator.asked.clear()
+    evaluator.requests.clear()
     _, second = folder.dicast(folder.spec(optimization={**cached, "run_dir": "two", "cache_from": "one"}))
     assert (second["calls"], second["best"]) == (0, report["best"])
-    assert len(evaluator.asked) == 1  # the preflight
+    assert len(evaluator.requests) == 1  # the preflight
     with pytest.raises(ConfigError, match="by another evaluator"):
         folder.dicast(
             folder.spec(
@@ -157,7 +157,7 @@ def test_a_cache_answers_what_was_asked_before_also_for_another_optimisation(fol
 def test_a_candidate_with_a_failure_has_no_score_and_never_wins(folder, evaluator, model):
     folder.data(dataset=WORDS)
     good = evaluator.answer
-    evaluator.answer = lambda asked: (500, {}) if "gamma" in asked["candidate"] else good(asked)
+    evaluator.answer = lambda request: (500, {}) if "gamma" in request["candidate"] else good(request)
     model.replies = ["alpha", "alpha beta gamma"]
     _, report = folder.dicast(folder.spec(optimization={"budget": 40}))
     assert report["best"]["candidate"] == "alpha"
@@ -167,7 +167,7 @@ def test_a_candidate_with_a_failure_has_no_score_and_never_wins(folder, evaluato
 def test_a_seed_that_cannot_be_evaluated_ends_it(folder, evaluator):
     folder.data(dataset=WORDS)
     good = evaluator.answer
-    evaluator.answer = lambda asked: good(asked) if asked["candidate"].startswith("__") else {"score": "high"}
+    evaluator.answer = lambda request: good(request) if request["candidate"].startswith("__") else {"score": "high"}
     code, report = folder.dicast(folder.spec())
     assert (code, report["best"], report["stopped"]["reason"]) == (3, None, "seed_failed")
     assert "must be numeric" in report["stopped"]["message"]
@@ -176,15 +176,15 @@ def test_a_seed_that_cannot_be_evaluated_ends_it(folder, evaluator):
 def test_without_data_a_candidate_is_evaluated_alone(folder, evaluator):
     code, report = folder.dicast(folder.spec(optimization={"task_model": "small"}))
     assert (code, report["best"]["on"], report["test"]) == (0, "candidate", None)
-    assert evaluator.asked[1] == {"_protocol_version": 2, "candidate": "nothing", "task_model": "small"}
+    assert evaluator.requests[1] == {"_protocol_version": 2, "candidate": "nothing", "task_model": "small"}
 
 
 def test_a_range_makes_scores_of_numbers_on_any_scale(folder, evaluator):
     folder.data(dataset=WORDS)
-    evaluator.answer = lambda asked: {
-        "score": 50.0 if asked.get("example", WORDS[:1])["word"] in asked["candidate"] else -50
+    evaluator.answer = lambda request: {
+        "score": 50.0 if request.get("example", WORDS[:1])["word"] in request["candidate"] else -50
     }
-    evaluator.answer = lambda asked: {"score": 50 if "beta" in asked["candidate"] else -25}
+    evaluator.answer = lambda request: {"score": 50 if "beta" in request["candidate"] else -25}
     _, report = folder.dicast(folder.spec(evaluator={"score_range": "any", "range": [-50, 50]}))
     assert (report["score_summary"]["initial"], report["best"]["score"]) == (0.25, 1.0)
 
@@ -206,7 +206,7 @@ def test_a_command_in_bash_is_an_evaluator_and_paths_are_relative_to_the_spec(fo
     assert (code, report["run_dir"]) == (0, str(folder.path / "here"))
 
 
-def test_a_prompt_is_optimised_through_a_pipeline_whose_task_uses_it(folder, model):
+def test_a_prompt_is_optimized_through_a_pipeline_whose_task_uses_it(folder, model):
     folder.data(dataset=("alpha", "beta"))
     task = {"prompt/chat": {"model": model.component, "user": "{{ candidate }} / {{ word }}"}}
     pipeline = {"task": task, "metrics": [{"proxy/keywords": {"required": ["gamma"]}}], "scoring": {"threshold": 0}}
@@ -225,11 +225,11 @@ def test_an_interrupted_search_reports_and_is_taken_up(folder, evaluator, number
     spec = folder.spec(optimization={"run_dir": "run"})
     good, come, go = evaluator.answer, threading.Event(), threading.Event()
 
-    def wait(asked):
-        if "alpha" in asked["candidate"]:
+    def wait(request):
+        if "alpha" in request["candidate"]:
             come.set()
             go.wait(30)
-        return good(asked)
+        return good(request)
 
     evaluator.answer = wait
     command = [sys.executable, "-m", "dicast", "optimize", spec, "--json"]
@@ -268,7 +268,7 @@ def test_nothing_is_asked_where_judging_is_switched_off(folder, evaluator, model
     monkeypatch.setenv("DICAST_DISABLED", "1")
     code, report = folder.dicast(folder.spec())
     assert (code, report["best"], report["stopped"]["reason"]) == (0, None, "disabled")
-    assert not evaluator.asked + model.prompts
+    assert not evaluator.requests + model.prompts
 
 
 def test_the_label_that_counts_is_one_that_there_is(folder):
@@ -277,7 +277,7 @@ def test_the_label_that_counts_is_one_that_there_is(folder):
     metrics = [{"proxy/keywords": {"as": "words", "required": ["nothing"]}}]
     judged = {"metrics": metrics, "on": "metrics"}
     assert folder.dicast(folder.spec(evaluator=judged))[1]["best"]["score"] == 1.0
-    with pytest.raises(ConfigError, match=r"spec\.yaml:\d+:3: .* of metrics, did you mean 'metrics'"):
+    with pytest.raises(ConfigError, match=r"spec\.yaml:\d+:3: .* evaluator.on: metrics, did you mean 'metrics'"):
         folder.dicast(folder.spec(evaluator={**judged, "on": "metric"}))
 
 
@@ -300,9 +300,9 @@ def test_what_cannot_be_opened_is_said_at_once_at_its_place_and_nothing_is_kept(
     )
     with pytest.raises(ConfigError) as caught:
         folder.dicast(spec)
-    said = [(problem.file, problem.path, problem.message) for problem in caught.value.problems]
-    assert said.count((spec, "optimization.money", "unknown unit 'eur': a cost is in usd or msat")) == 1
-    assert any(path == "model" and "unknown option 'base_ul'" in message for _, path, message in said)
+    messages = [(problem.file, problem.path, problem.message) for problem in caught.value.problems]
+    assert messages.count((spec, "optimization.money", "unknown unit 'eur': a cost is in usd or msat")) == 1
+    assert any(path == "model" and "unknown option 'base_ul'" in message for _, path, message in messages)
     assert not (folder.path / "run").exists()
     with pytest.raises(ConfigError, match=r"spec\.yaml:\d+:1: evaluator preflight failed .*no-such-program.*evaluator"):
         folder.dicast(folder.spec(optimization={"money": "5 usd"}, evaluator={"command": ["no-such-program"]}))
@@ -322,7 +322,7 @@ def test_a_text_of_people_is_printed_without_json(folder):
 
 def test_failed_evaluations_are_counted_and_shown(folder, evaluator, model):
     folder.data(dataset=WORDS)
-    evaluator.answer = lambda asked: {"score": 7 if "alpha" in asked["candidate"] else 0.5}
+    evaluator.answer = lambda request: {"score": 7 if "alpha" in request["candidate"] else 0.5}
     code, report = folder.dicast(folder.spec(optimization={"budget": 30}))
     failures = report["failed_evaluations"]
     assert failures["failed"] > 0
@@ -338,7 +338,7 @@ def test_failed_evaluations_are_counted_and_shown(folder, evaluator, model):
 
 def test_raw_scores_drive_the_search_without_a_range(folder, evaluator, model):
     folder.data(**SPLITS)
-    evaluator.answer = lambda asked: {"score": -100.0 + 10 * len(asked["candidate"].split())}
+    evaluator.answer = lambda request: {"score": -100.0 + 10 * len(request["candidate"].split())}
     code, report = folder.dicast(folder.spec(evaluator={"score_range": "any"}, optimization={"budget": 40}))
     assert (code, report["scale"]) == (0, "raw")
     assert report["best"] == {"candidate": "alpha beta gamma", "score": -70.0, "on": "valset"}

@@ -1,4 +1,4 @@
-"""What a spec may say, and how what is wrong with it is said."""
+"""Valid specs, and messages about invalid ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ evaluator:
 modl: {}
 intake: {execution_mode: http, quality_dimensions: [{name: a, weight: .inf}, {name: b, weight: 1}]}
 """
-    found = problems(tmp_path / "s.yaml", text)
+    problems_found = problems(tmp_path / "s.yaml", text)
     expected = (
         "3:3 {}:3:3: unknown key 'sede' in optimization, did you mean 'seed'?",
         "4:3 {}:4:3: optimization.budget must be a positive integer, or auto",
@@ -47,14 +47,14 @@ intake: {execution_mode: http, quality_dimensions: [{name: a, weight: .inf}, {na
         "at line 2: expected JSON object, got a list",
     )
     for part in expected:
-        assert sum(part.format(tmp_path / "s.yaml") in line for line in found) == 1, (part, found)
-    assert len(found) == len(expected)
+        assert sum(part.format(tmp_path / "s.yaml") in line for line in problems_found) == 1, (part, problems_found)
+    assert len(problems_found) == len(expected)
 
 
 def test_toml_says_the_same_as_yaml_with_the_lines_of_its_keys(tmp_path):
     text = '[optimization]\nseed = "x"\nbudget = 0\n\n[evaluator]\nurl = "http://127.0.0.1/"\ncwd = "."\n'
-    found = problems(tmp_path / "s.toml", text)
-    assert [line[:3] for line in found] == ["3:1", "7:1", "1:1"]
+    problems_found = problems(tmp_path / "s.toml", text)
+    assert [line[:3] for line in problems_found] == ["3:1", "7:1", "1:1"]
     good = text.replace("budget = 0", "budget = 7").replace('cwd = "."', "") + '[model]\nreflection = "a/b"\n'
     (tmp_path / "s.toml").write_text(good)
     spec = read_spec(tmp_path / "s.toml", needs_model=True)
@@ -63,7 +63,7 @@ def test_toml_says_the_same_as_yaml_with_the_lines_of_its_keys(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ("optimization: {seed: x, seed_file: y}", "seed or seed_file, and both are given"),
         ("optimization: {}", "seed or seed_file, and neither is given"),
@@ -77,12 +77,12 @@ def test_toml_says_the_same_as_yaml_with_the_lines_of_its_keys(tmp_path):
         ("- a", "a spec has sections"),
     ],
 )
-def test_what_a_spec_cannot_mean_is_refused(tmp_path, monkeypatch, changed, said):
+def test_what_a_spec_cannot_mean_is_refused(tmp_path, monkeypatch, changed, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "d.jsonl").write_text("{}\n{}\n")
     (tmp_path / "empty.jsonl").write_text("\n")
     rest = "" if changed.startswith("-") else "\nevaluator: {url: http://127.0.0.1/}\nmodel: {reflection: a/b}\n"
-    assert said in "\n".join(problems(tmp_path / "s.yaml", changed + rest))
+    assert message in "\n".join(problems(tmp_path / "s.yaml", changed + rest))
 
 
 def test_scalars_are_those_of_yaml_1_2(tmp_path):
@@ -100,10 +100,10 @@ def test_weights_keep_their_shares_to_4_decimals():
 
 @given(st.lists(st.floats(min_value=1e-300, max_value=1e300), min_size=1, max_size=40))
 def test_shares_sum_to_1_and_keep_the_order_of_the_weights(weights):
-    found = shares(weights)
-    assert sum(round(share * 10_000) for share in found) == 10_000
-    assert all(share >= 0 for share in found)
-    pairs = sorted(zip(weights, found, strict=True))
+    weights_scaled = shares(weights)
+    assert sum(round(share * 10_000) for share in weights_scaled) == 10_000
+    assert all(share >= 0 for share in weights_scaled)
+    pairs = sorted(zip(weights, weights_scaled, strict=True))
     assert all(later >= earlier - 1e-4 - 1e-12 for (_, earlier), (_, later) in zip(pairs, pairs[1:], strict=False))
 
 
@@ -112,15 +112,15 @@ def test_an_intake_has_defaults_and_trims_its_constraints():
     report = lambda address, message, value: reports.append(message)  # noqa: E731
     default = read_intake({}, report)
     assert default == Intake()
-    assert [(one.name, one.weight) for one in default.quality_dimensions] == [
+    assert [(dimension.name, dimension.weight) for dimension in default.quality_dimensions] == [
         ("correctness", 0.4),
         ("clarity", 0.35),
         ("conciseness", 0.25),
     ]
-    given = {"hard_constraints": [" short ", "short", " ", "kind"], "quality_dimensions": {"a": 3, "b": 1}}
-    read = read_intake(given, report)
+    section = {"hard_constraints": [" short ", "short", " ", "kind"], "quality_dimensions": {"a": 3, "b": 1}}
+    read = read_intake(section, report)
     assert read.hard_constraints == ("short", "kind")
-    assert [one.weight for one in read.quality_dimensions] == [0.75, 0.25]
+    assert [dimension.weight for dimension in read.quality_dimensions] == [0.75, 0.25]
     assert not reports
     twice = [{"name": "a", "weight": 1}, {"name": "a", "weight": True}, {"name": "a", "weight": 1}]
     read_intake({"quality_dimensions": twice, "evaluation_pattern": "vote"}, report)

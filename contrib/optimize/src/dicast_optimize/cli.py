@@ -24,7 +24,7 @@ from .spec import Spec, read_spec
 
 
 def absolute(path: str) -> str:
-    """*path*, which is relative to the current folder and not to the spec's."""
+    """Return *path* as an absolute path, relative to the current folder rather than the spec's."""
     return str(Path(path).absolute())
 
 
@@ -40,8 +40,8 @@ _INSTEAD: tuple[tuple[str, Any, str], ...] = (
     ("early-stop", bool, "Whether a plateau ends the search."),
     ("early-stop-window", int, "Over how many steps."),
     ("early-stop-threshold", float, "What the best score has to rise by."),
-    ("task-model", str, "The model that evaluators are told of."),
-    ("cache", bool, "Answer what was asked before from what is known."),
+    ("task-model", str, "The task model, passed to evaluators."),
+    ("cache", bool, "Reuse earlier evaluations of the same candidate."),
     ("cache-from", absolute, "A run folder whose evaluations count, too."),
     ("run-dir", absolute, "Where ledger and journal are kept."),
     ("output", absolute, "Where the best text is written."),
@@ -51,7 +51,7 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one
 
 
 def instead_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Options for the keys of a spec's section ``optimization``; paths are relative to the current folder."""
+    """Add options for the keys of a spec's section ``optimization``; paths are relative to the current folder."""
     for name, type_, text in reversed(_INSTEAD):
         flags = f"--{name}/--no-{name}" if type_ is bool else f"--{name}"
         command = click.option(flags, default=None, type=type_, help=text)(command)
@@ -59,10 +59,10 @@ def instead_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 class _SpecFirst(click.Group):
-    """A group whose first word may be a spec: it is optimised then."""
+    """Group of commands whose first word may be a spec to optimize."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put ``run`` before what begins with no command."""
+        """Insert ``run`` before arguments that do not start with a command."""
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = ["run", *args]
         return super().parse_args(ctx, args)
@@ -72,7 +72,7 @@ class _SpecFirst(click.Group):
 def optimize() -> None:
     """Improve a text by an evaluator's scores.
 
-    SPEC is a TOML or YAML file; what else there is to do with one are the commands below.
+    SPEC is a TOML or YAML file; the commands below do other work with specs.
     """
 
 
@@ -80,13 +80,13 @@ def optimize() -> None:
 @click.argument("spec", type=_SPEC)
 @instead_options
 @click.option(
-    "--resume", is_flag=True, help="Go on with the optimisation in the run folder, at no cost for what it has."
+    "--resume", is_flag=True, help="Continue the optimization in the run folder; its evaluations are not bought again."
 )
 @as_json_option
-def run(spec: Path, *, resume: bool, as_json: bool, **given: Any) -> int:
-    """Optimise the text of SPEC, and report its gain on the test split. What is given here wins over the spec."""
+def run(spec: Path, *, resume: bool, as_json: bool, **overrides: Any) -> int:
+    """Optimize the text of SPEC, and report its gain on the test split. Options take precedence over the spec."""
     read = read_spec(
-        spec, needs_model=True, instead={name: value for name, value in given.items() if value is not None}
+        spec, needs_model=True, instead={name: value for name, value in overrides.items() if value is not None}
     )
     with chdir(read.folder), sigterm_as_ctrl_c():
         report, code = optimized(read, resume=resume, say=lambda text: click.echo(one_line(text), err=True))
@@ -103,45 +103,50 @@ def run(spec: Path, *, resume: bool, as_json: bool, **given: Any) -> int:
 @click.option("--candidate", type=_SPEC, help="The file with the text; by default the spec's own.")
 @as_json_option
 def validate(spec: Path, candidate: Path | None, *, as_json: bool) -> int:
-    """Let the judges of SPEC (model.judges, two or more) judge its text; exit code 1 where all of them fail."""
+    """Score the text of SPEC with its judges (model.judges, two or more); exit code 1 if all of them fail."""
     read = read_spec(spec, needs_model=False)
     if len(read.model.get("judges", ())) < 2:
         raise ConfigError(read.document.problem(("model", "judges"), "validate needs model.judges, two or more"))
     text = read.seed if candidate is None else _read(candidate)
     with TemporaryDirectory(prefix="dicast-") as folder, chdir(read.folder), opened(read, Path(folder)) as parts:
-        found = judged(read, parts, text)
+        document = judged(read, parts, text)
     if as_json:
-        print_json(found)
+        print_json(document)
     else:
-        for one in found["judges"]:
-            click.echo(one_line(f"{one['judge']}: {_figure(one['score'])}{_why(one['error'])}"))
-        click.echo(f"mean {_figure(found['mean'])}, standard deviation {_figure(found['stddev'])}")
-    return 0 if found["ok"] else 1
+        for judge_result in document["judges"]:
+            click.echo(
+                one_line(f"{judge_result['judge']}: {_figure(judge_result['score'])}{_why(judge_result['error'])}")
+            )
+        click.echo(f"mean {_figure(document['mean'])}, standard deviation {_figure(document['stddev'])}")
+    return 0 if document["ok"] else 1
 
 
 @optimize.command("score-check")
 @click.argument("specs", type=_SPEC, nargs=-1, required=True)
-@click.option("--baseline", type=_SPEC, required=True, help="The file with the scores of before.")
-@click.option("--update", is_flag=True, help="Make the scores the baselines, where nothing failed.")
+@click.option("--baseline", type=_SPEC, required=True, help="The file with the baseline scores.")
+@click.option("--update", is_flag=True, help="Make the scores the new baselines, if nothing failed.")
 @click.option(
-    "--tolerance", type=click.FloatRange(0), help="How much may be lost; by default 0.01, and none for raw scores."
+    "--tolerance",
+    type=click.FloatRange(0),
+    help="The largest accepted loss; 0.01 by default, and required for raw scores.",
 )
 @as_json_option
 def score_check(specs: Sequence[Path], baseline: Path, tolerance: float | None, *, update: bool, as_json: bool) -> int:
-    """Score the text of each of SPECS, and compare with the baselines; exit code 1 where one is lower, or has no score."""
+    """Score the text of each of SPECS, and compare with the baselines; exit code 1 if a score is lower or missing."""
     read = [read_spec(path, needs_model=False) for path in specs]
-    names = [one.name for one in read]
+    names = [check.name for check in read]
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise ConfigError(f"several specs are called {', '.join(twice)}: give each an optimization.name of its own")
-    if tolerance is None and (raw := [one for one in read if one.is_raw]):
+        raise ConfigError(f"several specs are called {', '.join(twice)}: give each a different optimization.name")
+    if tolerance is None and (raw := [check for check in read if check.is_raw]):
         raise ConfigError(f"{raw[0].document.path}: raw scores have no default tolerance. Add --tolerance.")
     if update:
-        refuse_overwrite(baseline, {f"the spec {one.name}": one.document.path for one in read})
+        refuse_overwrite(baseline, {f"the spec {check.name}": check.document.path for check in read})
     before, target = read_baselines(baseline), baseline.absolute()
     checks = [
-        compared(one.name, *_score(one), before.get(one.name), 0.01 if tolerance is None else tolerance) for one in read
+        compared(check.name, *_score(check), before.get(check.name), 0.01 if tolerance is None else tolerance)
+        for check in read
     ]
-    ok = all(one["passed"] for one in checks)
+    ok = all(check["passed"] for check in checks)
     if update and ok:
         write_baselines(target, before, checks, datetime.now(UTC))
     if as_json:
@@ -153,7 +158,7 @@ def score_check(specs: Sequence[Path], baseline: Path, tolerance: float | None, 
 
 
 def _score(spec: Spec) -> tuple[float | None, str | None]:
-    """The score of the text of *spec*, by evaluations that leave nothing behind."""
+    """Return the score of the text of *spec*, by evaluations in a temporary folder."""
     with (
         TemporaryDirectory(prefix="dicast-") as folder,
         chdir(spec.folder),
@@ -164,7 +169,7 @@ def _score(spec: Spec) -> tuple[float | None, str | None]:
 
 
 def _alone(spec: Spec) -> Spec:
-    """*spec* without the cache of another optimisation: a check measures anew."""
+    """Return *spec* without the cache of another optimization, so that a check measures again."""
     return attrs.evolve(spec, optimization={k: v for k, v in spec.optimization.items() if k != "cache_from"})
 
 
@@ -186,15 +191,15 @@ def _why(error: str | None) -> str:
 def _check_lines(checks: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         one_line(
-            f"{'PASS' if one['passed'] else 'FAIL'}  {one['name']}  score {_figure(one['score'])}, "
-            f"baseline {_figure(one['baseline'])}{_why(one['error'])}"
+            f"{'PASS' if check['passed'] else 'FAIL'}  {check['name']}  score {_figure(check['score'])}, "
+            f"baseline {_figure(check['baseline'])}{_why(check['error'])}"
         )
-        for one in checks
+        for check in checks
     ]
 
 
 def _failed_lines(failures: Mapping[str, Any]) -> list[str]:
-    """Return how many evaluations failed, and the first reasons; nothing where none did."""
+    """Return lines with the number of failed evaluations and the first reasons; empty without failures."""
     if not failures["failed"]:
         return []
     kinds = ", ".join(f"{kind} {count}" for kind, count in failures["kinds"].items())
@@ -203,7 +208,7 @@ def _failed_lines(failures: Mapping[str, Any]) -> list[str]:
 
 
 def _lines(report: Mapping[str, Any]) -> list[str]:
-    """The summary for people; the text itself goes to stdout last."""
+    """Return the summary for people; the text itself goes to stdout last."""
     best, test, scores = report["best"], report["test"], report["score_summary"]
     spent = f"{report['calls']} calls, {report['reflections']} reflections, {report['cost']['usd'] or 'unknown'} usd"
     lines = [f"{report['name']}: {spent}; ended: {report['stopped']['message']}"]
@@ -218,5 +223,5 @@ def _lines(report: Mapping[str, Any]) -> list[str]:
             f"gain over the seed: {_figure(gain['value'])} [{_figure(gain['ci_low'])}, {_figure(gain['ci_high'])}]"
         )
     else:
-        lines.append("no test split was looked at: the gain above is on what the winner was chosen by")
+        lines.append("there is no test split: the gain above is on the records that chose the winner")
     return [*map(one_line, lines), f"run folder: {report['run_dir']}", "", best["candidate"]]

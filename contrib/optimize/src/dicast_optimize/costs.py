@@ -1,4 +1,4 @@
-"""What an optimisation did cost: its ledger says it, also of runs that were interrupted."""
+"""Cost of an optimization, from its ledger, including interrupted runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ UNITS = ("usd", "msat")
 
 
 def spent(path: Path, type_: str = SETTLED) -> dict[str, str | None]:
-    """The sum by unit of what the ledger at *path* has settled, or lost; None where an amount is not known."""
+    """Return the sum by unit of settled, or lost, amounts in the ledger at *path*; None if an amount is unknown."""
     if not path.exists():
         return dict.fromkeys(UNITS, "0")
 

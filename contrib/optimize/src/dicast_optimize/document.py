@@ -1,4 +1,4 @@
-"""Reading a spec file, TOML or YAML, with the place of each value."""
+"""Parser of a spec file, TOML or YAML, with the place of each value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEY = re.compile(r"(\s*)([\w.\"'-]+)\s*=")
 
 @attrs.frozen
 class Document:
-    """What the spec at *path* says; *places* has the line and column of what is in it. *folder* is where it stands."""
+    """Content of the spec at *path*; *places* has the line and column of its values. *folder* is the spec's folder."""
 
     path: Path
     data: dict[str, Any]
@@ -37,19 +37,19 @@ class Document:
         object.__setattr__(self, "folder", self.path.absolute().parent)
 
     def problem(self, address: Address, message: str, value: object = None, hint: str | None = None) -> Problem:
-        """A problem at *address*, or at the nearest place above it that is known."""
-        known = next((address[:n] for n in range(len(address), 0, -1) if address[:n] in self.places), ())
-        line, column = self.places.get(known, (1, 1))
+        """Return a problem at *address*, or at the nearest known place above it."""
+        nearest_address = next((address[:n] for n in range(len(address), 0, -1) if address[:n] in self.places), ())
+        line, column = self.places.get(nearest_address, (1, 1))
         return Problem(message, str(self.path), line, column, dotted(address), value, hint)
 
 
 def dotted(address: Address) -> str:
-    """*address* as messages write it: ``evaluator.command[0]``."""
+    """Return *address* in the notation of messages: ``evaluator.command[0]``."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in address).lstrip(".")
 
 
 def read_document(path: Path) -> Document:
-    """Read the spec at *path*: TOML where its name ends so, else YAML.
+    """Read the spec at *path*: TOML by its suffix, else YAML.
 
     :raises ConfigError: when it cannot be read, or is neither.
     """
@@ -57,15 +57,15 @@ def read_document(path: Path) -> Document:
         data = read_bytes(path, MAX_BYTES)
         problems: list[Problem] = []
         is_toml = path.suffix.lower() == ".toml"
-        found, places = _toml(data, str(path)) if is_toml else _yaml(data, str(path), problems)
+        content, places = _toml(data, str(path)) if is_toml else _yaml(data, str(path), problems)
     except OSError as error:
         wrong = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
         raise ConfigError(Problem(f"spec: {wrong}", str(path))) from error
     except UnicodeDecodeError as error:
         raise ConfigError(Problem(f"byte {error.start} is not UTF-8; save the spec as UTF-8", str(path))) from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ConfigError(Problem("a spec has sections: optimization, evaluator, model, intake", str(path), 1, 1))
-    return Document(path, found, places, tuple(problems))
+    return Document(path, content, places, tuple(problems))
 
 
 def _toml(content: bytes, file: str) -> tuple[object, Places]:
@@ -93,7 +93,7 @@ def _toml(content: bytes, file: str) -> tuple[object, Places]:
 
 
 def _is_deeper(value: object, levels: int) -> bool:
-    """Return whether *value* has lists and tables inside one another on more than that many *levels*."""
+    """Return whether *value* has lists and tables nested deeper than *levels*."""
     if not isinstance(value, dict | list):
         return False
     inside = value.values() if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""Candidates in, evaluations out: a batch of them is a run of a pipeline."""
+"""Evaluation of candidates: each batch is a run of a pipeline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ METRICS = "metrics"
 
 
 class Stopped(Exception):
-    """The search cannot go on: *reason* is a word, the message says more."""
+    """The search cannot continue: *reason* is a word, and the message has details."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class Stopped(Exception):
 
 @attrs.frozen
 class Item:
-    """A record of a split; *example* is None where there is no data, and a candidate is evaluated by itself."""
+    """A record of a split; *example* is None without data, when a candidate is evaluated by itself."""
 
     split: str
     index: int
@@ -41,16 +41,16 @@ class Item:
 
     @property
     def cluster(self) -> object:
-        """What its score is independent of: other sessions' records."""
+        """The cluster of its score: records of other sessions are independent."""
         session = None if self.example is None else self.example.get("session_id")
         return self.index if session is None else str(session)
 
 
 @attrs.frozen
 class Evaluation:
-    """The answer about a candidate; *score* is None where there is none, and *failure* says why.
+    """Evaluation of a candidate. *score* is None if it failed, with the reason in *failure*.
 
-    *is_raw* says that the score is on the evaluator's own scale. *metrics* has each label's score, *told* the details and signals.
+    *is_raw* is true for a score on the evaluator's own scale. *metrics* has each label's score, ``told`` the details and signals, under this key in the journal.
     """
 
     score: float | None
@@ -62,19 +62,19 @@ class Evaluation:
 
 @attrs.define
 class Evaluations:
-    """Counts of the evaluations of an optimization: *count* of all, *kinds* of those that failed, *first* reasons."""
+    """Counts of the evaluations of an optimization: *count* of all, *kinds* of failed ones, *first* reasons."""
 
     count: int = 0
     kinds: Counter[str] = attrs.field(factory=Counter)
     first: list[str] = attrs.field(factory=list)
 
-    def add(self, one: Evaluation) -> None:
+    def add(self, evaluation: Evaluation) -> None:
         """Count an evaluation."""
         self.count += 1
-        if one.failure is not None:
-            self.kinds[one.failure.partition(":")[0]] += 1
-            if len(self.first) < SHOWN and one.failure not in self.first:
-                self.first.append(one.failure)
+        if evaluation.failure is not None:
+            self.kinds[evaluation.failure.partition(":")[0]] += 1
+            if len(self.first) < MOST_MESSAGES and evaluation.failure not in self.first:
+                self.first.append(evaluation.failure)
 
     def document(self) -> dict[str, Any]:
         """Return the counts as JSON data: ``{failed, of, kinds, messages}``."""
@@ -82,67 +82,69 @@ class Evaluations:
         return {**failed, "messages": list(self.first)}
 
 
-SHOWN = 3
-"""How many different messages of failed evaluations are reported."""
+MOST_MESSAGES = 3
+"""Most different messages of failed evaluations in the report."""
 
 
 def items(split: str, examples: Sequence[Example] | None) -> list[Item]:
-    """The records of *split*; without *examples* the one item that stands for none."""
+    """Return the records of *split*; without *examples*, a single item without an example."""
     if examples is None:
         return [Item("candidate", 0)]
     return [Item(split, n, example) for n, example in enumerate(examples)]
 
 
 def evaluator_digest(spec: Spec) -> str:
-    """A digest of what decides an evaluation, as far as the spec and the pipeline file say it."""
+    """Return a digest of the settings that decide an evaluation, from the spec and the pipeline file."""
     file = spec.evaluator.get("pipeline")
     text = None if file is None else read_bytes(Path(spec.folder, file)).hex()
     return digest(dict(spec.evaluator), text, spec.optimization.get("task_model"))
 
 
 class Evaluator:
-    """Evaluates candidates as *spec* says, into the ledger in *folder*; what *journal* knows is not asked for again.
+    """Evaluator of candidates by *spec*, with its ledger in *folder*. Evaluations in *journal* are not bought again.
 
-    At most *limit* evaluations are bought; *calls* counts them, with those of a run before that is resumed.
+    It buys at most *limit* evaluations; *calls* counts them, including an interrupted run's that is resumed.
     """
 
     def __init__(self, spec: Spec, folder: Path, journal: Journal, session: str, limit: int | None) -> None:
         self._spec, self._journal, self._session = spec, journal, session
         self._ledger = folder / "ledger.db"
-        self._made = 0
+        self._subject_count = 0
         self.limit = limit
         self.calls = 0
         self.counts = Evaluations()
 
     def ask(self, candidate: str, batch: Sequence[Item]) -> list[Evaluation]:
-        """The evaluations of *candidate* on each item of *batch*.
+        """Return the evaluations of *candidate* on each item of *batch*.
 
-        :raises Stopped: when there is no room for all of them, or the run was stopped.
+        :raises Stopped: when the remaining budget is too small for all of them, or the run was stopped.
         """
         keys = [digest(candidate, item.split == "test", item.example) for item in batch]
-        asked = [self._journal.answer("evaluation", key) for key in keys]
-        new = sum(counts for _, counts in asked)
+        journal_answers = [self._journal.answer("evaluation", key) for key in keys]
+        new = sum(counts for _, counts in journal_answers)
         if self.limit is not None and self.calls + new > self.limit:
-            raise Stopped("budget", f"the next step needs {new} calls, {self.limit - self.calls} are left")
+            raise Stopped("budget", f"the next step needs {new} calls, but {self.limit - self.calls} are left")
         self.calls += new
-        found: dict[int, Mapping[str, Any]] = {n: answer for n, (answer, _) in enumerate(asked) if answer is not None}
-        due = [n for n, (answer, counts) in enumerate(asked) if answer is None and counts]
+        answers_by_number: dict[int, Mapping[str, Any]] = {
+            n: answer for n, (answer, _) in enumerate(journal_answers) if answer is not None
+        }
+        due = [n for n, (answer, counts) in enumerate(journal_answers) if answer is None and counts]
         if due:
-            self._buy(candidate, [(n, keys[n], batch[n]) for n in due], found)
-        by_key = {keys[n]: answer for n, answer in found.items()}
-        answers = [Evaluation(**found.get(n, by_key[key])) for n, key in enumerate(keys)]
-        for one, (_, counts) in zip(answers, asked, strict=True):
+            self._buy(candidate, [(n, keys[n], batch[n]) for n in due], answers_by_number)
+        by_key = {keys[n]: answer for n, answer in answers_by_number.items()}
+        answers = [Evaluation(**answers_by_number.get(n, by_key[key])) for n, key in enumerate(keys)]
+        for evaluation, (_, counts) in zip(answers, journal_answers, strict=True):
             if counts:
-                self.counts.add(one)
+                self.counts.add(evaluation)
         return answers
 
     def judge_with(self, candidate: str, batch: Sequence[Item], judges: Sequence[Any]) -> dict[str, list[Evaluation]]:
-        """The evaluations by each of *judges*, by label, of a run of their own."""
-        found: dict[str, list[Evaluation]] = {}
+        """Return the evaluations by each of *judges*, by label, in a separate run."""
+        evaluations_by_label: dict[str, list[Evaluation]] = {}
 
         def answered(events: Sequence[Event]) -> None:
             for label, event in _terminal(events).items():
-                found.setdefault(label, []).append(_evaluation(event))
+                evaluations_by_label.setdefault(label, []).append(_evaluation(event))
 
         subjects = [Due(self._subject(candidate, item), answered=answered) for item in batch]
         with placed(self._spec, "model"):
@@ -151,36 +153,36 @@ class Evaluator:
                 subjects=subjects,
             )
         _refuse_stopped(done)
-        return found
+        return evaluations_by_label
 
-    def _buy(self, candidate: str, due: Sequence[tuple[int, str, Item]], found: dict[int, Mapping[str, Any]]) -> None:
-        """Run the pipeline on *due*, and put the answers into *found*."""
+    def _buy(self, candidate: str, due: Sequence[tuple[int, str, Item]], answers: dict[int, Mapping[str, Any]]) -> None:
+        """Run the pipeline on *due*, and add the answers to *answers*."""
         events: dict[int, Sequence[Event]] = {}
         subjects = [Due(self._subject(candidate, item), answered=partial(events.__setitem__, n)) for n, _, item in due]
         done: Run | None = None
         try:
             done = evaluation_run(self._spec, self._ledger, subjects)
-        finally:  # what was answered before an interrupt was paid for
+        finally:  # answers before an interrupt were paid for
             out_of_money = done is not None and bool(done.unaffordable or done.throttled)
             for n, key, _ in due:
                 if n in events and not out_of_money:
-                    found[n] = attrs.asdict(self._counted(events[n]))
-                    self._journal.keep("evaluation", key, found[n])
+                    answers[n] = attrs.asdict(self._counted(events[n]))
+                    self._journal.keep("evaluation", key, answers[n])
         if out_of_money:
-            raise Stopped("money", "the budget in money leaves no room for the next evaluation")
+            raise Stopped("money", "the remaining budget is too small for the next evaluation")
         _refuse_stopped(done)
         if len(events) < len(due):
-            raise Stopped("not_judged", "the pipeline judges no such subject: look at on, accepts and evaluator.kind")
+            raise Stopped("not_judged", "the pipeline judges no such subject: check on, accepts and evaluator.kind")
 
     def _subject(self, candidate: str, item: Item) -> Subject:
-        self._made += 1
+        self._subject_count += 1
         row = item.example or {}
         context: dict[str, Any] = {**row, "example": item.example}
         if self._spec.source == "pipeline" and _has_task(self._spec):
             context["candidate"] = candidate
         return Subject(
             self._spec.evaluator.get("kind", "candidate"),
-            f"{item.split}-{item.index + 1}-{digest(candidate)[:12]}-{self._made}",
+            f"{item.split}-{item.index + 1}-{digest(candidate)[:12]}-{self._subject_count}",
             input=row.get("input"),
             output=candidate,
             reference=row.get("reference", row.get("expected")),
@@ -189,18 +191,20 @@ class Evaluator:
         )
 
     def _counted(self, events: Sequence[Event]) -> Evaluation:
-        """What the label that counts says."""
-        found = _terminal(events)
+        """Return the evaluation by the label that counts."""
+        terminal_events = _terminal(events)
         on = self._spec.evaluator.get("on")
-        label = on or (METRICS if METRICS in found else next(iter(found), METRICS))
-        if label not in found or (on is None and label != METRICS and len(found) > 1):
-            message = f"evaluator.on says whose score counts, of {', '.join(found)}"
-            raise ConfigError(self._spec.document.problem(("evaluator", "on"), message, on, nearest(label, found)))
-        return _evaluation(found[label])
+        label = on or (METRICS if METRICS in terminal_events else next(iter(terminal_events), METRICS))
+        if label not in terminal_events or (on is None and label != METRICS and len(terminal_events) > 1):
+            message = f"choose the label whose score counts with evaluator.on: {', '.join(terminal_events)}"
+            raise ConfigError(
+                self._spec.document.problem(("evaluator", "on"), message, on, nearest(label, terminal_events))
+            )
+        return _evaluation(terminal_events[label])
 
 
 def evaluation_run(spec: Spec, ledger: Path, subjects: Sequence[Due], *, preflight: bool = False) -> Run:
-    """Run what *spec* evaluates with on *subjects*. With none, and *preflight*, it is opened and looked at.
+    """Run the evaluator of *spec* on *subjects*. With none, and *preflight*, only open and test it.
 
     :raises ConfigError: when it cannot be used.
     """
@@ -217,7 +221,7 @@ def evaluation_run(spec: Spec, ledger: Path, subjects: Sequence[Due], *, preflig
 
 @contextmanager
 def placed(spec: Spec, section: str) -> Iterator[None]:
-    """Say of what is wrong with components that they stand in the *section* of *spec*."""
+    """Move problems of components to the *section* of *spec*."""
     try:
         yield
     except ConfigError as error:
@@ -228,13 +232,13 @@ def placed(spec: Spec, section: str) -> Iterator[None]:
 
 
 def _moved(spec: Spec, section: str, problem: Problem) -> Problem:
-    """*problem* at the place that what it is about has in *spec*."""
+    """Return *problem* at its place in *spec*."""
     address = ("optimization", "money") if (problem.path or "").startswith("budget") else (section,)
     return spec.document.problem(address, problem.message, problem.value, problem.hint)
 
 
 def common(spec: Spec, ledger: Path) -> dict[str, Any]:
-    """The sections that all runs of an optimisation have: its ledger is its own, and all of it is one session."""
+    """Return the sections of all runs of an optimization: it has its own ledger, and is one session."""
     amount, number = spec.optimization.get("money"), spec.optimization.get("workers")
     return {
         "name": f"optimize {spec.name}",
@@ -245,13 +249,13 @@ def common(spec: Spec, ledger: Path) -> dict[str, Any]:
 
 
 def _dotted(sections: Mapping[str, Any]) -> dict[str, Any]:
-    """Overrides that leave the rest of a section as it is."""
+    """Return overrides that leave other keys of a section unchanged."""
     budget = {f"budget.{scope}": amount for scope, amount in sections.get("budget", {}).items()}
     return {**budget, **{name: value for name, value in sections.items() if name != "budget"}}
 
 
 def _judged_by(spec: Spec, *, preflight: bool) -> dict[str, Any]:
-    """The metrics or the judge that *spec* names."""
+    """Return the metrics or the judge in *spec*."""
     source, evaluator = spec.source, dict(spec.evaluator)
     if source == "metrics":
         return {"metrics": evaluator["metrics"]}
@@ -267,21 +271,24 @@ def _judged_by(spec: Spec, *, preflight: bool) -> dict[str, Any]:
 
 
 def _with_intake(spec: Spec, judge: object) -> object:
-    """``evaluator/judge`` with the spec's objective and intake, where it does not say its own."""
+    """Return ``evaluator/judge`` with the spec's objective and intake as defaults."""
     name, options = next(iter(judge.items())) if isinstance(judge, dict) else (judge, {})
     if name != "evaluator/judge" or not isinstance(options, dict):
         return judge
-    intake, given = spec.intake, {}
+    intake, criteria = spec.intake, {}
     if "intake" in spec.document.data:
-        found = {one.name: {"weight": one.weight, "description": one.description} for one in intake.quality_dimensions}
-        given = {"dimensions": found, "hard_constraints": list(intake.hard_constraints)}
+        dimensions = {
+            quality.name: {"weight": quality.weight, "description": quality.description}
+            for quality in intake.quality_dimensions
+        }
+        criteria = {"dimensions": dimensions, "hard_constraints": list(intake.hard_constraints)}
     if "objective" in spec.optimization:
-        given["objective"] = spec.optimization["objective"]
-    return {name: {**given, **options}}
+        criteria["objective"] = spec.optimization["objective"]
+    return {name: {**criteria, **options}}
 
 
 def _has_task(spec: Spec) -> bool:
-    """Whether the pipeline makes outputs of its own, so that a candidate is what it makes them with."""
+    """Return whether the pipeline has a task. Then a candidate is the task's input rather than the judged output."""
     try:
         data = yaml.read_yaml(read_bytes(Path(spec.folder, spec.evaluator["pipeline"])), "pipeline", []).plain()
     except (OSError, ConfigError):
@@ -298,22 +305,22 @@ def _evaluation(event: Event) -> Evaluation:
     if event.type == FAILED:
         return Evaluation(None, f"{payload['failure_mode']}: {payload['error_message']}")
     scores = [score for score in payload.get("scores", ()) if score.get("rollout", 0) == 0]
-    told = {
+    details_by_label = {
         score["metric"]: {name: score[name] for name in ("details", "signals") if score.get(name)} for score in scores
     }
-    told = {
-        label: {**one, "signals": shared_signals(one["signals"])} if "signals" in one else one
-        for label, one in told.items()
+    details_by_label = {
+        label: {**event_, "signals": shared_signals(event_["signals"])} if "signals" in event_ else event_
+        for label, event_ in details_by_label.items()
     }
     if not scores and payload.get("signals"):
-        told[str(payload["judge"])] = {"signals": shared_signals(payload["signals"])}
+        details_by_label[str(payload["judge"])] = {"signals": shared_signals(payload["signals"])}
     values = {score["metric"]: score["raw"] if score["value"] is None else score["value"] for score in scores}
-    told = {label: details for label, details in told.items() if details}
+    details_by_label = {label: details for label, details in details_by_label.items() if details}
     if payload["score"] is not None:
-        return Evaluation(payload["score"], None, values, told)
+        return Evaluation(payload["score"], None, values, details_by_label)
     if payload.get("raw") is None:
-        return Evaluation(None, "held_back: a proxy is below scoring.threshold", values, told, is_raw=True)
-    return Evaluation(payload["raw"], None, values, told, is_raw=True)
+        return Evaluation(None, "held_back: a proxy is below scoring.threshold", values, details_by_label, is_raw=True)
+    return Evaluation(payload["raw"], None, values, details_by_label, is_raw=True)
 
 
 def _refuse_stopped(done: Run) -> None:

@@ -1,4 +1,4 @@
-"""What a text is to be judged by: quality dimensions whose weights sum to 1, and hard constraints."""
+"""Criteria for a text: quality dimensions whose weights sum to 1, and hard constraints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Dimension:
 
 @attrs.frozen
 class Intake:
-    """What is wanted of a text. *execution_mode* is None where the spec does not demand one."""
+    """Requirements for a text. *execution_mode* is None if the spec does not demand one."""
 
     artifact_class: str = "general_text"
     quality_dimensions: tuple[Dimension, ...] = tuple(Dimension(name, weight) for name, weight in DIMENSIONS.items())
@@ -37,7 +37,7 @@ class Intake:
 
 
 def shares(weights: Sequence[float]) -> list[float]:
-    """*weights* scaled to a sum of 1 with 4 decimals, by largest remainder; ties go to the lower index."""
+    """Return *weights* scaled to a sum of 1 with 4 decimals, by largest remainder; ties go to the lower index."""
     top = max(weights)
     scaled = [weight / top for weight in weights]  # the sum of finite weights may be infinite
     exact = [weight / sum(scaled) * UNITS for weight in scaled]
@@ -49,20 +49,20 @@ def shares(weights: Sequence[float]) -> list[float]:
 
 
 def read_intake(section: Mapping[str, Any], report: Report) -> Intake:
-    """The intake that *section* describes; what is wrong goes to *report*, with its address below the section."""
-    given: dict[str, Any] = {}
+    """Return the intake in *section*. Problems are passed to *report*, with their address below the section."""
+    options: dict[str, Any] = {}
     if "artifact_class" in section:
-        given["artifact_class"] = _text(section["artifact_class"], ("artifact_class",), report)
+        options["artifact_class"] = _text(section["artifact_class"], ("artifact_class",), report)
     for name, choices in (("evaluation_pattern", PATTERNS), ("execution_mode", MODES)):
         if name in section and section[name] not in choices:
             report((name,), f"{name} is one of {', '.join(choices)}", section[name])
         elif name in section:
-            given[name] = section[name]
+            options[name] = section[name]
     if "hard_constraints" in section:
-        given["hard_constraints"] = _constraints(section["hard_constraints"], report)
+        options["hard_constraints"] = _constraints(section["hard_constraints"], report)
     if "quality_dimensions" in section:
-        given["quality_dimensions"] = _dimensions(section["quality_dimensions"], report)
-    return Intake(**given)
+        options["quality_dimensions"] = _dimensions(section["quality_dimensions"], report)
+    return Intake(**options)
 
 
 def _text(value: object, address: tuple[str | int, ...], report: Report) -> str:
@@ -73,7 +73,7 @@ def _text(value: object, address: tuple[str | int, ...], report: Report) -> str:
 
 
 def _constraints(value: object, report: Report) -> tuple[str, ...]:
-    """Trimmed, without blank ones, each once."""
+    """Return the constraints trimmed, without blank and repeated ones."""
     if not isinstance(value, list):
         report(("hard_constraints",), "hard_constraints is a list of texts", value)
         return ()
@@ -94,14 +94,14 @@ def _dimensions(value: object, report: Report) -> tuple[Dimension, ...]:
         report((at,), f"{at} is a list of {{name, weight}}", value)
         return ()
     read = [_dimension(item, address, report) for address, item in items]
-    found = [one for one in read if one is not None]
-    for n, one in enumerate(found):
-        if one.name in (other.name for other in found[:n]):
-            report((at,), f"the dimension {one.name!r} stands here twice", one.name)
+    dimensions = [dimension for dimension in read if dimension is not None]
+    for n, dimension in enumerate(dimensions):
+        if dimension.name in (other.name for other in dimensions[:n]):
+            report((at,), f"the dimension {dimension.name!r} is listed twice", dimension.name)
     if not items:
         report((at,), f"{at} names at least one dimension", value)
-    weights = shares([one.weight for one in found]) if found else []
-    return tuple(attrs.evolve(one, weight=weight) for one, weight in zip(found, weights, strict=True))
+    weights = shares([dimension.weight for dimension in dimensions]) if dimensions else []
+    return tuple(attrs.evolve(dimension, weight=weight) for dimension, weight in zip(dimensions, weights, strict=True))
 
 
 def _named(name: str, item: object) -> object:

@@ -14,7 +14,7 @@ METHOD = "normal, 95 %, standard errors clustered by session_id (g/(g-1))"
 def mean_interval(
     values: Sequence[float], clusters: Sequence[Hashable], low: float = 0.0, high: float = 1.0
 ) -> dict[str, Any]:
-    """The mean of *values* with its interval, clipped to what it can be; no interval below two clusters, no mean of nothing."""
+    """Return the mean of *values* with its interval, clipped to the possible range; no interval below two clusters, no mean without values."""
     n = len(values)
     if not n:
         return {"score": None, "ci_low": None, "ci_high": None, "n": 0}

@@ -1,4 +1,4 @@
-"""What an optimisation has bought, in the order in which it did: its memory over restarts, and a cache for others."""
+"""Purchases of an optimization in order: its memory over restarts, and a cache for other optimizations."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ NAME = "journal.jsonl"
 
 
 def digest(*parts: object) -> str:
-    """A digest of *parts*, which are JSON."""
+    """Return a digest of *parts*, which are JSON."""
     return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()
 
 
 class Journal:
-    """The file ``journal.jsonl`` of *folder*: a line about the spec, then one for each answer.
+    """File ``journal.jsonl`` of *folder*: a line about the spec, then one for each answer.
 
-    With *reuse* an answer is given as often as it is asked for; else each time that it was bought.
+    With *reuse*, an answer is returned for each request; otherwise once for each purchase.
     """
 
     def __init__(self, folder: Path, setup: Mapping[str, str], *, resume: bool, reuse: bool) -> None:
@@ -33,7 +33,7 @@ class Journal:
         self._reuse = reuse
         self._answers: dict[tuple[str, str, int], Mapping[str, Any]] = {}
         self._foreign: dict[str, Mapping[str, Any]] = {}
-        self._asked: Counter[tuple[str, str]] = Counter()
+        self._request_counts: Counter[tuple[str, str]] = Counter()
         self._bought: Counter[tuple[str, str]] = Counter()
         self.replayed = 0
         if resume:
@@ -48,15 +48,15 @@ class Journal:
                 self._write({"what": "setup", "setup": dict(setup)})
         except BaseException:
             self.close()
-            self._path.unlink()  # it is empty, and there is nothing to resume
+            self._path.unlink()  # it is empty, so there is nothing to resume
             raise
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the file."""
         self._file.close()
 
     def borrow(self, folder: Path, evaluator: str) -> None:
-        """Take the evaluations of another optimisation's *folder* for answers, too.
+        """Also use the evaluations in another optimization's *folder* as answers.
 
         :raises ConfigError: when there are none, or another *evaluator* made them.
         """
@@ -66,19 +66,19 @@ class Journal:
         self._foreign = {line["key"]: line["answer"] for line in lines if line.get("what") == "evaluation"}
 
     def answer(self, what: str, key: str) -> tuple[Mapping[str, Any] | None, bool]:
-        """The answer to *key*, None where it has to be bought; and whether this optimisation bought it, or has to."""
-        n = self._asked[what, key]
-        self._asked[what, key] += 1
+        """Return the answer to *key*, None if it must be bought; and whether it counts as this optimization's purchase."""
+        n = self._request_counts[what, key]
+        self._request_counts[what, key] += 1
         if what == "evaluation" and key in self._foreign:
             return self._foreign[key], False
         again = self._reuse and what == "evaluation" and n > 0
-        found = self._answers.get((what, key, 0 if again else n))
-        if found is not None and not again:
+        answer = self._answers.get((what, key, 0 if again else n))
+        if answer is not None and not again:
             self.replayed += 1
-        return found, not again
+        return answer, not again
 
     def keep(self, what: str, key: str, answer: Mapping[str, Any]) -> None:
-        """Note an *answer* that was bought."""
+        """Record a bought *answer*."""
         n = self._bought[what, key]
         self._bought[what, key] += 1
         self._answers[what, key, n] = answer
@@ -90,7 +90,7 @@ class Journal:
         changed = [name for name in setup if before.get(name) != setup[name]]
         if changed:
             raise ConfigError(
-                f"{self._path.parent} was begun with another {', another '.join(changed)}: "
+                f"{self._path.parent} was started with another {', another '.join(changed)}: "
                 "undo the change, or leave --resume out"
             )
         for line in lines[1:]:
@@ -100,7 +100,7 @@ class Journal:
         _cut_torn_end(self._path)
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        """Append *line*, whole or not at all.
+        """Append *line* completely or not at all.
 
         :raises ConfigError: if it cannot be written, for example on a full disk.
         """
@@ -111,29 +111,29 @@ class Journal:
                 data = data[self._file.write(data) :]
         except OSError as error:
             self._file.truncate(size)
-            more = "Make room, then add --resume." if size else "Make room."
-            raise ConfigError(f"{self._path} cannot be written: {error.strerror}. {more}") from error
+            advice = "Make room, then add --resume." if size else "Make room."
+            raise ConfigError(f"{self._path} cannot be written: {error.strerror}. {advice}") from error
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a journal but a last one that was not written to its end.
+    """Return the lines of a journal, without an incomplete last line.
 
-    :raises ConfigError: when there is no journal there.
+    :raises ConfigError: when there is no journal.
     """
     try:
-        whole = read_bytes(path, MAX_DATA_BYTES).rpartition(b"\n")[0]
-        found = [orjson.loads(line) for line in whole.splitlines()]
+        complete_data = read_bytes(path, MAX_DATA_BYTES).rpartition(b"\n")[0]
+        lines = [orjson.loads(line) for line in complete_data.splitlines()]
     except FileNotFoundError as error:
-        raise ConfigError(f"there is no optimisation in {path.parent}") from error
+        raise ConfigError(f"there is no optimization in {path.parent}") from error
     except (OSError, orjson.JSONDecodeError) as error:
-        raise ConfigError(f"{path} is no journal of an optimisation: {error}") from error
-    if not found or "setup" not in found[0]:
-        raise ConfigError(f"{path} is no journal of an optimisation")
-    return found
+        raise ConfigError(f"{path} is not a journal of an optimization: {error}") from error
+    if not lines or "setup" not in lines[0]:
+        raise ConfigError(f"{path} is not a journal of an optimization")
+    return lines
 
 
 def _cut_torn_end(path: Path) -> None:
     data = read_bytes(path, MAX_DATA_BYTES)
-    whole = data.rpartition(b"\n")[0] + b"\n"
-    if whole != data:
-        os.truncate(path, len(whole))
+    complete_data = data.rpartition(b"\n")[0] + b"\n"
+    if complete_data != data:
+        os.truncate(path, len(complete_data))

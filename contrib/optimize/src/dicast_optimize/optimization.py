@@ -1,4 +1,4 @@
-"""One optimisation, from its folder to its report."""
+"""Optimization, from its folder to its report."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Say = Callable[[str], None]
 
 _EXITS = {"interrupted": 130, "disabled": 0}
 _DONE = ("budget", "plateau", "perfect", "idle")
-"""How a search ends in order."""
+"""Normal ends of a search."""
 
 
 @attrs.frozen
 class Opened:
-    """The parts of an optimisation that is under way in *folder*."""
+    """Parts of a running optimization in *folder*."""
 
     folder: Path
     journal: Journal
@@ -42,28 +42,30 @@ class Opened:
 
 
 def run_folder(spec: Spec, *, resume: bool) -> Path:
-    """Where the optimisation's ledger and journal are: ``run_dir``, or a folder of its own below ``.dicast/optimize``.
+    """Return the folder of the optimization's ledger and journal: ``run_dir``, or a new folder below ``.dicast/optimize``.
 
-    :raises ConfigError: where it has one already that is not resumed, or none that could be.
+    :raises ConfigError: when the folder has an optimization that is not resumed, or none to resume.
     """
     written = spec.optimization.get("run_dir")
     if written is not None:
         folder = Path(spec.folder, written)
         if folder.exists() and not folder.is_dir():
-            raise ConfigError(f"run_dir {written} is a file: name a folder, or a path where nothing is yet")
+            raise ConfigError(f"run_dir {written} is a file: name a folder, or a new path")
         if not resume and (folder / NAME).exists():
-            raise ConfigError(f"run_dir {written} has an optimisation: go on with it by --resume, or name another")
+            raise ConfigError(
+                f"run_dir {written} has an optimization: continue it with --resume, or name another folder"
+            )
         return folder
     above = spec.folder / ".dicast" / "optimize"
     numbers = [int(n) for path in above.glob(f"{spec.name}-*") if (n := path.name.rpartition("-")[2]).isdecimal()]
     if resume and not numbers:
-        raise ConfigError(f"there is no optimisation of {spec.name} in {above} to resume")
+        raise ConfigError(f"there is no optimization of {spec.name} in {above} to resume")
     return above / f"{spec.name}-{max(numbers, default=0) + (not resume)}"
 
 
 @contextmanager
 def opened(spec: Spec, folder: Path, *, resume: bool = False, limit: int | None = None) -> Iterator[Opened]:
-    """Open the journal in *folder*, and what asks evaluator and model."""
+    """Open the journal in *folder*, and the evaluator and the model."""
     evaluator = evaluator_digest(spec)
     setup = {
         "seed": digest(spec.seed),
@@ -89,7 +91,7 @@ def opened(spec: Spec, folder: Path, *, resume: bool = False, limit: int | None 
 
 
 def optimized(spec: Spec, *, resume: bool, say: Say) -> tuple[dict[str, Any], int]:
-    """Search, then look at the held-back split; return the report and the exit code."""
+    """Search, then score the winner on the held-back split; return the report and the exit code."""
     folder = run_folder(spec, resume=resume)
     check(spec, needs_model=True)
     with opened(spec, folder, resume=resume, limit=spec.budget) as parts:
@@ -113,9 +115,9 @@ def optimized(spec: Spec, *, resume: bool, say: Say) -> tuple[dict[str, Any], in
 
 
 def check(spec: Spec, *, needs_model: bool) -> None:
-    """Open evaluator and model, and ask nothing.
+    """Open evaluator and model without any call.
 
-    :raises ConfigError: with all that is wrong with either.
+    :raises ConfigError: with all problems of both.
     """
     problems: list[Problem] = []
     ways: list[Callable[[Spec, Path, Sequence[Due]], Run]] = [partial(evaluation_run, preflight=True)]
@@ -128,39 +130,43 @@ def check(spec: Spec, *, needs_model: bool) -> None:
             except ConfigError as error:
                 problems.extend(problem for problem in error.problems if problem not in problems)
             except DataError:
-                continue  # there is nothing to judge: all of it could be opened
+                continue  # opened without a problem, and without subjects
     if problems:
         raise ConfigError(problems)
 
 
 def held_back(spec: Spec, evaluator: Evaluator, best: Candidate) -> dict[str, Any]:
-    """The winner's score on the test split, and how much more it has there than the seed, by the same records."""
+    """Return the winner's score on the test split, and its gain over the seed on the same records."""
     split = items("test", spec.test)
     evaluator.limit = None
     winner = evaluator.ask(best.text, split)
     seed = winner if best.text == spec.seed else evaluator.ask(spec.seed, split)
-    is_raw = any(one.is_raw for one in winner)
+    is_raw = any(evaluation.is_raw for evaluation in winner)
     least, most = (-inf, inf) if is_raw else (-1.0, 1.0)
     both = [
-        (one.score, other.score, item.cluster)
-        for one, other, item in zip(winner, seed, split, strict=True)
-        if one.score is not None and other.score is not None
+        (evaluation.score, other.score, item.cluster)
+        for evaluation, other, item in zip(winner, seed, split, strict=True)
+        if evaluation.score is not None and other.score is not None
     ]
     clusters = [cluster for _, _, cluster in both]
-    gain = mean_interval([one - other for one, other, _ in both], clusters, least, most)
+    gain = mean_interval([evaluation - other for evaluation, other, _ in both], clusters, least, most)
     return {
         **({"scale": "raw"} if is_raw else {}),
         **_mean(winner, [item.cluster for item in split]),
         "ci_method": METHOD,
-        "failed": sum(one.score is None for one in winner),
+        "failed": sum(evaluation.score is None for evaluation in winner),
         "seed": _mean(seed, [item.cluster for item in split]),
         "gain": {"value": gain["score"], "ci_low": gain["ci_low"], "ci_high": gain["ci_high"], "n": gain["n"]},
     }
 
 
-def _mean(found: Sequence[Evaluation], clusters: Sequence[object]) -> dict[str, Any]:
-    scored = [(one.score, cluster) for one, cluster in zip(found, clusters, strict=True) if one.score is not None]
-    ends = (-inf, inf) if any(one.is_raw for one in found) else (0.0, 1.0)
+def _mean(evaluations: Sequence[Evaluation], clusters: Sequence[object]) -> dict[str, Any]:
+    scored = [
+        (evaluation.score, cluster)
+        for evaluation, cluster in zip(evaluations, clusters, strict=True)
+        if evaluation.score is not None
+    ]
+    ends = (-inf, inf) if any(evaluation.is_raw for evaluation in evaluations) else (0.0, 1.0)
     return mean_interval([score for score, _ in scored], [cluster for _, cluster in scored], *ends)
 
 
@@ -168,8 +174,8 @@ def _report(
     spec: Spec, parts: Opened, search: Search, stopped: Stopped, calls: int, test: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     best, ledger = search.best, parts.folder / "ledger.db"
-    scored = [one for one in search.candidates if one.score is not None]
-    scores = [one.score for one in scored if one.score is not None]
+    scored = [candidate for candidate in search.candidates if candidate.score is not None]
+    scores = [candidate.score for candidate in scored if candidate.score is not None]
     failures = parts.evaluator.counts.document()
     return {
         "name": spec.name,
@@ -188,7 +194,7 @@ def _report(
         "failed_evaluations": failures,
         "top_diagnostics": top_diagnostics({} if best is None else best.metrics, None if best is None else best.score),
         "plateau_detected": None if search.is_raw else flattened(scores),
-        "evaluator_failure_signal": failure_signal([one.metrics for one in scored], scores, failures),
+        "evaluator_failure_signal": failure_signal([candidate.metrics for candidate in scored], scores, failures),
         "budget_utilization": {
             "budget": spec.budget,
             "calls": calls,
@@ -201,7 +207,7 @@ def _report(
 
 
 def _exit_code(stopped: Stopped, search: Search) -> int:
-    """Return 0 for a search that ended in order; 3 where it did not, or where every proposal failed to be scored."""
+    """Return 0 for a search that ended normally; 3 for any other, or if every proposal failed to be scored."""
     if stopped.reason in _DONE and search.best is not None:
         return 3 if search.has_only_seed else 0
     if stopped.reason == "money" and not search.candidates:

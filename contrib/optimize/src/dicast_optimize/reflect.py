@@ -1,4 +1,4 @@
-"""Asking the reflection model for a better text."""
+"""Requests to the reflection model for a better text."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from .spec import Spec
 
 _FENCE = re.compile(r"^(`{3,})[\w.+-]*\n(.*?)\n?^\1`*[ \t]*$", re.DOTALL | re.MULTILINE)
 _TICKS = re.compile(r"`{3,}")
-_SHOWN = 4000
+_EXCERPT_CHARS = 4000
 
 
 @attrs.frozen
 class Reflect:
-    """Asks a chat model what stands in a subject's input; the reply is the output.
+    """Send a subject's input to a chat model; the reply is the output.
 
-    ``dicast optimize`` asks for candidates with it, so that each call is reserved, settled and recorded like any other.
+    ``dicast optimize`` asks for candidates with it, so that each call is reserved, settled and recorded like other calls.
 
     :param model: the chat model.
     :param temperature: ``null`` leaves it to the model's own options.
-    :param max_output_tokens: how long a reply may be.
+    :param max_output_tokens: the longest reply in tokens.
     """
 
     default_timeout = 600.0
@@ -59,11 +59,11 @@ class Reflect:
     max_output_tokens: int = attrs.field(default=4096, validator=Within(1, inf, "1 or more"))
 
     def estimate(self, subject: Subject) -> Cost:
-        """What the call may cost at most."""
+        """Return the highest cost of the call."""
         return estimate(self.model, self._request(subject))
 
     async def produce(self, subject: Subject) -> Subject | Failure:
-        """Ask about *subject*."""
+        """Return *subject* with the model's reply as its output."""
         reply = await maybe_await(self.model.complete(self._request(subject)))
         if isinstance(reply, Failure):
             return reply
@@ -76,25 +76,25 @@ class Reflect:
 
 
 class Reflector:
-    """Asks the reflection model of *spec*; each call is a run of its own in the ledger in *folder*."""
+    """Client of the reflection model of *spec*; each call is a separate run in the ledger in *folder*."""
 
     def __init__(self, spec: Spec, folder: Path, journal: Journal, session: str) -> None:
         self._spec, self._folder, self._journal, self._session = spec, folder, journal, session
         self.calls = 0
 
     def propose(self, candidate: str, records: Sequence[Mapping[str, Any]]) -> str:
-        """A new text in place of *candidate*, in view of what was said of it.
+        """Return a new text in place of *candidate*, based on the *records* of its evaluations.
 
         :raises Stopped: when there is no reply.
         """
         text = prompt(self._spec, candidate, records)
         key = digest(text)
-        found, _ = self._journal.answer("reflection", key)
-        if found is None:
-            found = {"text": self._reply(text)}
-            self._journal.keep("reflection", key, found)
+        answer, _ = self._journal.answer("reflection", key)
+        if answer is None:
+            answer = {"text": self._reply(text)}
+            self._journal.keep("reflection", key, answer)
         self.calls += 1
-        return proposed(found["text"]) or candidate
+        return proposed(answer["text"]) or candidate
 
     def _reply(self, text: str) -> str:
         ledger = self._folder / "ledger.db"
@@ -105,8 +105,8 @@ class Reflector:
         if done.stopped is not None and done.stopped["reason"] == "interrupted":
             raise Stopped("interrupted", "interrupted")
         if done.failed or done.stopped is not None or done.run_id is None:
-            failed = [one["error_message"] for one in done.failed_subjects]
-            why = failed[0] if failed else _shown(done.stopped)
+            failed = [failed_subject["error_message"] for failed_subject in done.failed_subjects]
+            why = failed[0] if failed else _excerpt(done.stopped)
             raise Stopped("reflection_failed", f"the reflection model gave no reply: {why}")
         run_id = done.run_id
         ((_, record),) = read_ledger(ledger, lambda live: list(results(live, run_id).records()))
@@ -114,7 +114,7 @@ class Reflector:
 
 
 def reflection_run(spec: Spec, ledger: Path, subjects: Sequence[Due]) -> Run:
-    """Ask the reflection model of *spec* what stands in *subjects*; with none it is opened, and nothing is asked.
+    """Send *subjects* to the reflection model of *spec*; without subjects only open it.
 
     :raises ConfigError: when it cannot be used.
     """
@@ -126,13 +126,13 @@ def reflection_run(spec: Spec, ledger: Path, subjects: Sequence[Due]) -> Run:
 
 
 def prompt(spec: Spec, candidate: str, records: Sequence[Mapping[str, Any]]) -> str:
-    """What the reflection model is asked."""
+    """Return the prompt for the reflection model."""
     optimization, intake = spec.optimization, spec.intake
     dimensions = "".join(
-        f"- {one.name} ({one.weight:g}){f': {one.description}' if one.description else ''}\n"
-        for one in intake.quality_dimensions
+        f"- {constraint.name} ({constraint.weight:g}){f': {constraint.description}' if constraint.description else ''}\n"
+        for constraint in intake.quality_dimensions
     )
-    constraints = "".join(f"- {one}\n" for one in intake.hard_constraints)
+    constraints = "".join(f"- {constraint}\n" for constraint in intake.hard_constraints)
     fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(candidate)), default=0))
     parts = [
         "You improve a text so that it scores higher. Here is the text as it is:",
@@ -142,18 +142,18 @@ def prompt(spec: Spec, candidate: str, records: Sequence[Mapping[str, Any]]) -> 
         *([f"It is judged by:\n{dimensions}"] if "intake" in spec.document.data else []),
         *([f"It must by all means keep to:\n{constraints}"] if constraints else []),
         "This is how it did. Scores go from 0 (worst) to 1 (best).",
-        *(f"Case {n}: {_shown(record)}" for n, record in enumerate(records, 1)),
+        *(f"Case {n}: {_excerpt(record)}" for n, record in enumerate(records, 1)),
         f"Find out what costs it points, and write a better text. Answer with the whole new text alone, between two lines of {fence}.",
     ]
     return "\n\n".join(parts)
 
 
 def proposed(reply: str) -> str:
-    """The text in *reply*: what stands in its longest fenced block, else all of it."""
+    """Return the text in *reply*: the content of its longest fenced block, else the whole reply."""
     blocks = [block for _, block in _FENCE.findall(reply)]
     return str(max(blocks, key=len) if blocks else reply.strip().strip("`")).strip()
 
 
-def _shown(value: object) -> str:
+def _excerpt(value: object) -> str:
     text = orjson.dumps(value, default=str).decode()
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… (cut)"
+    return text if len(text) <= _EXCERPT_CHARS else f"{text[:_EXCERPT_CHARS]}… (cut)"

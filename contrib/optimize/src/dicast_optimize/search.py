@@ -1,4 +1,4 @@
-"""The search: gepa's loop around our evaluations and reflections."""
+"""The search: gepa's loop around dicast's evaluations and reflections."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .summary import standstill
 
 TEXT = "text"
 MOST_IDLE = 20
-"""How many steps may pass without a new evaluation."""
+"""Most steps in a row without a new evaluation."""
 
 PERFECT = 1.0
 
 
 @attrs.frozen
 class Candidate:
-    """A text that was evaluated on every item it is compared on; *score* is None where one of them has none."""
+    """A text evaluated on every item of the comparison; *score* is None if one evaluation failed."""
 
     text: str
     evaluations: Sequence[Evaluation]
@@ -31,26 +31,26 @@ class Candidate:
     @property
     def score(self) -> float | None:
         """The mean score, in [0, 1] or on the evaluator's own scale."""
-        scores = [one.score for one in self.evaluations if one.score is not None]
+        scores = [evaluation.score for evaluation in self.evaluations if evaluation.score is not None]
         return fsum(scores) / len(scores) if scores and len(scores) == len(self.evaluations) else None
 
     @property
     def is_raw(self) -> bool:
-        """Whether the score is on the evaluator's own scale."""
-        return any(one.is_raw for one in self.evaluations)
+        """True if the score is on the evaluator's own scale."""
+        return any(evaluation.is_raw for evaluation in self.evaluations)
 
     @property
     def metrics(self) -> dict[str, float]:
         """The mean of each label."""
-        found: dict[str, list[float]] = {}
-        for one in self.evaluations:
-            for label, value in one.metrics.items():
-                found.setdefault(label, []).append(value)
-        return {label: fsum(values) / len(values) for label, values in found.items()}
+        scores_by_label: dict[str, list[float]] = {}
+        for evaluation in self.evaluations:
+            for label, value in evaluation.metrics.items():
+                scores_by_label.setdefault(label, []).append(value)
+        return {label: fsum(values) / len(values) for label, values in scores_by_label.items()}
 
 
 class Search:
-    """Looks for a better text than the seed of *spec*. *candidates* are those that were compared, the seed first."""
+    """Search for a better text than the seed of *spec*. *candidates* are the compared texts, the seed first."""
 
     def __init__(self, spec: Spec, evaluator: Evaluator, reflector: Reflector, say: Callable[[str], object]) -> None:
         self._spec, self._evaluator, self._reflector, self._say = spec, evaluator, reflector, say
@@ -66,39 +66,41 @@ class Search:
 
     @property
     def best(self) -> Candidate | None:
-        """The first of the candidates with the highest score."""
-        scored = [one for one in self.candidates if one.score is not None]
-        return max(scored, key=lambda one: one.score or 0.0, default=None)
+        """The first candidate with the highest score."""
+        scored = [candidate for candidate in self.candidates if candidate.score is not None]
+        return max(scored, key=lambda candidate: candidate.score or 0.0, default=None)
 
     @property
     def is_raw(self) -> bool:
-        """Whether the evaluator answers on its own scale."""
-        return any(one.is_raw for one in self._latest.values())
+        """True if the evaluator answers on its own scale."""
+        return any(evaluation.is_raw for evaluation in self._latest.values())
 
     @property
     def lowest(self) -> float:
-        """The lowest score there is to compare a failed evaluation with: 0, or the lowest raw score until now."""
-        scores = [one.score for one in self._latest.values() if one.score is not None]
+        """The score of a failed evaluation in comparisons: 0, or the lowest raw score so far."""
+        scores = [evaluation.score for evaluation in self._latest.values() if evaluation.score is not None]
         return min(scores, default=0.0) if self.is_raw else 0.0
 
     @property
     def has_only_seed(self) -> bool:
-        """Whether texts were proposed, and not one of them has a score."""
-        proposed = [(text, one) for (_, text), one in self._latest.items() if text != self._spec.seed]
-        return bool(proposed) and all(one.score is None for _, one in proposed)
+        """True if texts were proposed, and none of the proposals has a score."""
+        proposed = [(text, evaluation) for (_, text), evaluation in self._latest.items() if text != self._spec.seed]
+        return bool(proposed) and all(evaluation.score is None for _, evaluation in proposed)
 
     @property
     def unscored(self) -> int:
-        """How many texts lack a score: on an item that candidates are compared on, or on every item that they were tried on."""
+        """The number of texts without a score: on an item of the comparison, or on every item tried."""
         tried: dict[str, list[Evaluation]] = {}
-        for (_, text), one in self._latest.items():
-            tried.setdefault(text, []).append(one)
-        without = {text for text, found in tried.items() if all(one.score is None for one in found)}
-        return len(without | {one.text for one in self.candidates if one.score is None})
+        for (_, text), candidate in self._latest.items():
+            tried.setdefault(text, []).append(candidate)
+        without = {
+            text for text, evaluations in tried.items() if all(candidate.score is None for candidate in evaluations)
+        }
+        return len(without | {candidate.text for candidate in self.candidates if candidate.score is None})
 
     def run(self) -> None:
-        """Search until something ends it; :attr:`stopped` says what."""
-        from gepa.api import optimize  # takes a while to import
+        """Search until a limit ends it; :attr:`stopped` has the reason."""
+        from gepa.api import optimize  # slow import
 
         try:
             optimize(
@@ -111,7 +113,7 @@ class Search:
                 perfect_score=PERFECT,
                 skip_perfect_score=not self._spec.is_raw,
                 seed=int(self._spec.optimization.get("random_seed", 0)),
-                stop_callbacks=cast("Any", [self._ended]),
+                stop_callbacks=cast("Any", [self._is_over]),
                 callbacks=cast("Any", [_Watch(self)]),
                 logger=_Quiet(),
                 track_best_outputs=False,
@@ -123,20 +125,22 @@ class Search:
             self.stopped = Stopped("interrupted", "interrupted")
 
     def evaluate(self, batch: Sequence[Item], text: str) -> list[Evaluation]:
-        """What is said of *text* on *batch*.
+        """Return the evaluations of *text* on *batch*.
 
-        :raises Stopped: when nothing at all can be said of the seed.
+        :raises Stopped: when every evaluation of the seed failed.
         """
         with self._noted():
-            found = self._evaluator.ask(text, batch)
-        self._latest.update({(_plain(item), text): one for item, one in zip(batch, found, strict=True)})
-        if not self.candidates and all(one.score is None for one in found):
-            raise Stopped("seed_failed", f"the seed has no score: {found[0].failure}")
-        return found
+            evaluations = self._evaluator.ask(text, batch)
+        self._latest.update(
+            {(_plain(item), text): evaluation for item, evaluation in zip(batch, evaluations, strict=True)}
+        )
+        if not self.candidates and all(evaluation.score is None for evaluation in evaluations):
+            raise Stopped("seed_failed", f"the seed has no score: {evaluations[0].failure}")
+        return evaluations
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
-        """Keep why it cannot go on: gepa takes what is raised within a step for a step that failed."""
+        """Store an exception and raise it again on later calls: gepa treats an exception within a step as a failed step."""
         if self._fault is not None:
             raise self._fault
         try:
@@ -146,10 +150,10 @@ class Search:
             raise
 
     def compared(self, text: str) -> None:
-        """Note that *text* was evaluated on all that candidates are compared on."""
-        one = Candidate(text, [self._latest[_plain(item), text] for item in self.compared_on])
-        self.candidates.append(one)
-        score = "no score" if one.score is None else f"{one.score:.4f}"
+        """Record *text* as a candidate that was evaluated on the whole comparison."""
+        candidate = Candidate(text, [self._latest[_plain(item), text] for item in self.compared_on])
+        self.candidates.append(candidate)
+        score = "no score" if candidate.score is None else f"{candidate.score:.4f}"
         self._say(
             f"candidate {len(self.candidates)}: {score} on {self._spec.validated_on}, {self._evaluator.calls} calls"
         )
@@ -163,8 +167,8 @@ class Search:
         with self._noted():
             return {TEXT: self._reflector.propose(candidate[TEXT], reflective_dataset[TEXT])}
 
-    def _ended(self, state: object) -> bool:
-        """Whether the search is over; called before each step."""
+    def _is_over(self, state: object) -> bool:
+        """Return whether the search is over; called before each step."""
         if self._fault is None and (reason := self._reason()) is not None:
             self._fault = Stopped(*reason)
         if isinstance(self._fault, Stopped):
@@ -182,9 +186,9 @@ class Search:
             self._history.append(0.0 if best is None or best.score is None else best.score)
         needed = 2 * self._minibatch + len(self.compared_on)
         if best is not None and not best.is_raw and best.score is not None and best.score >= PERFECT:
-            return "perfect", "the best candidate has the highest score there is"
+            return "perfect", "the best candidate has the highest possible score"
         if self._evaluator.limit is not None and calls + needed > self._evaluator.limit:
-            return "budget", f"another step may need {needed} calls, {self._evaluator.limit - calls} are left"
+            return "budget", f"another step may need {needed} calls, but {self._evaluator.limit - calls} are left"
         window, threshold = optimization.get("early_stop_window", 10), optimization.get("early_stop_threshold", 0.005)
         stops = self._spec.early_stop and (not self.is_raw or "early_stop_threshold" in optimization)
         if stops and standstill(self._history, window, threshold):
@@ -195,7 +199,7 @@ class Search:
 
 
 class _Adapter:
-    """What gepa calls; its candidates have one component, the text."""
+    """Adapter for gepa; its candidates have one component, the text."""
 
     propose_new_texts = None
 
@@ -203,47 +207,58 @@ class _Adapter:
         self._search = search
 
     def evaluate(self, batch: list[Item], candidate: dict[str, str], capture_traces: bool = False) -> Any:
-        """Return the evaluations of *batch*. gepa needs a number for each: a failed one is the lowest score there, and there alone."""
+        """Return the evaluations of *batch*. gepa needs a number for each; only here a failed evaluation gets the lowest score."""
         from gepa.core.adapter import EvaluationBatch  # as above
 
-        found = self._search.evaluate(batch, candidate[TEXT])
+        evaluations = self._search.evaluate(batch, candidate[TEXT])
         return EvaluationBatch(
-            outputs=[None] * len(found),
-            scores=[self._search.lowest if one.score is None else one.score for one in found],
-            trajectories=list(zip(batch, found, strict=True)) if capture_traces else None,
+            outputs=[None] * len(evaluations),
+            scores=[
+                self._search.lowest if evaluation.score is None else evaluation.score for evaluation in evaluations
+            ],
+            trajectories=list(zip(batch, evaluations, strict=True)) if capture_traces else None,
         )
 
     def make_reflective_dataset(
         self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
     ) -> dict[str, list[dict[str, Any]]]:
-        """What the reflection model is shown of a batch."""
-        return {name: [_record(item, one) for item, one in eval_batch.trajectories] for name in components_to_update}
+        """Return the records of a batch for the reflection model."""
+        return {
+            name: [_record(item, evaluation) for item, evaluation in eval_batch.trajectories]
+            for name in components_to_update
+        }
 
 
 class _Watch:
-    """Reports each candidate that was compared."""
+    """Callback that reports each compared candidate."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
 
     def on_valset_evaluated(self, event: Mapping[str, Any]) -> None:
-        """Called by gepa."""
+        """Report the candidate; gepa calls it."""
         self._search.compared(event["candidate"][TEXT])
 
 
 class _Quiet:
-    """gepa's log, which nobody asked for."""
+    """Logger that drops gepa's log."""
 
     def log(self, message: str, *args: object, **kwargs: object) -> None:
-        """Nothing."""
+        """Drop *message*."""
 
 
 def _plain(item: Item) -> Item:
-    """*item* as a key: its example is no part of it."""
+    """Return *item* as a key, without its example."""
     return attrs.evolve(item, example=None)
 
 
-def _record(item: Item, one: Evaluation) -> dict[str, Any]:
+def _record(item: Item, evaluation: Evaluation) -> dict[str, Any]:
     example = {} if item.example is None else {"example": dict(item.example)}
-    failed = {} if one.failure is None else {"failure": one.failure}
-    return {**example, "score": one.score, **failed, **({"metrics": one.metrics} if one.metrics else {}), **one.told}
+    failed = {} if evaluation.failure is None else {"failure": evaluation.failure}
+    return {
+        **example,
+        "score": evaluation.score,
+        **failed,
+        **({"metrics": evaluation.metrics} if evaluation.metrics else {}),
+        **evaluation.told,
+    }

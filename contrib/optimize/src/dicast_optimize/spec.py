@@ -1,4 +1,4 @@
-"""What a spec file asks for."""
+"""Spec file of an optimization."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _is(what: str, test: Callable[[Any], bool]) -> Check:
     return lambda value: None if test(value) else f"must be {what}"
 
 
-def _whole(value: object) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -40,12 +40,12 @@ def _number(value: object) -> bool:
 
 
 _TEXT = _is("a text that is not blank", lambda value: isinstance(value, str) and bool(value.strip()))
-_POSITIVE = _is("a positive integer", lambda value: _whole(value) and value > 0)
+_POSITIVE = _is("a positive integer", lambda value: _is_integer(value) and value > 0)
 _BOOL = _is("true or false", lambda value: isinstance(value, bool))
 _MAPPING = _is("a mapping", lambda value: isinstance(value, dict) and bool(value))
 _COMPONENT = _is("a component, NAME or {NAME: {options}}", lambda value: isinstance(value, str | dict) and bool(value))
 _ANY = _is("given", lambda value: value is not None)
-_BUDGET = _is("a positive integer, or auto", lambda value: value == "auto" or (_whole(value) and value > 0))
+_BUDGET = _is("a positive integer, or auto", lambda value: value == "auto" or (_is_integer(value) and value > 0))
 _MONEY = _is(
     "an amount with its unit, as in 2.00 usd, or a list of them",
     lambda value: isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, str) for one in value)),
@@ -78,7 +78,7 @@ KEYS: Mapping[str, Mapping[str, Check]] = {
         "early_stop_window": _POSITIVE,
         "early_stop_threshold": _is("a number of 0 or more", lambda value: _number(value) and value >= 0),
         "minibatch": _POSITIVE,
-        "random_seed": _is("an integer", _whole),
+        "random_seed": _is("an integer", _is_integer),
         "workers": _POSITIVE,
         "cache": _BOOL,
         "cache_from": _TEXT,
@@ -117,12 +117,12 @@ _OF = {
     "command": ("cwd", "env", "timeout", "score_range", "range", "preflight"),
     "url": ("headers", "timeout", "score_range", "range", "preflight"),
 }
-"""Which options go with which way to evaluate, beside ``on`` and ``kind``."""
+"""Options of each kind of evaluator, in addition to ``on`` and ``kind``."""
 
 
 @attrs.frozen
 class Spec:
-    """A spec file, checked. Paths are as they stand there: relative to *folder*."""
+    """A checked spec file. Paths are as written, relative to *folder*."""
 
     document: Document
     seed: str
@@ -136,7 +136,7 @@ class Spec:
 
     @property
     def folder(self) -> Path:
-        """What paths are relative to."""
+        """The folder that paths are relative to."""
         return self.document.folder
 
     @property
@@ -146,33 +146,33 @@ class Spec:
 
     @property
     def budget(self) -> int:
-        """How many evaluations the search may ask for."""
-        found = self.optimization.get("budget", 100)
-        return suggested_budget(self.seed) if found == "auto" else int(found)
+        """The most evaluations of the search."""
+        budget = self.optimization.get("budget", 100)
+        return suggested_budget(self.seed) if budget == "auto" else int(budget)
 
     @property
     def early_stop(self) -> bool:
-        """Whether a plateau ends the search; by default where the budget is more than 30."""
+        """True if a plateau ends the search; by default with a budget of more than 30."""
         return bool(self.optimization.get("early_stop", self.budget > AUTO_STOP_BUDGET))
 
     @property
     def validated_on(self) -> str:
-        """Which split candidates are compared on: ``valset``, ``dataset``, or ``candidate`` where there is no data."""
+        """The split of the comparison: ``valset``, ``dataset``, or ``candidate`` without data."""
         return "valset" if self.valset is not None else "candidate" if self.dataset is None else "dataset"
 
     @property
     def is_raw(self) -> bool:
-        """Whether scores are on the evaluator's own scale."""
+        """True if scores are on the evaluator's own scale."""
         if self.source == "pipeline":
             metrics = pipeline_judges(Path(self.folder, self.evaluator["pipeline"])).metrics
             return any(slot.is_raw and slot.weight for slot in metrics)
         named = self.evaluator.get("metrics", [])
-        options = [one for metric in named if isinstance(metric, dict) for one in metric.values()]
-        return any(_is_raw(one) for one in (self.evaluator, *options))
+        options = [value for metric in named if isinstance(metric, dict) for value in metric.values()]
+        return any(_is_raw(value) for value in (self.evaluator, *options))
 
     @property
     def source(self) -> str:
-        """Which way candidates are evaluated: one of :data:`SOURCES`."""
+        """The kind of evaluator: one of :data:`SOURCES`."""
         return next(name for name in SOURCES if name in self.evaluator)
 
 
@@ -181,9 +181,9 @@ def _is_raw(options: object) -> bool:
 
 
 def read_spec(path: Path, *, needs_model: bool, instead: Mapping[str, Any] | None = None) -> Spec:
-    """Read and check the spec at *path* with its data; what is *instead* of its keys of ``optimization`` counts.
+    """Read and check the spec at *path* with its data; *instead* overrides keys of ``optimization``.
 
-    :raises RequestError: with everything that is wrong.
+    :raises RequestError: with all problems.
     """
     document = read_document(path)
     if instead:
@@ -195,7 +195,7 @@ def read_spec(path: Path, *, needs_model: bool, instead: Mapping[str, Any] | Non
 
 
 class _Reader:
-    """Collects what is wrong with a spec."""
+    """Parser of a spec that collects its problems."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -224,19 +224,19 @@ class _Reader:
 
     def _report(self, address: Address, message: str, hint: str | None = None, value: object = None) -> None:
         problem = self._document.problem(address, message, value, hint)
-        if not any(problem.path == known.path for known in self._document.problems):  # a value that could not be read
+        if not any(problem.path == reported.path for reported in self._document.problems):  # an unreadable value
             self._problems.append(problem)
 
     def _intake_problem(self, address: Address, message: str, value: object) -> None:
         self._report(("intake", *address), message, value=value)
 
-    def _section(self, name: str, found: object) -> Mapping[str, Any]:
-        """What is right in the section *name*; the rest is reported."""
-        if not isinstance(found, dict):
-            self._report((name,), f"the section {name} is a mapping", value=found)
+    def _section(self, name: str, content: object) -> Mapping[str, Any]:
+        """Return the valid keys of the section *name*, and report the others."""
+        if not isinstance(content, dict):
+            self._report((name,), f"the section {name} is a mapping", value=content)
             return {}
         good = {}
-        for key, value in found.items():
+        for key, value in content.items():
             check = KEYS[name].get(key)
             if check is None:
                 self._report((name, key), f"unknown key {key!r} in {name}", nearest(key, KEYS[name]), value)
@@ -263,20 +263,20 @@ class _Reader:
         return self._document.path.parent / Path(written).expanduser()
 
     def _check_evaluator(self, evaluator: Mapping[str, Any], intake: Intake) -> None:
-        given = [name for name in SOURCES if name in evaluator]
-        if len(given) != 1:
-            found = f"{' and '.join(given)} are given" if given else "none is given"
-            self._report(("evaluator",), f"provide only one of evaluator.{', evaluator.'.join(SOURCES)}: {found}")
+        sources = [name for name in SOURCES if name in evaluator]
+        if len(sources) != 1:
+            state = f"{' and '.join(sources)} are given" if sources else "none is given"
+            self._report(("evaluator",), f"provide only one of evaluator.{', evaluator.'.join(SOURCES)}: {state}")
             return
-        for name in evaluator.keys() - {given[0], "on", "kind", *_OF.get(given[0], ())}:
-            self._report(("evaluator", name), f"evaluator.{name} has no meaning beside evaluator.{given[0]}")
-        wanted = {"command": "command", "http": "url"}.get(intake.execution_mode or "", given[0])
-        if wanted != given[0]:
-            wrong = f"intake.execution_mode {intake.execution_mode} needs evaluator.{wanted}, and {given[0]} is given"
+        for name in evaluator.keys() - {sources[0], "on", "kind", *_OF.get(sources[0], ())}:
+            self._report(("evaluator", name), f"evaluator.{name} cannot be combined with evaluator.{sources[0]}")
+        needed_source = {"command": "command", "http": "url"}.get(intake.execution_mode or "", sources[0])
+        if needed_source != sources[0]:
+            wrong = f"intake.execution_mode {intake.execution_mode} needs evaluator.{needed_source}, but {sources[0]} is given"
             self._report(("intake", "execution_mode"), wrong)
 
     def _check_raw(self, evaluator: Mapping[str, Any], optimization: Mapping[str, Any]) -> None:
-        """Refuse an early stop without a threshold of its own on a scale that is not [0, 1]."""
+        """Refuse an early stop without an explicit threshold on a scale other than [0, 1]."""
         if _is_raw(evaluator) and optimization.get("early_stop") and "early_stop_threshold" not in optimization:
             wrong = "early_stop has no default threshold for raw scores: add early_stop_threshold, or give evaluator a range"
             self._report(("optimization", "early_stop"), wrong)
@@ -291,7 +291,7 @@ class _Reader:
             if name in optimization and lacking:
                 self._report(("optimization", name), f"optimization.{name} requires {' and '.join(lacking)}")
         paths = {
-            name: os.path.realpath(self._path(optimization[name]))  # Path.resolve refuses links in a circle
+            name: os.path.realpath(self._path(optimization[name]))  # Path.resolve refuses circular links
             for name in ("dataset", "valset", "test")
             if name in optimization
         }
@@ -299,11 +299,11 @@ class _Reader:
         for name in ("dataset", "valset"):
             if "test" in paths and paths.get(name) == paths["test"]:
                 self._report(
-                    ("optimization", "test"), f"test is the file of {name}: the held-back split is one of its own"
+                    ("optimization", "test"), f"test is the file of {name}: the held-back split needs its own file"
                 )
 
     def _check_output(self, optimization: Mapping[str, Any]) -> None:
-        """Refuse an output that is a file which the optimization reads."""
+        """Refuse an output file that the optimization reads."""
         if "output" not in optimization:
             return
         named = {
@@ -320,7 +320,7 @@ class _Reader:
             self._report(("optimization", "output"), str(error), value=optimization["output"])
 
     def _scripts(self, evaluator: object) -> dict[str, Path]:
-        """Return the scripts that the evaluator's command names."""
+        """Return the scripts named in the evaluator's command."""
         command = evaluator.get("command") if isinstance(evaluator, dict) else None
         words = tuple(command) if isinstance(command, list) else command
         if not isinstance(words, str | tuple) or not all(isinstance(word, str) for word in words):
@@ -332,13 +332,13 @@ class _Reader:
         if name not in optimization:
             return None
         try:
-            found = read_dataset(self._path(optimization[name]))
+            records = read_dataset(self._path(optimization[name]))
         except DataError as error:
             self._problems.extend(error.problems)
             return None
-        if not found:
+        if not records:
             self._report(("optimization", name), f"the {name} has no records", value=optimization[name])
-        return found
+        return records
 
     def _check_budget(self, spec: Spec) -> None:
         split = spec.valset if spec.valset is not None else spec.dataset

@@ -10,20 +10,20 @@ _ALMOST = 1e-12
 
 
 def standstill(history: Sequence[float], window: int, threshold: float) -> bool:
-    """Whether the best score so far, one entry a step, has risen by no more than *threshold* over the last *window* steps."""
+    """Return whether the best score so far, one entry per step, has risen by at most *threshold* over the last *window* steps."""
     if len(history) <= window:
         return False
     return max(history[-window:]) - history[-window - 1] <= threshold
 
 
 def suggested_budget(text: str) -> int:
-    """How many evaluations a text of this length is worth trying."""
+    """Return a number of evaluations that is reasonable for a text of this length."""
     steps = ((100, 50), (500, 100), (2000, 200))
     return next((budget for length, budget in steps if len(text) < length), 300)
 
 
 def score_summary(scores: Sequence[float]) -> dict[str, Any]:
-    """The first, the latest and the best of the candidates' *scores*, and by how much they differ."""
+    """Return the first, the latest and the best of the candidates' *scores*, and their differences."""
     initial, latest, best = (scores[0], scores[-1], max(scores)) if scores else (None, None, None)
     return {
         "initial": initial,
@@ -36,7 +36,7 @@ def score_summary(scores: Sequence[float]) -> dict[str, Any]:
 
 
 def top_diagnostics(subscores: Mapping[str, float], best: float | None) -> list[dict[str, Any]]:
-    """The three highest subscores of the best candidate; without any its score."""
+    """Return the three highest subscores of the best candidate; without subscores its score."""
     highest = sorted(subscores.items(), key=lambda item: -item[1])[:3]
     if not highest and best is not None:
         highest = [("overall_score", best)]
@@ -44,7 +44,7 @@ def top_diagnostics(subscores: Mapping[str, float], best: float | None) -> list[
 
 
 def flattened(scores: Sequence[float]) -> bool:
-    """Whether the candidates' *scores* have come to a plateau."""
+    """Return whether the candidates' *scores* have reached a plateau."""
     recent = scores[-5:]
     return len(scores) >= 3 and max(recent) - min(recent) < 0.01 and scores[-1] - scores[0] < 0.02
 
@@ -52,7 +52,7 @@ def flattened(scores: Sequence[float]) -> bool:
 def failure_signal(
     subscores: Sequence[Mapping[str, float]], scores: Sequence[float], failures: Mapping[str, Any] | None = None
 ) -> dict[str, Any] | None:
-    """Return a sign that the evaluator does not work: *failures* of evaluations, subscores named like a failure, or zeros only.
+    """Return a sign of a broken evaluator: *failures* of evaluations, subscores named like a failure, or zeros only.
 
     *failures* is :meth:`~.evaluation.Evaluations.document`.
     """
@@ -68,18 +68,18 @@ def failure_signal(
 
 def _failing(subscores: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
     last = subscores[-1] if subscores else {}
-    names = {name for each in subscores for name in each if any(word in name.lower() for word in _FAILURE_WORDS)}
-    highest = {name: max(each[name] for each in subscores if name in each) for name in names}
-    found = [
+    names = {name for scores in subscores for name in scores if any(word in name.lower() for word in _FAILURE_WORDS)}
+    highest = {name: max(scores[name] for scores in subscores if name in scores) for name in names}
+    failing = [
         {"name": name, "latest": round(last.get(name, 0.0), 6), "max": round(value, 6)}
         for name, value in highest.items()
         if value > 0
     ]
-    return sorted(found, key=lambda one: (-one["max"], one["name"]))
+    return sorted(failing, key=lambda item: (-item["max"], item["name"]))
 
 
 def efficiency(candidates: int, calls: int) -> float:
-    """Candidates found for each call."""
+    """Return the number of candidates per call."""
     return round(candidates / max(calls, 1), 4)
 
 
