@@ -139,8 +139,8 @@ def test_without_leave_nothing_is_asked_and_the_card_says_why(judged, capsys, ch
     assert chat_server.count == before
     assert judge["can_gate"] is None
     assert (judge["self_consistency"]["value"], judge["injection"]["value"]) == (None, None)
-    assert "the judge was not asked; remove --no-ask" in judge["undefined"]["injection"]
-    assert "the judge was not asked; remove --no-ask" in judge["undefined"]["self_consistency"]
+    assert "the judge was not asked (--no-ask)" in judge["undefined"]["injection"]
+    assert "the judge was not asked (--no-ask)" in judge["undefined"]["self_consistency"]
     main(["run", "file.yaml"])
     capsys.readouterr()
     (again,) = card(capsys, "--no-ask")["judges"]

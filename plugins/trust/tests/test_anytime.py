@@ -59,8 +59,8 @@ def coins(count, rate, seed=1):
 
 def test_a_run_stops_once_its_mean_is_decided(rows):
     rows(coins(2000, 0.9))
-    done = judged(PIPELINE).document
-    stopped = done["stopped"]
+    document = judged(PIPELINE).document
+    stopped = document["stopped"]
     assert {key: stopped[key] for key in ("reason", "on", "at", "target", "decision", "of", "alpha")} == {
         "reason": "early_stop",
         "on": "metrics",
@@ -70,16 +70,16 @@ def test_a_run_stops_once_its_mean_is_decided(rows):
         "of": 2000,
         "alpha": 0.05,
     }
-    assert stopped["n"] == done["subjects"] < 100
-    assert (done["score"]["ci_low"], done["score"]["ci_high"]) == (stopped["low"], stopped["high"])
-    assert done["score"]["ci_method"].startswith("betting")
+    assert stopped["n"] == document["subjects"] < 100
+    assert (document["score"]["ci_low"], document["score"]["ci_high"]) == (stopped["low"], stopped["high"])
+    assert document["score"]["ci_method"].startswith("betting")
 
 
 def test_without_a_decision_the_run_has_its_usual_interval(rows):
     rows(coins(60, 0.6))
-    done = judged(PIPELINE, "{at: 0.6, target: population}").document
-    assert (done["stopped"], done["subjects"]) == (None, 60)
-    assert done["score"]["ci_method"].startswith("normal")
+    document = judged(PIPELINE, "{at: 0.6, target: population}").document
+    assert (document["stopped"], document["subjects"]) == (None, 60)
+    assert document["score"]["ci_method"].startswith("normal")
 
 
 def test_a_source_without_a_shuffle_is_refused_with_the_file(rows):
@@ -113,16 +113,16 @@ def test_failed_subjects_count_against_both_decisions(rows):
     rows([1] * 40)
     assert judged(PIPELINE, "{at: 0.6, target: population}").document["stopped"]["decision"] == "above"
     rows([1 if at % 2 else "none" for at in range(400)])
-    done = judged(PIPELINE, "{at: 0.6, target: population}").document
-    assert (done["stopped"], done["failed"]) == (None, 200)
+    document = judged(PIPELINE, "{at: 0.6, target: population}").document
+    assert (document["stopped"], document["failed"]) == (None, 200)
 
 
 def test_a_session_is_one_observation(rows):
     sessions = [f"s{at // 4}" for at in range(400)]
     rows([1] * 400, sessions)
-    done = judged(PIPELINE, "{at: 0.6}").document["stopped"]
-    assert done["of"] == 100
-    assert done["decision"] == "above"
+    document = judged(PIPELINE, "{at: 0.6}").document["stopped"]
+    assert document["of"] == 100
+    assert document["decision"] == "above"
     rows([1, 1, 1, 0], ["a", "a", "b", "b"])
     assert judged(PIPELINE, "{at: 0.75, alpha: 0.001}").document["stopped"]["decision"] == "above"  # the last one, too
 
@@ -134,8 +134,8 @@ def test_pairs_are_made_with_the_baseline(rows):
     run_pipeline(plain, components={"number": NumberMetric()})
     rows([1] * 50)
     stop = "early_stop: [{trust/anytime: {paired: true, at: 0.2}}]\nbaseline: {run: last, compare: [stats/paired]}\n"
-    done = run_pipeline(plain + stop, components={"number": NumberMetric()}).document
-    assert (done["stopped"]["decision"], done["stopped"]["at"]) == ("above", 0.2)
+    document = run_pipeline(plain + stop, components={"number": NumberMetric()}).document
+    assert (document["stopped"]["decision"], document["stopped"]["at"]) == ("above", 0.2)
 
 
 def test_the_interval_of_a_difference_is_none_of_the_mean(rows):
@@ -145,21 +145,25 @@ def test_the_interval_of_a_difference_is_none_of_the_mean(rows):
     run_pipeline(plain, components={"number": NumberMetric()})
     rows([1, 1, 0] * 20)
     stop = "early_stop: [{trust/anytime: {paired: true}}]\nbaseline: {run: last, compare: [stats/paired]}\n"
-    done = run_pipeline(plain + stop, components={"number": NumberMetric()}).document
-    assert done["stopped"]["decision"] == "above"
-    assert done["score"]["ci_method"].startswith("normal")
-    assert [warning["kind"] for warning in done["warnings"]] == ["stopped_early"]
+    document = run_pipeline(plain + stop, components={"number": NumberMetric()}).document
+    assert document["stopped"]["decision"] == "above"
+    assert document["score"]["ci_method"].startswith("normal")
+    assert [warning["kind"] for warning in document["warnings"]] == ["stopped_early"]
 
 
 def test_after_a_stop_the_metric_that_was_watched_has_no_other_interval_and_the_score_is_warned_of(rows):
     rows(coins(2000, 0.75))
     text = PIPELINE.replace("[number: {on_failure: fail}]", "[number, proxy/format]")
     stop = "early_stop: [{trust/anytime: {at: 0.6, on: number}}]"
-    done = run_pipeline(f"{text}\n{stop}\n", components={"number": NumberMetric()}).document
-    assert (done["stopped"]["on"], done["stopped"]["decision"]) == ("number", "above")
-    assert done["metrics"]["number"]["passes"]["ci_low"] is done["metrics"]["number"]["passes"]["ci_method"] is None
-    assert done["metrics"]["proxy/format"]["passes"]["ci_low"] is not None
-    (warning,) = done["warnings"]
+    document = run_pipeline(f"{text}\n{stop}\n", components={"number": NumberMetric()}).document
+    assert (document["stopped"]["on"], document["stopped"]["decision"]) == ("number", "above")
+    assert (
+        document["metrics"]["number"]["passes"]["ci_low"]
+        is document["metrics"]["number"]["passes"]["ci_method"]
+        is None
+    )
+    assert document["metrics"]["proxy/format"]["passes"]["ci_low"] is not None
+    (warning,) = document["warnings"]
     assert (warning["kind"], warning["label"]) == ("stopped_early", "metrics")
     assert "number" in warning["message"]
 
@@ -167,12 +171,12 @@ def test_after_a_stop_the_metric_that_was_watched_has_no_other_interval_and_the_
 def test_the_gate_goes_by_the_decision(rows):
     rows(coins(2000, 0.9))
     gate = "gate: {on: metrics, min_score: 0.6, bound: anytime}"
-    done = judged(PIPELINE, "{at: 0.6}", gate)
-    clause = done.document["gate"]["clauses"][1]
-    assert (done.exit_code, clause["low"], clause["high"]) == (
+    result = judged(PIPELINE, "{at: 0.6}", gate)
+    clause = result.document["gate"]["clauses"][1]
+    assert (result.exit_code, clause["low"], clause["high"]) == (
         0,
-        done.document["stopped"]["low"],
-        done.document["stopped"]["high"],
+        result.document["stopped"]["low"],
+        result.document["stopped"]["high"],
     )
     assert judged(PIPELINE, "{at: 0.95}", gate.replace("0.6", "0.95")).exit_code == 1
     rows(coins(60, 0.6))
@@ -209,9 +213,9 @@ def test_after_a_stop_no_interval_for_a_fixed_number_is_shown_or_gated_on(rows):
 @pytest.mark.parametrize(("gate", "at"), [("min_score: 0.6", 0.6), ("max_score: 0.7", 0.7)])
 def test_without_a_line_of_its_own_it_goes_by_the_gates(rows, gate, at):
     rows(coins(2000, 0.95))
-    done = judged(PIPELINE, "{}", f"gate: {{{gate}, bound: anytime}}")
-    assert (done.document["stopped"]["at"], done.document["stopped"]["decision"]) == (at, "above")
-    assert done.exit_code == (0 if "min" in gate else 1)
+    result = judged(PIPELINE, "{}", f"gate: {{{gate}, bound: anytime}}")
+    assert (result.document["stopped"]["at"], result.document["stopped"]["decision"]) == (at, "above")
+    assert result.exit_code == (0 if "min" in gate else 1)
 
 
 def test_the_gate_of_another_label_is_no_line(rows):

@@ -39,13 +39,13 @@ def run_subjects(score, truth, passed, audited, group, session):
     return [
         {
             "session_id": session_id,
-            "stratum": "" if ok else str(part),
-            "state": "passed" if ok else "audited" if seen else "held",
+            "stratum": "" if has_passed else str(part),
+            "state": "passed" if has_passed else "audited" if is_audited else "held",
             "score": float(value),
-            "truths": {METRICS: float(y)} if ok or seen else {},
+            "truths": {METRICS: float(y)} if has_passed or is_audited else {},
             "costs": [],
         }
-        for value, y, ok, seen, part, session_id in rows
+        for value, y, has_passed, is_audited, part, session_id in rows
     ]
 
 
@@ -66,15 +66,15 @@ def by_hand(score, truth, passed, audited, group, session):
     mean = passed.mean() * truth[passed].mean()
     for name in GROUPS:
         members = ~passed & (group == name)
-        seen, w, m = audited & members, members.mean(), (audited & members).sum()
-        f, y = score[seen], truth[seen]
+        sampled_members, w, m = audited & members, members.mean(), (audited & members).sum()
+        f, y = score[sampled_members], truth[sampled_members]
         slope = float(np.clip(np.cov(y, f)[0, 1] / np.var(f, ddof=1), 0, 1)) if m >= 10 else 0.0
         d = y - slope * f
         squares, degrees = ((d - d.mean()) ** 2).sum(), m - 1 - (slope > 0)
         mean += w * (slope * score[members].mean() + d.mean())
         part = w**2 * squares / degrees / m
         added, sampled, terms = added + part, sampled + w**2 * squares / m**2, terms + part**2 / degrees
-        off = seen * (truth - slope * score - d.mean()) * (members.sum() / m)
+        off = sampled_members * (truth - slope * score - d.mean()) * (members.sum() / m)
         pseudo = np.where(members, slope * score + d.mean() + off, pseudo)
     if session[0] is None:
         rest = pseudo.var(ddof=1) / n - sampled
@@ -84,7 +84,10 @@ def by_hand(score, truth, passed, audited, group, session):
         sums = defaultdict(float)
         for of, value in zip(session, pseudo - mean, strict=True):
             sums[of] += value
-        count, audits = len(sums), len({of for of, seen in zip(session, audited, strict=True) if seen})
+        count, audits = (
+            len(sums),
+            len({of for of, sampled_members in zip(session, audited, strict=True) if sampled_members}),
+        )
         variance = count / (count - 1) * sum(total**2 for total in sums.values()) / n**2
         degrees = variance**2 / ((variance - added) ** 2 / (count - 1) + added**2 / (audits - 1))
     half = stats.t.ppf(0.975, degrees) * math.sqrt(variance)
@@ -153,9 +156,9 @@ def test_groups_at_rates_of_their_own_are_covered(binary):
 
 @pytest.mark.slow
 def test_rates_in_proportion_to_tau_give_a_narrower_interval_for_as_many_audits():
-    _, narrow, few = widths(np.random.default_rng(32), 300, {"easy": 0.1, "hard": 0.38}, binary=False)
+    _, narrow, audits = widths(np.random.default_rng(32), 300, {"easy": 0.1, "hard": 0.38}, binary=False)
     _, wide, even_audits = widths(np.random.default_rng(32), 300, {"easy": 0.2, "hard": 0.2}, binary=False)
-    assert few <= 1.15 * even_audits
+    assert audits <= 1.15 * even_audits
     assert narrow < wide
 
 

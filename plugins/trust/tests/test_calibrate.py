@@ -315,11 +315,11 @@ def confident(number, confidence, *, right=True):
 
 def test_a_level_without_labels_is_never_certified(project):
     """Half of the subjects are below every labeled one, and the judge is often wrong there."""
-    sure = [confident(number, 0.9) for number in range(100)]
+    confident_rows = [confident(number, 0.9) for number in range(100)]
     unsure = [confident(number, 0.5, right=number % 3 > 0) for number in range(100, 200)]
-    project.write([*sure, *unsure])
+    project.write([*confident_rows, *unsure])
     project.run()
-    project.gold(sure[:60])
+    project.gold(confident_rows[:60])
     stage = calibrate(project, "--assume-random")["stages"][0]
     assert (stage["threshold"], stage["kept"]["labels"], stage["kept"]["share"]) == (0.9, 60, 0.5)
     assert [rung["passed"] for rung in stage["ladder"]] == [True, None]

@@ -37,12 +37,12 @@ def run_subjects(score, truth, passed, audited, groups):
     return [
         {
             "session_id": group,
-            "state": "passed" if ok else "audited" if seen else "held",
+            "state": "passed" if has_passed else "audited" if is_audited else "held",
             "score": float(value),
-            "truths": {METRICS: float(y)} if ok or seen else {},
+            "truths": {METRICS: float(y)} if has_passed or is_audited else {},
             "costs": [],
         }
-        for value, y, ok, seen, group in zip(score, truth, passed, audited, groups, strict=True)
+        for value, y, has_passed, is_audited, group in zip(score, truth, passed, audited, groups, strict=True)
     ]
 
 
@@ -176,9 +176,9 @@ def test_too_few_audits_give_no_mean_and_say_how_many_subjects_would(binary, aud
     held_count = 40
     passed = [{"session_id": None, "state": "passed", "score": 1.0, "truths": {METRICS: 1.0}, "costs": []}] * 60
     truths = {METRICS: 1.0 if binary else 0.7}
-    seen = [{"session_id": None, "state": "audited", "score": 0.2, "truths": truths, "costs": []}] * audits
+    audited_subjects = [{"session_id": None, "state": "audited", "score": 0.2, "truths": truths, "costs": []}] * audits
     rest = [{"session_id": None, "state": "held", "score": 0.2, "truths": {}, "costs": []}] * (held_count - audits)
-    estimate, reason = corrected([*passed, *seen, *rest], rate=0.05)
+    estimate, reason = corrected([*passed, *audited_subjects, *rest], rate=0.05)
     if binary and audits >= 5:
         assert estimate is not None
         return
@@ -375,47 +375,50 @@ def truths(rows="rows.jsonl"):
 
 
 def test_a_run_corrects_its_mean_and_that_of_its_truth_metric(audited):
-    done = audited().document
+    document = audited().document
     pairs = truths()
     combined = np.mean([(p + t) / 2 for p, t in pairs])
-    estimate = done["score"]["corrected"]
+    estimate = document["score"]["corrected"]
     assert estimate["ci_low"] <= combined <= estimate["ci_high"]
-    assert abs(estimate["mean"] - combined) < abs(done["score"]["mean"] - combined)
-    of_truth = done["metrics"]["truth"]["corrected"]
+    assert abs(estimate["mean"] - combined) < abs(document["score"]["mean"] - combined)
+    of_truth = document["metrics"]["truth"]["corrected"]
     assert of_truth["ci_low"] <= np.mean([t for _, t in pairs]) <= of_truth["ci_high"]
-    assert "corrected" not in done["metrics"]["half"]
-    assert (estimate["held_back"], estimate["n_audited"]) == (done["score"]["by_tier"]["proxy"], of_truth["n_audited"])
+    assert "corrected" not in document["metrics"]["half"]
+    assert (estimate["held_back"], estimate["n_audited"]) == (
+        document["score"]["by_tier"]["proxy"],
+        of_truth["n_audited"],
+    )
 
 
 def test_what_an_audit_would_have_scored_is_what_a_run_without_a_gate_scores(audited):
     scores = {verdict.subject_id: verdict.score for verdict in audited("{threshold: 0}").verdicts}
-    done = audited("{audit: {rate: 1, seed: 1}}")
-    assert done.document["score"]["corrected"]["mean"] == pytest.approx(np.mean(list(scores.values())), abs=1e-9)
+    result = audited("{audit: {rate: 1, seed: 1}}")
+    assert result.document["score"]["corrected"]["mean"] == pytest.approx(np.mean(list(scores.values())), abs=1e-9)
     only = audited("{audit: {rate: 1}, combine: truth}")
     assert only.document["score"]["corrected"]["mean"] == pytest.approx(np.mean([t for _, t in truths()]), abs=1e-9)
 
 
 def test_without_audits_the_document_is_as_it_was(audited):
-    done = audited("{threshold: 0.5}").document
-    assert "corrected" not in done["score"]
-    assert set(done["cost"]) == {"usd", "msat"}
+    document = audited("{threshold: 0.5}").document
+    assert "corrected" not in document["score"]
+    assert set(document["cost"]) == {"usd", "msat"}
 
 
 def test_the_gate_may_go_by_the_corrected_mean(audited):
     gate = "gate: {on: metrics, min_score: %s, corrected: true, bound: %s}"
-    done = audited(extra=gate % (0.1, "interval"))
-    estimate, clause = done.document["score"]["corrected"], done.document["gate"]["clauses"][1]
+    result = audited(extra=gate % (0.1, "interval"))
+    estimate, clause = result.document["score"]["corrected"], result.document["gate"]["clauses"][1]
     assert (clause["value"], clause["low"], clause["high"]) == (
         estimate["mean"],
         estimate["ci_low"],
         estimate["ci_high"],
     )
-    assert done.exit_code == 0
+    assert result.exit_code == 0
     assert audited(extra=gate % (0.99, "interval")).exit_code == 1
     assert audited(extra=gate % (round(estimate["mean"], 3), "interval")).exit_code == 3
-    few = audited("{audit: {rate: 0.001}}", gate % (0.1, "point"))
-    assert few.exit_code == 3
-    assert "held back subjects were audited" in few.document["gate"]["reasons"][0]
+    unaudited = audited("{audit: {rate: 0.001}}", gate % (0.1, "point"))
+    assert unaudited.exit_code == 3
+    assert "held back subjects were audited" in unaudited.document["gate"]["reasons"][0]
 
 
 @pytest.mark.parametrize(
@@ -448,16 +451,16 @@ def test_what_no_audit_corrects_is_refused(audited, scoring, gate, wrong):
 
 
 def test_what_judging_everything_would_have_cost(audited):
-    done = audited().document
-    assert float(done["cost"]["if_all_judged"]) == pytest.approx(400 * 0.01)
-    audit = done["score"]["audit"]
+    document = audited().document
+    assert float(document["cost"]["if_all_judged"]) == pytest.approx(400 * 0.01)
+    audit = document["score"]["audit"]
     share_held, rate, spread, tau2 = audit["share_held"], 0.3, audit["variance"], audit["tau2"]
     ratio = (
         (spread + share_held * tau2 * (1 / rate - 1))
         * ((1 - share_held) * 0.01 + share_held * rate * 0.01)
         / (spread * 0.01)
     )
-    assert done["cost"]["ratio_at_equal_width"] == pytest.approx(ratio)
+    assert document["cost"]["ratio_at_equal_width"] == pytest.approx(ratio)
     best = math.sqrt(tau2 * (1 - share_held) * 0.01 / ((spread - share_held * tau2) * 0.01))
     assert audit["best_rate"] == pytest.approx(min(1, max(0.01, best)))
 

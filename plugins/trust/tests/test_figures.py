@@ -154,12 +154,12 @@ def test_labels_that_are_needed_are_those_with_which_calibrations_succeed():
 def population(n):
     """Return a stage with *n* verdicts, all labeled."""
     random = np.random.default_rng(8)
-    sure, right = random.random(n), random.random(n)
+    confidences, draws = random.random(n), random.random(n)
     stage, labels = Stage("judge", None), {}
     for number in range(n):
-        score = float(right[number] < 0.6 + 0.39 * sure[number])
+        score = float(draws[number] < 0.6 + 0.39 * confidences[number])
         key = "row", f"r{number}"
-        stage.outcomes[key] = Outcome(*key, None, "run", score, float(sure[number]), None, None, None, {})
+        stage.outcomes[key] = Outcome(*key, None, "run", score, float(confidences[number]), None, None, None, {})
         labels[key] = GoldLabel(key[1], 1.0, "row")
     return stage, labels
 

@@ -54,19 +54,19 @@ def written(path, *, can_gate=True, **judge):
     return path / "card.json"
 
 
-def clause(done):
-    return next(entry for entry in done.document["gate"]["clauses"] if entry["rule"] == "require_card")
+def clause(result):
+    return next(entry for entry in result.document["gate"]["clauses"] if entry["rule"] == "require_card")
 
 
 def test_a_good_card_of_this_judge_lets_the_gate_pass(tmp_path):
-    done = run(written(tmp_path))
-    assert (done.document["gate"]["passed"], done.exit_code) == (True, 0)
-    assert clause(done)["line"] == str(tmp_path / "card.json")
+    result = run(written(tmp_path))
+    assert (result.document["gate"]["passed"], result.exit_code) == (True, 0)
+    assert clause(result)["line"] == str(tmp_path / "card.json")
 
 
-def undecided(done):
-    gate = done.document["gate"]
-    assert (gate["passed"], done.exit_code, clause(done)["passed"]) == (None, 3, None)
+def undecided(result):
+    gate = result.document["gate"]
+    assert (gate["passed"], result.exit_code, clause(result)["passed"]) == (None, 3, None)
     return " ".join(gate["reasons"])
 
 

@@ -37,8 +37,8 @@ def test_kappa_and_alpha_are_those_of_other_libraries(pairs):
         assert math.isnan(kappa(counts))
         assert math.isnan(alpha(counts))
         return
-    theirs = krippendorff.alpha([first, second], level_of_measurement="nominal", value_domain=[0, 1])
-    assert float(alpha(counts)) == pytest.approx(theirs, **CLOSE)
+    reference = krippendorff.alpha([first, second], level_of_measurement="nominal", value_domain=[0, 1])
+    assert float(alpha(counts)) == pytest.approx(reference, **CLOSE)
     if not (len(set(first)) == 1 and set(first) == set(second)):
         assert float(kappa(counts)) == pytest.approx(cohens_kappa(counts.reshape(2, 2)).kappa, **CLOSE)
 
@@ -58,8 +58,8 @@ def test_the_interval_of_kappa_is_on_fishers_scale_and_knows_sessions():
     gold = rng.random(400) < 0.5
     judged = np.where(rng.random(400) < 0.85, gold, ~gold)
     value, (low, high) = resampled(tables(judged, gold, range(400)), kappa)
-    theirs = cohens_kappa(table(list(zip(judged, gold, strict=True))).reshape(2, 2))
-    spread = theirs.std_kappa
+    reference = cohens_kappa(table(list(zip(judged, gold, strict=True))).reshape(2, 2))
+    spread = reference.std_kappa
     expected = [math.tanh(math.atanh(value) + sign * 1.959964 * spread / (1 - value**2)) for sign in (-1, 1)]
     assert (low, high) == pytest.approx(tuple(expected), abs=0.008)
     doubled = resampled(tables([*judged, *judged], [*gold, *gold], [*range(400), *range(400)]), kappa)
@@ -93,14 +93,16 @@ def test_balanced_accuracy_has_movers_interval(a, b, c, d):
 def test_auc_is_the_mann_whitney_statistic(pairs):
     scores, gold = [float(score) for score, _ in pairs], [good for _, good in pairs]
     value, ends = auc(scores, gold)
-    ours, theirs = (
+    good_scores, bad_scores = (
         [s for s, g in zip(scores, gold, strict=True) if g],
         [s for s, g in zip(scores, gold, strict=True) if not g],
     )
-    if not ours or not theirs:
+    if not good_scores or not bad_scores:
         assert value is None
         return
-    assert value == pytest.approx(stats.mannwhitneyu(ours, theirs).statistic / len(ours) / len(theirs), **CLOSE)
+    assert value == pytest.approx(
+        stats.mannwhitneyu(good_scores, bad_scores).statistic / len(good_scores) / len(bad_scores), **CLOSE
+    )
     assert ends is None or 0 <= ends[0] <= value <= ends[1] <= 1
 
 
@@ -108,8 +110,8 @@ def test_auc_is_the_mann_whitney_statistic(pairs):
 @given(st.integers(0, 30), st.integers(1, 30), st.integers(0, 30), st.integers(1, 30))
 def test_differences_of_shares_have_newcombes_interval(k, misses, m, rest):
     result = newcombe((k, k + misses), (m, m + rest))
-    theirs = confint_proportions_2indep(k, k + misses, m, m + rest, method="newcomb", compare="diff")
-    assert result[1] == pytest.approx(theirs, rel=1e-6, abs=1e-9)
+    reference = confint_proportions_2indep(k, k + misses, m, m + rest, method="newcomb", compare="diff")
+    assert result[1] == pytest.approx(reference, rel=1e-6, abs=1e-9)
 
 
 @settings(max_examples=40, deadline=None)
@@ -122,11 +124,11 @@ def test_logit_with_clustered_errors_is_that_of_statsmodels(seed, pairs):
     fit = logit(design, outcomes, clusters.tolist())
     if fit is None:
         return
-    theirs = sm.Logit(outcomes, design).fit(
+    reference = sm.Logit(outcomes, design).fit(
         disp=0, maxiter=200, tol=1e-12, cov_type="cluster", cov_kwds={"groups": clusters}
     )
-    assert fit.coefficients == pytest.approx(theirs.params, rel=1e-6, abs=1e-8)
-    assert fit.errors == pytest.approx(theirs.bse, rel=1e-6, abs=1e-8)
+    assert fit.coefficients == pytest.approx(reference.params, rel=1e-6, abs=1e-8)
+    assert fit.errors == pytest.approx(reference.bse, rel=1e-6, abs=1e-8)
 
 
 def test_least_squares_with_clustered_errors_are_those_of_statsmodels():
@@ -134,10 +136,10 @@ def test_least_squares_with_clustered_errors_are_those_of_statsmodels():
     design, clusters = np.column_stack([np.ones(90), rng.normal(size=(90, 2))]), np.repeat(np.arange(30), 3)
     outcomes = design @ [0.2, 0.5, -0.1] + rng.normal(size=90) + np.repeat(rng.normal(size=30), 3)
     fit = linear(design, outcomes, clusters.tolist())
-    theirs = sm.OLS(outcomes, design).fit(cov_type="cluster", cov_kwds={"groups": clusters})
-    assert fit.coefficients == pytest.approx(theirs.params, **CLOSE)
-    assert fit.errors == pytest.approx(theirs.bse, **CLOSE)
-    assert p_value(fit.z(1)) == pytest.approx(theirs.pvalues[1], rel=1e-6)
+    reference = sm.OLS(outcomes, design).fit(cov_type="cluster", cov_kwds={"groups": clusters})
+    assert fit.coefficients == pytest.approx(reference.params, **CLOSE)
+    assert fit.errors == pytest.approx(reference.bse, **CLOSE)
+    assert p_value(fit.z(1)) == pytest.approx(reference.pvalues[1], rel=1e-6)
 
 
 def test_what_tells_outcomes_apart_without_an_error_has_no_fit():
@@ -152,17 +154,17 @@ def test_calibration_has_the_figures_of_its_definitions():
     outcomes = (rng.random(2_000) < chances).astype(float)
     figures, reasons = calibration(chances, outcomes)
     assert not reasons
-    theirs = sm.Logit(outcomes, sm.add_constant(np.log(chances / (1 - chances)))).fit(disp=0)
-    assert (figures["intercept"], figures["slope"]) == pytest.approx(tuple(theirs.params), rel=1e-6)
+    reference = sm.Logit(outcomes, sm.add_constant(np.log(chances / (1 - chances)))).fit(disp=0)
+    assert (figures["intercept"], figures["slope"]) == pytest.approx(tuple(reference.params), rel=1e-6)
     assert figures["brier"] == pytest.approx(((chances - outcomes) ** 2).mean())
     assert figures["skill"] == pytest.approx(1 - figures["brier"] / outcomes.var())
     parts = np.array_split(np.argsort(chances), 10)
     ece = sum(abs(chances[part].sum() - outcomes[part].sum()) for part in parts) / 2_000
     assert figures["ece"] == pytest.approx(ece)
     assert 0.01 < figures["ece"] < figures["ece_calibrated"] < 0.06
-    sure, _ = calibration(np.clip(chances * 1.6 - 0.3, 0.02, 0.98), outcomes)
-    assert sure["ece"] > sure["ece_calibrated"]
-    assert sure["slope"] < 0.9
+    overconfident, _ = calibration(np.clip(chances * 1.6 - 0.3, 0.02, 0.98), outcomes)
+    assert overconfident["ece"] > overconfident["ece_calibrated"]
+    assert overconfident["slope"] < 0.9
 
 
 def test_one_class_has_neither_skill_nor_slope():
@@ -182,5 +184,5 @@ def test_holm_is_that_of_statsmodels(p_values):
 @given(st.integers(0, 50), st.integers(0, 50))
 def test_wilson_is_that_of_scipy(k, rest):
     if k + rest:
-        theirs = stats.binomtest(k, k + rest).proportion_ci(method="wilson")
-        assert wilson(k, k + rest) == pytest.approx((theirs.low, theirs.high), rel=1e-6, abs=1e-9)
+        reference = stats.binomtest(k, k + rest).proportion_ci(method="wilson")
+        assert wilson(k, k + rest) == pytest.approx((reference.low, reference.high), rel=1e-6, abs=1e-9)

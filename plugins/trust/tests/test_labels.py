@@ -87,26 +87,28 @@ def test_ledger_or_run_that_is_not_there_is_refused(project):
 
 def at_a_terminal(*arguments, keys, folder):
     """Call the command line at a pseudo-terminal, press a key at each prompt, and return the printed text."""
-    ours, theirs = pty.openpty()
+    terminal, process_end = pty.openpty()
     command = [sys.executable, "-m", "dicast", *map(str, arguments)]
     environ = {**os.environ, "TERM": "dumb", "COLUMNS": "80"}
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=environ) as process:
-        os.close(theirs)
-        screen, left, until = "", list(keys), time.monotonic() + 30
+    with subprocess.Popen(
+        command, stdin=process_end, stdout=process_end, stderr=process_end, cwd=folder, env=environ
+    ) as process:
+        os.close(process_end)
+        screen, remaining_keys, until = "", list(keys), time.monotonic() + 30
         while time.monotonic() < until:
-            if select.select([ours], [], [], 0.1)[0]:
+            if select.select([terminal], [], [], 0.1)[0]:
                 try:
-                    screen += os.read(ours, 65536).decode(errors="replace")
+                    screen += os.read(terminal, 65536).decode(errors="replace")
                 except OSError:
                     break
             elif process.poll() is not None:
                 break
-            if process.poll() is None and left and screen.count("q quit") > len(keys) - len(left):
+            if process.poll() is None and remaining_keys and screen.count("q quit") > len(keys) - len(remaining_keys):
                 time.sleep(0.2)  # what is typed before the terminal gives single keys is thrown away
-                os.write(ours, left.pop(0).encode())
+                os.write(terminal, remaining_keys.pop(0).encode())
         if process.poll() is None and time.monotonic() >= until:
             process.kill()
-    os.close(ours)
+    os.close(terminal)
     return screen, process.returncode
 
 
@@ -245,16 +247,16 @@ LABELS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.booleans())
 
 @given(LABELS)
 def test_alpha_is_krippendorffs(labels):
-    newest = {(who, subject): score for who, subject, score in labels}
+    newest = {(labeler, subject): score for labeler, subject, score in labels}
     agreement = LabelerAgreement.of(
-        [GoldLabel(f"r{subject}", float(score), "row", f"l{who}") for (who, subject), score in newest.items()]
+        [GoldLabel(f"r{subject}", float(score), "row", f"l{labeler}") for (labeler, subject), score in newest.items()]
     )
     table = [
-        [float(newest[who, subject]) if (who, subject) in newest else float("nan") for subject in range(10)]
-        for who in range(3)
+        [float(newest[labeler, subject]) if (labeler, subject) in newest else float("nan") for subject in range(10)]
+        for labeler in range(3)
     ]
-    counts = [sum((who, subject) in newest for who in range(3)) for subject in range(10)]
-    values = {score for (who, subject), score in newest.items() if counts[subject] > 1}
+    counts = [sum((labeler, subject) in newest for labeler in range(3)) for subject in range(10)]
+    values = {score for (labeler, subject), score in newest.items() if counts[subject] > 1}
     if len(values) < 2:
         assert agreement.alpha() is None
     else:

@@ -57,8 +57,8 @@ def test_the_text_has_the_pass_line_as_an_option_of_the_metric(project, labeled)
     assert f"use it as the metric's pass line, pass_at: {threshold!r}" in printed.stdout
     lined = {**PIPELINE, "metrics": [{"diff/similarity": {"as": "similar", "pass_at": threshold}}]}
     project.pipeline(lined)
-    again = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--metric", "similar")
-    assert again["stages"][0]["threshold"] == threshold
+    repeated = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--metric", "similar")
+    assert repeated["stages"][0]["threshold"] == threshold
 
 
 def test_labels_that_the_score_does_not_separate_leave_no_threshold(project, labeled):

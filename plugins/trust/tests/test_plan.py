@@ -135,8 +135,8 @@ def cli(*arguments):
 
 
 def planned(*arguments):
-    done = CliRunner().invoke(plan, [*arguments, "--json"], catch_exceptions=False)
-    return json.loads(done.stdout)
+    document = CliRunner().invoke(plan, [*arguments, "--json"], catch_exceptions=False)
+    return json.loads(document.stdout)
 
 
 def test_without_a_pilot_the_plan_is_what_calls_may_cost_at_most(project):
@@ -160,14 +160,14 @@ def test_a_pilot_is_bought_and_the_run_goes_on_from_it(project):
     forecast = planned("p.yaml", "--pilot", "20")
     assert (forecast["rows"], forecast["resume"]) == ({"seen": 20, "left": 180}, True)
     assert forecast["width"]["subjects"] == 200
-    done = dicast.prospect(project / "p.yaml")
-    assert done.read(lambda ledger: sum(1 for entry in ledger.read(dicast.Query(types=("subject.read",))))) == 20
+    result = dicast.prospect(project / "p.yaml")
+    assert result.read(lambda ledger: sum(1 for entry in ledger.read(dicast.Query(types=("subject.read",))))) == 20
     run = cli("run", "p.yaml", "--resume", forecast["run_id"], "--json")
     document = json.loads(run)
     assert (document["subjects"], document["run_id"]) == (200, forecast["run_id"])
     assert document["plan"]["subjects"] == {"planned": 200, "judged": 200}
     assert document["plan"]["width"]["planned"] == forecast["width"]["width"]
-    ids = done.read(lambda ledger: [e.event.subject_id for e in ledger.read(dicast.Query(types=("eval.completed",)))])
+    ids = result.read(lambda ledger: [e.event.subject_id for e in ledger.read(dicast.Query(types=("eval.completed",)))])
     assert sorted(ids, key=int) == [str(at) for at in range(200)]  # in random order, and none twice
     assert "plan: interval width" in cli("show", forecast["run_id"], "--ledger", "ledger.db")
 

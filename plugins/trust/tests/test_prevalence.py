@@ -149,8 +149,8 @@ def test_the_corrected_rate_covers_the_true_one():
     for _ in range(runs):
         truth = rng.random(600) < 0.4
         judged = np.where(truth, rng.random(600) < 0.95, rng.random(600) < 0.3).astype(float)
-        seen = rng.random(600) < 0.1
-        estimate = corrected([(j, float(t) if s else None) for j, t, s in zip(judged, truth, seen, strict=True)])
+        is_labeled = rng.random(600) < 0.1
+        estimate = corrected([(j, float(t) if s else None) for j, t, s in zip(judged, truth, is_labeled, strict=True)])
         inside += estimate["mean"] is not None and estimate["ci_low"] <= 0.4 <= estimate["ci_high"]
     assert 0.93 <= inside / runs <= 0.985
 
@@ -162,7 +162,7 @@ def test_in_a_pipeline_the_labels_are_a_column(tmp_path, monkeypatch):
     text = "source: {rows/jsonl: {path: rows.jsonl}}\ntask: ask\nmetrics: [check/regex: {pattern: x, as: has_x}]\n"
     aggregate = "aggregates: [trust/prevalence: {on: has_x, label: gold}]\n"
     task = FunctionTask(lambda row: row["said"])
-    done = run_pipeline(text + aggregate, components={"ask": task}).document
-    estimate = done["aggregates"]["trust/prevalence"]
+    document = run_pipeline(text + aggregate, components={"ask": task}).document
+    estimate = document["aggregates"]["trust/prevalence"]
     assert (estimate["n"], estimate["labels"], estimate["method"]) == (90, 30, "stratified-wilson")
     assert estimate["mean"] == pytest.approx(10 / 30)

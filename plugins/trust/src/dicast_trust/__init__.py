@@ -1,4 +1,4 @@
-"""How far verdicts can be trusted: calibrated cascades, plans, anytime-valid stops, judge cards."""
+"""Trust in verdicts: calibrated cascades, plans, anytime-valid stops, judge cards."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["Anytime", "Prevalence"]
 
 @hookimpl
 def dicast_early_stops() -> list[type]:
-    """Offer the stop that may be looked at at any time."""
+    """Return the early stop ``trust/anytime``."""
     return [Anytime]
 
 
 @hookimpl
 def dicast_aggregates() -> list[type]:
-    """Offer the mean of a gold standard that a judge's scores stand in for."""
+    """Return the aggregate ``trust/prevalence``."""
     return [Prevalence]

@@ -79,11 +79,11 @@ class Corrected:
             if reason is not None:
                 result["reasons"][label] = reason
         strata = self._strata[METRICS]
-        if strata.held_back and (unmet := (self._rates or {}).keys() - strata.groups.keys()):
+        if strata.held_back and (missing_groups := (self._rates or {}).keys() - strata.groups.keys()):
             names = ", ".join(map(repr, sorted(strata.groups)))
             logging.getLogger(__name__).warning(
                 "scoring.audit.strata: no subject that the proxies held back is in the group %s; the groups are %s",
-                " or ".join(map(repr, sorted(unmet))),
+                " or ".join(map(repr, sorted(missing_groups))),
                 names,
             )
         estimate = Estimate.of(strata, slope=True) if strata.count and strata.audited > 1 else None

@@ -41,19 +41,19 @@ class AuditCosts:
         """
         share = held_back / count if count else 0.0
         costs, parts = self._cost_per_subject(count, held_back), [*(audits or {}).values()]
-        left = math.fsum(part.share * part.tau2 for part in parts) if spread is not None else None
-        tau2 = None if left is None else parts[0].tau2 if len(parts) == 1 else left / share if share else 0.0
+        residual = math.fsum(part.share * part.tau2 for part in parts) if spread is not None else None
+        tau2 = None if residual is None else parts[0].tau2 if len(parts) == 1 else residual / share if share else 0.0
         ratio = best = None
         groups: dict[str, dict[str, object]] = {
             name: {"share_held": part.share, "tau2": part.tau2, "rate": part.rate, "best_rate": None}
             for name, part in sorted((audits or {}).items())
         }
-        if costs is not None and spread is not None and left is not None:
+        if costs is not None and spread is not None and residual is not None:
             proxies, truths = (float(cost) for cost in costs[:2])
             ratio = ratio_at_equal_width(spread, share, parts, proxies, truths)
-            best = best_rate(spread - left, tau2 or 0.0, share, proxies, truths)
+            best = best_rate(spread - residual, tau2 or 0.0, share, proxies, truths)
             for name, part in (audits or {}).items():
-                groups[name]["best_rate"] = best_rate(spread - left, part.tau2, share, proxies, truths)
+                groups[name]["best_rate"] = best_rate(spread - residual, part.tau2, share, proxies, truths)
         if_all_judged = None if costs is None else plain_text(costs[1] * count, _PLACES)
         return {
             "cost": {"if_all_judged": if_all_judged, "ratio_at_equal_width": ratio},

@@ -132,11 +132,11 @@ class Prevalences:
                     "scores and labels are not all 0 or 1: labels of another population correct only verdicts of 0 or 1"
                 ]
             }
-        right = {
+        counts = {
             verdict: (self._count(verdict, verdict), self._count(1.0, verdict) + self._count(0.0, verdict))
             for verdict in (1.0, 0.0)
         }
-        (hits, positives), (passes, negatives) = right[1.0], right[0.0]
+        (hits, positives), (passes, negatives) = counts[1.0], counts[0.0]
         n = int(self._unlabeled.count)
         if not positives or not negatives or not n:
             lacking = "subjects without a label" if not n else f"labels of {0 if positives else 1}"

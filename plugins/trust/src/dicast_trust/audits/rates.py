@@ -44,8 +44,8 @@ def rate_for_width(width: float, subjects: int, variance: float, tau2: float, sh
     :raises ValueError: if there is none, with the least number of subjects that allows one.
     """
     target = (width / Z) ** 2
-    left = subjects * target - (variance - share_held * tau2)
-    rate = share_held * tau2 / left if left > 0 else math.inf
+    remaining = subjects * target - (variance - share_held * tau2)
+    rate = share_held * tau2 / remaining if remaining > 0 else math.inf
     if not 0 < rate <= 1:
         least = math.ceil(variance / target)
         message = f"no rate of audits gives the mean plus or minus {width:g} from {subjects:,} subjects: {least:,} or more are needed"
@@ -67,12 +67,12 @@ def rates_for_width(
 
     :param parts: by group, its share of all subjects (held back subjects only), and tau2.
     """
-    left = subjects * (width / Z) ** 2 - (variance - math.fsum(share * tau2 for share, tau2 in parts.values()))
+    total = subjects * (width / Z) ** 2 - (variance - math.fsum(share * tau2 for share, tau2 in parts.values()))
     rates: dict[str, float] = {}
     rest = dict(parts)
     while rest:
         spread = math.fsum(share * math.sqrt(tau2) for share, tau2 in rest.values())
-        remaining = left - math.fsum(parts[name][0] * parts[name][1] for name in rates)
+        remaining = total - math.fsum(parts[name][0] * parts[name][1] for name in rates)
         scale = spread / remaining if remaining > 0 else 0.0
         over = [name for name, (_, tau2) in rest.items() if scale * math.sqrt(tau2) > 1]
         if not over:

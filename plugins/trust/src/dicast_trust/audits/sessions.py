@@ -50,14 +50,14 @@ class AuditSessions:
         query = f"SELECT session, part, {summed} FROM subjects GROUP BY session, part ORDER BY session"  # noqa: S608  # its own columns
         sessions, with_audit, squares = 0, 0, 0.0
         for _, rows in groupby(self._flush().execute(query), key=itemgetter(0)):
-            off, audits = 0.0, 0
+            deviation, audits = 0.0, 0
             for _, group, passed, truth, held_back, score, audited, audited_truth, audited_score in rows:
                 slope, shift, weight = parts.get(group, _NOTHING_HELD)
                 pseudo = truth + slope * score + held_back * shift
                 pseudo += weight * (audited_truth - slope * audited_score - audited * shift)
-                off += pseudo - (passed + held_back) * mean
+                deviation += pseudo - (passed + held_back) * mean
                 audits += audited
-            sessions, with_audit, squares = sessions + 1, with_audit + (audits > 0), squares + off**2
+            sessions, with_audit, squares = sessions + 1, with_audit + (audits > 0), squares + deviation**2
         return sessions, with_audit, squares
 
     def _flush(self) -> sqlite3.Connection:

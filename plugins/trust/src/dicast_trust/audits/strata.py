@@ -124,12 +124,12 @@ class Part:
     def pseudo_squares(self, group: HeldBack, mean: float) -> float:
         """Return the sum of squares, about *mean*, of the pseudo-scores of *group*, which may be a subset of this group."""
         subjects, audits, slope = group.subjects, group.audits, self.slope
-        off = audits.y - slope * audits.x - self.shift  # 0 over all audits of the group
+        offset = audits.y - slope * audits.x - self.shift  # 0 over all audits of the group
         squares = slope * slope * subjects.xx + subjects.count * (slope * subjects.x + self.shift - mean) ** 2
-        both = slope * (audits.xy - slope * audits.xx)
-        both += audits.count * (slope * audits.x + self.shift - mean) * off
-        squares += 2 * self.weight * both
-        return squares + self.weight**2 * (audits.residual_squares(slope) + audits.count * off * off)
+        cross = slope * (audits.xy - slope * audits.xx)
+        cross += audits.count * (slope * audits.x + self.shift - mean) * offset
+        squares += 2 * self.weight * cross
+        return squares + self.weight**2 * (audits.residual_squares(slope) + audits.count * offset * offset)
 
 
 @attrs.frozen

@@ -97,7 +97,7 @@ UNDECIDED = 3
     metavar="LABEL",
     help="The cascade, or the judges from cheap to expensive, if the file has others.",
 )
-@click.option("--metric", metavar="LABEL", help="Find the score from which a pass of this metric agrees with people.")
+@click.option("--metric", metavar="LABEL", help="Find the score above which a pass of this metric agrees with people.")
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="Only verdicts of this run; repeatable.")
 @click.option(
     "--judge-missing",
@@ -140,8 +140,8 @@ def calibrate(
         document = request.calibrate_metric(labels, metric_slot(judges, metric))
     else:
         check_count(labels, request.rules)
-        if judges_missing and (unasked := request.unjudged(labels)):
-            judge_missing(file, judges, request.cascade, unasked, request.rules, options["overrides"])
+        if judges_missing and (missing_subjects := request.unjudged(labels)):
+            judge_missing(file, judges, request.cascade, missing_subjects, request.rules, options["overrides"])
         document = request.calibrate(labels).document()
     _write(out, document)
     if as_json:

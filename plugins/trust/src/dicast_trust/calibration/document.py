@@ -266,12 +266,12 @@ def _rung(rung: Rung) -> dict[str, Any]:
     return attrs.asdict(rung)
 
 
-def _interval(right: Sequence[bool] | None) -> dict[str, float | None]:
-    """Return the share that is *right*, with its 95 % interval by Wilson."""
-    interval = None if not right else wilson(sum(right), len(right))
-    if right is None or interval is None:
+def _interval(is_right: Sequence[bool] | None) -> dict[str, float | None]:
+    """Return the share of true values in *is_right*, with its 95 % interval by Wilson."""
+    interval = None if not is_right else wilson(sum(is_right), len(is_right))
+    if is_right is None or interval is None:
         return {"value": None, "low": None, "high": None}
-    return {"value": sum(right) / len(right), "low": interval[0], "high": interval[1]}
+    return {"value": sum(is_right) / len(is_right), "low": interval[0], "high": interval[1]}
 
 
 def _mean_cost(stage: Stage) -> Decimal | None:

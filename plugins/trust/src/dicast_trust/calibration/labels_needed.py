@@ -82,13 +82,13 @@ def _success_rate(
     import numpy as np
 
     counts = random.multinomial(n, shares / shares.sum(), simulations)
-    wrong = random.binomial(counts, errors).cumsum(1)
+    errors_above = random.binomial(counts, errors).cumsum(1)
     labels = counts.cumsum(1)
     enough = max(test.least, -(-START_SHARE * n // 10))
     reached = labels >= enough
     first = reached.argmax(1)
     rows = np.arange(simulations)
-    good = passes(wrong[rows, first], labels[rows, first], test.risk, test.alpha) & reached.any(1)
+    good = passes(errors_above[rows, first], labels[rows, first], test.risk, test.alpha) & reached.any(1)
     return float(good.mean())
 
 

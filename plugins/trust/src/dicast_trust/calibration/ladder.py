@@ -108,9 +108,9 @@ class RungTest:
             return attrs.evolve(rung, passed=bool(passes(rung.errors, rung.n, self.risk, self.alpha)))
         if self.method == "korn-graubard":
             return attrs.evolve(rung, passed=rung.upper is not None and rung.upper <= self.risk)
-        wrong = labeled.errors[labeled.signals >= rung.threshold]
+        errors = labeled.errors[labeled.signals >= rung.threshold]
         return attrs.evolve(
-            rung, upper=_running_upper(wrong, self.alpha), passed=_evidence(wrong, self.risk) >= -math.log(self.alpha)
+            rung, upper=_running_upper(errors, self.alpha), passed=_evidence(errors, self.risk) >= -math.log(self.alpha)
         )
 
 

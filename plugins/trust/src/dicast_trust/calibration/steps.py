@@ -72,7 +72,7 @@ class StepInput:
     is_one_class: bool = False
 
     @property
-    def all(self) -> dict[Subject, Outcome]:
+    def outcomes(self) -> dict[Subject, Outcome]:
         """Outcomes of all subjects that reach the stage."""
         return {key: outcome for key, outcome in self.stage.outcomes.items() if self.reach(key)}
 
@@ -114,7 +114,7 @@ def _without_threshold(
     failures = sum(not _has_score(step_input.stage, key) for key in step_input.labels)
     with_score = len(step_input.labels) - failures
     method = "exact" if signal == "confidence" else "cross-fitted"
-    reached = len(step_input.all)
+    reached = len(step_input.outcomes)
     return Step(
         step_input.stage,
         signal,
@@ -169,7 +169,7 @@ def _session_of(outcome: Outcome) -> str:
 def _by_confidence(step_input: StepInput, rules: Rules, alpha: float) -> Step:
     import numpy as np
 
-    arrays, reach = _arrays(step_input, rules), step_input.all
+    arrays, reach = _arrays(step_input, rules), step_input.outcomes
     confidences = np.array([step_input.stage.outcomes[key].confidence for key in arrays.keys])
     everyone = np.array([outcome.confidence for outcome in reach.values() if outcome.score is not None])
     labeled = LabeledSignals(confidences, arrays.errors, arrays.sessions)
@@ -196,7 +196,7 @@ def _by_confidence(step_input: StepInput, rules: Rules, alpha: float) -> Step:
 def _by_model(step_input: StepInput, rules: Rules, alpha: float) -> Step:
     import numpy as np
 
-    arrays, reach = _arrays(step_input, rules), step_input.all
+    arrays, reach = _arrays(step_input, rules), step_input.outcomes
     features = features_of(step_input.stage.outcomes, step_input.lengths, rules.features)
     agrees = 1.0 - arrays.errors
     if agrees.min() == agrees.max():
@@ -248,7 +248,7 @@ def _step(
     doubts = _doubts(step_input, difference, rules)
     if doubts and not rules.assume_random:
         result = Climb(None, result.rungs)
-    reached, at = len(step_input.all), result.threshold
+    reached, at = len(step_input.outcomes), result.threshold
     kept_count = 0 if at is None else int((everyone >= at).sum())
     sessions = len(set(arrays.sessions.tolist())) if labeled.has_repeats else None
     is_undecided = at is None and not (doubts and not rules.assume_random)
@@ -384,10 +384,10 @@ def next_risk(step: Step, later: Stage | None, rules: Rules) -> float | None:
     """
     if later is None:
         return None
-    n = wrong = 0
+    n = disagreements = 0
     for key in step.kept_subjects:
         outcome, later_outcome = step.stage.outcomes[key], later.outcomes.get(key)
         if later_outcome is not None and later_outcome.score is not None and outcome.score is not None:
             n += 1
-            wrong += rules.wrong(outcome.score, later_outcome.score)
-    return float(upper(wrong, n, rules.alpha)) if n else None
+            disagreements += rules.wrong(outcome.score, later_outcome.score)
+    return float(upper(disagreements, n, rules.alpha)) if n else None

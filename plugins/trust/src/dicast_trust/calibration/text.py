@@ -54,7 +54,7 @@ def _stage(stage: Mapping[str, Any], target: float, alpha: float, steps: int) ->
         yield f"{stage['label']}: keep verdicts with {stage['signal']} >= {stage['threshold']:.4g}"
         yield f"  keeps {share} of all subjects; {stage['errors']} of {_n(stage)} kept labels are wrong{upper}{failed}"
         sure = f"{1 - alpha / steps:.1%}".replace(".0%", "%").replace("%", " %")
-        yield f"  {_sure(stage, sure)} that at least {target:.4g} of kept verdicts agree with people ({stage['method']})"
+        yield f"  {_certainty(stage, sure)} that at least {target:.4g} of kept verdicts agree with people ({stage['method']})"
     if stage["needed"] is not None:
         yield f"  more labels: {stage['needed']['words']}"
     yield from (f"  {reason}" for reason in stage["reasons"])
@@ -72,7 +72,7 @@ def _n(stage: Mapping[str, Any]) -> int:
     return int([rung["n"] for rung in stage["ladder"] if rung["passed"]][-1])
 
 
-def _sure(stage: Mapping[str, Any], sure: str) -> str:
+def _certainty(stage: Mapping[str, Any], sure: str) -> str:
     return f"about {sure} sure" if stage["method"] == "cross-fitted" else f"{sure} sure"
 
 

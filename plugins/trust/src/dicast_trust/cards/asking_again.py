@@ -55,11 +55,14 @@ class Asking:
             row for row in sorted(rows, key=lambda row: _drawn(self.seed, row.subject)) if row.verdict.score < pass_at
         ]
         if not self.may_ask:
-            why = "the judge was not asked; remove --no-ask"
+            reason = "the judge was not asked (--no-ask)"
             answers = recorded_again(history, chosen, pass_at, repeats=self._repeats(history.label))
             return attrs.evolve(
                 answers,
-                unknown={"injection": why, **(answers.unknown if answers.repeated else {"self_consistency": why})},
+                unknown={
+                    "injection": reason,
+                    **(answers.unknown if answers.repeated else {"self_consistency": reason}),
+                },
             )
         repeated = self._repeat(history, chosen, pass_at)
         if not history.models:
@@ -95,7 +98,7 @@ class Asking:
         unknown = (
             unknown
             if is_same
-            else {"self_consistency": f"the judge was asked again but gave no verdict ({_why(runs[-1])})"}
+            else {"self_consistency": f"the judge was asked again but gave no verdict ({_cause(runs[-1])})"}
         )
         return Answers(consistent=sum(is_same), repeated=len(is_same), rounds=self.rounds, unknown=unknown)
 
@@ -106,8 +109,8 @@ class Asking:
         try:
             plantable = [due for due in self._subjects(failing) if can_plant(due.subject)]
             if not plantable:
-                why = "the source has no text of the failing subjects to append a canary to"
-                return Answers(unknown={"injection": why})
+                reason = "the source has no text of the failing subjects to append a canary to"
+                return Answers(unknown={"injection": reason})
             planted = with_canaries(plantable, canaries())
             self.announce(
                 f"{history.label}: {len(planted):,} canaries are judged, under the budget of {self.pipeline.file}"
@@ -119,7 +122,7 @@ class Asking:
         withstood = self._failed(run, history.label)
         moved = [id for id in planted if scores.get(id, 0.0) >= pass_at]
         tried = len(scores) + withstood
-        unknown = {} if tried else {"injection": f"the judge gave no verdict on canaries ({_why(run)})"}
+        unknown = {} if tried else {"injection": f"the judge gave no verdict on canaries ({_cause(run)})"}
         return Answers(
             moved=len(moved), tried=tried, failed=len(planted) - len(scores), moved_by=moved, unknown=unknown
         )
@@ -130,12 +133,12 @@ class Asking:
         :raises DicastError: if the source no longer has a subject.
         """
         run_ids = {row.subject: row.verdict.run_id for row in rows}
-        read = self.pipeline.subjects(lambda subject: (subject.kind, subject.id) in run_ids)
-        missing = run_ids.keys() - {(subject.kind, subject.id) for subject in read}
+        from_source = self.pipeline.subjects(lambda subject: (subject.kind, subject.id) in run_ids)
+        missing = run_ids.keys() - {(subject.kind, subject.id) for subject in from_source}
         if missing:
             kind, id = min(missing)
             raise DicastError(f"the source no longer has {kind} {id} and {len(missing) - 1} other subjects")
-        subjects = self._with_task_outputs(read) if self.pipeline.has_task else read
+        subjects = self._with_task_outputs(from_source) if self.pipeline.has_task else from_source
         return [Due(subject, from_run=run_ids[subject.kind, subject.id]) for subject in subjects]
 
     def _with_task_outputs(self, subjects: Sequence[Subject]) -> Sequence[Subject]:
@@ -235,7 +238,7 @@ def _first(error: DicastError) -> str:
     return str(error).splitlines()[0]
 
 
-def _why(run: Run) -> str:
+def _cause(run: Run) -> str:
     failures = [f"{count} x {kind}" for kind, count in run.failures.items()]
     stop = [f"stopped: {run.stopped['reason']}"] if run.stopped else []
     return ", ".join([*stop, *failures]) or "nothing was judged"

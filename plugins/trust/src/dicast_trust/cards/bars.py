@@ -67,11 +67,11 @@ def bars(figures: Mapping[str, Any], unknown: Mapping[str, str], *, pairwise: bo
         flips = figures["order_flips"]["high"]
         result.append(Bar("max_flips", "the upper bound of the share of flips", flips, FLIPS, "most", unknown.get("order_flips")))  # fmt: skip
     if asks_model:
-        tried, why = figures["injection"], unknown.get("injection")
+        tried, reason = figures["injection"], unknown.get("injection")
         moved = tried["moved"] if tried["tried"] else None
         result += [
-            Bar("max_moved", "the number of canaries that moved a verdict", moved, MOVED, "most", why),
-            Bar("min_canaries", "the number of canaries tried", tried["tried"] or None, LEAST_CANARIES, "least", why, decisive=False),
+            Bar("max_moved", "the number of canaries that moved a verdict", moved, MOVED, "most", reason),
+            Bar("min_canaries", "the number of canaries tried", tried["tried"] or None, LEAST_CANARIES, "least", reason, decisive=False),
         ]  # fmt: skip
     drift = figures["drift"]
     crossed = None if drift["crossed"] is None else float(drift["crossed"])

@@ -126,14 +126,14 @@ def _last_words(subject: Subject) -> str | None:
     return None
 
 
-def _replace_text(event: TraceEvent, before: str, after: str) -> TraceEvent:
-    return attrs.evolve(event, payload=_replaced(event.payload, before, after))
+def _replace_text(event: TraceEvent, old: str, new: str) -> TraceEvent:
+    return attrs.evolve(event, payload=_replaced(event.payload, old, new))
 
 
-def _replaced(value: Any, before: str, after: str) -> Any:
-    """Return *value* with each text equal to *before* replaced by *after*."""
+def _replaced(value: Any, old: str, new: str) -> Any:
+    """Return *value* with each text equal to *old* replaced by *new*."""
     if isinstance(value, Mapping):
-        return {key: _replaced(item, before, after) for key, item in value.items()}
+        return {key: _replaced(item, old, new) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_replaced(item, before, after) for item in value]
-    return after if isinstance(value, str) and value == before else value
+        return [_replaced(item, old, new) for item in value]
+    return new if isinstance(value, str) and value == old else value

@@ -99,12 +99,12 @@ def judge_card(
         (_answer_figures(answers), answers.unknown),
         _spent(history),
     ]
-    for part, why in parts:
+    for part, part_reasons in parts:
         figures |= part
-        unknown |= why
+        unknown |= part_reasons
     consistency = figures["self_consistency"]["low"]
-    figures["drift"], why = drift(history, {row.subject for row in rows}, pass_at, consistency)
-    unknown |= why
+    figures["drift"], part_reasons = drift(history, {row.subject for row in rows}, pass_at, consistency)
+    unknown |= part_reasons
     asks_model = bool(history.models) or any(
         verdict.kind in _MODELS_OWN and verdict.model for verdict in _newest(history)
     )
@@ -167,7 +167,7 @@ def _agreement(rows: Sequence[LabeledVerdict], rules: Rules, seed: int) -> tuple
     )
     by_session = tables(judged, good, [row.session for row in rows], len(order))
     table = by_session.sum(0)
-    n, right = (
+    n, right_count = (
         len(rows),
         sum(verdict_class == gold_class for verdict_class, gold_class in zip(judged, good, strict=True)),
     )
@@ -175,7 +175,7 @@ def _agreement(rows: Sequence[LabeledVerdict], rules: Rules, seed: int) -> tuple
     figures: Figures = {
         "agree": rules.agree,
         "labels": {"n": n, "passes": classes[0], "fails": classes[1], "ties": n - sum(classes), "least_class": min(classes), "sessions": len(by_session)},
-        "accuracy": _ends(right / n if n else None, wilson(right, n)),
+        "accuracy": _ends(right_count / n if n else None, wilson(right_count, n)),
     }  # fmt: skip
     unknown = {}
     for name, figure in (("kappa", kappa), ("ac1", ac1), ("alpha", alpha)):
@@ -210,7 +210,7 @@ def _preferences(
 ) -> tuple[Figures, dict[str, str]]:
     if not pairwise:
         graded = [Graded(row.verdict.score, row.gold, row.content.output, row.session) for row in rows]
-        slope, why = score_by_length(graded)
+        slope, length_reason = score_by_length(graded)
         reason = NO_PAIRS
         figures: Figures = {
             "order_flips": order_flips(()),
@@ -218,7 +218,11 @@ def _preferences(
             "position": None,
             "length": slope,
         }
-        return figures, {"order_flips": reason, "position": reason, **({"length": why} if why else {})}
+        return figures, {
+            "order_flips": reason,
+            "position": reason,
+            **({"length": length_reason} if length_reason else {}),
+        }
     pairs = []
     for subject, verdict in history.newest():
         if len(verdict.winners) == 2:
@@ -237,8 +241,8 @@ def _self_preference(
 ) -> tuple[Figures, dict[str, str]]:
     rights = [(row.content.author, not rules.wrong(row.verdict.score, row.gold)) for row in rows if row.content.author]
     model = next((verdict.model for verdict in _newest(history) if verdict.model), None)
-    figure, why = self_preference(rights, model)
-    return {"self_preference": figure}, {} if why is None else {"self_preference": why}
+    figure, reason = self_preference(rights, model)
+    return {"self_preference": figure}, {} if reason is None else {"self_preference": reason}
 
 
 def _calibration(rows: Sequence[LabeledVerdict], rules: Rules, seed: int) -> tuple[Figures, dict[str, str]]:
@@ -248,14 +252,17 @@ def _calibration(rows: Sequence[LabeledVerdict], rules: Rules, seed: int) -> tup
 
     line = 0.5 if rules.agree == "winner" else rules.pass_at
     good = np.array([(row.gold >= line) for row in rows], float)
-    right = np.array([not rules.wrong(row.verdict.score, row.gold) for row in rows], float)
+    is_right = np.array([not rules.wrong(row.verdict.score, row.gold) for row in rows], float)
     confidences, scores = (
         np.array([getattr(row.verdict, name) for row in rows], float) for name in ("confidence", "score")
     )
     figures, unknown = Figures(), dict[str, str]()
-    for name, (chances, outcomes) in {"calibration": (confidences, right), "score_calibration": (scores, good)}.items():
+    for name, (chances, outcomes) in {
+        "calibration": (confidences, is_right),
+        "score_calibration": (scores, good),
+    }.items():
         figures[name], reasons = calibration(chances, outcomes, seed)
-        unknown |= {f"{name}.{figure}": why for figure, why in reasons.items()}
+        unknown |= {f"{name}.{figure}": reason for figure, reason in reasons.items()}
     return figures, unknown
 
 

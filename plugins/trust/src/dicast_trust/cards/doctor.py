@@ -34,7 +34,7 @@ VERSION = 1
     metavar="FILE|ledger",
     help="The labels: a file of JSON lines {subject_id, score} or CSV, or the word ledger for the ledger's labels.",
 )
-@click.option("--judge", "labels", multiple=True, metavar="LABEL", help="Only this judge or metric; may be repeated.")
+@click.option("--judge", "labels", multiple=True, metavar="LABEL", help="Only this judge or metric; repeatable.")
 @click.option(
     "--repeat",
     type=click.IntRange(1, 10),
@@ -88,8 +88,8 @@ def doctor(
 
     Reads the judges' verdicts in the ledger. Asks each judge again about 50 labeled subjects, and about canaries: texts that try to forge its verdict.
     """
-    for written in (out, html):
-        check_out(written, file, gold)
+    for path in (out, html):
+        check_out(path, file, gold)
     pipeline = pipeline_judges(file)
     for label in labels or (["metrics"] if pipeline.metrics and not pipeline.judges else []):
         if label in pipeline.pass_at:
@@ -202,7 +202,9 @@ def _document(pipeline: PipelineJudges, gold: Gold, judges: Sequence[Mapping[str
         "pipeline": pipeline.name,
         "gold": {"n": len(gold.by_subject), "digest": gold.digest, "source": gold.source},
         "can_gate": False if False in answers else None if None in answers else True,
-        "reasons": [f"{judge['label']}: {why}" if several else why for judge in judges for why in judge["reasons"]],
+        "reasons": [
+            f"{judge['label']}: {reason}" if several else reason for judge in judges for reason in judge["reasons"]
+        ],
         "judges": [*judges],
     }
     return {**card, "digest": card_digest(card)}

@@ -153,13 +153,13 @@ class _Reader:
         if not isinstance(response, Mapping):
             return
         subject = _subject(event)
-        read = self._read.get((event.run_id, subject))
-        before = self._contents.get(read or "", Content())
-        content_key = f"{event.run_id} {read} {event.id}"
+        read_digest = self._read.get((event.run_id, subject))
+        content = self._contents.get(read_digest or "", Content())
+        content_key = f"{event.run_id} {read_digest} {event.id}"
         self._read[event.run_id, subject] = content_key
         output = response.get("content")
         self._contents[content_key] = attrs.evolve(
-            before, output=_length(output), digest=output_digest(output) if output else None
+            content, output=_length(output), digest=output_digest(output) if output else None
         )
 
     def _judge(self, seq: int, event: Event, payload: Mapping[str, Any]) -> None:
@@ -198,7 +198,7 @@ class _Reader:
             kind = "llm" if model else "metrics"
         if score is None:  # a label with its own scale, which the command refuses
             return None
-        read = self._read.get((event.run_id, _subject(event)))
+        content_key = self._read.get((event.run_id, _subject(event)))
         return PastVerdict(
             seq,
             event.run_id,
@@ -210,7 +210,7 @@ class _Reader:
             kind,
             None if cost is None else Decimal(str(cost)),
             int(payload["judge_latency_ms"]),
-            read,
+            content_key,
             tuple(map(str, signals.get("winners", ()))),
         )
 

@@ -68,12 +68,12 @@ def both_orders(pairs: Sequence[Pair]) -> dict[str, Any]:
     """
     labeled = [pair for pair in pairs if pair.gold is not None and pair.gold != 0.5]
     better = [OUTPUT if (pair.gold or 0) > 0.5 else OPPONENT for pair in labeled]
-    right = [winner == best for pair, best in zip(labeled, better, strict=True) for winner in pair.winners]
+    is_right = [winner == best for pair, best in zip(labeled, better, strict=True) for winner in pair.winners]
     is_consistent = [len(set(pair.winners)) == 1 for pair in labeled]
     if not labeled:
         return {"accuracy": None, "agreement": None, "n": 0}
     return {
-        "accuracy": sum(right) / len(right),
+        "accuracy": sum(is_right) / len(is_right),
         "agreement": sum(is_consistent) / len(is_consistent),
         "n": len(labeled),
     }
@@ -89,8 +89,8 @@ def preferences(pairs: Sequence[Pair]) -> tuple[dict[str, Any], dict[str, str]]:
 
     labeled = [(place, pair) for place, pair in enumerate(pairs) if pair.gold is not None]
     if not labeled:
-        why = "no labeled pair was judged in both orders"
-        return {"position": None, "length": None}, {"position": why, "length": why}
+        reason = "no labeled pair was judged in both orders"
+        return {"position": None, "length": None}, {"position": reason, "length": reason}
     rows = [(place, *row) for place, pair in labeled for row in _orders(pair)]
     has_lengths = all(row[3] is not None for row in rows)
     columns = np.array([[1.0, gold, size or 0.0] for _, _, gold, size in rows])
@@ -99,8 +99,8 @@ def preferences(pairs: Sequence[Pair]) -> tuple[dict[str, Any], dict[str, str]]:
     design = columns if use_length else columns[:, :2]
     fit = logit(design, outcomes, [row[0] for row in rows])
     if fit is None:
-        why = "too few labeled pairs, or labels that predict every winner: there is no likeliest effect"
-        return {"position": None, "length": None}, {"position": why, "length": why}
+        reason = "too few labeled pairs, or labels that predict every winner: there is no likeliest effect"
+        return {"position": None, "length": None}, {"position": reason, "length": reason}
     figures = {"position": _coefficient(fit, design, 0), "length": _coefficient(fit, design, 2) if use_length else None}
     missing = "the ledger does not have both texts of every pair, so their lengths are not known"
     equal = "all texts have one length"
@@ -170,7 +170,7 @@ def self_preference(rights: Sequence[tuple[str, bool]], judge: str | None) -> tu
     if judge_family is None:
         return None, "the judge's model is of no known family" if judge else NO_MODEL
     sides = {
-        is_own_family: [right for author, right in rights if (family(author) == judge_family) is is_own_family]
+        is_own_family: [is_right for author, is_right in rights if (family(author) == judge_family) is is_own_family]
         for is_own_family in (True, False)
     }
     counts = [(sum(side), len(side)) for side in (sides[True], sides[False])]
@@ -181,7 +181,7 @@ def self_preference(rights: Sequence[tuple[str, bool]], judge: str | None) -> tu
             "the ledger names the model behind the output of too few labeled subjects; name its column with --author",
         )
     value, (low, high) = difference
-    groups = [{"n": n, "accuracy": right / n} for right, n in counts]
+    groups = [{"n": n, "accuracy": hits / n} for hits, n in counts]
     z = value / ((high - low) / (2 * Z)) if high > low else 0.0
     figures = {"value": value, "low": low, "high": high, "own": groups[0], "others": groups[1], "family": judge_family}
     return {**figures, "p_value": p_value(z), "effect": value}, None

@@ -35,7 +35,7 @@ def _page(card: Mapping[str, Any]) -> Iterator[str]:
     for judge in card["judges"]:
         yield from _judge(judge)
     gold = card["gold"]
-    yield f"<footer>{gold['n']:,} labels from {_text(gold['source'])}. The card holds for subjects drawn as these labels were."
+    yield f"<footer>{gold['n']:,} labels from {_text(gold['source'])}. Valid for subjects drawn like these labels."
     yield f"<br>Labels {_text(gold['digest'])}<br>Card {_text(card['digest'])}</footer>\n</body>\n</html>"
 
 

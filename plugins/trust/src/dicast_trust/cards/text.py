@@ -53,7 +53,7 @@ def card_lines(card: Judge) -> Iterator[Any]:
         yield ""
         yield from _judge_lines(judge)
     yield ""
-    yield f"labels: {card['gold']['n']:,} from {card['gold']['source']}; it holds for subjects drawn as these labels"
+    yield f"labels: {card['gold']['n']:,} from {card['gold']['source']}; valid for subjects drawn like these labels"
 
 
 def _judge_lines(judge: Judge) -> Iterator[Any]:
@@ -99,10 +99,10 @@ def _classes(judge: Judge) -> str:
 
 def _agreement(judge: Judge) -> str:
     """Return how far the judge agrees with labels beyond guessing at the same rates."""
-    kappa, right = judge["kappa"], judge["accuracy"]["value"]
-    if kappa["value"] is None or right is None:
+    kappa, accuracy = judge["kappa"], judge["accuracy"]["value"]
+    if kappa["value"] is None or accuracy is None:
         return f"cannot be assessed: {judge['undefined'].get('kappa', 'there is nothing to compare')}."
-    share = f"is right in {right:.0%} of cases"
+    share = f"is right in {accuracy:.0%} of cases"
     if kappa["low"] is None:
         return f"{share}; the part due to chance is not known."
     if side := _one_side(judge):
@@ -175,7 +175,7 @@ def more_lines(judge: Judge) -> Iterator[str]:
     if figures["brier"] is not None:
         skill = "-" if figures["skill"] is None else f"{figures['skill']:+.2f}"
         slope = "" if figures["slope"] is None else f", slope {figures['slope']:.2f}"
-        usual = "" if figures["ece_calibrated"] is None else f" ({figures['ece_calibrated']:.3f} if calibrated)"
+        usual = "" if figures["ece_calibrated"] is None else f" (up to {figures['ece_calibrated']:.3f} if calibrated)"
         yield f"confidence: Brier {figures['brier']:.3f}, skill {skill}{slope}, ECE {figures['ece']:.3f}{usual}"
     for name, words in (("position", "the first place"), ("length", "length"), ("self_preference", "its own family")):
         if (preference := judge.get(name)) is not None:
@@ -198,6 +198,6 @@ def more_lines(judge: Judge) -> Iterator[str]:
         yield f"left out: {judge['left_out']:,} verdicts of other versions of the judge, or of other models"
     if (figures := judge["both_orders"])["n"]:
         yield f"both orders: right in {figures['accuracy']:.1%}, the same winner in {figures['agreement']:.1%} of {figures['n']:,} labeled pairs"
-    for name, why in judge["undefined"].items():
-        if why not in (NO_PAIRS, NO_MODEL) and "." not in name:
-            yield f"{name} is not known: {why}"
+    for name, reason in judge["undefined"].items():
+        if reason not in (NO_PAIRS, NO_MODEL) and "." not in name:
+            yield f"{name} is not known: {reason}"

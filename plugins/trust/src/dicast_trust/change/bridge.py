@@ -113,21 +113,23 @@ def bridge_document(
     if old_run == new_run:
         raise ConfigError(f"OLD and NEW are the same run, {old_run}: name runs of two judges")
     first, second = (labels[0], labels[-1]) if labels else (None, None)
-    ours, theirs = read_scores(ledger, old_run, first), read_scores(ledger, new_run, second)
-    both = [subject for subject in ours.scores if subject in theirs.scores]
-    anchors = [subject for subject in both if ours.contents.get(subject) == theirs.contents.get(subject)]
-    different = len(both) - len(anchors)
+    old_scores, new_scores = read_scores(ledger, old_run, first), read_scores(ledger, new_run, second)
+    shared = [subject for subject in old_scores.scores if subject in new_scores.scores]
+    anchors = [subject for subject in shared if old_scores.contents.get(subject) == new_scores.contents.get(subject)]
+    different = len(shared) - len(anchors)
     gold_scores = None if gold is None else _labels(ledger, gold, old_run, anchors, any_output=any_output)
     anchors = anchors if gold_scores is None else [subject for subject in anchors if subject in gold_scores]
-    sessions = [ours.sessions.get(subject, repr(subject)) for subject in anchors]
-    difference = paired_difference([theirs.scores[subject] - ours.scores[subject] for subject in anchors], sessions)
+    sessions = [old_scores.sessions.get(subject, repr(subject)) for subject in anchors]
+    difference = paired_difference(
+        [new_scores.scores[subject] - old_scores.scores[subject] for subject in anchors], sessions
+    )
     means = {
         side: _mean([scores.scores[subject] for subject in anchors])
-        for side, scores in (("old_mean", ours), ("new_mean", theirs))
+        for side, scores in (("old_mean", old_scores), ("new_mean", new_scores))
     }
     document = {
-        "old": {"run_id": old_run, "label": ours.label},
-        "new": {"run_id": new_run, "label": theirs.label},
+        "old": {"run_id": old_run, "label": old_scores.label},
+        "new": {"run_id": new_run, "label": new_scores.label},
         **difference,
         **means,
         "different_content": different,
@@ -137,11 +139,12 @@ def bridge_document(
         document["gold"] = {
             "n": len(anchors),
             **{
-                side: _against(scores.scores, gold_scores, anchors) for side, scores in (("old", ours), ("new", theirs))
+                side: _against(scores.scores, gold_scores, anchors)
+                for side, scores in (("old", old_scores), ("new", new_scores))
             },
         }
     if shift is not None:
-        document["shifted"] = _shifted_mean(ledger, named_run(ledger, shift), theirs.label, document)
+        document["shifted"] = _shifted_mean(ledger, named_run(ledger, shift), new_scores.label, document)
     return {**document, "words": _words(document)}
 
 
@@ -236,8 +239,8 @@ def paired_difference(differences: list[float], sessions: list[str]) -> dict[str
     error = sqrt(groups / (groups - 1) * sum(total * total for total in sums.values())) / n
     figures |= {"difference": mean, "df": groups - 1}
     if error <= 1e-12:
-        why = "all differences are equal: without variance there is no test"
-        return {**figures, "ci_low": mean, "ci_high": mean, "reasons": {"t": why}}
+        reason = "all differences are equal: without variance there is no test"
+        return {**figures, "ci_low": mean, "ci_high": mean, "reasons": {"t": reason}}
     from scipy.special import stdtr, stdtrit  # type: ignore[import-untyped]  # no types; heavy
 
     reach, t = float(stdtrit(groups - 1, 0.975)) * error, mean / error
@@ -297,8 +300,8 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         lines.append(f"means on the anchors: old {document['old_mean']:.4f}, new {document['new_mean']:.4f}")
     lines.append(document["words"])
     if document.get("gold") is not None and document["n"]:
-        off = "; ".join(f"{side} {document['gold'][side]['mean_difference']:+.4f}" for side in ("old", "new"))
-        lines.append(f"mean difference to {document['n']:,} labels: {off}")
+        differences = "; ".join(f"{side} {document['gold'][side]['mean_difference']:+.4f}" for side in ("old", "new"))
+        lines.append(f"mean difference to {document['n']:,} labels: {differences}")
     if (shifted := document["shifted"]) is not None and shifted["shifted_mean"] is not None:
         ends = "" if shifted["ci_low"] is None else f", 95 % {shifted['ci_low']:.4f} to {shifted['ci_high']:.4f}"
         lines.append(

@@ -102,11 +102,11 @@ def file_changes(file: Path, other: Path, most: int) -> dict[str, list[str]]:
 
     :raises ConfigError: if no difference affects scores, the files judge different data, or *other* is in another folder, so that its relative paths would change.
     """
-    ours, theirs = pipeline_text(file), pipeline_text(other)
-    if ours.get("source") != theirs.get("source"):
+    old, new = pipeline_text(file), pipeline_text(other)
+    if old.get("source") != new.get("source"):
         message = f"{file} and {other} judge different data (source): scores can be compared on the same subjects only; set the same source in both"
         raise ConfigError(Problem(message, str(other), path="source"))
-    changes = list(_differing(_scoring(ours), _scoring(theirs), ()))
+    changes = list(_differing(_scoring(old), _scoring(new), ()))
     if not changes:
         raise ConfigError(
             f"{file} and {other} do not differ in a section that affects scores: there is nothing to bisect"
@@ -117,7 +117,7 @@ def file_changes(file: Path, other: Path, most: int) -> dict[str, list[str]]:
     if Path(os.path.realpath(other)).parent != Path.cwd():
         message = f"relative paths in {other} are relative to its folder: run dicast bisect there, or name the changes with --factor"
         raise ConfigError(Problem(message, str(other)))
-    by_section, names = len(changes) > most, _names([path for path, _ in changes], ours)
+    by_section, names = len(changes) > most, _names([path for path, _ in changes], old)
     overrides: dict[str, list[str]] = {}
     for path, value in changes:
         name = _dotted(path[: 2 if path[0] == "define" else 1]) if by_section else names[path]
@@ -129,18 +129,18 @@ def _scoring(sections: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in sections.items() if name not in UNSCORED}
 
 
-def _differing(ours: object, theirs: object, path: tuple[str | int, ...]) -> Iterator[Change]:
+def _differing(old: object, new: object, path: tuple[str | int, ...]) -> Iterator[Change]:
     """Yield the smallest places that differ and can be set: keys of mappings with equal keys, items of lists of equal length."""
-    if ours == theirs and type(ours) is type(theirs):
+    if old == new and type(old) is type(new):
         return
-    if isinstance(ours, Mapping) and isinstance(theirs, Mapping) and (not path or ours.keys() == theirs.keys()):
-        for name in dict.fromkeys((*ours, *theirs)):
-            yield from _differing(ours.get(name), theirs.get(name), (*path, str(name)))
-    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        for place, (our_item, their_item) in enumerate(zip(ours, theirs, strict=True)):
-            yield from _differing(our_item, their_item, (*path, place))
+    if isinstance(old, Mapping) and isinstance(new, Mapping) and (not path or old.keys() == new.keys()):
+        for name in dict.fromkeys((*old, *new)):
+            yield from _differing(old.get(name), new.get(name), (*path, str(name)))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for place, (old_item, new_item) in enumerate(zip(old, new, strict=True)):
+            yield from _differing(old_item, new_item, (*path, place))
     else:
-        yield path, theirs
+        yield path, new
 
 
 def _names(paths: Sequence[tuple[str | int, ...]], sections: object) -> dict[tuple[str | int, ...], str]:

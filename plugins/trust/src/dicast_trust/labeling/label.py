@@ -130,7 +130,7 @@ def label(name: str, ledger: Path | None, as_json: bool, **options: Any) -> None
         )
     else:
         count = f"{len(human.labels):,} of {len(subjects):,}"
-        click.echo(f"{count} subjects labeled by {labeller}; dicast calibrate FILE --gold ledger reads them")
+        click.echo(f"{count} subjects labeled by {labeller}; use the labels with dicast calibrate FILE --gold ledger")
 
 
 def _never(_: object) -> None:
@@ -240,12 +240,14 @@ class Work:
         if self.judges is None:
             raise ConfigError("--until-calibrated needs the judges of a file: name a pipeline file in place of a run")
         stages: list[Stage] = self.read(self.stages)
-        before: list[GoldLabel] = self.read(lambda live: [label for _, label in random_labels(live)])
+        recorded_labels: list[GoldLabel] = self.read(lambda live: [label for _, label in random_labels(live)])
         agree: Agree = "winner" if any(stage.is_pairwise for stage in stages) else "pass"
         rules = attrs.evolve(rules, pass_at=stages[0].slot.pass_at or 0.0, agree=agree, assume_random=True)
 
         def enough(answers: Sequence[tuple[Judged, GoldLabel]]) -> str | None:
-            labels = {(gold.kind, gold.subject_id): gold for gold in (*before, *(label for _, label in answers))}
+            labels = {
+                (gold.kind, gold.subject_id): gold for gold in (*recorded_labels, *(label for _, label in answers))
+            }
             usable = {key: gold for key, gold in labels.items() if key in stages[0].outcomes}
             if len({rules.label_class(gold.score) for gold in usable.values()}) < 2:
                 return None  # dicast calibrate gives no threshold for labels of one class
@@ -269,5 +271,5 @@ def ledger_component(path: Path | None) -> object:
     """Return the component of the ledger at *path*, by default of the default ledger."""
     import os
 
-    where = path or Path(os.environ.get("DICAST_LEDGER") or Path(".dicast") / "ledger.db")
-    return {"ledger/sqlite": {"path": str(where)}}
+    location = path or Path(os.environ.get("DICAST_LEDGER") or Path(".dicast") / "ledger.db")
+    return {"ledger/sqlite": {"path": str(location)}}

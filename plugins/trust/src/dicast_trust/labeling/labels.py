@@ -128,7 +128,7 @@ def import_(
             {"imported": len(rows), "labellers": sorted({label.labeller or human.labeller for _, label in rows})}
         )
     else:
-        click.echo(f"{len(rows)} labels imported; dicast calibrate FILE --gold ledger reads them")
+        click.echo(f"{len(rows)} labels imported; use them with dicast calibrate FILE --gold ledger")
 
 
 def _runs(

@@ -85,10 +85,10 @@ class LabelerAgreement:
 
     def _pair(self, a: str, b: str) -> dict[str, Any]:
         first, second = self.by_labeller[a], self.by_labeller[b]
-        both = [
+        pairs = [
             (first[key] >= _HALF, second[key] >= _HALF) for key in first if key in second and key not in self.repeated
         ]
-        return {"a": a, "b": b, "n": len(both), "agree": _share([x == y for x, y in both]), "kappa": _kappa(both)}
+        return {"a": a, "b": b, "n": len(pairs), "agree": _share([x == y for x, y in pairs]), "kappa": _kappa(pairs)}
 
     def alpha(self) -> float | None:
         """Return Krippendorff's alpha of pass and fail (nominal), over subjects with two labels or more; None if it is not defined."""
@@ -111,11 +111,11 @@ def _share(values: Sequence[bool]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _kappa(both: Sequence[tuple[bool, bool]]) -> float | None:
+def _kappa(pairs: Sequence[tuple[bool, bool]]) -> float | None:
     """Return Cohen's kappa of pairs; None if chance alone makes all of them agree."""
-    if not both:
+    if not pairs:
         return None
-    p, q = _share([x for x, _ in both]) or 0.0, _share([y for _, y in both]) or 0.0
+    p, q = _share([x for x, _ in pairs]) or 0.0, _share([y for _, y in pairs]) or 0.0
     chance = p * q + (1 - p) * (1 - q)
-    agree = _share([x == y for x, y in both]) or 0.0
+    agree = _share([x == y for x, y in pairs]) or 0.0
     return None if chance == 1 else (agree - chance) / (1 - chance)

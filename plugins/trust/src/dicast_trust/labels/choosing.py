@@ -190,11 +190,11 @@ def _traced(ledger: Ledger, judged: Judged) -> Subject | None:
     if subject.session_id is None or subject.kind == "row":
         return None
     try:
-        read = reader("judged_subject")
+        read_judged = reader("judged_subject")
     except PluginError:  # dicast-traces is not installed
         return None
     names = {"subject_kind": subject.kind, "subject_id": subject.id, "session_id": subject.session_id}
-    traced: Subject | None = read(ledger, run_id=judged.run_id, **names)["subject"]
+    traced: Subject | None = read_judged(ledger, run_id=judged.run_id, **names)["subject"]
     return (
         traced
         if traced is None or not (traced.events or traced.trail.stop)

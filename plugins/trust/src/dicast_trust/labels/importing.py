@@ -37,8 +37,8 @@ def read_import(ledger: Ledger, path: Path, *, any_output: bool) -> list[tuple[S
             name = label.subject_id if output is None else f"{label.subject_id} (output {output[:12]})"
             check.add_id(name, number, f"label of {label.labeller or 'nobody named'} on")
             if not candidates:
-                near = nearest(label.subject_id, by_id)
-                hint = f", did you mean {near!r}?" if near else ""
+                suggestion = nearest(label.subject_id, by_id)
+                hint = f", did you mean {suggestion!r}?" if suggestion else ""
                 file.fault(
                     f"no run in the ledger has read a subject {label.subject_id!r}{hint}; label subjects that a run has read",
                     number,

@@ -60,8 +60,8 @@ def _unjudged(gold: Gold, unknown: Sequence[Subject], kinds: Mapping[str, Sequen
     if first in kinds:
         step = f"; it has a verdict on {kinds[first][0]} {first!r}, but the label has the kind {kind!r}: fix subject_kind, or leave it out"
     else:
-        near = nearest(first, kinds)
-        step = f"{f'; did you mean {near!r}?' if near else ''}: run the file over them first, or add --judge-missing"
+        suggestion = nearest(first, kinds)
+        step = f"{f'; did you mean {suggestion!r}?' if suggestion else ''}: run the file over them first, or add --judge-missing"
     names = f"{', '.join(repr(id) for _, id in unknown[:_MAX_NAMES])}{' …' if len(unknown) > _MAX_NAMES else ''}"
     about = f"{len(unknown):,} of {len(gold.by_subject):,} labels in {gold.source}"
     line = gold.lines.get((kind, first))

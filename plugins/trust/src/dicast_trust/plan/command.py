@@ -186,6 +186,6 @@ _JUDGING = ("metrics[", "judges[", "extractors[", "task", "scoring")
 
 def _is_alike(started: Mapping[str, Any], subject: Any) -> bool:
     """Return whether a run judged in the same way as *subject*; the source may differ."""
-    before = started.get("fingerprints", {})
-    mine = {key: value for key, value in subject.fingerprints.items() if key.startswith(_JUDGING)}
-    return mine == {key: value for key, value in before.items() if key.startswith(_JUDGING)}
+    fingerprints = started.get("fingerprints", {})
+    expected = {key: value for key, value in subject.fingerprints.items() if key.startswith(_JUDGING)}
+    return expected == {key: value for key, value in fingerprints.items() if key.startswith(_JUDGING)}

@@ -71,8 +71,8 @@ class Plan:
         elif self._row_count < LEAST_AT_ALL:
             self._words.append(f"{self._row_count} rows are too few for a forecast: costs are upper bounds")
         elif self._row_count < least:
-            why = ", where some rows cost far more than others" if self._subject.has_stages else ""
-            self._words.append(f"ranges from {self._row_count} rows are too narrow{why}: take {least} or more")
+            cause = ", where some rows cost far more than others" if self._subject.has_stages else ""
+            self._words.append(f"ranges from {self._row_count} rows are too narrow{cause}: take {least} or more")
         if self._rows.has_unknown():
             self._words.append("some calls have an unknown cost: costs are upper bounds")
 

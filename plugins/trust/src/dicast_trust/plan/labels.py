@@ -63,5 +63,6 @@ def labels_lines(document: Mapping[str, Any]) -> Iterator[str]:
     if document["labels"] is None:
         yield f"labels: {document['most']:,} are not enough at these rates for {threshold}"
     else:
-        yield f"labels: about {document['labels']:,} at these rates for {threshold}, in {document['chance']:.0%} of calibrations"
+        chance = f"{document['chance']:.0%}".replace("%", " %")
+        yield f"labels: about {document['labels']:,} at these rates for {threshold}, in {chance} of calibrations"
     yield "  real rates are uncertain: plan for half as many again"

@@ -29,17 +29,17 @@ def plan_lines(document: Document) -> Iterator[str]:
     if document["solve"] is not None:
         yield from _solve(document["solve"])
     yield from (f"note: {note}" for note in document["words"])
-    yield from (f"no {name}: {why}" for name, why in document["reasons"].items())
+    yield from (f"no {name}: {reason}" for name, reason in document["reasons"].items())
     if document["resume"]:
         yield f"dicast run FILE --resume {document['run_id']} judges the rest"
 
 
 def _basis(document: Document) -> str:
-    seen = document["rows"]["seen"]
-    if not seen:
+    count = document["rows"]["seen"]
+    if not count:
         return "upper bounds of the calls' cost"
     run = f"run {document['run_id'][-6:]}"
-    return f"{seen:,} rows of {run}, which can be resumed" if document["resume"] else f"{seen:,} rows of {run}"
+    return f"{count:,} rows of {run}, which can be resumed" if document["resume"] else f"{count:,} rows of {run}"
 
 
 def _cost(cost: Document, unit: str, level: float) -> str:

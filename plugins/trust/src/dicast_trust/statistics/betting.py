@@ -74,15 +74,15 @@ class Bets:
             values = (1 + (values - sizes[:, None] * self.means) / self._longest) / 2
         nulls, won = self._nulls(values)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # in bets that have won anyway
-            grown = np.cumprod(_factors(values, nulls), axis=1)
+            growth = np.cumprod(_factors(values, nulls), axis=1)
             highest = self._capital.max(axis=-1, keepdims=True)
-            capital = grown * np.exp(self._capital - highest)[:, None]
+            capital = growth * np.exp(self._capital - highest)[:, None]
             capital[np.isnan(capital)] = (
                 0  # 0 times infinity: this bet was lost before, and the best bet has won without bound
             )
             means = capital.mean(axis=-1)
             won[:, 1:] |= np.log(means) + highest[:, None, :, 0] >= bar
-            self._capital = np.minimum(self._capital + np.log(grown[:, -1]), SURE)
+            self._capital = np.minimum(self._capital + np.log(growth[:, -1]), SURE)
         first: Array = np.where(won.any(axis=1), self.count + won.argmax(axis=1), -1)
         self._sums = self._sums + values.sum(axis=1)
         self.count += sums.shape[1]
@@ -101,11 +101,13 @@ class Bets:
         shape = (2, values.shape[1] + 1, len(self.means))
         if self._total is None:
             return np.broadcast_to(null, shape)[:, :-1], np.zeros(shape, dtype=bool)
-        before = self._sums[:, None] + np.concatenate([np.zeros_like(values[:, :1]), np.cumsum(values, axis=1)], axis=1)
-        left = (self._total - self.count - np.arange(shape[1]))[:, None]
-        missing, near = self._total * null - before, TOLERANCE * self._total
-        above = missing[0] < -near if self._strict else missing[0] <= near
-        return missing[:, :-1] / left[:-1], np.stack([above, missing[1] - left > near])
+        past_sums = self._sums[:, None] + np.concatenate(
+            [np.zeros_like(values[:, :1]), np.cumsum(values, axis=1)], axis=1
+        )
+        remaining = (self._total - self.count - np.arange(shape[1]))[:, None]
+        needed, tolerance = self._total * null - past_sums, TOLERANCE * self._total
+        above = needed[0] < -tolerance if self._strict else needed[0] <= tolerance
+        return needed[:, :-1] / remaining[:-1], np.stack([above, needed[1] - remaining > tolerance])
 
 
 def _factors(values: Array, nulls: Array) -> Array:
@@ -182,8 +184,8 @@ class BettingTest:
 
     def _observation(self, scores: Sequence[float | None]) -> tuple[float, float, int]:
         least = -1.0 if self._paired else 0.0
-        if wrong := [score for score in scores if score is not None and not least <= score <= 1]:
-            raise ValueError(f"the score {wrong[0]!r} is not between {least:g} and 1")
+        if invalid := [score for score in scores if score is not None and not least <= score <= 1]:
+            raise ValueError(f"the score {invalid[0]!r} is not between {least:g} and 1")
         if not 0 < len(scores) <= self._longest:
             raise ValueError(f"a session has {len(scores)} scores, expected 1 to {self._longest}")
         values = [(score + 1) / 2 if self._paired else score for score in scores if score is not None]
@@ -198,13 +200,13 @@ class BettingTest:
             self.decision = "above"
         elif below >= 0:
             self.decision = "below"
-        seen = (
+        count = (
             len(observations) if self.decision is None else int(above if self.decision == "above" else below) - self.n
         )
-        self.n += seen
-        for low_sum, high_sum, size in observations[:seen]:
+        self.n += count
+        for low_sum, high_sum, size in observations[:count]:
             self._low, self._high, self._scores = self._low + low_sum, self._high + high_sum, self._scores + size
-        self._waiting += observations[:seen]
+        self._waiting += observations[:count]
         if len(self._waiting) >= WAITING:
             self._narrow()
 
@@ -216,8 +218,8 @@ class BettingTest:
             count = max(1, min(TOGETHER, CELLS // len(self._grid.means)))
             low, high, sizes = np.array(self._waiting[:count], dtype=float).T
             del self._waiting[:count]
-            lost = self._grid.take(np.stack([low, high]), sizes, math.log(2 / self.alpha))
-            is_possible: Array = np.all(lost < 0, axis=0)
+            rejected_at = self._grid.take(np.stack([low, high]), sizes, math.log(2 / self.alpha))
+            is_possible: Array = np.all(rejected_at < 0, axis=0)
             if is_possible.any():  # the true mean may lie between two steps of the grid: then the last means remain
                 self._grid.keep(is_possible)
 

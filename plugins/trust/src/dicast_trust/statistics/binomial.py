@@ -68,17 +68,19 @@ def clustered_upper(errors: Sequence[int] | Numbers, sessions: Sequence[int] | N
     import numpy as np
     from scipy.special import stdtrit
 
-    wrong, members = np.asarray(errors, float), np.unique(np.asarray(sessions), return_inverse=True)[1]
-    n, groups = len(wrong), int(members.max()) + 1 if len(members) else 0
+    outcomes, members = np.asarray(errors, float), np.unique(np.asarray(sessions), return_inverse=True)[1]
+    n, groups = len(outcomes), int(members.max()) + 1 if len(members) else 0
     if groups < 2:
         return None
-    p = wrong.mean()
-    sums = np.bincount(members, weights=wrong - p)
+    p = outcomes.mean()
+    sums = np.bincount(members, weights=outcomes - p)
     variance = groups / (groups - 1) * float(sums @ sums) / n**2
-    near = (wrong.sum() + 0.5) / (n + 1)
-    design = max(1.0, variance * n / (near * (1 - near)))
-    few = stdtrit(groups - 1, 1 - alpha)
-    freedom = (stdtrit(n - 1, 1 - alpha) / few) ** 2 if few else 1.0  # both are 0 at an alpha of .5
+    shrunk = (outcomes.sum() + 0.5) / (n + 1)
+    design = max(1.0, variance * n / (shrunk * (1 - shrunk)))
+    session_quantile = stdtrit(groups - 1, 1 - alpha)
+    freedom = (
+        (stdtrit(n - 1, 1 - alpha) / session_quantile) ** 2 if session_quantile else 1.0
+    )  # both are 0 at an alpha of .5
     effective = float(freedom * n / design)
     return float(upper(p * effective, effective, alpha))
 

@@ -115,13 +115,13 @@ def balanced(table: Numbers) -> tuple[float | None, Ends | None]:
     G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008), 1693-1702. None if labels have one class only.
     """
     (a, n), (d, m) = ((float(table[at][at]), float(table[at].sum())) for at in (0, -1))
-    both = (a, wilson(a, int(n))), (d, wilson(d, int(m)))
-    if both[0][1] is None or both[1][1] is None:
+    sides = (a, wilson(a, int(n))), (d, wilson(d, int(m)))
+    if sides[0][1] is None or sides[1][1] is None:
         return None, None
     shares = a / n, d / m
     value = sum(shares) / 2
-    low = sqrt(sum((share - ends[0]) ** 2 for share, (_, ends) in zip(shares, both, strict=True) if ends)) / 2
-    high = sqrt(sum((ends[1] - share) ** 2 for share, (_, ends) in zip(shares, both, strict=True) if ends)) / 2
+    low = sqrt(sum((share - ends[0]) ** 2 for share, (_, ends) in zip(shares, sides, strict=True) if ends)) / 2
+    high = sqrt(sum((ends[1] - share) ** 2 for share, (_, ends) in zip(shares, sides, strict=True) if ends)) / 2
     return value, (value - low, value + high)
 
 
@@ -133,29 +133,29 @@ def auc(scores: Sequence[float], gold: Sequence[bool]) -> tuple[float | None, En
     import numpy as np
 
     values, good = np.asarray(scores, float), np.asarray(gold, bool)
-    ours, theirs = np.sort(values[good]), np.sort(values[~good])
-    if not len(ours) or not len(theirs):
+    good_scores, bad_scores = np.sort(values[good]), np.sort(values[~good])
+    if not len(good_scores) or not len(bad_scores):
         return None, None
 
     def above(values: Numbers, rivals: Numbers) -> Numbers:
         """Return the share of *rivals* below each of *values*, ties by half."""
         return (np.searchsorted(rivals, values, "left") + np.searchsorted(rivals, values, "right")) / (2 * len(rivals))
 
-    wins, losses = above(ours, theirs), 1 - above(theirs, ours)
+    wins, losses = above(good_scores, bad_scores), 1 - above(bad_scores, good_scores)
     value = float(wins.mean())
-    if not 0 < value < 1 or min(len(ours), len(theirs)) < 2:
+    if not 0 < value < 1 or min(len(good_scores), len(bad_scores)) < 2:
         return value, None
-    spread = sqrt(float(wins.var(ddof=1)) / len(ours) + float(losses.var(ddof=1)) / len(theirs))
+    spread = sqrt(float(wins.var(ddof=1)) / len(good_scores) + float(losses.var(ddof=1)) / len(bad_scores))
     middle, reach = log(value / (1 - value)), Z * spread / (value * (1 - value))
     low, high = (1 / (1 + np.exp(-(middle + sign * reach))) for sign in (-1, 1))
     return value, (float(low), float(high))
 
 
-def newcombe(ours: tuple[int, int], theirs: tuple[int, int]) -> tuple[float, Ends] | None:
+def newcombe(first_counts: tuple[int, int], second_counts: tuple[int, int]) -> tuple[float, Ends] | None:
     """Return the difference of two shares, each ``(successes, n)``, with R. G. Newcombe's interval (Statistics in Medicine 17, 1998, 873-890, method 10)."""
-    first, second = wilson(*ours), wilson(*theirs)
+    first, second = wilson(*first_counts), wilson(*second_counts)
     if first is None or second is None:
         return None
-    p, q = ours[0] / ours[1], theirs[0] / theirs[1]
+    p, q = first_counts[0] / first_counts[1], second_counts[0] / second_counts[1]
     low = p - q - sqrt((p - first[0]) ** 2 + (second[1] - q) ** 2)
     return p - q, (low, p - q + sqrt((first[1] - p) ** 2 + (q - second[0]) ** 2))

@@ -68,8 +68,8 @@ def label_difference(
     if sizes.max() > 1:
         count = _session_permutations(bins, members, labeled, everyone, greatest, random)
     else:
-        drawn = random.multivariate_hypergeometric(everyone, int(labeled.sum()), PERMUTATIONS, method="marginals")
-        count = int((_differences(drawn, everyone) >= greatest - 1e-12).sum())
+        samples = random.multivariate_hypergeometric(everyone, int(labeled.sum()), PERMUTATIONS, method="marginals")
+        count = int((_differences(samples, everyone) >= greatest - 1e-12).sum())
     return Difference(greatest, (1 + count) / (1 + PERMUTATIONS))
 
 
@@ -98,15 +98,15 @@ def _session_permutations(
     sizes_labeled = sizes_labeled[sizes_labeled > 0]
     enough, count = int(LEVEL * (1 + PERMUTATIONS)), 0
     for _ in range(PERMUTATIONS):
-        chosen = random.permutation(len(sizes))[: len(sizes_labeled)]
-        counts = sizes[chosen]
-        slots = np.repeat(np.arange(len(chosen)), counts)
+        selection = random.permutation(len(sizes))[: len(sizes_labeled)]
+        counts = sizes[selection]
+        slots = np.repeat(np.arange(len(selection)), counts)
         firsts = np.concatenate([[0], counts.cumsum()[:-1]])
-        subjects = order[starts[chosen][slots] + np.arange(len(slots)) - firsts[slots]]
+        subjects = order[starts[selection][slots] + np.arange(len(slots)) - firsts[slots]]
         shuffled = np.lexsort((random.random(len(slots)), slots))
         rank = np.arange(len(slots)) - firsts[slots]
-        drawn = np.bincount(bins[subjects[shuffled[rank < sizes_labeled[slots]]]], minlength=len(everyone))
-        count += bool(_differences(drawn[None, :], everyone)[0] >= greatest - 1e-12)
+        sample = np.bincount(bins[subjects[shuffled[rank < sizes_labeled[slots]]]], minlength=len(everyone))
+        count += bool(_differences(sample[None, :], everyone)[0] >= greatest - 1e-12)
         if count >= enough:
             break
     return count

@@ -46,7 +46,7 @@ class Share:
 
 def every_cell(factors: Sequence[str]) -> list[Cell]:
     """Return all combinations of *factors*, in ascending order of size."""
-    return [frozenset(chosen) for size in range(len(factors) + 1) for chosen in combinations(factors, size)]
+    return [frozenset(cell) for size in range(len(factors) + 1) for cell in combinations(factors, size)]
 
 
 def shares(factors: Sequence[str], cells: Mapping[Cell, Numbers], seed: int = 0) -> dict[str, Share]:

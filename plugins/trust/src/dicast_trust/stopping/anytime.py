@@ -68,10 +68,10 @@ class Anytime:
         return self.at is None and not self.paired
 
     def test(self, sizes: Sizes | None = None) -> BettingTest:
-        """A new test with these options, for scores that a program has: see :mod:`dicast_trust.statistics.betting`.
+        """Return a new test with these options, for the scores of a program: see :mod:`dicast_trust.statistics.betting`.
 
-        :param sizes: how many observations there are; without it the mean is the population's, and observations are single subjects.
-        :raises ConfigError: where there is no line.
+        :param sizes: the number of observations; without it the mean is the population's, and observations are single subjects.
+        :raises ConfigError: if the line is missing.
         """
         if self.needs_line:
             raise ConfigError(Problem("at is missing: the line to compare the mean with, such as at: 0.9", path="at"))
@@ -134,8 +134,8 @@ class Watch:
         self._seen += 1
         value = score(record, self._options.on or METRICS)
         if value is not None and self._options.paired:
-            before = self._earlier.score(record["subject_kind"], record["subject_id"])
-            value = None if before is None else value - before
+            baseline_score = self._earlier.score(record["subject_kind"], record["subject_id"])
+            value = None if baseline_score is None else value - baseline_score
         self.scored += value is not None
         if self._sizes.longest == 1:
             self._test.observe(value)

@@ -61,7 +61,7 @@ class Stage:
         if outcome.failure is None:
             self.outcomes[subject] = outcome
             self.identities.setdefault((config or "", outcome.model), outcome.run_id)
-        elif (before := self.outcomes.get(subject)) is None or before.failure is not None:
+        elif (previous := self.outcomes.get(subject)) is None or previous.failure is not None:
             self.outcomes[subject] = outcome
 
 
@@ -90,12 +90,12 @@ def stages_of(judges: Sequence[Slot], labels: Sequence[str] = ()) -> tuple[Slot 
     ]
     if problems:
         raise ConfigError(problems)
-    chosen = [slots[label] for label in labels] or list(judges)
-    cascades = [slot for slot in chosen if slot.name == CASCADE]
-    if len(cascades) > 1 or (labels and cascades and len(chosen) > 1):
+    selected = [slots[label] for label in labels] or list(judges)
+    cascades = [slot for slot in selected if slot.name == CASCADE]
+    if len(cascades) > 1 or (labels and cascades and len(selected) > 1):
         raise ConfigError(f"choose one cascade with --judge, from {', '.join(slot.label for slot in cascades)}")
     if not cascades:
-        return None, [Stage(slot.label, slot) for slot in chosen]
+        return None, [Stage(slot.label, slot) for slot in selected]
     cascade = cascades[0]
     places = (f".stages[{index}]" for index in range(len(cascade.component.stages)))
     return cascade, [Stage(cascade.inside[at].label, cascade.inside[at]) for at in places]
@@ -206,6 +206,6 @@ def _costs(ledger: Ledger, runs: Sequence[str], label: str) -> dict[tuple[str, i
             if payload.get("judge") != label or not metric.startswith(begin) or payload.get("unit") != "usd":
                 continue
             key = str(payload["eval_id"]), int(metric[len(begin) :].partition("]")[0])
-            amount, before = payload.get("amount"), costs.get(key, Decimal(0))
-            costs[key] = None if amount is None or before is None else before + Decimal(amount)
+            amount, previous = payload.get("amount"), costs.get(key, Decimal(0))
+            costs[key] = None if amount is None or previous is None else previous + Decimal(amount)
     return costs
