@@ -77,7 +77,7 @@ def files(room: str, pattern: str) -> list[Path]:
     if room == ".":
         return sorted(ROOT.glob(pattern)) if pattern == "*.md" else []
     inner = [ROOT / other for other in rooms() if other.startswith(f"{room}/")]
-    paths = [path for path in (ROOT / room).rglob(pattern) if not UNMEASURED & set(path.parts)]
+    paths = [path for path in (ROOT / room).rglob(pattern) if not UNMEASURED & set(path.relative_to(ROOT).parts)]
     return sorted(path for path in paths if not any(path.is_relative_to(folder) for folder in inner))
 
 
