@@ -25,6 +25,8 @@ PAGES = ROOT / "docs" / "reference"
 NOTE = "<!-- Written by docs/generate.py, of {}: change those, and run it. -->\n"
 WHERE = re.compile(r"\n[^\n]*\]\((?:\.\./)+docs/reference/\w+\.md\)[^\n]*\n*\Z")
 """Last line of a README, with the link to its page."""
+ERROR = re.compile("(Error|Exception|Refused)$")
+"""Names of classes whose subclasses are errors."""
 ROLES = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
 
 
@@ -78,6 +80,7 @@ def write_pages(plugins: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Path, st
     yield ROOT / "docs" / "reference" / "events.md", events()
     yield ROOT / "docs" / "reference" / "members.md", members()
     yield ROOT / "docs" / "reference" / "toolkit.md", toolkit()
+    yield ROOT / "docs" / "reference" / "python.md", python_api()
 
 
 def index(plugins: Sequence[Mapping[str, Any]]) -> str:
@@ -154,6 +157,62 @@ def members() -> str:
         *table(("member", "of", "protocol", ""), sorted(member for text in texts for member in optional_members(text))),
     ]
     return NOTE.format("framework/dicast/optional.py") + "\n" + "\n".join(lines) + "\n"
+
+
+def python_api() -> str:
+    """Return the page of the package ``dicast``: each public name with the first sentence of its docstring, by kind."""
+    home = ROOT / "framework" / "dicast" / "__init__.py"
+    names: dict[str, list[tuple[str, str]]] = {"Functions": [], "Classes": [], "Errors": [], "Constants and types": []}
+    for name in exported_names(home):
+        kind, text = definition(home, name)
+        first = markdown(" ".join(text.partition("\n\n")[0].split())).replace("|", "\\|")
+        names[kind].append((f"`{name}`", first))
+    lines = [
+        "# Python API",
+        "",
+        "Import these names from `dicast`: `from dicast import Subject`. Building blocks for plugins are in the [toolkit](toolkit.md), optional members",
+        "of components in [optional members](members.md). The docstring of each name has its fields, arguments and errors: `help(dicast.Subject)`.",
+    ]
+    for kind, rows_of_kind in names.items():
+        lines += ["", f"## {kind}", "", *table(("name", ""), sorted(rows_of_kind, key=lambda row: row[0].lower()))]
+    return NOTE.format("the docstrings of framework/dicast") + "\n" + "\n".join(lines) + "\n"
+
+
+def exported_names(path: Path) -> list[str]:
+    """Return the names in ``__all__`` of the module at *path*."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.Assign(targets=[ast.Name("__all__")], value=ast.List(elements)):
+                return [ast.literal_eval(element) for element in elements]
+    return []
+
+
+def definition(path: Path, name: str) -> tuple[str, str]:
+    """Return the kind of *name* and its docstring, from the module at *path* or the module that this one imports it from."""
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    for node, following in pairwise([*module.body, ast.Pass()]):
+        match node:
+            case ast.ClassDef(name=defined) if defined == name:
+                is_error = any(isinstance(base, ast.Name) and ERROR.search(base.id) for base in node.bases)
+                return "Errors" if is_error else "Classes", ast.get_docstring(node) or ""
+            case ast.FunctionDef(name=defined) | ast.AsyncFunctionDef(name=defined) if defined == name:
+                if text := ast.get_docstring(node):  # overloads have none
+                    return "Functions", text
+            case ast.Assign(targets=[ast.Name(defined)]) | ast.AnnAssign(target=ast.Name(defined)) if defined == name:
+                match following:
+                    case ast.Expr(value=ast.Constant(value=str(text))):
+                        return "Constants and types", text
+                return "Constants and types", ""
+    for node in ast.walk(module):
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.level
+            and any(alias.asname in (None, name) and name in (alias.name, alias.asname) for alias in node.names)
+        ):
+            source = next(alias.name for alias in node.names if name in (alias.name, alias.asname))
+            target = path.parents[node.level - 1] / (node.module or "").replace(".", "/")
+            return definition(target / "__init__.py" if target.is_dir() else target.with_suffix(".py"), source)
+    raise LookupError(f"{path}: {name} is not defined here")
 
 
 def toolkit() -> str:

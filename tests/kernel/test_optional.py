@@ -43,7 +43,7 @@ def test_no_member_is_listed_that_nobody_looks_for():
 
 @pytest.mark.parametrize("path", COMPONENTS, ids=lambda path: path.name)
 def test_a_new_component_names_members_that_fit_its_kind(path):
-    (listed,) = re.findall(r"^# Such as: (.+)$", path.read_text(), re.MULTILINE)
+    (listed,) = re.findall(r"^# For example: (.+)$", path.read_text(), re.MULTILINE)
     kind = path.name.partition(".")[0].replace("_", " ")
     protocols = [protocol for name, protocol in vars(optional).items() if name.startswith("Has")]
     fits = re.compile(rf"any kind|\b{kind}s\b", re.IGNORECASE)

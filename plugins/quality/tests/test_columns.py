@@ -256,7 +256,7 @@ def test_columns_are_read_into_one_block_where_there_are_many(make_ledger, appen
         tell(ledger, event)
 
     def ask(live):
-        with mock.patch("dicast_ledger.blocks.MANY", block_rows):
+        with mock.patch("dicast_ledger.blocks.MANY_ROWS", block_rows):
             columns = read_verdicts(live), read_activity(live)
         from_rows = read_verdicts(MemoryOf(ledger.events)), read_activity(MemoryOf(ledger.events))
         for from_columns, events in zip(columns, from_rows, strict=True):

@@ -29,6 +29,7 @@ PROJECT = "dicast"
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
+"""Decorator that marks a function of a plugin as an implementation of a hook."""
 
 
 @hookspec
