@@ -22,7 +22,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reference"
-NOTE = "<!-- Written by docs/generate.py, of {}: change those, and run it. -->\n"
+NOTE = "<!-- Written by docs/generate.py from {}: edit those, then run it. -->\n"
 WHERE = re.compile(r"\n[^\n]*\]\((?:\.\./)+docs/reference/\w+\.md\)[^\n]*\n*\Z")
 """Last line of a README, with the link to its page."""
 ERROR = re.compile("(Error|Exception|Refused)$")
