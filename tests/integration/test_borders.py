@@ -514,7 +514,7 @@ def test_a_sink_that_returns_no_count_has_lost_the_events_and_is_4(odd, how):
     assert (done.code, done.json["scored"]) == (4, 2)
     assert (done.json["sinks"]["odd/bad"]["written"], done.json["sinks"]["csv/rows"]["written"]) == (0, 2)
     assert done.json["sinks"]["odd/bad"]["lost"] == len(odd.events())
-    assert "how many records it wrote" in done.json["sinks"]["odd/bad"]["error"]
+    assert "the number of records that it wrote" in done.json["sinks"]["odd/bad"]["error"]
 
 
 def test_a_sink_that_never_answers_does_not_hold_up_the_run(odd, monkeypatch):
