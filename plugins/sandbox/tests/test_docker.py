@@ -119,7 +119,7 @@ def test_a_program_that_is_not_there_fails_by_itself(box):
     assert "nonesuch" in execution.output
 
 
-def test_the_files_stand_above_the_template_and_the_report_comes_back(box):
+def test_the_files_replace_the_templates_and_the_report_comes_back(box):
     template = packed({"a/both": b"template", "a/own": b"own"})
     code = "cat a/both a/own; ./tool; cat a/both >report"
     files = {"a/both": b"file", "tool": b"#!/bin/sh\necho tool\n"}
@@ -336,7 +336,7 @@ def test_a_missing_image_is_not_downloaded(image_name):
         Docker("dicast-nobody.invalid/x").check()
 
 
-# Without an engine: a client that says what one would
+# Without an engine: a client that imitates one
 
 COUNTS = "printf 'ready\\nmemory oom_kill 0\\nprocesses max 0\\ncpu usage_usec 5\\nend 1\\n'"
 SPEAKS = {"version": "echo 28", "image": "echo null", "run": COUNTS}
@@ -349,7 +349,7 @@ def client(tmp_path, monkeypatch):
         (tmp_path / "docker").write_text(f'#!/bin/sh\ncase "$1" in\n{cases}esac\n')
         (tmp_path / "docker").chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path))
-        return Docker(str(tmp_path))  # an image of its own: what was found about one is kept
+        return Docker(str(tmp_path))  # an image of its own, because results of checks are cached
 
     return speaking
 
@@ -395,7 +395,7 @@ def test_an_engine_that_breaks_down_is_no_score(client):
     assert answer.retryable
 
 
-def test_the_client_is_told_where_the_engine_is(tmp_path, monkeypatch):
+def test_the_client_gets_the_address_of_the_engine(tmp_path, monkeypatch):
     (tmp_path / "docker").write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/asked\nshift; shift; exec docker.real "$@"\n')
     (tmp_path / "docker").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))

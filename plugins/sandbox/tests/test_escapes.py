@@ -80,7 +80,7 @@ def test_cannot_connect_to_the_hosts_loopback():
 
 
 def test_cannot_connect_to_the_network():
-    # 192.0.2.1 is nobody's: what counts is that there is no route to it.
+    # 192.0.2.1 has no host: the test needs only the missing route.
     execution = python("import socket; socket.create_connection(('192.0.2.1', 53), 2); print('ESCAPED')")
     assert "unreachable" in execution.output
 
@@ -223,7 +223,7 @@ def test_a_socket_cannot_be_made_to_hold_more():
     assert python(code).output == "1\n"
 
 
-def test_nothing_can_be_kept_beside_a_files_content():
+def test_nothing_can_be_stored_apart_from_a_files_content():
     execution = python("import os\nopen('x', 'w')\nos.setxattr('x', 'user.x', bytes(60000))\nprint('ESCAPED')")
     assert "Operation not supported" in execution.output
 

@@ -139,7 +139,7 @@ for number in (1, 2):
     ],
     ids=["honest", "forged", "honest, and grumbles"],
 )  # fmt: skip
-def test_what_a_candidate_says_beside_is_no_part_of_the_report(code, value):
+def test_further_output_of_a_candidate_is_no_part_of_the_report(code, value):
     options = {"command": "python3 t.py", "report": "tap", "candidate": "python3 solution.py", "files": {"t.py": TAP}}
     assert score(code, "isolated", **options).value == value
 

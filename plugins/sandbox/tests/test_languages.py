@@ -314,7 +314,7 @@ def test_a_candidate_that_ends_before_its_tests_do_fails(language, box):
 
 
 def test_a_candidate_that_writes_the_report_itself_fails_or_is_marked(language, box):
-    scored(language, language.forging, box)  # which looks for the mark
+    scored(language, language.forging, box)  # scored() checks the mark
 
 
 def test_what_is_mounted_below_tmp_can_be_read():

@@ -189,7 +189,7 @@ def test_what_no_program_can_be_given_is_refused_at_once():
 
 
 @needs_bubblewrap
-def test_a_name_that_is_no_text_can_be_patched_and_told(project):
+def test_a_name_that_is_no_text_can_be_patched_and_reported(project):
     metric = Command(command="ls -b x*", template=project, output_as="patch")
     new = '--- /dev/null\n+++ "b/x\\377"\n@@ -0,0 +1 @@\n+b\n'
     assert judge(metric, new).details == "ls -b x* (exit 0)\nx\\377"
@@ -690,7 +690,7 @@ def test_tests_that_cannot_be_loaded_without_the_candidate_are_not_counted(error
 
 
 @needs_bubblewrap
-def test_tests_that_stand_beside_the_output_are_counted_without_it():
+def test_tests_next_to_the_output_are_counted_without_it():
     files = {"test_it.py": "{{ output }}\n" + TESTS.replace("from solution import f\n", "")}
     own_tests = "import unittest\nclass Own(unittest.TestCase):\n    def test_own(self): pass\n"
     result = judge(PassingTests(command=UNITTEST, files=files), f"{own_tests}def f(x): return x * x\n")

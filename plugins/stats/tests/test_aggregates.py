@@ -86,7 +86,7 @@ def test_records_without_scores_are_passed_over(aggregated, record):
     assert aggregated(CostSummary(), [record]) == {"total_requests": 0, "requests_with_cost": 0}
 
 
-def test_a_field_that_no_record_has_is_told_with_those_that_there_are(aggregated):
+def test_a_field_that_no_record_has_is_reported_with_the_existing_fields(aggregated):
     records = [{"metrics": {"scores": {"a": 1, "b": {}}, "cost": 2}}] * 2
     reason = "no record has scores by criterion at metrics.scoers; there is 'scores.a', 'scores.b', 'cost'"
     nothing = {"count": 0, "missing": 0, "reason": reason}
@@ -175,7 +175,7 @@ def test_every_criterions_response_is_a_request(aggregated):
 
 
 @pytest.mark.parametrize("odd", [None, "x", 10**400, Decimal(2), nan, -1, [1]])
-def test_a_value_that_is_no_number_takes_none_of_the_many_beside_it_away(aggregated, odd):
+def test_a_value_that_is_no_number_does_not_remove_its_neighbors(aggregated, odd):
     reported = [{"cost": number, "prompt_tokens": number} for number in range(1, 2_001)]
     reported += [{"cost": odd}, {"completion_tokens": "7"}, {"cost": True}]
     document = aggregated(
@@ -360,7 +360,7 @@ def test_among_thousands_of_records_each_counts_where_it_names_the_criterion(agg
 
 
 @given(st.lists(st.tuples(few, st.sampled_from([0, 1, 700])), min_size=1, max_size=5))
-def test_among_thousands_of_records_scores_stay_beside_those_of_their_record(aggregated, drawn):
+def test_among_thousands_of_records_scores_stay_aligned_by_record(aggregated, drawn):
     rows = [scores for scores, often in drawn for _ in range(often)]
     numbers = [[value for name in "abc" if is_number(value := row.get(name))] for row in rows]
     systems = aggregated(Leaderboard(resamples=100), scored(*rows))["systems"]

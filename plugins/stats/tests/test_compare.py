@@ -96,19 +96,19 @@ def test_each_criterion_has_its_sentence_in_the_text(ask):
     assert result["words"] == ". ".join(result["sentences"])
 
 
-def test_a_sentence_stands_once_where_one_criterion_is_all(results):
+def test_a_single_criterion_has_its_sentence_once(results):
     first, second = results({"a": [0.1, 0.2, 0.3]}), results({"a": [0.4, 0.6, 0.7]})
     result = Pair(first, second).document(["stats/paired"])
     text = [line for line in lines(first, second, result) if isinstance(line, str)]
     assert [line for line in text if "better" in line] == [result["words"]]
 
 
-def test_a_scale_that_does_not_fit_is_told_and_can_be_named(ask):
+def test_a_scale_that_does_not_fit_is_reported_and_can_be_set(ask):
     for name, options in (("flips", "pass_at, fail_at and major"), ("practical", "success_threshold and threshold")):
         criteria = document(ask, "plain", "warm", "--compare", name)["comparisons"][f"stats/{name}"]["criteria"]
         end = f"; all scores are from 0 to 1, which is another scale: set the options {options}"
         assert criteria["kind"]["words"].endswith(end)
-        assert "all scores" not in criteria["clear"]["words"]  # of which some are above 1
+        assert "all scores" not in criteria["clear"]["words"]  # some of them are above 1
     choice = json.dumps({"flips": {"pass_at": 0.5, "fail_at": 0.49}})
     comparisons = document(ask, "plain", "warm", "--compare", choice, "--compare", "paired")["comparisons"]
     assert list(comparisons) == ["stats/flips", "stats/paired"]
@@ -162,7 +162,7 @@ def test_flips_are_listed_by_label(ask):
     assert [(entry["subject_id"], entry["a"], entry["b"]) for entry in other] == [("1", True, False)]
 
 
-def test_runs_that_differ_in_more_are_refused_unless_told(ask):
+def test_runs_that_differ_in_more_are_refused_unless_allowed(ask):
     with pytest.raises(
         ConfigError, match=r"more than the task: extractors\[score_extractor/scores\]; --allow-incomparable"
     ):
@@ -187,7 +187,7 @@ def test_a_name_that_is_not_known_is_refused_with_the_nearest(ask, arguments):
         ask(*arguments)
 
 
-def test_the_text_has_n_intervals_and_effect_sizes_beside_every_p(ask):
+def test_the_text_has_n_intervals_and_effect_sizes_next_to_every_p(ask):
     text = ask("plain", "warm")
     for head in ("pairs", "interval", "bootstrap", "effect", "Wilcoxon", "McNemar", "adjusted", "delta"):
         assert head in text
@@ -289,7 +289,7 @@ def test_flips_are_those_that_looking_at_each_subject_finds(first, second):
     assert [flip["subject_id"] for flip in flips] == sorted((flip["subject_id"] for flip in flips), key=[*first].index)
 
 
-def test_a_name_whose_runs_scored_nothing_is_told_from_one_that_nobody_has(run_folder, tmp_path, monkeypatch):
+def test_a_name_whose_runs_scored_nothing_differs_from_an_unknown_name(run_folder, tmp_path, monkeypatch):
     shutil.copytree(run_folder, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     dicast.run(pipeline("broken", "plain", task={"task/command": {"command": ["false"]}}))
@@ -307,7 +307,7 @@ def test_the_records_of_a_run_are_read_once_for_all_comparisons_of_scores_and_on
         return iter([(str(row), {"metrics": {"scores": {"a": row}}}) for row in range(4)])
 
     pair = Pair(Results("1", "a", lambda: records("a")), Results("2", "b", lambda: records("b")))
-    pair.document([name for name in COMPARISONS if name != "stats/category_effects"])  # which needs the rows, too
+    pair.document([name for name in COMPARISONS if name != "stats/category_effects"])  # it also needs the rows
     assert read == ["a", "b", "a", "b"]
 
 

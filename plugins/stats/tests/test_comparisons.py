@@ -237,7 +237,7 @@ def test_passes_are_compared_where_both_have_a_flag(results):
         (1, 1, 7, 12, -0.507, -0.026),  # Fagerland, Lydersen and Laake, Statistics in Medicine 33, 2014: Bentur's data
         (0, 0, 0, 9, -0.299, 0.299),  # Wilson's interval of 0 of 9 has the upper limit .299
         (9, 0, 0, 0, -0.299, 0.299),
-        (1, 0, 0, 1, -0.573, 0.573),  # a covariance of 1 is less than its correction, and so none
+        (1, 0, 0, 1, -0.573, 0.573),  # a covariance of 1 is below its correction, and so counts as 0
     ],
 )
 def test_the_difference_of_pass_rates_has_newcombes_interval(results, both, gained, lost, failed, low, high):

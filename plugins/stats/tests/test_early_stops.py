@@ -84,7 +84,7 @@ def test_wrong_options_of_the_threshold_are_refused(options, wrong):
         run_pipeline(f"metrics: [proxy/length]\nearly_stop: [{{stats/threshold: {options}}}]")
 
 
-def test_all_wrong_options_are_told_together():
+def test_all_wrong_options_are_reported_together():
     with pytest.raises(ConfigError) as caught:
         run_pipeline(
             "metrics: [proxy/length]\nearly_stop: [{stats/plateau: {metric: '', window: 0, threshold: -1}},"

@@ -54,7 +54,7 @@ def test_strengths_are_the_likeliest(wins):
     assert unlikely(strengths) <= minimize(unlikely, np.zeros(len(wins))).fun + 1e-9
 
 
-def test_the_better_system_stands_first(aggregated):
+def test_the_better_system_is_first(aggregated):
     document = aggregated(PAIRED, drawn(600, 1, weak=-1.0, fair=0.0, good=1.0))
     assert list(document["systems"]) == ["good", "fair", "weak"]
     assert [(system["rank"], system["rank_low"], system["rank_high"]) for system in document["systems"].values()] == [

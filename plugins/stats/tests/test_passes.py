@@ -126,7 +126,7 @@ def test_scores_without_a_line_pass_or_fail_by_nothing(aggregated):
     assert aggregated(ScoreStats(), records)["criteria"]["kind"]["flagged"] == 0
 
 
-def test_who_flips_is_told_by_the_line_of_each_run(run):
+def test_the_line_of_each_run_decides_which_subjects_flip(run):
     run("before", WORDS)
     run("after", {**WORDS, "a": 6, "b": 7, "e": 5})
     document = run_compare("before", "after", "--allow-incomparable")

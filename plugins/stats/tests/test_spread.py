@@ -39,9 +39,8 @@ def test_power_is_statsmodels(aggregated, scores, alpha, target):
     figures = only(aggregated(Power(alpha=alpha, target_power=target), scored(*scores)))
     assert figures["effect_size"] == pytest.approx(effect, **CLOSE)
     oracle = TTestPower()
-    if isnan(
-        oracle.power(abs(effect), len(scores), alpha)
-    ):  # it takes the tail on the wrong side, too, which scipy may not know
+    # The expected power includes the tail on the wrong side, which scipy may return as NaN.
+    if isnan(oracle.power(abs(effect), len(scores), alpha)):
         return
     if effect > 0:
         assert figures["achieved_power"] == pytest.approx(oracle.power(effect, len(scores), alpha), rel=1e-9, abs=1e-11)
@@ -132,7 +131,7 @@ def rationales(*scored_texts):
             for n, (score, text) in enumerate(scored_texts)]  # fmt: skip
 
 
-def test_rationales_of_low_and_high_scores_are_told_apart(aggregated):
+def test_rationales_of_low_and_high_scores_are_separated(aggregated):
     records = rationales(
         (1, "The refund is perhaps missing, the refund."),
         (2, "No refund at all"),

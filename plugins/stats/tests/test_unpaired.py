@@ -183,7 +183,7 @@ def test_categories_are_tested_one_by_one():
     assert (comparison["only_in_baseline"], comparison["without"]) == (["old"], 1)
 
 
-def test_rows_without_categories_are_told(results):
+def test_rows_without_categories_are_reported(results):
     comparison = CategoryEffects(category_field="topic").compare(results({"a": [1.0]}), results({"a": [1.0]}))
     assert "'topic'" in comparison["reason"]
 

@@ -94,9 +94,8 @@ def join_peer_result(answer: Execution | Failure, peer_result: Execution | Failu
     limit, guessed = answer.limit, answer.guessed
     if answer.struck is None and peer_result.struck is not None:
         limit, guessed = peer_result.struck, False
-    words = (
-        peer_result.output if peer_result.exit else ""
-    )  # a peer that ends along with the tests may or may not have written its output yet
+    # A peer that ends along with the tests may or may not have written its output yet.
+    words = peer_result.output if peer_result.exit else ""
     return attrs.evolve(answer, limit=limit, guessed=guessed, beside=words)
 
 

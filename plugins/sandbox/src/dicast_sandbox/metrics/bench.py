@@ -176,9 +176,8 @@ class Bench:
             try:
                 archive, written = await asyncio.to_thread(apply_patch, archive, output), {}
             except PatchError as error:
-                message = (
-                    str(error).encode(errors="backslashreplace").decode()
-                )  # it may have a file name that is not valid text
+                # The message may have a file name that is not valid text.
+                message = str(error).encode(errors="backslashreplace").decode()
                 return Score(0.0, details=message, signals={"patched": False})
         execution = await self.metric.backend.execute(self.metric.program(workspace, archive, written))
         if isinstance(execution, Failure):

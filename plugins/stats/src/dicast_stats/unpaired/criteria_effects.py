@@ -14,6 +14,7 @@ from ..numbers.adjustment import Adjustment, check_adjustment, set_adjusted_p_va
 from ..numbers.values import json_number
 from ..scores.sides import compare_criteria
 from ..text.reasons import too_few, with_reasons
+from ..text.sentences import ALPHA
 from .rank_effect import rank_effect
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _words(effect: Mapping[str, Any]) -> str:
     if effect["p_value"] is None:
         return "too few scores"
     direction = "higher" if effect["effect_size"] > 0 else "lower"
-    if effect["adjusted_p_value"] >= 0.05:  # 5 %
+    if effect["adjusted_p_value"] >= ALPHA:
         return (
             f"no evidence either way (delta {effect['effect_size']:+.3f}, adjusted p {effect['adjusted_p_value']:.3g})"
         )

@@ -14,6 +14,7 @@ from ..numbers.adjustment import Adjustment, check_adjustment, set_adjusted_p_va
 from ..numbers.scale import common_power, divide_by_power
 from ..numbers.values import json_number
 from ..scores.sides import Sides, compare_criteria
+from ..text.sentences import ALPHA
 from .cliffs_delta import joint_ranks
 from .criteria_effects import measure_effect
 
@@ -90,6 +91,4 @@ def _words(figures: Mapping[str, Any]) -> str:
         return "too few scores"
     p_value = figures["adjusted_ks_p_value"]
     text = f"Kolmogorov-Smirnov {figures['ks_statistic']:.3f}, adjusted p {p_value:.3g}; divergence {figures['js_divergence']:.3f} bits"
-    return (
-        f"the scores are distributed differently: {text}" if p_value < 0.05 else f"no evidence of a shift: {text}"
-    )  # 5 %
+    return f"the scores are distributed differently: {text}" if p_value < ALPHA else f"no evidence of a shift: {text}"

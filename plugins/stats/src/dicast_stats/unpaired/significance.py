@@ -16,7 +16,7 @@ from ..numbers.ties import varies
 from ..numbers.values import json_number
 from ..scores.sides import Sides, compare_criteria
 from ..text.reasons import too_few, with_reasons
-from ..text.sentences import WIDEST, interval_text, unknown_text
+from ..text.sentences import ALPHA, WIDEST, interval_text, unknown_text
 
 if TYPE_CHECKING:
     from ..numbers.values import Column
@@ -104,7 +104,7 @@ def _words(figures: Mapping[str, Any]) -> str:
     ends = figures["mean_difference"], figures["ci_low"], figures["ci_high"]
     text = f"{interval_text(*ends)}, " if None not in ends and ends[2] - ends[1] < WIDEST else ""
     text += f"p {figures['adjusted_p_value']:.3g}"
-    if figures["adjusted_p_value"] >= 0.05:  # 5 %
+    if figures["adjusted_p_value"] >= ALPHA:
         return f"no evidence either way ({text})"
     return f"{'higher' if figures['effect_size'] > 0 else 'lower'} ({text})"
 

@@ -192,9 +192,8 @@ async def start_container(engine: Engine, limits: Limits) -> AsyncIterator[Conta
         starting = asyncio.create_task(_client(words, file))
         running: Container | None = None
         try:
-            running = Container(
-                engine, name, await asyncio.shield(starting)
-            )  # if canceled half-way, it could not be ended
+            # Shielded: a start that is canceled half-way could not be ended.
+            running = Container(engine, name, await asyncio.shield(starting))
             yield await _wait_until_ready(running)
         finally:
             running = Container(engine, name, await starting) if running is None else running
