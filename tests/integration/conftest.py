@@ -21,7 +21,7 @@ DATA_KEYS = {"run_id", "worst", "ledger"}
 
 @attrs.frozen
 class Done:
-    """What a command came to."""
+    """Result of a command."""
 
     code: int
     out: str
@@ -87,7 +87,7 @@ class Shop:
         return process
 
     def clear(self):
-        """End what a failed test left running."""
+        """End the processes that a failed test left running."""
         for process in self._started:
             if process.returncode is None:
                 process.kill()
@@ -98,13 +98,13 @@ class Shop:
         return finish(self.start(*arguments, **options))
 
     def events(self, *types):
-        """The ledger's events, in their order; only those of *types* if any are given."""
+        """Return the ledger's events, in their order; only of *types* if any are given."""
         lines = self.dicast("ledger", "export").out.splitlines()
         found = [json.loads(line) for line in lines]
         return [event for event in found if not types or event["type"] in types]
 
     def verified(self):
-        """Whether the ledger's chain holds."""
+        """Return True if the ledger's chain is intact."""
         done = self.dicast("ledger", "verify", "--json")
         return done.code == 0 and done.json["ok"]
 
@@ -130,7 +130,7 @@ def wait_for(condition, seconds=15):
 
 
 def settled(document):
-    """A run's document without what differs between two equal runs: ids, and the ledger's head."""
+    """Return a run's document without the parts that differ between two equal runs: ids, and the ledger's head."""
     return {key: value for key, value in document.items() if key not in ("run_id", "ledger")}
 
 

@@ -1,4 +1,4 @@
-"""The plugin ``fake``: components that do what the subject's output says. Tests install it; it is not imported from here."""
+"""The plugin ``fake``: components controlled by the subject's output. Tests install it; it is not imported from here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def log(path: str, text: str) -> None:
 
 @metric(tier="proxy")
 def act(subject: Subject, *, journal: str = "", moody: str = ""):
-    """Do what the output says: a number is the score, a word is a way to fail, in a simple way while the file *moody* is there."""
+    """Act on the output: a number is the score, a word is a way to fail, in a simple way while the file *moody* exists."""
     log(journal, subject.id)
     said = subject.output
     match said:
@@ -76,7 +76,7 @@ def truth(subject: Subject, *, value: float = 1.0, journal: str = "") -> Score:
 
 @metric(tier="proxy")
 async def wait(subject: Subject, *, seconds: float = 0.0, journal: str = "", jitter: float = 0.0):
-    """Wait, then score what the output says."""
+    """Wait, then return the output as the score."""
     log(journal, subject.id)
     if subject.output == "hang":
         await asyncio.Event().wait()
@@ -88,7 +88,7 @@ async def wait(subject: Subject, *, seconds: float = 0.0, journal: str = "", jit
 
 @metric(tier="proxy")
 def spin(subject: Subject, *, seconds: float = 0.05, journal: str = "") -> Score:
-    """Keep the processor busy, then score what the output says."""
+    """Keep the processor busy, then return the output as the score."""
     log(journal, subject.id)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -114,7 +114,7 @@ async def paid_judge(subject: Subject, *, journal: str = "") -> Judgment:
 
 @judge()
 def opinion(subject: Subject, *, journal: str = "", rationale: str = "", moody: str = "") -> Judgment | Failure:
-    """A judge that says what the output says, and fails on a word while the file *moody* is there."""
+    """A judge that returns the output as its verdict, and fails on a word while the file *moody* exists."""
     log(journal, subject.id)
     if moody and Path(moody).exists() and float(subject.output) < 0.5:
         return Failure("judge_call_failed", "in a mood")
@@ -149,20 +149,20 @@ class Leaky:
     _writes: list[int] = attrs.field(factory=list, init=False, eq=False)
 
     def write(self, events):
-        """Take events, as told."""
+        """Write events, with the chosen fault."""
         if self.at == "write" and len(self._writes) >= self.after:
             raise OSError("the pipe burst")
         self._writes.append(len(events))
 
     def close(self):
-        """Close, as told."""
+        """Close, with the chosen fault."""
         if self.at == "close":
             raise OSError("the lid is stuck")
 
 
 @attrs.frozen
 class Told:
-    """A sink that writes what it is told to a file at once, with the process that told it.
+    """A sink that writes its events to a file at once, with the id of the process.
 
     :param path: the file.
     """

@@ -62,7 +62,7 @@ def run(shop, airline, monkeypatch):
 
 
 class Mixed:
-    """A server's answers by what it is asked about: verdicts, replies of no use at first or ever, faults. Counts them."""
+    """A server whose answers depend on the subject: verdicts, useless replies at first or always, faults. It counts them."""
 
     def __init__(self, server):
         self._server, self._lock = server, threading.Lock()
@@ -82,7 +82,7 @@ class Mixed:
 
     @staticmethod
     def kind(bucket, times):
-        """What is given to the *times*-th call about something in this *bucket*: 2 of 20 fail, 2 give no verdict, 3 give it late."""
+        """Return the kind of answer to the *times*-th call in this *bucket*: 2 of 20 fail, 2 give no verdict, 3 give it late."""
         if bucket < 4:
             return "fault" if bucket < 2 else "never"
         return "late" if bucket < 7 and times == 1 else "verdict"
@@ -202,7 +202,7 @@ def test_cap_that_is_reached_leaves_the_rest_to_the_heuristic(run, shop, chat_se
 
 
 def assert_never_above(cap, events):
-    """What was settled and what was reserved together stay within *cap* all the time."""
+    """Settled and reserved amounts together stay within *cap* all the time."""
     held, settled = {}, Decimal(0)
     for event in events:
         payload = event["payload"]

@@ -45,7 +45,7 @@ ledger: {{ledger/sqlite: {{path: ledger.db}}}}
 
 @pytest.fixture(params=[None, "^Error"])
 def run(airline, request, tmp_path):
-    """A finished run over all conversations, with the folder it wrote to and what the oracle expects."""
+    """A finished run over all conversations, with its folder and the oracle's expectations."""
     tool_error = "" if request.param is None else f', tool_error: "{request.param}"'
     file = tmp_path / "airline.yaml"
     file.write_text(PIPELINE.format(path=airline, tool_error=tool_error))

@@ -1,4 +1,4 @@
-"""Bad input of experiments, through the command line: what is said, what the exit code is, and what was spent."""
+"""Invalid input of experiments, through the command line: messages, exit codes, and the amount spent."""
 
 from __future__ import annotations
 

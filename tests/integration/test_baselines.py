@@ -33,7 +33,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def say(capfd):
-    """``dicast …``: its exit code, what it prints and what it says of an error; a document with --json."""
+    """Run ``dicast …``; return its exit code, its output and its errors; a document with --json."""
 
     def say(*arguments):
         capfd.readouterr()
@@ -175,7 +175,7 @@ def test_a_file_that_is_no_baseline_is_not_replaced(folder, say, name):
 
 
 def test_a_file_may_be_laid_out_anew(folder, say):
-    """Its digest is that of what it says, not of its bytes."""
+    """Its digest covers its content, not its bytes."""
     run(folder)
     say("baseline", "save", "main", "--file", "main.json")
     told = json.loads((folder / "main.json").read_text())

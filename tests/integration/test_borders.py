@@ -1,4 +1,4 @@
-"""What comes from outside is never trusted: traces, sources, answers, costs, sinks, values, other processes."""
+"""Data from outside is never trusted: traces, sources, answers, costs, sinks, values, other processes."""
 
 from __future__ import annotations
 

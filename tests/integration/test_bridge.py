@@ -1,4 +1,4 @@
-"""``dicast bridge``: one scale beside another, by anchors that both judges have judged."""
+"""``dicast bridge``: the relation of two scales, by anchors that both judges have judged."""
 
 from __future__ import annotations
 

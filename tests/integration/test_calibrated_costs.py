@@ -1,4 +1,4 @@
-"""What a calibration says that a cascade costs, beside its last stage alone, where calls have a price."""
+"""The calibrated cost of a cascade next to the cost of its last stage alone, if calls have a price."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pipeline file can say, end to end: includes, overrides, variables, definitions, weights, kinds, rollouts."""
+"""Features of a pipeline file, end to end: includes, overrides, variables, definitions, weights, kinds, rollouts."""
 
 from __future__ import annotations
 

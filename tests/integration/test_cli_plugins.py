@@ -69,7 +69,7 @@ def test_every_option_of_our_own_plugins_is_explained(shop):
 
 
 def test_every_component_of_our_own_plugins_has_a_summary_of_one_sentence(shop):
-    """It stands in lists, so it is one line, and the next one is blank."""
+    """The summary appears in lists, so it is one line, and the next line is blank."""
     components = [
         one for name, plugin in listed(shop, "--load").items() if name != "fake" for one in plugin["components"]
     ]

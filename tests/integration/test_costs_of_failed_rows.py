@@ -1,4 +1,4 @@
-"""What failed rows paid for counts in the summary of costs."""
+"""Payments for failed rows count in the summary of costs."""
 
 from __future__ import annotations
 

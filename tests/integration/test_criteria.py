@@ -15,7 +15,7 @@ SCORES = "extractors: [score_extractor/scores]\n"
 
 @pytest.fixture
 def errors(shop):
-    """What ``dicast check`` finds wrong with a pipeline."""
+    """Return the errors that ``dicast check`` reports for a pipeline."""
     shop.rows("An output.")
 
     def check(text):

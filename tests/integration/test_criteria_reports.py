@@ -46,7 +46,7 @@ def finished(folder, monkeypatch, flag=True):
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    """The folder of what was written, and the run."""
+    """The folder with the written files, and the run."""
     return tmp_path, finished(tmp_path, monkeypatch)
 
 

@@ -1,4 +1,4 @@
-"""``dicast doctor`` as its user sees it: cards, what they ask, and what they refuse."""
+"""``dicast doctor`` from the user's side: cards, their calls, and refusals."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ budget: {run: 5 usd, session: 5 usd, day: 5 usd}
 
 @pytest.fixture
 def ran(shop):
-    """A run with everything in it: truth, proxies alone, a failure, money, two judges beside the metrics."""
+    """A run with every part: truth, proxies alone, a failure, money, two judges next to the metrics."""
     shop.rows(1, 0.75, 0.25, "raise", 0.5, sessions=2)
     done = shop.run(TEXT)
     assert done.code == 0

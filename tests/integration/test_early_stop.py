@@ -1,4 +1,4 @@
-"""A run that stops early: what is begun ends, and no more than ``concurrency - 1`` rows are begun after the one that stopped it."""
+"""A run that stops early: subjects in progress end, and at most ``concurrency - 1`` rows start after the row that stopped it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def row(asked):
 
 @pytest.fixture
 def model(shop, chat_server, monkeypatch):
-    """The chat server, which gives row r0 a 0, r1 a 1 …, and r2 and the row that is to stop the run late; what is judged gets a verdict."""
+    """The chat server, which gives row r0 a 0, r1 a 1 …; r2 and the row that stops the run are late; judged outputs get a verdict."""
     monkeypatch.setenv("JUDGE_URL", chat_server.url)
 
     def answer(asked):

@@ -1,4 +1,4 @@
-"""``dicast evaluate``: the ledger's subjects judged again, and what that may cost."""
+"""``dicast evaluate``: the ledger's subjects judged again, and the cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of each type of event is what a run records."""
+"""The documentation of each type of event matches the recorded events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ budget: {run: 1 usd}
 
 @pytest.fixture(scope="module")
 def listed():
-    """The members of each type's payload, those that may be left out by themselves, and its sensitivity."""
+    """Return the members of each type's payload, its optional members, and its sensitivity."""
     spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)

@@ -1,4 +1,4 @@
-"""A model that answers only from planted facts: it can be right only about what it is shown, however a subject reaches it."""
+"""A model that answers only from planted facts: it is right only about the evidence that it sees, for every route of a subject."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FENCED = re.compile(r"^<<<data ([0-9a-f]{16})\n(.*?)\ndata \1>>>", re.MULTILINE 
 
 
 class Witness:
-    """Scores by how many of the facts stand in a fence, as a share of all."""
+    """Scores by the share of facts that are inside a fence."""
 
     def __init__(self, server):
         self._server, self._facts = server, FACTS.values()

@@ -1,4 +1,4 @@
-"""Experiments through the command line: what is asked and paid for, taken up again, compared, refused."""
+"""Experiments through the command line: paid calls, resumed runs, comparisons, refusals."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def unanswered(done):
     return [one["subject_id"] for one in done.json["aggregates"]["stats/score_stats"]["failures"]]
 
 
-def but(told, *texts):
-    """An answer: *told* for questions with one of *texts*, else the usual one."""
-    return lambda asked: told if any(text in asked.prompt for text in texts) else rated(asked)
+def but(answer, *texts):
+    """Return an answer function: *answer* for questions with one of *texts*, else the usual answer."""
+    return lambda asked: answer if any(text in asked.prompt for text in texts) else rated(asked)
 
 
 def scores(document):
@@ -422,7 +422,7 @@ def test_last_run_is_never_another_pipelines_and_never_the_run_itself(shop, mode
 
 
 def test_what_metrics_say_of_a_tasks_answers_is_aggregated_and_compared(shop, model):
-    """Where no extractor says what the scores are."""
+    """Without an extractor for the scores."""
     model.answer = lambda asked: "yes" if "better" in asked.prompt or "r1 " in asked.prompt else "no"
     text = TASK.replace("extractors: [score_extractor/scores: {threshold: 3}]\n", "")
     text += "metrics: [proxy/keywords: {required: ['yes'], as: right}]\n" + COMPARED

@@ -1,4 +1,4 @@
-"""A run of what a Python program brings: rows, metrics made in Python, a function as the task."""
+"""Runs of Python data: rows, metrics made in Python, a function as the task."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ JUDGED = [{"input": "a", "output": "x", "reference": "x"}, {"input": "b", "outpu
 
 @metric(tier="truth")
 def short(subject: Subject, *, words: int = 3) -> Score:
-    """Whether the output has few words."""
+    """Score 1 if the output has few words."""
     return Score(1.0 if len(subject.text.split()) <= words else 0.0)
 
 

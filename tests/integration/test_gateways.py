@@ -74,7 +74,7 @@ FILTERED = {
 
 
 def azure(server):
-    """Refuse what Azure refuses: no version, no key, and the parameters that a reasoning deployment does not take."""
+    """Refuse requests like Azure: without a version or key, or with parameters that a reasoning deployment does not accept."""
     server.answer = server.reply(VERDICT, usage=OWN_USAGE | {"prompt_tokens_details": {"cached_tokens": 900}})
     other = server.answer
 

@@ -1,4 +1,4 @@
-"""Outputs that would be their own judges, in whole runs: the verdict is the model's, and the files stay what they are."""
+"""Outputs that try to judge themselves, in whole runs: the verdict is the model's, and the files stay unchanged."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def answer(asked):
 
 @pytest.fixture
 def ran(shop, chat_server, monkeypatch):
-    """``ran(text)``: run against a model that repeats and quotes what it is shown, in a process of its own."""
+    """``ran(text)``: run against a model that repeats and quotes its input, in a separate process."""
     monkeypatch.setenv("JUDGE_URL", chat_server.url)
     chat_server.answer = answer
     return lambda text: shop.process("run", shop.pipeline(text).name, "--json")

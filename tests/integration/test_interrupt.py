@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and kill -9: what was judged is kept, what was paid is not paid again."""
+"""Ctrl-C, SIGTERM and kill -9: verdicts are kept, and paid calls are not paid again."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ raise SystemExit(main())
 
 
 def test_an_interrupt_that_comes_when_all_is_done_changes_nothing(shop):
-    """As the second of two does that come soon after each other: the end in order takes no time."""
+    """Like the second of two quick interrupts: an orderly end takes no time."""
     shop.rows(1)
     shop.pipeline("metrics: [fake/act]\n")
     done = finish(shop.python("-c", LATE))

@@ -1,4 +1,4 @@
-"""A run killed at any moment and taken up comes to what an undisturbed run comes to, and buys nothing twice. The benchmark does the work."""
+"""A run that is killed at any moment and resumed has the result of an undisturbed run, and pays for nothing twice. The benchmark does the work."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ ledger: {{ledger/sqlite: {{path: {ledger}}}}}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch, chat_server):
-    """Rows of which a third pass a gate, and a model that takes its time."""
+    """Rows, one third of them passing a gate, and a slow model."""
     monkeypatch.chdir(tmp_path)
     draw = random.Random(5)
     with Path("rows.jsonl").open("w") as file:
@@ -136,7 +136,7 @@ def test_a_killed_run_audits_the_same_subjects_and_comes_to_the_same_corrected_s
 
 
 def calibration(url):
-    """A calibration of the first stage that keeps what it is .8 sure of."""
+    """A calibration of the first stage that keeps verdicts with a confidence of at least .8."""
     from dicast import pipeline_judges
 
     Path("plain.yaml").write_text(

@@ -1,4 +1,4 @@
-"""Every surface names every label of a run; without a gate none of them says that anything passed."""
+"""Every surface names every label of a run; without a gate no surface reports a pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run has one owner at a time: the lease in its ledger says who, whatever temporary folder or host a process has."""
+"""A run has one owner at a time: the lease in its ledger names it, for any temporary folder or host of a process."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def begin(shop):
 
 
 def change_lease(shop, **values):
-    """As another host would have written it."""
+    """Change the lease as another host would have written it."""
     with closing(sqlite3.connect(shop / ".dicast" / "ledger.db")) as connection:
         for name, value in values.items():
             connection.execute(f"UPDATE leases SET {name} = ?", (value,))

@@ -83,7 +83,7 @@ def uv(*arguments: object) -> None:
 
 
 def clean() -> dict[str, str]:
-    """The environment without what points into this one."""
+    """Return the environment without variables that point into this environment."""
     ours = ("VIRTUAL_ENV", "PYTHONPATH", "PYTEST_ADDOPTS", "DICAST_", "COV_", "UV_PROJECT")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
@@ -96,7 +96,7 @@ def wheel(project: Path, into: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory):
-    """The wheels of plugins and of what they need, by folder's name, each built once."""
+    """The wheels of plugins and of their dependencies, by folder name, each built once."""
     folder = tmp_path_factory.mktemp("plugins")
     for kind in KINDS:
         assert main(["new", kind, f"my_{kind}", "--directory", str(folder)]) == 0
@@ -142,12 +142,12 @@ def environment(wheels, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def authors(environment):
-    """What the authors of all kinds of plugin have, and the one whose judge asks another."""
+    """The environment of the authors of all kinds of plugins, including a judge that calls another."""
     return environment(*(f"dicast-my-{kind.replace('_', '-')}" for kind in KINDS), "panel", extra="[testing]")
 
 
 def run(python: Path, *arguments: object, folder: Path) -> str:
-    """Run Python in another environment, warnings as errors; return what it printed."""
+    """Run Python in another environment, with warnings as errors; return its output."""
     command = [python, "-W", "error", *map(str, arguments)]
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env=clean())
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"

@@ -1,4 +1,4 @@
-"""The newest run is the one that began last in the ledger, also where a clock goes back and ids do not grow."""
+"""The newest run is the most recently started run in the ledger, even if a clock goes back and ids do not grow."""
 
 from __future__ import annotations
 

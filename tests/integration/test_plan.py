@@ -1,4 +1,4 @@
-"""A run that costs money: what the plan says before, what it costs then, and what it says of that at the end."""
+"""A run that costs money: the plan before it, its cost, and the comparison at its end."""
 
 from __future__ import annotations
 

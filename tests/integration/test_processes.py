@@ -1,4 +1,4 @@
-"""Worker processes from the command line: the same output as one process, and none of them outlives the main one."""
+"""Worker processes from the command line: the same output as one process, and no worker outlives the main process."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def trace(*more):
 
 @pytest.fixture
 def judged(shop):
-    """A folder whose ledger has one run over three turns, one of which got a thumb down."""
+    """A folder whose ledger has one run over three turns; one turn got a thumb down."""
     said = {"scope": "turn", "subject_turn_id": "t-3", "rating": "thumbs_down"}
     thumb = {
         "type": "feedback.explicit",

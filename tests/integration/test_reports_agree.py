@@ -1,4 +1,4 @@
-"""What a run writes says the same everywhere: Markdown, JUnit, badge, CSV and Parquet of a suite agree with ``run --json`` to the last digit."""
+"""The outputs of a run agree: Markdown, JUnit, badge, CSV and Parquet of a suite equal ``run --json`` to the last digit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LABELS = {"short": "metric_short", "near": "metric_near", "metrics": "score"}
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """The folder with what was written, and the document of each experiment."""
+    """The folder with the written files, and the document of each experiment."""
     folder = tmp_path_factory.mktemp("suite")
     words = ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog", "and", "runs", "on"]
     rows = [

@@ -1,4 +1,4 @@
-"""Taking up a run: what may change and what may not, what is judged again, and what the figures come to."""
+"""Resuming a run: allowed and refused changes, subjects judged again, and the resulting figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run under ``on_budget: skip_subject`` that was broken off and taken up: nothing bought twice, what was skipped stays so."""
+"""A run under ``on_budget: skip_subject`` that was interrupted and resumed: nothing is paid twice, and skipped subjects stay skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endpoints that are slow, busy, broken or closed, and caps that leave no room: whole runs against one that is told what to do."""
+"""Endpoints that are slow, busy, broken or closed, and exhausted caps: whole runs against a scripted endpoint."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ JURORS = GRADER.format("") + "judges: [{llm/jury: {judges: [{llm/judge: {model: 
     ids=["judge", "juror", "judge's model", "juror's model", "task's model"],
 )
 def test_what_a_call_did_cost_before_it_was_refused_access_is_settled(shop, chat_server, judge, pipeline, content):
-    """Whether the judge has asked again, or the model by itself: the reply before the refusal was billed."""
+    """The reply before the refusal was billed, after a retry of the judge or of the model."""
     shop.rows("An answer.")
     body = {"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 20}}
     chat_server.script(chat_server.reply(content) if content else chat_server.raw(body))
@@ -222,7 +222,7 @@ def useless(chat_server):
 
 
 def billed(document):
-    """What *document* says was spent, and whether some of that is the room of requests that nobody has heard of."""
+    """Return the amount spent in *document*, and True if a part of it was reserved for requests without a reply."""
     lost = Decimal(document["spend_lost"]["usd"])
     return Decimal(document["cost"]["usd"]) + lost, lost > 0
 
@@ -369,7 +369,7 @@ def test_jury_with_two_models_down_has_no_verdict_and_is_paid_for(shop, chat_ser
 
 
 def prefers(chat_server, text):
-    """A model that prefers the output with *text* in it, wherever it stands, and else the first."""
+    """A model that prefers the output with *text* in either position, else the first output."""
 
     def answer(asked):
         first = asked.prompt.index("The right")
@@ -404,7 +404,7 @@ def test_pairwise_asks_in_both_orders(shop, chat_server, judge, text, score, con
 
 
 def chats(shop, *sessions):
-    """Conversations in which a tool fails in every turn (confidence .55), with as many turns as told."""
+    """Conversations with a failing tool in every turn (confidence .55), and the given numbers of turns."""
     call = [{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
     turn = [
         {"role": "user", "content": "Where is my bag?"},
@@ -416,7 +416,7 @@ def chats(shop, *sessions):
 
 
 def projected(shop, judge):
-    """What one call of the cascade's judge is taken to cost at most."""
+    """Return the projected cost of one call of the cascade's judge."""
     ledger = shop / "first.db"
     judge(GRADER.format("") + CASCADE + f"ledger: {{ledger/sqlite: {{path: {ledger}}}}}\n", "--limit", "1")
     lines = shop.dicast("ledger", "export", "--ledger", ledger).out.splitlines()

@@ -25,7 +25,7 @@ def events_of(tmp_path):
 
 
 def test_events_that_are_read_again_give_each_record_its_row(tmp_path):
-    """So aggregates of a run that is taken up see what those of one that was not saw."""
+    """So aggregates of a resumed run get the same records as in an uninterrupted run."""
     _, (started, *events) = events_of(tmp_path)
     reader = RecordReader(started.payload)
     found = [*reader.read(events), *reader.rest()]

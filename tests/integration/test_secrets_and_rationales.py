@@ -57,12 +57,12 @@ COMMANDS = (
 
 
 def sent(asked):
-    """What an endpoint may repeat: the headers of the request, as they came in."""
+    """Return the data that an endpoint may repeat: the headers of the request, as received."""
     return f"Authorization: {asked.headers['authorization']}; X-Gateway: {asked.headers.get('x-gateway')}"
 
 
 def said(server, asked):
-    """What the server answers to each of the rows: verdicts, and every way to repeat the key."""
+    """Return the server's answers to the rows: verdicts, and every way to repeat the key."""
     told = {
         "http-500": server.error(500, f"upstream refused {sent(asked)}"),
         "http-400": server.error(400, f"bad request, {sent(asked)}"),
@@ -91,9 +91,9 @@ USELESS = ("no-verdict", "too-high", "cut", "refused")
 
 @pytest.fixture
 def ran(shop, chat_server, monkeypatch):
-    """``ran(rows, text)``: run over these rows twice, and return all that was said by the runs and by every command after them.
+    """``ran(rows, text)``: run over these rows twice, and return all output of the runs and of every command after them.
 
-    The first is in this process, the second one of its own where ``alone``: what the interpreter says at its end counts too.
+    The first run is in this process; the second, with ``alone``, in a separate process, because the interpreter's output at its end counts too.
     """
     for name, value in {"JUDGE_URL": chat_server.url, "JUDGE_KEY": KEY, "GATEWAY_PASS": PASS}.items():
         monkeypatch.setenv(name, value)
@@ -111,7 +111,7 @@ def ran(shop, chat_server, monkeypatch):
 
 
 def written(shop):
-    """The bytes of every file in the folder and beside it, by name."""
+    """Return the bytes of every file in the folder and next to it, by name."""
     return {path.name: path.read_bytes() for path in shop.folder.parent.rglob("*") if path.is_file()}
 
 

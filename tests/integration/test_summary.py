@@ -1,4 +1,4 @@
-"""What a reader is told without --json."""
+"""Output for a reader without --json."""
 
 from __future__ import annotations
 

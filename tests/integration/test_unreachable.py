@@ -190,7 +190,7 @@ class Line:
 
     @property
     def outcomes(self):
-        """What each call came to: an error's or an answer's type, None while it waits."""
+        """Return the outcome of each call: the type of an error or an answer, None while it waits."""
         return [type(one.exception() or one.result()).__name__ if one.done() else None for one in self.tasks]
 
 

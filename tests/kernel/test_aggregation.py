@@ -55,7 +55,7 @@ def test_the_cut_is_the_whole_part_of_the_percent(percent, count, cut):
 @given(st.integers(10, 500), st.integers(1, 50), st.integers(-1, 1))
 @settings(max_examples=300)
 def test_the_cut_is_that_of_the_percent_as_it_is_written(tenths, times, more):
-    """Beside the counts where it comes out even, too."""
+    """Also with counts next to an exact multiple."""
     percent = Fraction(tenths, 10)
     count = times * (percent / 100).denominator + more
     assert TrimmedMean(float(percent)).cut(count) == math.floor(count * percent / 100)

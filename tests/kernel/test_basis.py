@@ -1,4 +1,4 @@
-"""What a verdict rests on."""
+"""Basis of a verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caps: what may be bought, what waits, what is turned down, and what counts as spent."""
+"""Caps: calls that are paid, that wait, and that are refused, and the amounts that count as spent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Book:
-    """A ledger in memory with its budget, as a run has them; *now* is what the clock shows."""
+    """A ledger in memory with its budget, as a run has them; *now* is the time of the clock."""
 
     def __init__(self, ledger, limits, run_id="R1"):
         self.now, self.ledger, self.run_id = NOW, ledger, run_id
@@ -446,7 +446,7 @@ def test_a_failed_call_gives_its_room_to_the_next():
 
 
 def check_caps(events, caps):
-    """Recompute what is settled and open after each event; no scope ever holds more than its cap."""
+    """Recompute the settled and open amounts after each event; no scope ever exceeds its cap."""
     open_, spent, most = {}, {}, {}
     for event in events:
         body = event.payload
@@ -472,7 +472,7 @@ def check_caps(events, caps):
 
 @pytest.mark.parametrize("turns", range(8))
 def test_room_that_is_split_is_nobody_elses_in_between(turns):
-    """Whoever asks for room, however many turns of the event loop later, finds it taken until a part is given back."""
+    """A request for the remaining budget, however many turns of the event loop later, waits until a part is released."""
 
     async def main():
         async with MemoryLedger().open() as ledger:

@@ -82,7 +82,7 @@ def entries(path):
 
 
 def check_caps(path, caps):
-    """Recount what is settled and open after each row; return the most that each kind of scope ever held, and the sum."""
+    """Recount the settled and open amounts after each row; return the largest amount of each kind of scope, and the sum."""
     counted, most, settled = {}, dict.fromkeys(caps, Decimal(0)), Decimal(0)
     for entry in entries(path):
         body = entry.event.payload

@@ -1,4 +1,4 @@
-"""Whatever processes on one ledger do, in whatever order they do it or die, no cap is ever passed; and 500 judges at once."""
+"""No sequence of actions and deaths of processes on one ledger exceeds a cap; and 500 judges at once."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Worker:
         return self.hear()
 
     def kill(self):
-        """As ``kill -9`` does; again for one that is dead already."""
+        """Kill the process like ``kill -9``; do nothing if it is dead."""
         self._process.kill()
         self._process.wait()
         self._process.stdin.close()
@@ -161,14 +161,14 @@ class Pool:
 
 
 class Books:
-    """What the events of money in a ledger come to, by arithmetic of its own."""
+    """Sums of the money events of a ledger, computed independently."""
 
     def __init__(self, path):
         self.path, self.seq = path, 0
         self.made, self.state, self.without_cap = {}, {}, set()
 
     def read(self):
-        """Take in what was appended since; every row of it is a moment at which every cap has to hold."""
+        """Read the appended rows; every cap has to hold after each row."""
         with closing(sqlite3.connect(self.path)) as database:
             query = "SELECT seq, type, payload FROM events WHERE seq > ? AND type LIKE 'spend.%' ORDER BY seq"
             rows = database.execute(query, (self.seq,)).fetchall()
@@ -192,7 +192,7 @@ class Books:
             self.state[id_] = "lost", self.made[id_][2]
 
     def sums(self, *states):
-        """What is counted in each scope and unit, of reservations in these states or all."""
+        """Return the amounts in each scope and unit, of reservations in these states or of all."""
         found = defaultdict(Decimal)
         for id_, (state, amount) in self.state.items():
             for scope in self.made[id_][0]:
@@ -204,7 +204,7 @@ class Books:
 
 
 class Shoppers(RuleBasedStateMachine):
-    """Four processes on one ledger that reserve, settle, release, forfeit and die as they are told."""
+    """Four processes on one ledger that reserve, settle, release, forfeit and die on command."""
 
     def __init__(self, folder, pool, totals):
         super().__init__()
@@ -296,7 +296,7 @@ class Shoppers(RuleBasedStateMachine):
             assert left <= self.books.of("lost")
 
     def abandon(self, which):
-        """Kill a process; what it held is somebody else's to write off."""
+        """Kill a process; another process writes off its reservations."""
         self.workers[which].kill()
         left, self.held[which] = set(self.held[which]), {}
         self.orphans |= left
@@ -304,7 +304,7 @@ class Shoppers(RuleBasedStateMachine):
         return left
 
     def teardown(self):
-        """Whoever wants all that is left finds what the dead held, and writes it off."""
+        """A request for the whole remaining budget finds the reservations of dead processes, and writes them off."""
         for worker in self.workers:
             self.pool.give(worker)
         auditor, run_id = self.pool.take(), self.new_run()
@@ -350,7 +350,7 @@ def test_no_order_of_reserving_settling_and_dying_passes_a_cap(tmp_path):
 
 
 def judges(count, budget, path, concurrency=500):
-    """Run *count* paid ``llm/judge`` of which as many are under way as *concurrency* lets; a verdict is a mill, and as much is reserved."""
+    """Run *count* paid ``llm/judge``, at most *concurrency* at a time; a verdict costs a mill, and a mill is reserved."""
 
     def reply(request):
         seal = re.search(r"^seal: (\w+)$", request.messages[-1].content, re.MULTILINE)[1]

@@ -1,4 +1,4 @@
-"""The sections of a pipeline file, and what they become."""
+"""Sections of a pipeline file, and the built pipeline."""
 
 from __future__ import annotations
 

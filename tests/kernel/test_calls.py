@@ -1,4 +1,4 @@
-"""Whatever a component does becomes a score or a counted failure, within its time, and nothing else ends."""
+"""Every behavior of a component becomes a score or a counted failure, within its time, and ends nothing else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def failure(component, **more):
 
 @attrs.frozen
 class Does:
-    """A metric that does *what*."""
+    """A metric that calls a function."""
 
     tier = "proxy"
     what: object = attrs.field(eq=False)
@@ -142,7 +142,7 @@ class Odd(Exception):
 
 
 class Panic(BaseException):
-    """What a library in Rust raises."""
+    """The exception of a library in Rust."""
 
 
 @EITHER

@@ -1,4 +1,4 @@
-"""What is asked of a chat model, and what it costs."""
+"""Requests to a chat model, and their cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims of one moment: one transaction decides them all, in their order; and what becomes of those who stop waiting."""
+"""Simultaneous claims: one transaction decides them all, in their order; and claims that stop waiting."""
 
 from __future__ import annotations
 

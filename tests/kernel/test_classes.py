@@ -1,4 +1,4 @@
-"""The kernel's classes are printed, compared and hashed as those of attrs are."""
+"""The kernel's classes have the same repr, comparison and hash as attrs classes."""
 
 from __future__ import annotations
 

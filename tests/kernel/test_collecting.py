@@ -1,4 +1,4 @@
-"""Chat models that collect calls: what the kernel does with calls that wait for a batch."""
+"""Chat models that collect calls: calls that wait for a batch in the kernel."""
 
 from __future__ import annotations
 

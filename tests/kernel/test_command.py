@@ -1,4 +1,4 @@
-"""``dicast.toolkit.command.call_command``: what it keeps, and that nothing of a command is left."""
+"""``dicast.toolkit.command.call_command``: its result, and that no process of a command is left."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def thing(plugin, tmp_path):
 
 @pytest.fixture
 def faults(thing):
-    """What is wrong with options: ``(line, column, path, message, value, hint)``."""
+    """Return the faults of options: ``(line, column, path, message, value, hint)``."""
 
     def build(options, more="", environ=None):
         with pytest.raises(RequestError) as caught:

@@ -1,4 +1,4 @@
-"""Records: what a task and extractors make of a row, and what is made of all records."""
+"""Records: the results of a task and extractors for a row, and the aggregates of all records."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Ask:
 
 @attrs.frozen
 class Scores:
-    """What each response says."""
+    """Extractor of the score in each response."""
 
     name = "scores"
 
@@ -228,7 +228,7 @@ def test_a_reply_that_is_no_json_fails_its_row_alone_and_names_the_model(reports
 def test_a_reply_that_is_no_json_names_the_innermost_model():
     @attrs.frozen
     class Passes:
-        """Passes on what its model says."""
+        """Model that returns the reply of its model."""
 
         model: ChatModel
 

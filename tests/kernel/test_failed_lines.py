@@ -1,4 +1,4 @@
-"""Failures in the summary: what several subjects fail with alike is said once."""
+"""Failures in the summary: equal failures of several subjects share one line."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ OTHER = Subject("row", "3", "asked", "answered", "answered")
 
 @attrs.frozen
 class Rows:
-    """Three records, of which one failed; *counts* are what it says of them, None for a source that does not count."""
+    """Source of three records, one of them failed; *counts* are its counts, None for a source that does not count."""
 
     counts: object = ReadCounts(4, {"image/png": 2}, {"trailing": 1}, 1)
 

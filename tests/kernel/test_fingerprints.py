@@ -1,4 +1,4 @@
-"""What a fingerprint covers: all that could change a number, by content where it is read from a file, and nothing else."""
+"""A fingerprint covers everything that can change a score, files by their content, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run's gate says: passed, failed or undecided, and the pass rates that it may be about."""
+"""The decision of a run's gate: passed, failed or undecided, and its pass rates."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from dicast.testing import run_pipeline, sample
 
 
 def single(subject):
-    """What the output says: a number is the score, a word a way to fail."""
+    """Return the score for the output: a number is the score, a word a way to fail."""
     if subject.output == "raise":
         raise RuntimeError("as told")
     if subject.output == "fail":
@@ -61,7 +61,7 @@ class Alone:
 
 @attrs.frozen
 class Answers(Together):
-    """One whose answer for a batch is told it."""
+    """A judge with a predefined answer for a batch."""
 
     what: object = None
 

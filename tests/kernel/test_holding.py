@@ -1,4 +1,4 @@
-"""What is under way in a coroutine that was given up: nothing is left of it where it is thrown away."""
+"""An abandoned coroutine leaves nothing in progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies over HTTP: how long they may be, what is taken out of them, and how long a server may ask to wait."""
+"""Replies over HTTP: their largest size, the extracted data, and the longest wait that a server may ask for."""
 
 from __future__ import annotations
 

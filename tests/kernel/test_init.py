@@ -1,4 +1,4 @@
-"""``dicast init``: what it guesses of data, what it writes, and what it refuses."""
+"""``dicast init``: its guesses about data, its output, and its refusals."""
 
 from __future__ import annotations
 

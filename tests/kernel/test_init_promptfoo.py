@@ -1,4 +1,4 @@
-"""``dicast init --from promptfoo``: what goes over, what does not, and that rows pass and fail as they did there."""
+"""``dicast init --from promptfoo``: the converted and unconverted parts, and that rows pass and fail as in promptfoo."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def take(tmp_path, monkeypatch, capsys):
 
 
 def verdicts(capsys):
-    """What the last run made of each row: whether it passes, in the order of the rows."""
+    """Return for each row of the last run if it passes, in the order of the rows."""
     assert main(["verdicts", "--run", "last", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["verdicts"]
     return [verdict["score"] == 1 for verdict in sorted(found, key=lambda verdict: int(verdict["subject_id"]))]
@@ -242,7 +242,7 @@ def test_a_check_that_no_row_can_have_is_said_and_not_written(assertion, what, i
 
 
 def test_it_says_so_where_no_test_has_an_assertion(take, tmp_path, capsys):
-    """A gate that passes has then said nothing of what promptfoo's tests ask for."""
+    """A passed gate then means nothing for promptfoo's tests."""
     assert take("prompts: ['{{x}}']\nproviders: [echo]\ntests: [{vars: {x: a}}]\n")[0] == 0
     assert "# No test has an assertion: this judges only" in (tmp_path / "pipeline.yaml").read_text()
     assert main(["init", "--from", "promptfoo", "promptfooconfig.yaml", "--out", "again.yaml"]) == 0

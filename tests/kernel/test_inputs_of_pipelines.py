@@ -1,4 +1,4 @@
-"""What a pipeline is given: subjects without its file, amounts, times and names of options."""
+"""Inputs of a pipeline: subjects without its file, amounts, times and names of options."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_schema_and_parser_agree_on_money(text, good):
 
 
 def refused_price(price):
-    """What the pipeline's parser says of *price*, and the JSON Schema; the empty text is nothing."""
+    """Return the messages of the pipeline's parser and of the JSON Schema for *price*; empty text if it is valid."""
     model = {"openai/chat": {"base_url": "http://127.0.0.1:9/v1", "model": "m"}}
     model["openai/chat"]["price"] = {"input_per_mtok": price, "output_per_mtok": 1}
     pipeline = {"source": {"rows/jsonl": {"path": "nowhere.jsonl"}}, "judges": [{"llm/judge": {"model": model}}]}

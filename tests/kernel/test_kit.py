@@ -1,4 +1,4 @@
-"""The plugin author's kit: each check finds what it is for, fakes say what they were asked, runs leave nothing behind."""
+"""The kit for plugin authors: each check detects its fault, fakes record their calls, runs leave nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files with several labels: which one counts, what the document has of each, and what needs a label to be named."""
+"""Files with several labels: the counted label, each label in the document, and the checks that need a label."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ NEW = ("labels", "score_label", "pass_rule")
 
 
 def folded(events, **now):
-    """The document of *events*, with ``run.started`` as an older version recorded it, and what it says *now*."""
+    """Return the document of *events*, with ``run.started`` as an older version recorded it, updated by *now*."""
     report = Report()
     for event in events:
         if event.type == "run.started":

@@ -1,4 +1,4 @@
-"""METRIC and ASI lines: what a line must look like, which value counts, and that no stream is too long."""
+"""METRIC and ASI lines: their syntax, the value that counts, and that no stream is too long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names by numbers: what tells them apart, with marks and without."""
+"""Names by numbers: the distinction of names, with marks and without."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def kept(chunks, mark=name_hash):
 
 
 def colliding(name):
-    """A mark of which the first half is that of every other name."""
+    """Return a mark whose first half equals that of every other name."""
     return bytes(8) + name_hash(name)[8:]
 
 

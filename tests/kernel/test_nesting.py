@@ -67,7 +67,7 @@ class Model:
 
 @attrs.frozen
 class Asking:
-    """Asks its model *times* times; says nothing of what that cost."""
+    """Judge that calls its model *times* times and reports no cost."""
 
     model: ChatModel
     times: int = 1
@@ -220,7 +220,7 @@ def test_a_call_that_ran_out_of_time_is_lost_only_if_it_was_sent(sends, lost):
 
 @attrs.frozen
 class Trying:
-    """Tries as it is told, which is half a cent for a reply of no use, and then waits to try again."""
+    """Judge that makes a number of tries: half a cent for each useless reply, and a pause before the next try."""
 
     tries: tuple[str, ...]
     waits: asyncio.Event = attrs.field(factory=asyncio.Event, eq=False)
@@ -417,7 +417,7 @@ def test_what_a_model_does_amiss_is_an_answer_to_its_judge(error, kind):
 def test_a_reply_that_is_no_json_is_paid_for_and_its_judges_failure(reports):
     @attrs.frozen
     class Chatty(Model):
-        """Reports what no ledger can keep."""
+        """Model whose report no ledger can store."""
 
         async def complete(self, request):
             return Reply("fine", cost=CENT, **reports)
@@ -438,7 +438,7 @@ def test_half_a_character_in_a_reply_comes_to_its_judge_as_an_escape():
 
     @attrs.frozen
     class Quoting(Asking):
-        """Says what its model replied."""
+        """Judge that reports the reply of its model."""
 
         async def judge(self, subject, children):
             answer = await self.model.complete(ChatRequest((Message("user", subject.text),)))
@@ -499,7 +499,7 @@ def test_a_judge_inside_a_metric_costs_what_it_costs():
     ("cap", "asked", "spent"), [("0.02 usd", 2, "0.02"), ("0.01 usd", 1, "0.01"), ("0 usd", 0, "0")]
 )
 def test_a_metric_whose_judge_does_not_fit_is_skipped_and_the_proxies_stand(cap, asked, spent):
-    """As a metric that says itself what it costs."""
+    """The same as for a metric with its own cost estimate."""
 
     @attrs.frozen
     class Twice:
@@ -581,7 +581,7 @@ def test_a_model_that_refuses_access_ends_the_run(around):
 def test_calls_under_way_when_access_is_refused_are_heard_and_paid():
     @attrs.frozen
     class Closing:
-        """Lets nobody in after the first; those that are in take their time."""
+        """Model that refuses every call after the first; calls in progress are slow."""
 
         came: list[int] = attrs.field(factory=list, eq=False)
 
@@ -672,7 +672,7 @@ def test_a_cap_in_the_second_unit_holds_inside_a_jury():
 
 @attrs.frozen
 class AskingBoth:
-    """Asks two models in turn, and says of what they cost what *said* is."""
+    """Judge that calls two models in turn, and reports their cost as *said*."""
 
     first: ChatModel
     second: ChatModel

@@ -1,4 +1,4 @@
-"""``dicast new``: what it writes, and which names it refuses."""
+"""``dicast new``: its output, and the names that it refuses."""
 
 from __future__ import annotations
 

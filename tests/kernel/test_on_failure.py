@@ -1,4 +1,4 @@
-"""``on_failure: zero``: whatever keeps a metric from scoring counts as 0, in the open."""
+"""``on_failure: zero``: every failure of a metric counts as 0, visibly."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def judged(proxies, truths, *, options=None, **sections):
 
 
 def answers(done):
-    """Whether each subject passes all metrics together, as reports and JUnit have it."""
+    """Return for each subject if it passes all metrics together, as in reports and JUnit."""
     reader = OutcomeReader()
     return {one.id: one.outcomes["metrics"].passed for one in (*reader.take(done.events), *reader.end())}
 

@@ -1,4 +1,4 @@
-"""Finding what is installed, and loading one plugin at a time."""
+"""Discovery of installed plugins, and loading of one plugin at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Presets of any plugin: what they stand for is built in their place."""
+"""Presets of any plugin: their metrics are built in their place."""
 
 from __future__ import annotations
 

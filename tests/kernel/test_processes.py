@@ -133,7 +133,7 @@ def run(metrics, outputs, executor="dicast/processes: {workers: 2}", more="", **
 
 
 def found(done):
-    """What came of a run, without what differs between two equal ones."""
+    """Return the result of a run, without the parts that differ between two equal runs."""
     neutral = {"eval_id": "", "created_at": "", "run_id": "", "judge_latency_ms": 0}
     failed = [
         (event.subject_id, event.payload["failure_mode"], event.payload["error_message"]) for event in failures(done)

@@ -1,4 +1,4 @@
-"""``dicast init --from promptfoo``: what is lost is never counted as passed, and large or odd configurations are refused."""
+"""``dicast init --from promptfoo``: lost assertions never count as passed; large or odd configurations are refused."""
 
 from __future__ import annotations
 

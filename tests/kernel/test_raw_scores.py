@@ -15,7 +15,7 @@ from dicast.testing import run_pipeline, sample
 
 @attrs.frozen
 class Number:
-    """What the output says, as a raw score."""
+    """Metric whose raw score is the number in the output."""
 
     name = "number"
     tier = "truth"

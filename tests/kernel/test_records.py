@@ -1,4 +1,4 @@
-"""What a run's records say a subject's score is, where several labels judged it."""
+"""The score of a subject in a run's records, if several labels judged it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SUBJECTS = [sample("x", id="a"), sample("y", id="b")]
 
 @attrs.frozen
 class Seen:
-    """Keeps what each record has as its metrics, by the row's id."""
+    """Aggregate that keeps the metrics of each record, by the row's id."""
 
     name = "seen"
     records: dict = attrs.field(factory=dict, eq=False)

@@ -1,4 +1,4 @@
-"""The figures of a run, against what its events say."""
+"""Figures of a run, compared with its events."""
 
 from __future__ import annotations
 

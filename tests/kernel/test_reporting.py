@@ -1,4 +1,4 @@
-"""``dicast.reporting``: what came of each subject, out of a run's events."""
+"""``dicast.reporting``: the result of each subject, from a run's events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What metrics make of a subject: proxies, gate, truth, weights, failures, rollouts and the audit."""
+"""Metrics of a subject: proxies, gate, truth, weights, failures, rollouts and the audit."""
 
 from __future__ import annotations
 
@@ -350,7 +350,7 @@ def test_what_was_skipped_is_listed_for_each_rollout():
     ],
 )
 def test_a_subject_is_truth_only_where_every_rollout_that_entered_is(values, method, tier):
-    """Each output scores what its proxy says: the truth, which runs from .5 on, says the same."""
+    """Each output scores the value of its proxy; the truth, which runs from .5 on, has the same value."""
     truths = tuple(value for value in values if value >= 0.5) or (1,)
     found = verdict((values,), (truths,), scoring={"rollouts": len(values), "aggregation": method})
     assert (found.tier, found.basis, found.truth_reason) == (tier, tier, "gate")
@@ -525,7 +525,7 @@ def slots(tier, weights):
 
 
 def combined(values, scoring=None, *, rollouts=None):
-    """What a set makes of *values*: ``{tier: [(value, weight)]}``; *rollouts* are further lists of values."""
+    """Return the combined verdict of a metric set on *values*: ``{tier: [(value, weight)]}``; *rollouts* are further lists of values."""
     metrics = [slot for tier in values for slot in slots(tier, [weight for _, weight in values[tier]])]
     answers = {
         slot.label: [value] for slot, value in zip(metrics, (v for t in values.values() for v, _ in t), strict=True)

@@ -1,4 +1,4 @@
-"""Sinks that fail, and what is said about them."""
+"""Sinks that fail, and their reported errors."""
 
 from __future__ import annotations
 

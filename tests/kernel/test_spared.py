@@ -1,4 +1,4 @@
-"""What the gate spared: how many runs of each truth metric, and what these would have cost by its estimates."""
+"""Runs of truth metrics prevented by the gate: their number for each metric, and their estimated cost."""
 
 from __future__ import annotations
 

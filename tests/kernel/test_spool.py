@@ -1,4 +1,4 @@
-"""What is kept outside of memory: scores for the statistics, units for a resumed run."""
+"""Data outside of memory: scores for the statistics, units for a resumed run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pipeline would judge, chosen and judged by a program; an item more in a list."""
+"""Subjects of a pipeline, selected and judged by a program; and an appended item of a list."""
 
 from __future__ import annotations
 

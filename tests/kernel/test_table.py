@@ -114,7 +114,7 @@ def test_subjects_that_were_about_to_be_judged_when_the_run_stopped_have_none(tm
 
 
 def test_subjects_that_are_judged_again_stand_where_they_were_read(tmp_path):
-    """As after --retry-failed: 1 and 4 had failed, are told behind the others, and 6 is read for the first time."""
+    """As after --retry-failed: 1 and 4 had failed and follow the others, and 6 is read for the first time."""
     again = [
         told
         for id in "14"
