@@ -218,7 +218,7 @@ def test_the_document_of_plugins(shop):
     assert loaded["fake"]["status"] == "ok"
     assert {"name", "kind", "tier", "summary"} <= set(components["fake/act"])
     assert (components["fake/act"]["kind"], components["fake/act"]["tier"]) == ("metric", "proxy")
-    assert components["fake/act"]["summary"].startswith("Do what the output says")
+    assert components["fake/act"]["summary"].startswith("Act on the output")
     assert components["fake/opinion"]["tier"] is None
     assert components["fake/leaky"]["kind"] == "sink"
 

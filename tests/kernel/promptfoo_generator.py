@@ -41,8 +41,8 @@ class Generator:
         asserts = [self._assertion(output) for _ in range(self._choose([1, 1, 2, 3]))]
         if self._rarely():
             asserts = [{"type": "assert-set", "assert": asserts, "threshold": self._choose([0.3, 0.5, 0.75, 1])}]
-        more = {"threshold": self._choose([0, 0.25, 0.5, 0.8, 1])} if self._rarely() else {}
-        return {"vars": {"out": output}, "assert": asserts, **more}
+        options = {"threshold": self._choose([0, 0.25, 0.5, 0.8, 1])} if self._rarely() else {}
+        return {"vars": {"out": output}, "assert": asserts, **options}
 
     def _assertion(self, output: str) -> dict[str, Any]:
         kind = self._choose(KINDS)

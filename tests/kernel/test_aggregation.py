@@ -54,10 +54,10 @@ def test_the_cut_is_the_whole_part_of_the_percent(percent, count, cut):
 
 @given(st.integers(10, 500), st.integers(1, 50), st.integers(-1, 1))
 @settings(max_examples=300)
-def test_the_cut_is_that_of_the_percent_as_it_is_written(tenths, times, more):
+def test_the_cut_is_that_of_the_percent_as_it_is_written(tenths, times, extra):
     """Also with counts next to an exact multiple."""
     percent = Fraction(tenths, 10)
-    count = times * (percent / 100).denominator + more
+    count = times * (percent / 100).denominator + extra
     assert TrimmedMean(float(percent)).cut(count) == math.floor(count * percent / 100)
 
 
@@ -91,12 +91,12 @@ def test_the_result_lies_between_the_lowest_and_the_highest(values, method):
 def test_a_weighted_mean_lies_between_what_has_a_weight_and_is_the_exact_one_but_for_rounding(pairs):
     assume(any(weight for _, weight in pairs))
     values, weights = zip(*pairs, strict=True)
-    found, weighty = mean(values, weights), [value for value, weight in pairs if weight]
-    assert min(weighty) <= found <= max(weighty)
+    result, weighty = mean(values, weights), [value for value, weight in pairs if weight]
+    assert min(weighty) <= result <= max(weighty)
     if min(weight for weight in weights if weight) > 1e-9:
         exact = sum(Fraction(v) * Fraction(w) for v, w in pairs) / sum(map(Fraction, weights))
-        assert found == pytest.approx(float(exact), rel=1e-15, abs=1e-300)
-    assert mean(values[::-1], weights[::-1]) == found
+        assert result == pytest.approx(float(exact), rel=1e-15, abs=1e-300)
+    assert mean(values[::-1], weights[::-1]) == result
 
 
 @given(VALUES, METHODS)
@@ -139,5 +139,5 @@ def test_a_run_of_equal_scores_has_their_mean_and_passes_a_gate_at_it():
         done = run_pipeline(text, subjects=subjects, components=components)
         assert (done.document["score"]["mean"], done.document["score"]["aggregate"], done.exit_code) == (0.7, 0.7, 0)
         assert all(
-            one["mean"] == 0.7 for one in (*done.document["metrics"].values(), *done.document["judges"].values())
+            item["mean"] == 0.7 for item in (*done.document["metrics"].values(), *done.document["judges"].values())
         )

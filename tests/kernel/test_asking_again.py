@@ -46,8 +46,8 @@ class Asking:
     fallback: Judge | None = None
 
     def estimate(self, subject: Subject) -> Cost:
-        one = dicast.estimate(self.model, ChatRequest(()))
-        return Cost(one.amount * self.at_once)
+        item = dicast.estimate(self.model, ChatRequest(()))
+        return Cost(item.amount * self.at_once)
 
     async def judge(self, subject, children):
         answers = await asyncio.gather(*(self._ask(f"{subject.text} {number}") for number in range(self.at_once)))
@@ -158,20 +158,20 @@ def test_what_is_settled_and_held_never_exceeds_the_cap(subjects, concurrency, b
     judge = Asking(Model(bad=bad, did=Cost(Decimal(did) / 1000)), at_once=at_once)
     text = f"executor: {{dicast/async: {{concurrency: {concurrency}}}}}\nbudget: {{run: {Decimal(cap) / 100} usd}}"
     done = judged(judge, subjects=subjects, text=text)
-    held, spent = {}, Decimal(0)
+    reserved, spent = {}, Decimal(0)
     for event in done.events:
-        said = event.payload
+        payload = event.payload
         if event.type == "spend.reserved":
-            held[said["reservation_id"]] = Decimal(said["amount"])
+            reserved[payload["reservation_id"]] = Decimal(payload["amount"])
         elif event.type in ("spend.settled", "spend.lost"):
-            held.pop(said["reservation_id"], None)
-            spent += Decimal(said["amount"])
+            reserved.pop(payload["reservation_id"], None)
+            spent += Decimal(payload["amount"])
         elif event.type == "spend.released":
-            del held[said["reservation_id"]]
+            del reserved[payload["reservation_id"]]
         else:
             continue
-        assert spent + sum(held.values()) <= Decimal(cap) / 100
-    assert not held
+        assert spent + sum(reserved.values()) <= Decimal(cap) / 100
+    assert not reserved
     assert Decimal(done.document["cost"]["usd"]) == spent
     billed = [event.payload["judge_cost_usd"] for event in (*done.of("eval.completed"), *done.of("eval.failed"))]
     assert sum(map(Decimal, billed)) == spent

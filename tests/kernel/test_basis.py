@@ -74,8 +74,8 @@ def test_a_judges_verdict_carries_its_basis():
 # What a combined verdict rests on
 
 
-def model(value=0.8, kind="llm", **more):
-    return FakeJudge(Judgment(value, judge_kind=kind, **more))
+def model(value=0.8, kind="llm", **options):
+    return FakeJudge(Judgment(value, judge_kind=kind, **options))
 
 
 def combined(metrics, proxy=1.0, options=None, **sections):
@@ -102,8 +102,8 @@ def combined(metrics, proxy=1.0, options=None, **sections):
     ids=["truth", "model", "heuristic", "human", "jury", "a metric that asks a judge"],
 )
 def test_a_combined_verdict_rests_on_the_weakest_truth_that_entered(metrics, basis):
-    found, document = combined(metrics)
-    assert (found.tier, found.basis) == ("truth", basis)
+    verdict, document = combined(metrics)
+    assert (verdict.tier, verdict.basis) == ("truth", basis)
     assert document["score"]["by_basis"] == {basis: 1}
     assert combined(metrics, proxy=0.1)[0].basis == "proxy"
 
@@ -114,8 +114,8 @@ def test_what_has_no_weight_is_nothing_to_rest_on():
 
 
 def test_each_metric_says_its_basis_and_an_item_only_where_its_tier_does_not():
-    found, document = combined({"t": FakeMetric(Score(1.0)), "m": model()})
-    assert [item.get("basis") for item in found.scores] == [None, None, "model"]
+    verdict, document = combined({"t": FakeMetric(Score(1.0)), "m": model()})
+    assert [item.get("basis") for item in verdict.scores] == [None, None, "model"]
     assert {label: tally["basis"] for label, tally in document["metrics"].items()} == {
         "p": "proxy",
         "t": "truth",
@@ -145,10 +145,10 @@ def test_the_tiers_are_counted_as_before():
 
 
 def warned(count, score, kind):
-    replies = [Judgment(one, judge_kind=kind) for one in ([score] * count if isinstance(score, float) else score)]
+    replies = [Judgment(entry, judge_kind=kind) for entry in ([score] * count if isinstance(score, float) else score)]
     subjects = [sample("x", id=str(n)) for n in range(count)]
     done = run_pipeline(json.dumps({"judges": ["j"]}), subjects=subjects, components={"j": FakeJudge(replies)})
-    return [(one["kind"], one["message"]) for one in done.document["warnings"]]
+    return [(entry["kind"], entry["message"]) for entry in done.document["warnings"]]
 
 
 def test_a_run_warns_where_all_scores_are_equal():
@@ -188,8 +188,8 @@ def test_the_summary_names_every_basis_and_every_warning():
     judge = FakeJudge([Judgment(0.7, judge_kind=kind) for kind in kinds])
     subjects = [sample("x", id=kind) for kind in kinds]
     done = run_pipeline(json.dumps({"judges": ["j"]}), subjects=subjects, components={"j": judge})
-    told = "scores by basis: human: 1, truth: 1, uncalibrated model: 1, heuristic: 1"
-    assert told in " ".join(plain_lines(run_parts(done.document)).split())
+    expected = "scores by basis: human: 1, truth: 1, uncalibrated model: 1, heuristic: 1"
+    assert expected in " ".join(plain_lines(run_parts(done.document)).split())
     warning = {"kind": "only_heuristics", "label": "j", "message": "only heuristics"}
     assert "warning: only heuristics\n" in plain_lines(run_parts({**done.document, "warnings": [warning]}))
 

@@ -55,16 +55,16 @@ class Book:
         return await self.budget.reserve(sample("x", session_id=session), "E1", cost, seconds)
 
     async def spend(self, amount, session="s", unit="usd"):
-        held = await self.reserve(amount, session, unit)
-        self.budget.settle(held, held.projected, {})
+        reservation = await self.reserve(amount, session, unit)
+        self.budget.settle(reservation, reservation.projected, {})
 
     def of(self, type_):
         return [entry.event for entry in self.ledger.read(Query(types=(type_,)))]
 
 
 def limits(**scopes):
-    given = {scope: tuple(Cost.parse(text) for text in texts.split(", ")) for scope, texts in scopes.items()}
-    return Budget(**({"run": (), "session": (), "day": ()} | given))
+    components = {scope: tuple(Cost.parse(text) for text in texts.split(", ")) for scope, texts in scopes.items()}
+    return Budget(**({"run": (), "session": (), "day": ()} | components))
 
 
 def using(work, ledger=None, run_id="R1", **scopes):
@@ -86,8 +86,8 @@ def test_a_cap_may_be_reached_and_not_passed(projected, reason):
         await book.spend("0.005")
         return await book.reserve(projected)
 
-    found = using(work, session="0.01 usd")
-    assert (found.cap.reason if isinstance(found, Refusal) else None) == reason
+    result = using(work, session="0.01 usd")
+    assert (result.cap.reason if isinstance(result, Refusal) else None) == reason
 
 
 @pytest.mark.parametrize(("scope", "reason"), [("run", "run_cap"), ("session", "session_cap"), ("day", "daily_cap")])
@@ -168,33 +168,33 @@ def test_a_reservation_that_does_not_fit_waits_for_those_that_are_open(end, monk
     monkeypatch.setattr(budget, "POLL_SECONDS", 60)  # what this process gives back is known without polling
 
     async def work(book):
-        held = await book.reserve("0.01")
+        reservation = await book.reserve("0.01")
         waiting = asyncio.ensure_future(book.reserve("0.01"))
         await asyncio.sleep(0.02)
         assert not waiting.done()
         assert book.of("budget.throttled") == []
         if end == "settle":
-            book.budget.settle(held, Cost("0.002"), {})
+            book.budget.settle(reservation, Cost("0.002"), {})
         else:
-            getattr(book.budget, end)(held)
+            getattr(book.budget, end)(reservation)
         return await waiting
 
-    found = using(work, run="0.012 usd")
-    assert isinstance(found, Refusal if end == "forfeit" else Reservation)
+    result = using(work, run="0.012 usd")
+    assert isinstance(result, Refusal if end == "forfeit" else Reservation)
 
 
 def test_waiting_does_not_ask_the_ledger_without_end():
     async def work(book):
-        asked = []
+        requests = []
         reserve = book.ledger.reserve
-        book.ledger.reserve = lambda *arguments: (asked.append(1), reserve(*arguments))[1]
-        held = await book.reserve("0.01")
-        book.budget.release(held)  # what changed before is no news to who waits later
+        book.ledger.reserve = lambda *arguments: (requests.append(1), reserve(*arguments))[1]
+        reservation = await book.reserve("0.01")
+        book.budget.release(reservation)  # what changed before is no news to who waits later
         await book.reserve("0.01")
         waiting = asyncio.ensure_future(book.reserve("0.01"))
         await asyncio.sleep(0.05)
         waiting.cancel()
-        assert len(asked) == 3
+        assert len(requests) == 3
 
     using(work, run="0.01 usd")
 
@@ -204,10 +204,10 @@ def test_all_that_wait_are_served_one_after_the_other():
         most = []
 
         async def buy():
-            held = await book.reserve("0.01")
+            reservation = await book.reserve("0.01")
             most.append(len(book.ledger.reservations("R1")))
             await asyncio.sleep(0.001)
-            book.budget.release(held)
+            book.budget.release(reservation)
 
         await asyncio.gather(*(buy() for _ in range(20)))
         return most
@@ -222,11 +222,11 @@ def test_what_another_process_gives_back_is_found(monkeypatch):
 
     async def work(book):
         other = Book(book.ledger, limits(), "R2")
-        held = await other.reserve("0.01")
+        reservation = await other.reserve("0.01")
         waiting = asyncio.ensure_future(book.reserve("0.01"))
         await asyncio.sleep(0.03)
         assert not waiting.done()
-        other.budget.release(held)
+        other.budget.release(reservation)
         assert isinstance(await waiting, Reservation)
 
     using(work, day="0.01 usd")
@@ -384,8 +384,8 @@ def test_no_room_for_any_judge_is_an_exit_code_of_its_own():
 
 def test_the_proxies_stand_where_the_budget_ends():
     done = pipeline(paid(), 4, metrics=["cheap"], run="0.02 usd")
-    assert [(found.tier, found.score) for found in done.verdicts].count(("truth", 0.75)) == 2
-    assert [(found.tier, found.score) for found in done.verdicts].count(("proxy", 1.0)) == 2
+    assert [(verdict.tier, verdict.score) for verdict in done.verdicts].count(("truth", 0.75)) == 2
+    assert [(verdict.tier, verdict.score) for verdict in done.verdicts].count(("proxy", 1.0)) == 2
     assert (done.document["metrics"]["j"]["skipped"], done.exit_code) == (2, 0)
 
 
@@ -413,12 +413,12 @@ def test_sinks_hear_of_money_in_the_order_of_the_ledger():
 
 def test_nothing_is_reserved_for_a_verdict_that_is_not_in_the_ledger_yet():
     done = pipeline(paid(), 20, run="0.05 usd")
-    begun = set()
+    started = set()
     for event in done.events:
         if event.type == "eval.started":
-            begun.add(event.payload["eval_id"])
+            started.add(event.payload["eval_id"])
         elif event.type == "spend.reserved":
-            assert event.payload["eval_id"] in begun
+            assert event.payload["eval_id"] in started
 
 
 def test_a_judge_whose_price_is_unknown_is_never_asked():
@@ -459,11 +459,11 @@ def check_caps(events, caps):
             del open_[body["reservation_id"]]
         else:
             continue
-        held = {}
+        reserved = {}
         for scopes, amount in (*open_.values(), *spent.values()):
             for scope in scopes:
-                held[scope] = held.get(scope, Decimal(0)) + amount
-        for scope, amount in held.items():
+                reserved[scope] = reserved.get(scope, Decimal(0)) + amount
+        for scope, amount in reserved.items():
             assert amount <= Decimal(caps[scope.partition(":")[0]]), f"{scope} holds {amount}"
             most[scope] = max(most.get(scope, Decimal(0)), amount)
     assert open_ == {}
@@ -483,12 +483,12 @@ def test_room_that_is_split_is_nobody_elses_in_between(turns):
             admitted = asyncio.ensure_future(budget.admit(sample("x"), "E1", parts, 30.0))
             for _ in range(turns):
                 await asyncio.sleep(0)
-            others = [asyncio.ensure_future(budget.reserve(sample("x"), "E2", Cost("0.01"), 30.0)) for _ in range(2)]
-            held = await asyncio.wait_for(admitted, 5) if turns else None
-            if held is not None:
-                assert {key: one.projected for key, one in held.items()} == parts
-            for other in (*others, admitted):
+            waiting = [asyncio.ensure_future(budget.reserve(sample("x"), "E2", Cost("0.01"), 30.0)) for _ in range(2)]
+            reservation = await asyncio.wait_for(admitted, 5) if turns else None
+            if reservation is not None:
+                assert {key: item.projected for key, item in reservation.items()} == parts
+            for other in (*waiting, admitted):
                 other.cancel()
-            await asyncio.gather(*others, admitted, return_exceptions=True)
+            await asyncio.gather(*waiting, admitted, return_exceptions=True)
 
     asyncio.run(main())

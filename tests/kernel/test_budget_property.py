@@ -114,8 +114,8 @@ class Worker:
             [sys.executable, "-c", PROCESS], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
 
-    def tell(self, verb, **told):
-        self._process.stdin.write(json.dumps([verb, told]) + "\n")
+    def tell(self, verb, **values):
+        self._process.stdin.write(json.dumps([verb, values]) + "\n")
         self._process.stdin.flush()
 
     def hear(self):
@@ -123,8 +123,8 @@ class Worker:
         assert answer, "the process has ended by itself"
         return json.loads(answer)
 
-    def ask(self, verb, **told):
-        self.tell(verb, **told)
+    def ask(self, verb, **values):
+        self.tell(verb, **values)
         return self.hear()
 
     def kill(self):
@@ -176,8 +176,8 @@ class Books:
             self._take(type_.removeprefix("spend."), json.loads(payload))
             for (scope, unit), amount in self.sums().items():
                 cap = MOST[scope.partition(":")[0], unit]
-                held = f"{scope} holds {amount} {unit} at row {self.seq}, and {cap} is its cap"
-                assert amount <= cap or scope in self.without_cap, held
+                reservation = f"{scope} holds {amount} {unit} at row {self.seq}, and {cap} is its cap"
+                assert amount <= cap or scope in self.without_cap, reservation
 
     def _take(self, type_, body):
         id_ = body["reservation_id"]
@@ -193,11 +193,11 @@ class Books:
 
     def sums(self, *states):
         """Return the amounts in each scope and unit, of reservations in these states or of all."""
-        found = defaultdict(Decimal)
+        counts = defaultdict(Decimal)
         for id_, (state, amount) in self.state.items():
             for scope in self.made[id_][0]:
-                found[scope, self.made[id_][1]] += amount if not states or state in states else 0
-        return found
+                counts[scope, self.made[id_][1]] += amount if not states or state in states else 0
+        return counts
 
     def of(self, state):
         return {id_ for id_, (now, _) in self.state.items() if now == state}
@@ -266,7 +266,9 @@ class Shoppers(RuleBasedStateMachine):
             self.note(which, what, self.workers[which].hear())
 
     def some_held(self, data):
-        which, id_ = data.draw(st.sampled_from([(n, id_) for n, held in enumerate(self.held) for id_ in held]))
+        which, id_ = data.draw(
+            st.sampled_from([(n, id_) for n, reservation in enumerate(self.held) for id_ in reservation])
+        )
         return self.workers[which], id_, *self.held[which].pop(id_)
 
     @precondition(lambda self: any(self.held))
@@ -285,7 +287,7 @@ class Shoppers(RuleBasedStateMachine):
     @precondition(lambda self: any(self.held))
     @rule(data=st.data(), resume=st.booleans())
     def crash(self, data, resume):
-        which = data.draw(st.sampled_from([n for n, held in enumerate(self.held) if held]))
+        which = data.draw(st.sampled_from([n for n, reservation in enumerate(self.held) if reservation]))
         left = self.abandon(which)
         self.workers[which] = self.pool.take()
         if not resume:
@@ -379,8 +381,8 @@ def test_500_judges_at_once_never_pass_a_cap_and_all_come_to_an_end(tmp_path, sc
     books = Books(tmp_path / "ledger.db")
     books.read()
     assert books.of("open") == books.of("lost") == set()
-    ended = Counter(event.subject_id for event in done.events if event.type in ("eval.completed", "eval.failed"))
-    assert ended == Counter(f"{n}" for n in range(500))
+    ends = Counter(event.subject_id for event in done.events if event.type in ("eval.completed", "eval.failed"))
+    assert ends == Counter(f"{n}" for n in range(500))
     assert done.document["scored"] == len(model.asked)
     assert done.document["scored"] == verdicts
     assert done.document["failures"] == {"throttled_no_heuristic": 500 - done.document["scored"]}

@@ -58,8 +58,8 @@ def t(plugin):
     plugin("t", "from pathlib import Path\n" + PLUGIN)
 
 
-def build(text="", source="source: t/rows\n", metrics="metrics: [t/cheap]\n", **more):
-    return load_pipeline(source + metrics + text, **more)
+def build(text="", source="source: t/rows\n", metrics="metrics: [t/cheap]\n", **options):
+    return load_pipeline(source + metrics + text, **options)
 
 
 def problems(text="", error=ConfigError, **parts):
@@ -70,8 +70,8 @@ def problems(text="", error=ConfigError, **parts):
 
 
 def the_problem(*arguments, **parts):
-    (found,) = problems(*arguments, **parts)
-    return found
+    (problem,) = problems(*arguments, **parts)
+    return problem
 
 
 def test_the_shortest_file_has_the_documented_defaults():
@@ -283,8 +283,8 @@ def test_a_sink_names_labels_that_exist():
     judged = "metrics: [{t/cheap: {as: tidy}}]\njudges: [{t/any_kind: {as: helpful}}]\n"
     with pytest.raises(ConfigError) as refused:
         build(judged + text, metrics="")
-    found = [(problem.line, problem.path, problem.value, problem.hint) for problem in refused.value.problems]
-    assert found == [(5, "sinks[0].labels", "helpfull", "helpful"), (6, "sinks[1].on", "tidyy", "tidy")]
+    result = [(problem.line, problem.path, problem.value, problem.hint) for problem in refused.value.problems]
+    assert result == [(5, "sinks[0].labels", "helpfull", "helpful"), (6, "sinks[1].on", "tidyy", "tidy")]
     build(judged + text.replace("full", "ful").replace("tidyy", "gate"), metrics="")
     build("extractors: [extract/json_path: {into: scores, path: $.a}]\n" + judged + text, metrics="")  # may make others
     build("task: {task/command: {command: [cat]}}\n" + text.replace("tidy", "record"), metrics="")  # so may a task
@@ -372,11 +372,11 @@ def test_a_pipeline_needs_a_source_and_something_that_judges():
 
 
 def test_what_is_wrong_in_all_sections_is_found_at_once():
-    found = problems(
+    reports = problems(
         "scoring: {threshold: 2, treshold: 1}\ndefine: {unused: {t/cheap: {wrds: 1}}}\nsinks: [t/nul]\n",
         metrics="metrics: [tt/cheap, {t/cheap: {words: a}}]\n",
     )
-    assert [(problem.line, problem.path) for problem in found] == [
+    assert [(problem.line, problem.path) for problem in reports] == [
         (2, "metrics[0]"),
         (2, "metrics[1].words"),
         (3, "scoring.threshold"),
@@ -390,15 +390,15 @@ UNSET = '"a ${NO_SUCH}"'
 
 
 def test_an_unset_variable_is_one_problem_among_the_others():
-    found = problems(
+    reports = problems(
         "scoring: {threshold: 2}\nnowhere: ${NO_SUCH}\nsinks: [t/nul]\n",
         metrics=f"metrics: [{{t/cheap: {{words: {UNSET}, as: {UNSET}, weight: -1}}}}, tt/cheap]\n",
         environ={},
     )
-    unset = [problem.line for problem in found if "NO_SUCH is not set" in problem.message]
-    others = [(problem.line, problem.path) for problem in found if "NO_SUCH is not set" not in problem.message]
+    unset = [problem.line for problem in reports if "NO_SUCH is not set" in problem.message]
+    rest = [(problem.line, problem.path) for problem in reports if "NO_SUCH is not set" not in problem.message]
     assert unset == [2, 2, 4]
-    assert others == [(2, "metrics[0].weight"), (2, "metrics[1]"), (3, "scoring.threshold"), (4, None), (5, "sinks[0]")]
+    assert rest == [(2, "metrics[0].weight"), (2, "metrics[1]"), (3, "scoring.threshold"), (4, None), (5, "sinks[0]")]
     assert the_problem(f"name: {UNSET}\n", environ={}).path == "name"
 
 
@@ -424,8 +424,8 @@ def test_an_unset_variable_is_one_problem_among_the_others():
     ],
 )
 def test_an_unset_variable_is_told_once_and_nothing_that_follows_from_it(text):
-    found = the_problem(source="", metrics=text, environ={})
-    assert "the environment variable NO_SUCH is not set" in found.message
+    problem = the_problem(source="", metrics=text, environ={})
+    assert "the environment variable NO_SUCH is not set" in problem.message
 
 
 def test_an_unset_variable_inside_an_option_of_any_value_is_told_once(plugin):
@@ -448,8 +448,8 @@ def dicast_metrics():
 """,
     )
     assert "b is a text" in the_problem(metrics="metrics: [loose/loose: {deep: {a: {b: 1}}}]\n").message
-    found = the_problem(metrics=f"metrics: [loose/loose: {{deep: {{a: {{b: {UNSET}}}}}}}]\n", environ={})
-    assert "NO_SUCH is not set" in found.message
+    problem = the_problem(metrics=f"metrics: [loose/loose: {{deep: {{a: {{b: {UNSET}}}}}}}]\n", environ={})
+    assert "NO_SUCH is not set" in problem.message
 
 
 def test_what_is_wrong_with_a_definition_has_no_consequences_where_it_is_used_again(plugin):
@@ -484,8 +484,8 @@ def test_only_plugins_at_fault_are_a_plugin_error(broken):
 
 
 def test_a_plugin_that_the_file_blocks_is_not_used():
-    found = problems("plugins: {block: [t]}\n", error=PluginError)
-    assert all("is blocked" in problem.message for problem in found)
+    reports = problems("plugins: {block: [t]}\n", error=PluginError)
+    assert all("is blocked" in problem.message for problem in reports)
 
 
 def test_fingerprints_name_what_may_not_change_between_a_run_and_its_resume():

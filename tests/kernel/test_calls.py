@@ -24,8 +24,8 @@ def run(component, *, kind="metrics", rows=1, sinks=None, **options):
     return run_pipeline(text, subjects=subjects, components={"it": component, **(sinks or {})})
 
 
-def failure(component, **more):
-    done = run(component, **more)
+def failure(component, **options):
+    done = run(component, **options)
     assert done.verdicts == ()
     (event,) = done.of("eval.failed")
     assert done.document["failures"] == {event.payload["failure_mode"]: 1}
@@ -294,7 +294,7 @@ def test_a_slow_subject_does_not_spoil_the_others():
 
     done = run(slow(), rows=4, timeout=0.1)
     assert (done.document["scored"], done.document["failures"]) == (3, {"timeout": 1})
-    assert [found.subject_id for found in done.verdicts] == ["0", "2", "3"]
+    assert [verdict.subject_id for verdict in done.verdicts] == ["0", "2", "3"]
 
 
 def test_a_component_that_keeps_the_loop_again_and_again_keeps_nobody_from_a_timeout():
@@ -408,10 +408,10 @@ def test_a_timeout_is_tried_again():
     ids=repr,
 )
 def test_a_declared_range_is_brought_to_the_unit_interval(answer, value, raw):
-    (found,) = run(Does(lambda: answer), range=[0, 10]).verdicts
-    assert found.score == pytest.approx(value)
+    (verdict,) = run(Does(lambda: answer), range=[0, 10]).verdicts
+    assert verdict.score == pytest.approx(value)
     if isinstance(answer, Score):
-        assert (found.confidence, found.scores[0]["details"]) == (answer.confidence, answer.details)
+        assert (verdict.confidence, verdict.scores[0]["details"]) == (answer.confidence, answer.details)
 
 
 def test_a_range_may_begin_anywhere():
@@ -447,12 +447,12 @@ def test_a_call_is_reserved_before_and_settled_after():
     done = run(paid(Score(1.0, cost=Cost("0.004", pricing_version="p1"))))
     assert spends(done) == [("spend.reserved", "0.01", "usd"), ("spend.settled", "0.004", "usd")]
     assert done.document["cost"] == {"usd": "0.004", "msat": "0"}
-    (found,) = done.verdicts
-    assert (str(found.judge_cost_usd), found.judge_pricing_version) == ("0.004", "p1")
-    assert found.scores[0]["cost"] == {"amount": "0.004", "unit": "usd", "pricing_version": "p1"}
+    (verdict,) = done.verdicts
+    assert (str(verdict.judge_cost_usd), verdict.judge_pricing_version) == ("0.004", "p1")
+    assert verdict.scores[0]["cost"] == {"amount": "0.004", "unit": "usd", "pricing_version": "p1"}
     reserved, settled = done.of("spend.reserved")[0], done.of("spend.settled")[0]
     assert reserved.payload["reservation_id"] == settled.payload["reservation_id"]
-    assert reserved.payload["eval_id"] == settled.payload["eval_id"] == found.eval_id
+    assert reserved.payload["eval_id"] == settled.payload["eval_id"] == verdict.eval_id
     assert settled.payload["overrun"] is False
 
 
@@ -462,9 +462,9 @@ def test_an_unknown_cost_is_null_never_zero(announced):
     done = run(paid(score) if announced else Does(lambda: score))
     assert done.document["stopped"] is None
     assert done.document["cost"] == {"usd": None, "msat": "0"}
-    (found,) = done.verdicts
-    assert found.judge_cost_usd is None
-    assert found.scores[0]["cost"]["amount"] is None
+    (verdict,) = done.verdicts
+    assert verdict.judge_cost_usd is None
+    assert verdict.scores[0]["cost"]["amount"] is None
     assert spends(done)[-1] == ("spend.settled", None, "usd")
 
 
@@ -476,8 +476,8 @@ def test_the_units_are_kept_apart():
     }
     done = run_pipeline(text, subjects=[sample("x")], components=components)
     assert done.document["cost"] == {"usd": "0.01", "msat": "700"}
-    (found,) = done.verdicts
-    assert (str(found.judge_cost_usd), str(found.judge_cost_msat)) == ("0.01", "700")
+    (verdict,) = done.verdicts
+    assert (str(verdict.judge_cost_usd), str(verdict.judge_cost_msat)) == ("0.01", "700")
 
 
 def test_a_cost_that_was_not_announced_is_recorded():
@@ -615,16 +615,16 @@ def test_every_subject_ends_in_one_terminal_event_a_label_under_the_id_it_starte
     text = "metrics: [a]\njudges: [{b: {as: b}}]\nsinks: [s]\nexecutor: {dicast/async: {concurrency: 5}}"
     components = {"a": sometimes(), "b": other(), "s": sink}
     run_pipeline(text, subjects=[sample("x", id=str(n)) for n in range(40)], components=components)
-    open_, ended = {}, set()
+    open_, ends = {}, set()
     for event in sink.events:
         key = event.payload["eval_id"], event.payload["judge"], event.subject_id
         if event.type == "eval.started":
             open_[key] = event
         else:
             assert open_.pop(key).id < event.id
-            assert key not in ended
-            ended.add(key)
+            assert key not in ends
+            ends.add(key)
     assert open_ == {}
-    assert len(ended) == 80
-    told = [event.subject_id for event in sink.events if event.type != "eval.started"]
-    assert told == [str(n) for n in range(40) for _ in "ab"]
+    assert len(ends) == 80
+    reports = [event.subject_id for event in sink.events if event.type != "eval.started"]
+    assert reports == [str(n) for n in range(40) for _ in "ab"]

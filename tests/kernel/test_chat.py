@@ -14,8 +14,8 @@ from dicast import ChatRequest, Cost, KeptReply, Message, Price, Reply, Token, U
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=200)
 
 
-def asked(*texts, **more):
-    return ChatRequest(tuple(Message("user", text) for text in texts), **more)
+def asked(*texts, **options):
+    return ChatRequest(tuple(Message("user", text) for text in texts), **options)
 
 
 def test_tokens_are_estimated_above_what_tokenizers_find_for_prose_and_code():
@@ -26,8 +26,8 @@ def test_tokens_are_estimated_above_what_tokenizers_find_for_prose_and_code():
 
 
 @given(TEXTS, TEXTS)
-def test_more_text_never_takes_fewer_tokens(text, more):
-    assert asked(text + more).input_tokens >= asked(text).input_tokens
+def test_more_text_never_takes_fewer_tokens(text, extra):
+    assert asked(text + extra).input_tokens >= asked(text).input_tokens
 
 
 @pytest.mark.parametrize("text", ["7" * 1000, "{" * 1000, "汉" * 400, "\x00" * 1000, "🙂" * 300])
@@ -90,8 +90,8 @@ def test_a_kept_reply_shows_the_words_of_the_new_call(text, words):
         not any(other in f"{text[-3:]}{old[0]}" for other in old[1:])
     )  # nor where another word lies across its begin
     reply = Reply(f"{text}{old[0]}", logprobs=(Token(f"{text}{old[0][:2]}", -0.5), Token(old[0][2:], -0.25)))
-    kept = KeptReply.of(**KeptReply(reply, old).plain())
-    told = kept.renew(new)
+    new_reply = KeptReply.of(**KeptReply(reply, old).plain())
+    told = new_reply.renew(new)
     assert old[0] not in told.text.removeprefix(text)
     assert told.text.endswith(new[0])
     assert "".join(token.text for token in told.logprobs) == told.text

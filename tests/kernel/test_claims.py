@@ -32,11 +32,11 @@ class Watched:
 
     def reserve(self, claims, lost, before=()):
         self._begin(f"reserve {len(claims)}")
-        found = self.live.reserve(claims, lost, before)
+        result = self.live.reserve(claims, lost, before)
         then, self.then = self.then, None
         if then is not None:
             asyncio.get_running_loop().call_soon(then)  # before any task that waits for the decision goes on
-        return found
+        return result
 
     def reservations(self, run_id):
         return self.live.reservations(run_id)
@@ -57,8 +57,8 @@ class Run:
         self.budget = BudgetGate(Budget((Cost(cap),), (), ()), self.ledger, self.stream, clock, "R1")
 
     def reserve(self, amount, *, patient=True):
-        asked = self.budget.reserve(sample("x"), "E1", Cost(amount), 30.0, patient=patient)
-        return asyncio.ensure_future(asked)
+        requests = self.budget.reserve(sample("x"), "E1", Cost(amount), 30.0, patient=patient)
+        return asyncio.ensure_future(requests)
 
     def types(self):
         return [entry.event.type for entry in self.ledger.live.read(Query())]
@@ -75,10 +75,10 @@ def using(cap, work):
 def test_claims_of_one_moment_are_one_transaction_with_what_was_told_before():
     async def work(run):
         run.stream.emit([run.stream.event("eval.started", {})])
-        found = await asyncio.gather(*(run.reserve("0.001") for _ in range(100)))
+        results = await asyncio.gather(*(run.reserve("0.001") for _ in range(100)))
         assert run.types() == ["eval.started"] + ["spend.reserved"] * 100
-        for held in found:
-            run.budget.settle(held, Cost("0.001"), {})
+        for reservation in results:
+            run.budget.settle(reservation, Cost("0.001"), {})
         await asyncio.sleep(0.001)
         assert run.ledger.transactions == ["reserve 100", "append"]
         assert run.types()[101:] == ["spend.settled"] * 100
@@ -90,8 +90,8 @@ def test_claims_of_one_moment_are_one_transaction_with_what_was_told_before():
 @given(mills=st.lists(st.integers(0, 30), max_size=500), cap=st.integers(0, 300))
 def test_each_claim_is_decided_with_those_before_it_counted(mills, cap):
     async def work(run):
-        found = await asyncio.gather(*(run.reserve(Decimal(amount) / 1000, patient=False) for amount in mills))
-        return [isinstance(one, Reservation) for one in found]
+        results = await asyncio.gather(*(run.reserve(Decimal(amount) / 1000, patient=False) for amount in mills))
+        return [isinstance(answer, Reservation) for answer in results]
 
     left, expected = cap, []
     for amount in mills:
@@ -114,9 +114,9 @@ def test_who_stops_waiting_before_the_ledger_is_asked_asks_for_nothing():
 
 def test_nobody_asks_the_ledger_where_all_stop_waiting():
     async def work(run):
-        one = run.reserve("0.01")
+        item = run.reserve("0.01")
         await asyncio.sleep(0)
-        one.cancel()
+        item.cancel()
         await asyncio.sleep(0.001)
         assert run.ledger.transactions == []
 
@@ -138,10 +138,10 @@ def test_who_stops_waiting_when_room_was_just_made_gives_it_back(monkeypatch):
 
 def test_who_stops_waiting_when_it_was_just_refused_gives_nothing_back():
     async def work(run):
-        one = run.reserve("0.02")
-        run.ledger.then = one.cancel
-        await asyncio.wait({one})
-        assert one.cancelled()
+        item = run.reserve("0.02")
+        run.ledger.then = item.cancel
+        await asyncio.wait({item})
+        assert item.cancelled()
         await run.stream.flush()
         assert run.types() == []
 
@@ -152,8 +152,8 @@ def test_what_is_given_back_just_after_a_refusal_is_not_missed(monkeypatch):
     monkeypatch.setattr(budget, "POLL_SECONDS", 60)
 
     async def work(run):
-        held = await run.reserve("0.01")
-        run.ledger.then = lambda: run.budget.release(held)
+        reservation = await run.reserve("0.01")
+        run.ledger.then = lambda: run.budget.release(reservation)
         assert isinstance(await run.reserve("0.01"), Reservation)
 
     using("0.01", work)
@@ -165,8 +165,8 @@ def test_a_ledger_that_fails_tells_all_who_wait_and_loses_nothing_told(error):
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
         run.stream.emit([run.stream.event("eval.started", {})])
         run.ledger.fails = error
-        found = await asyncio.gather(*(run.reserve("0.01") for _ in range(5)), return_exceptions=True)
-        assert found == [error] * 5
+        results = await asyncio.gather(*(run.reserve("0.01") for _ in range(5)), return_exceptions=True)
+        assert results == [error] * 5
         run.ledger.fails = None
         assert isinstance(await run.reserve("0.01"), Reservation)
         assert run.types() == ["eval.started", "spend.reserved"]
@@ -176,9 +176,9 @@ def test_a_ledger_that_fails_tells_all_who_wait_and_loses_nothing_told(error):
 
 def test_events_that_the_ledger_did_not_take_are_taken_with_the_next_claim():
     async def work(run):
-        held = await run.reserve("0.01")
+        reservation = await run.reserve("0.01")
         run.ledger.fails = LedgerError("locked")
-        run.budget.settle(held, Cost("0.004"), {})
+        run.budget.settle(reservation, Cost("0.004"), {})
         await asyncio.sleep(0.001)
         assert run.types() == ["spend.reserved"]
         run.ledger.fails = None
@@ -194,16 +194,16 @@ def test_events_that_the_ledger_did_not_take_are_taken_with_the_next_claim():
 @judge()
 async def twins(subject, *, model: ChatModel):
     """Asks its model twice at the same time, and announces nothing."""
-    asked = ChatRequest((Message("user", subject.text),))
-    replies = await asyncio.gather(model.complete(asked), model.complete(asked))
+    request = ChatRequest((Message("user", subject.text),))
+    replies = await asyncio.gather(model.complete(request), model.complete(request))
     failed = [reply for reply in replies if isinstance(reply, Failure)]
     return failed[0] if failed else Judgment(1.0)
 
 
-@pytest.mark.parametrize(("cap", "asked", "scored"), [("0.005 usd", 0, 0), ("0.025 usd", 2, 1)])
-def test_a_model_asked_twice_at_once_is_asked_when_there_is_room_and_not_before(cap, asked, scored):
+@pytest.mark.parametrize(("cap", "calls", "scored"), [("0.005 usd", 0, 0), ("0.025 usd", 2, 1)])
+def test_a_model_asked_twice_at_once_is_asked_when_there_is_room_and_not_before(cap, calls, scored):
     model = FakeChatModel("fine", cost=Cost("0.01"))
     text = {"judges": ["twins"], "budget": {"run": cap}}
     done = run_pipeline(json.dumps(text), subjects=[sample("x")], components={"twins": twins(model=model)})
-    assert (len(model.asked), done.document["scored"]) == (asked, scored)
+    assert (len(model.asked), done.document["scored"]) == (calls, scored)
     assert len(done.of("spend.reserved")) == scored

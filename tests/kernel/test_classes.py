@@ -33,16 +33,16 @@ def test_one_is_printed_and_compared_as_one_of_attrs(make, reference):
     for x in (1, float("nan"), "text"):
         assert repr(ours(x)) == repr(theirs(x)) == f"Point(x={x!r}, y=2, late=NOTHING)"
     for cls in (ours, theirs):
-        one, same, other = cls(1, memo={1: 1}), cls(1), cls(2)
-        for each in (one, same, other):
-            object.__setattr__(each, "late", None)
-        assert one == same
-        assert one != other
-        assert one != (1, 2, None)
+        first_value, equal, other = cls(1, memo={1: 1}), cls(1), cls(2)
+        for item in (first_value, equal, other):
+            object.__setattr__(item, "late", None)
+        assert first_value == equal
+        assert first_value != other
+        assert first_value != (1, 2, None)
         nan = float("nan")
         first, second = cls(nan), cls(nan)
-        for each in (first, second):
-            object.__setattr__(each, "late", None)
+        for item in (first, second):
+            object.__setattr__(item, "late", None)
         assert first != second
     assert ours(1).__eq__(theirs(1)) is NotImplemented
 
@@ -73,9 +73,9 @@ def test_what_reads_a_ledger_imports_nothing_that_only_a_run_needs():
     commands = ("past_runs", "records", "show")
     heavy = ("asyncio", "yaml", "dicast._kernel.pipeline.build", "dicast._kernel.run.run")
     imports = ", ".join(f"dicast._kernel.cli.{name}" for name in commands)
-    asked = f"import sys, dicast.commands, {imports}; print([name for name in {heavy} if name in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    requests = f"import sys, dicast.commands, {imports}; print([name for name in {heavy} if name in sys.modules])"
+    output = subprocess.run([sys.executable, "-c", requests], capture_output=True, text=True, check=True)
+    assert output.stdout.strip() == "[]"
 
 
 def test_one_without_fields_equals_its_like():

@@ -36,8 +36,8 @@ def test_texts_and_calls_of_one_message_keep_their_order():
         ("tool", result),
         ("assistant", TextPart("z")),
     )
-    said = [event.payload.get("text", event.payload.get("tool_name")) for event in session.log][:5]
-    assert said == ["a", "x", "f", "y", "f"]
+    payload = [event.payload.get("text", event.payload.get("tool_name")) for event in session.log][:5]
+    assert payload == ["a", "x", "f", "y", "f"]
     assert session.turns[0].texts() == ("a", "z")
 
 

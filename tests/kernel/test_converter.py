@@ -165,9 +165,9 @@ def thing(plugin, tmp_path):
     plugin("x", OPTIONS + SINK)
     (tmp_path / "in.csv").write_text("id,output\n1,a\n")
 
-    def build(options, more="", environ=None):
+    def build(options, extra="", environ=None):
         file = tmp_path / "p.yaml"
-        file.write_text(f"source: {{rows/csv: {{path: in.csv}}}}\nmetrics:\n  - x/thing: {options}\n{more}")
+        file.write_text(f"source: {{rows/csv: {{path: in.csv}}}}\nmetrics:\n  - x/thing: {options}\n{extra}")
         return load_pipeline(file, environ=environ or {}).metrics[0].component
 
     return build
@@ -177,9 +177,9 @@ def thing(plugin, tmp_path):
 def faults(thing):
     """Return the faults of options: ``(line, column, path, message, value, hint)``."""
 
-    def build(options, more="", environ=None):
+    def build(options, extra="", environ=None):
         with pytest.raises(RequestError) as caught:
-            thing(options, more, environ)
+            thing(options, extra, environ)
         return [(p.line, p.column, p.path, p.message, p.value, p.hint) for p in caught.value.problems]
 
     return build
@@ -259,8 +259,8 @@ def test_options_become_values_of_their_types(thing, options, expected):
     ],
 )
 def test_a_wrong_value_is_refused_at_its_place(faults, options, path, expected):
-    ((_, _, found, message, _, _),) = faults(options)
-    assert (found, message) == (path, expected)
+    ((_, _, problem, message, _, _),) = faults(options)
+    assert (problem, message) == (path, expected)
 
 
 def test_unknown_option_points_at_the_key_and_names_the_nearest(faults):
@@ -276,8 +276,8 @@ def test_a_wrong_choice_names_the_nearest(faults):
 
 
 def test_all_faults_are_found_at_once(faults):
-    found = faults("{whole: a, nmber: 1, checked: 10, needs: c, texts: [1, 2], price: {x: 1}}")
-    assert [path for _, _, path, *_ in found] == [
+    reports = faults("{whole: a, nmber: 1, checked: 10, needs: c, texts: [1, 2], price: {x: 1}}")
+    assert [path for _, _, path, *_ in reports] == [
         "metrics[0].whole",
         "metrics[0]",
         "metrics[0].checked",
@@ -350,8 +350,8 @@ def test_a_fault_under_define_is_reported_once(faults):
 
 
 def test_definitions_that_refer_in_a_circle_are_refused(faults):
-    more = "define: {a: {x/thing: {inner: b}}, b: {x/thing: {inner: a}}}"
-    messages = [message for *_, message, _, _ in faults("{inner: a}", more)]
+    extra_text = "define: {a: {x/thing: {inner: b}}, b: {x/thing: {inner: a}}}"
+    messages = [message for *_, message, _, _ in faults("{inner: a}", extra_text)]
     assert messages == ["'a' is defined in terms of itself: a -> b -> a"]
 
 
@@ -382,9 +382,9 @@ def test_an_input_may_be_stdin():
 def test_secrets_are_kept_out_of_options_and_errors(thing, faults):
     assert thing("{secret: '${KEY}'}", environ={"KEY": "hunter2"}).secret == Secret("hunter2")
     for options in ("{headers: '${KEY}'}", "{headers: {a: {b: '${KEY}'}}}", "{inner: {x: '${KEY}'}}"):
-        found = faults(options, environ={"KEY": "hunter2"})
-        assert found
-        assert "hunter2" not in repr(found)
+        reports = faults(options, environ={"KEY": "hunter2"})
+        assert reports
+        assert "hunter2" not in repr(reports)
 
 
 def test_a_rubric_is_found_by_its_id(thing, install, monkeypatch, tmp_path):

@@ -44,8 +44,8 @@ class Ask:
         """One request after the other."""
         responses: dict[str, Mapping[str, Any]] = {}
         for criterion in self.criteria:
-            asked = ChatRequest((Message("user", f"{criterion}: {subject.input}"),), label=criterion)
-            reply = await self.model.complete(asked)
+            request = ChatRequest((Message("user", f"{criterion}: {subject.input}"),), label=criterion)
+            reply = await self.model.complete(request)
             if isinstance(reply, Failure):
                 return reply
             responses[criterion] = {"content": reply.text, "metrics": {"score": float(reply.text)}}
@@ -66,7 +66,7 @@ class Scores:
         """A number for each criterion."""
         if self.value is not None:
             return {self.key: self.value}
-        return {self.key: {name: float(found["content"]) for name, found in record["responses"].items()}}
+        return {self.key: {name: float(response["content"]) for name, response in record["responses"].items()}}
 
 
 @attrs.frozen
@@ -293,8 +293,8 @@ def test_two_extractors_that_write_one_leaf_are_refused_before_anything_is_spent
 def test_aggregates_see_every_record_in_order():
     done = run("task: ask\naggregates: [count]\n")
     assert done.document["aggregates"] == {"count": {"rows": 4, "ids": ["0", "1", "2", "3"], "failures": []}}
-    told = done.of("aggregate.completed")
-    assert [event.payload["result"]["rows"] for event in told] == [4]
+    reports = done.of("aggregate.completed")
+    assert [event.payload["result"]["rows"] for event in reports] == [4]
 
 
 def test_aggregates_of_a_run_without_records_read_its_verdicts():
@@ -364,8 +364,8 @@ def test_a_run_is_compared_with_its_baseline():
     assert first.document["baseline"] == {"run": "last", "run_id": None, "name": None}
     second = run(text, kept=ledger, ask=Ask(FakeChatModel(Reply("0.75"))))
     assert second.document["comparison"] == {"difference": {"baseline": 4.0, "variant": 6.0}}
-    known = {"run": "last", "run_id": first.document["run_id"], "name": "shop"}
-    assert second.document["baseline"] == {**known, "differs": ["task"], "passes": {}}
+    known_values = {"run": "last", "run_id": first.document["run_id"], "name": "shop"}
+    assert second.document["baseline"] == {**known_values, "differs": ["task"], "passes": {}}
     named = run(text.replace("last", first.document["run_id"]), kept=ledger)
     assert named.document["comparison"] == {"difference": {"baseline": 4.0, "variant": 4.0}}
 
@@ -392,9 +392,9 @@ def test_a_ledger_of_digests_keeps_the_numbers_of_records_and_no_text(tmp_path):
 
 
 def test_a_kept_reply_says_how_long_it_took_when_it_was_asked_for():
-    kept = [event.payload["reply"]["metrics"] for event in run("task: ask\n").of("task.replied")]
-    assert len(kept) == 8
-    assert all(0 <= metrics["latency_seconds"] < 60 for metrics in kept)
+    replies = [event.payload["reply"]["metrics"] for event in run("task: ask\n").of("task.replied")]
+    assert len(replies) == 8
+    assert all(0 <= metrics["latency_seconds"] < 60 for metrics in replies)
 
 
 def test_rollouts_of_a_row_that_has_failed_are_not_bought():
@@ -414,8 +414,8 @@ class Malformed:
 
     def produce(self, subject: Subject) -> Subject:
         """Make them."""
-        same = {field.name: getattr(subject, field.name) for field in attrs.fields(Subject)}
-        return Answered(**same, responses=self.responses)
+        equal = {field.name: getattr(subject, field.name) for field in attrs.fields(Subject)}
+        return Answered(**equal, responses=self.responses)
 
 
 @pytest.mark.parametrize(

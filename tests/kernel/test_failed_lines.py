@@ -20,7 +20,7 @@ def failed_lines(replies):
 def test_a_message_is_said_once_with_the_number_of_subjects_and_the_first_of_them():
     document, lines = failed_lines([Failure("refused", "no key")] * 5)
     assert lines == ["  5 subjects (row r0, row r1, row r2, …)  j: refused: no key"]
-    assert [one["subject_id"] for one in document["failed_subjects"]] == ["r0", "r1", "r2", "r3", "r4"]
+    assert [failure["subject_id"] for failure in document["failed_subjects"]] == ["r0", "r1", "r2", "r3", "r4"]
 
 
 def test_what_differs_in_the_subject_alone_is_alike():

@@ -77,14 +77,14 @@ class Asked:
 
 
 def test_a_failed_record_fails_each_label_that_accepts_it_and_nothing_is_asked():
-    asked = Asked()
+    metric_ = Asked()
     pipeline = "metrics: [{truth: {on_failure: zero}}]\njudges: [rows, turns]"
-    done = run_pipeline(pipeline, subjects=[GOOD, BROKEN], components=asked.components())
-    assert {*asked.ids} == {"1"}
+    done = run_pipeline(pipeline, subjects=[GOOD, BROKEN], components=metric_.components())
+    assert {*metric_.ids} == {"1"}
     types = [event.type for event in done.events if event.subject_id == "2"]
     assert types == ["subject.read", "eval.started", "eval.started", "eval.failed", "eval.failed"]
     failed = [event.payload for event in done.of("eval.failed")]
-    assert [(one["judge"], one["failure_mode"], one["error_message"]) for one in failed] == [
+    assert [(failure["judge"], failure["failure_mode"], failure["error_message"]) for failure in failed] == [
         ("metrics", "source_error", "batch_expired: too late"),
         ("rows", "source_error", "batch_expired: too late"),
     ]
@@ -110,7 +110,7 @@ def test_a_failed_session_fails_the_labels_of_its_turns_too():
     ]
     done = run_pipeline("judges: [turns, rows]", subjects=subjects, components={"turns": turns(), "rows": rows()})
     payloads = [event.payload for event in done.of("eval.failed")]
-    assert [(one["judge"], one["subject_id"], one["failure_mode"]) for one in payloads] == [
+    assert [(failure["judge"], failure["subject_id"], failure["failure_mode"]) for failure in payloads] == [
         ("turns", "b", "source_error")
     ]
     assert (done.document["scored"], done.document["failed"], done.document["coverage"]) == (1, 1, 0.5)
@@ -128,10 +128,10 @@ def test_the_subject_is_recorded_with_its_failure():
 
 
 def test_a_failed_record_asks_no_task_and_has_a_failed_record_of_the_run(tmp_path):
-    asked = []
+    requests = []
 
     def answer(row):
-        asked.append(row["id"])
+        requests.append(row["id"])
         return "answered"
 
     pipeline = {
@@ -140,10 +140,10 @@ def test_a_failed_record_asks_no_task_and_has_a_failed_record_of_the_run(tmp_pat
         "ledger": {"ledger/sqlite": {"path": str(tmp_path / "runs.db")}},
     }
     run = dicast.run(pipeline, subjects=[GOOD, BROKEN], task=answer)
-    assert asked == ["1"] * 3
+    assert requests == ["1"] * 3
     assert run.failures == {"source_error": 1}
     records = run.read(("record.completed", "record.failed"), lambda events: [event.payload for event in events])
-    assert [one.get("failure_mode") for one in records] == [None, "source_error"]
+    assert [failure.get("failure_mode") for failure in records] == [None, "source_error"]
     assert run.read_counts == {"records": 2, "subjects": {"row": 1}, "marked": {}, "dropped": {}, "failed": 1}
 
 
@@ -172,7 +172,7 @@ def test_the_document_has_what_a_source_counted():
 
 def test_the_document_warns_of_what_is_not_judged_as_it_was_recorded():
     done = run_pipeline("metrics: [proxy/format]", source=Rows()).document
-    assert {one["kind"]: one["message"] for one in done["warnings"]} == {
+    assert {entry["kind"]: entry["message"] for entry in done["warnings"]} == {
         "failed_records": "1 record was recorded as failed and not judged",
         "dropped_records": "input records without a subject: 1 trailing",
         "marked_parts": "input parts replaced by markers: 2 image/png",
@@ -279,6 +279,6 @@ def test_failed_records_keep_their_place_among_subjects_that_wait():
     done = run_pipeline(
         "judges: [slow]\nexecutor: {dicast/async: {concurrency: 8}}", subjects=dues, components={"slow": slow()}
     )
-    ended = [event for event in done.events if event.type in ("eval.completed", "eval.failed")]
-    assert [event.subject_id for event in ended] == [str(n) for n in range(40)]
-    assert [event.type == "eval.failed" for event in ended] == [bool(n % 3) for n in range(40)]
+    ends = [event for event in done.events if event.type in ("eval.completed", "eval.failed")]
+    assert [event.subject_id for event in ends] == [str(n) for n in range(40)]
+    assert [event.type == "eval.failed" for event in ends] == [bool(n % 3) for n in range(40)]

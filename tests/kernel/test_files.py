@@ -41,14 +41,14 @@ def test_without_a_commit_nothing_is_left_but_what_was_there(tmp_path):
 
 def test_what_a_dead_process_of_the_run_has_left_is_removed_and_nobody_elses(tmp_path):
     (tmp_path / ".file.r1.tmp").write_bytes(b"left behind, and longer than what comes now")
-    others = {tmp_path / ".file.r2.tmp", tmp_path / ".other.r1.tmp"}
-    for path in others:
+    rest = {tmp_path / ".file.r2.tmp", tmp_path / ".other.r1.tmp"}
+    for path in rest:
         path.touch()
     with AtomicFile(tmp_path / "file", run="r1") as file:
         file.write(b"whole")
         file.commit()
     assert (tmp_path / "file").read_bytes() == b"whole"
-    assert set(tmp_path.iterdir()) == {tmp_path / "file", *others}
+    assert set(tmp_path.iterdir()) == {tmp_path / "file", *rest}
 
 
 def test_a_file_that_is_replaced_keeps_its_mode_and_a_new_one_takes_the_usual(tmp_path):

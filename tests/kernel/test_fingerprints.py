@@ -63,10 +63,10 @@ def dicast_sources():
 def build(plugin, tmp_path):
     plugin("f", PLUGIN)
 
-    def built(metric, source="f/rows", **more):
+    def built(metric, source="f/rows", **options):
         file = tmp_path / "p.yaml"
         file.write_text(f"source: {source}\nmetrics: [{metric}]\n")
-        return load_pipeline(file, **more)
+        return load_pipeline(file, **options)
 
     return built
 
@@ -92,27 +92,27 @@ def test_an_option_that_does_not_count_is_in_no_fingerprint_and_in_what_a_resume
 
 
 def test_what_a_component_reads_counts_by_its_content(keeper, tmp_path):
-    kept, found = tmp_path / "kept", [keeper()]
+    replies, result = tmp_path / "kept", [keeper()]
 
     def changed():
-        found.append(keeper())
-        return found[-1][0] != found[-2][0] and found[-1][1] != found[-2][1]
+        result.append(keeper())
+        return result[-1][0] != result[-2][0] and result[-1][1] != result[-2][1]
 
     assert not changed()
-    (kept / "a.txt").write_text("two")
+    (replies / "a.txt").write_text("two")
     assert changed()
-    (kept / "a.txt").rename(kept / "b.txt")
+    (replies / "a.txt").rename(replies / "b.txt")
     assert changed()
-    (kept / "b.txt").chmod(0o755)
+    (replies / "b.txt").chmod(0o755)
     assert changed()
-    (kept / "sub").mkdir()
+    (replies / "sub").mkdir()
     assert changed()
-    (kept / "sub" / "link").symlink_to("../b.txt")
+    (replies / "sub" / "link").symlink_to("../b.txt")
     assert changed()
-    (kept / "__pycache__").mkdir()
-    (kept / "__pycache__" / "b.pyc").write_bytes(b"made of b")
+    (replies / "__pycache__").mkdir()
+    (replies / "__pycache__" / "b.pyc").write_bytes(b"made of b")
     assert not changed()
-    kept.rename(tmp_path / "other")
+    replies.rename(tmp_path / "other")
     (tmp_path / "kept").write_text("a file now")
     assert changed()
     assert keeper(", said: two") != keeper()
@@ -147,9 +147,9 @@ def test_what_cannot_be_read_is_an_error_at_its_place(build):
 
 
 def test_a_resume_is_refused_where_any_option_or_what_is_read_has_changed(build, keeper, tmp_path):
-    def begun(pipeline, **more):
-        said = {"fingerprints": pipeline.fingerprints, "setup": pipeline.setup, **more}
-        event = Event("1", "run.started", "2026-01-01T00:00:00Z", "R", payload=said)
+    def begun(pipeline, **options):
+        message = {"fingerprints": pipeline.fingerprints, "setup": pipeline.setup, **options}
+        event = Event("1", "run.started", "2026-01-01T00:00:00Z", "R", payload=message)
         return EarlierRun(Entry(1, event, "", ""), finished=False)
 
     patient = build("f/keeper: {file: kept, inner: {f/asker: {patience: 2}}}")
@@ -174,7 +174,7 @@ PAID = "{input_per_mtok: 1, output_per_mtok: 2}"
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("item", "other"),
     [
         ("openai/chat: {base_url: 'http://h/v1', model: m, price: free}", f"openai/chat: {{base_url: 'http://h/v1', model: m, price: {PAID}, timeout: 5, requests_per_minute: 9, tokens_per_minute: 99, retries: 0, cache_control: true}}"),
         ("openai/chat: {base_url: 'http://h/v1', model: m, price: free}", "openai/chat: {base_url: 'http://h/v1', model: m, price: free, api_key: k, proxy: 'http://p'}"),
@@ -182,8 +182,8 @@ PAID = "{input_per_mtok: 1, output_per_mtok: 2}"
         ("cache/chat: {path: a.db, model: {litellm/chat: {model: m, price: free}}}", "cache/chat: {path: b.db, model: {litellm/chat: {model: m, price: free, timeout: 5}}}"),
     ],
 )  # fmt: skip
-def test_how_fast_how_patient_and_at_which_price_a_model_answers_changes_no_fingerprint(build, one, other):
-    made = [build(f"llm/judge: {{criteria: [good], model: {{{model}}}}}").metrics[0] for model in (one, other)]
+def test_how_fast_how_patient_and_at_which_price_a_model_answers_changes_no_fingerprint(build, item, other):
+    made = [build(f"llm/judge: {{criteria: [good], model: {{{model}}}}}").metrics[0] for model in (item, other)]
     assert made[0].fingerprint == made[1].fingerprint
     assert made[0].setup != made[1].setup
 
@@ -192,7 +192,7 @@ def test_the_model_that_is_asked_and_how_changes_the_fingerprint(build):
     base = "base_url: 'http://h/v1', model: m, price: free"
     options = ("", ", temperature: 1", ", response_format: text", ", headers: {X-Variant: a}")
     made = {
-        build(f"llm/judge: {{model: {{openai/chat: {{{base}{more}}}}}}}").metrics[0].fingerprint for more in options
+        build(f"llm/judge: {{model: {{openai/chat: {{{base}{extra}}}}}}}").metrics[0].fingerprint for extra in options
     }
     assert len(made) == len(options)
 
@@ -227,11 +227,11 @@ TASKS = {
 
 @pytest.mark.parametrize("metric", READING.values(), ids=READING)
 def test_a_metric_that_reads_something_else_has_another_fingerprint(build, tmp_path, metric):
-    found = []
+    values = []
     for text in ("1", "1", "2"):
         write(tmp_path, text)
-        found.append(build(metric.replace("FOLDER", str(tmp_path))).metrics[0].fingerprint)
-    assert found[0] == found[1] != found[2]
+        values.append(build(metric.replace("FOLDER", str(tmp_path))).metrics[0].fingerprint)
+    assert values[0] == values[1] != values[2]
 
 
 def test_a_metric_at_another_commit_of_a_repository_has_another_fingerprint(build, tmp_path):
@@ -251,16 +251,16 @@ def test_a_metric_at_another_commit_of_a_repository_has_another_fingerprint(buil
 def test_a_task_with_another_script_has_another_fingerprint_and_what_the_script_writes_does_not_count(
     plugin, tmp_path, command
 ):
-    found = []
+    values = []
     for text in ("1", "1", "2"):
         write(tmp_path, text)
-        (tmp_path / "made.txt").write_text(str(len(found)))
+        (tmp_path / "made.txt").write_text(str(len(values)))
         file = tmp_path / "p.yaml"
         file.write_text(
             f"source: {{rows/jsonl: {{path: recording.jsonl}}}}\ntask: {{task/command: {{command: {command}}}}}\n"
         )
-        found.append(load_pipeline(file).task.fingerprint)
-    assert found[0] == found[1] != found[2]
+        values.append(load_pipeline(file).task.fingerprint)
+    assert values[0] == values[1] != values[2]
 
 
 @pytest.mark.slow
@@ -320,20 +320,20 @@ READ_OTHERWISE = {
 
 
 def test_every_option_of_every_installed_component_has_been_judged():
-    offered = [one for found in Registry().load_all().values() for one in found.components or ()]
-    offered = [one for one in offered if one.distribution.startswith("dicast")]
+    offered = [item for plugin in Registry().load_all().values() for item in plugin.components or ()]
+    offered = [item for item in offered if item.distribution.startswith("dicast")]
     assert len(offered) > 50
     beside = ("sink", "ledger", "executor")  # in no fingerprint
-    for one in (one for one in offered if one.kind in KINDS and one.kind not in beside):
-        for field in (field for field in attrs.fields(one.cls) if field.init):
+    for item in (item for item in offered if item.kind in KINDS and item.kind not in beside):
+        for field in (field for field in attrs.fields(item.cls) if field.init):
             counts = field.metadata.get("counts", True)
             if field.name in JUDGED:
-                assert counts == ((one.name, field.name) in COUNTS_ALL_THE_SAME), (one.name, field.name)
-            if "Path" in str(field.type) and one.kind != "source":
-                assert one.name in READ_OTHERWISE, (one.name, field.name)
-                assert hasattr(one.cls, "reads") == ("reads()" in READ_OTHERWISE[one.name]), one.name
-            if one.kind == "source" and "Path" in str(field.type):
-                assert hasattr(one.cls, "check") or hasattr(one.cls, "open"), one.name
+                assert counts == ((item.name, field.name) in COUNTS_ALL_THE_SAME), (item.name, field.name)
+            if "Path" in str(field.type) and item.kind != "source":
+                assert item.name in READ_OTHERWISE, (item.name, field.name)
+                assert hasattr(item.cls, "reads") == ("reads()" in READ_OTHERWISE[item.name]), item.name
+            if item.kind == "source" and "Path" in str(field.type):
+                assert hasattr(item.cls, "check") or hasattr(item.cls, "open"), item.name
 
 
 def test_an_option_that_came_later_counts_only_where_it_is_set():

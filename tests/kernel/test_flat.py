@@ -90,7 +90,7 @@ def leaves(value) -> int:
 
 @given(st.dictionaries(st.text("ab_", max_size=3), VALUES, max_size=4))
 def test_no_value_is_lost_and_none_comes_twice(metrics):
-    found = flat({"metrics": metrics})
-    assert len(found) == leaves(metrics)
-    assert all(name.startswith("metric_") for name in found)
-    assert orjson.loads(orjson.dumps(found, option=orjson.OPT_NON_STR_KEYS)) is not None
+    result = flat({"metrics": metrics})
+    assert len(result) == leaves(metrics)
+    assert all(name.startswith("metric_") for name in result)
+    assert orjson.loads(orjson.dumps(result, option=orjson.OPT_NON_STR_KEYS)) is not None

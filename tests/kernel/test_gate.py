@@ -40,11 +40,11 @@ def truths(gate, values, *, proxies=None, sessions=None, slot=None, **sections):
     """A run with a proxy ``p`` and a truth metric ``t``, which gives *values* where the proxy passes."""
     replies = [Failure("refused", "no") if value is None else Score(value) for value in values]
     metrics = {"proxy": ["p"], "truth": [{"t": slot or {}}]}
-    held = FakeMetric([Score(value) for value in proxies] if proxies else Score(1.0))
+    reservation = FakeMetric([Score(value) for value in proxies] if proxies else Score(1.0))
     return run_pipeline(
         json.dumps({"metrics": metrics, **({} if gate is None else {"gate": gate}), **sections}),
         subjects=rows(len(proxies or values), sessions),
-        components={"p": held, "t": FakeMetric(replies or Score(1.0))},
+        components={"p": reservation, "t": FakeMetric(replies or Score(1.0))},
     )
 
 
@@ -146,17 +146,17 @@ def test_a_value_is_on_its_line_within_the_tolerance_when_it_comes_to_passing():
 
 
 def test_pass_at_is_a_label_s_own_and_scoring_has_that_of_the_combined_verdict():
-    found = truths(None, [0.6, 0.8], slot={"pass_at": 0.7}, scoring={"pass_at": 0.85}).document
-    assert (found["metrics"]["t"]["pass_rate"], found["metrics"]["p"]["pass_rate"]) == (0.5, 1.0)
-    assert (found["score"]["pass_rate"], found["score"]["passes"]["passed"]) == (0.5, 1)  # .8 and .9
+    document = truths(None, [0.6, 0.8], slot={"pass_at": 0.7}, scoring={"pass_at": 0.85}).document
+    assert (document["metrics"]["t"]["pass_rate"], document["metrics"]["p"]["pass_rate"]) == (0.5, 1.0)
+    assert (document["score"]["pass_rate"], document["score"]["passes"]["passed"]) == (0.5, 1)  # .8 and .9
     assert judged(None, [0.6, 0.8], slot={"pass_at": 0.7}).document["score"]["pass_rate"] == 0.5
 
 
 def test_a_failed_judgment_is_open_and_in_no_pass_rate():
-    found = truths({"min_coverage": 0.5}, [1.0, None]).document
-    assert found["score"]["pass_rate"] == found["metrics"]["t"]["pass_rate"] == 1.0
-    assert [found["metrics"][label]["passes"]["open"] for label in "pt"] == [1, 1]
-    assert found["metrics"]["p"]["passes"]["n"] == 1
+    document = truths({"min_coverage": 0.5}, [1.0, None]).document
+    assert document["score"]["pass_rate"] == document["metrics"]["t"]["pass_rate"] == 1.0
+    assert [document["metrics"][label]["passes"]["open"] for label in "pt"] == [1, 1]
+    assert document["metrics"]["p"]["passes"]["n"] == 1
 
 
 @pytest.mark.parametrize(
@@ -300,11 +300,11 @@ NO_GATE = {"gate": None, "undecided": []}
 
 @pytest.mark.parametrize("reason", ["interrupted", "refused_by_provider", "endpoint_unreachable", "ledger_failed"])
 def test_a_run_that_did_not_end_in_order_is_undecided(reason):
-    found = as_it_ended(FOUND, {"reason": reason})
-    assert (found["gate"]["passed"], found["gate"]["clauses"]) == (None, [{"on": "j", "passed": None}])
-    assert found["undecided"] == found["gate"]["reasons"] == [f"the run was not completed: {reason}"]
-    assert as_it_ended(found, {"reason": reason}) == found
-    assert as_it_ended(NO_GATE, {"reason": reason}) == {"gate": None, "undecided": found["undecided"]}
+    document = as_it_ended(FOUND, {"reason": reason})
+    assert (document["gate"]["passed"], document["gate"]["clauses"]) == (None, [{"on": "j", "passed": None}])
+    assert document["undecided"] == document["gate"]["reasons"] == [f"the run was not completed: {reason}"]
+    assert as_it_ended(document, {"reason": reason}) == document
+    assert as_it_ended(NO_GATE, {"reason": reason}) == {"gate": None, "undecided": document["undecided"]}
 
 
 def test_an_early_stop_is_in_order_and_a_pause_where_there_is_no_gate():
@@ -314,8 +314,8 @@ def test_an_early_stop_is_in_order_and_a_pause_where_there_is_no_gate():
 
 
 def test_before_anything_is_judged_a_gate_on_any_label_is_undecided():
-    found = answered(Gate((Clause("j", min_score=0.5),)), Report(), None, Ending(None, {}))
-    assert (found["gate"]["passed"], found["undecided"]) == (None, ["nothing was scored"])
+    document = answered(Gate((Clause("j", min_score=0.5),)), Report(), None, Ending(None, {}))
+    assert (document["gate"]["passed"], document["undecided"]) == (None, ["nothing was scored"])
 
 
 # Criteria
@@ -329,9 +329,9 @@ class Rating:
     writes = ("scores.tone", "score_flags.tone")
 
     def extract(self, record):
-        found = int(record["row"]["output"])
-        score = None if found == 0 else found
-        return {"scores": {"tone": score}, **({"score_flags": {"tone": found >= 3}} if self.flag else {})}
+        result = int(record["row"]["output"])
+        score = None if result == 0 else result
+        return {"scores": {"tone": score}, **({"score_flags": {"tone": result >= 3}} if self.flag else {})}
 
 
 @pytest.mark.parametrize(
@@ -378,25 +378,30 @@ def counted(pairs, line=0.5):
 
 @pytest.mark.parametrize(("passes", "n", "low", "high"), [(0, 200, 0, 0.018846), (14, 20, 0.481027, 0.854523), (1, 1, 0.206549, 1)])  # fmt: skip
 def test_the_interval_of_subjects_on_their_own_is_wilson_s(passes, n, low, high):
-    found = counted([(None, 1.0)] * passes + [(None, 0.0)] * (n - passes))
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx((low, high), abs=1e-6)
-    assert (found["n"], found["passed"], found["ci_method"]) == (n, passes, "Wilson, 95 %")
+    interval = counted([(None, 1.0)] * passes + [(None, 0.0)] * (n - passes))
+    assert (interval["ci_low"], interval["ci_high"]) == pytest.approx((low, high), abs=1e-6)
+    assert (interval["n"], interval["passed"], interval["ci_method"]) == (n, passes, "Wilson, 95 %")
     alone = counted([(f"s{k}", float(k < passes)) for k in range(n)])
-    assert alone == found  # a session of one is nothing else
+    assert alone == interval  # a session of one is nothing else
 
 
 def test_nothing_has_no_pass_rate_and_one_session_no_interval():
     assert counted([]) is None
-    found = counted([("a", 1.0), ("a", 0.0)])
-    assert (found["value"], found["ci_low"], found["ci_high"], found["ci_method"]) == (0.5, None, None, None)
+    interval = counted([("a", 1.0), ("a", 0.0)])
+    assert (interval["value"], interval["ci_low"], interval["ci_high"], interval["ci_method"]) == (
+        0.5,
+        None,
+        None,
+        None,
+    )
 
 
 def test_sessions_that_agree_count_for_one_each():
     """Four sessions of five, two of them passing whole: the rate varies as that of four subjects, with g/(g-1) for four."""
-    found = counted([(f"s{n % 4}", float(n % 4 < 2)) for n in range(20)])
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx(wilson(0.5, 3), abs=1e-12)
-    found = counted([(f"s{n % 4}", 1.0) for n in range(20)])
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx((wilson(1, 4)[0], 1))
+    interval = counted([(f"s{n % 4}", float(n % 4 < 2)) for n in range(20)])
+    assert (interval["ci_low"], interval["ci_high"]) == pytest.approx(wilson(0.5, 3), abs=1e-12)
+    interval = counted([(f"s{n % 4}", 1.0) for n in range(20)])
+    assert (interval["ci_low"], interval["ci_high"]) == pytest.approx((wilson(1, 4)[0], 1))
 
 
 PAIRS = st.lists(
@@ -407,31 +412,31 @@ PAIRS = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(PAIRS)
 def test_the_interval_of_a_pass_rate_is_the_formula_s(pairs):
-    found = counted(pairs)
-    assert found["open"] == sum(value is None for _, value in pairs)
+    interval = counted(pairs)
+    assert interval["open"] == sum(value is None for _, value in pairs)
     pairs = [pair for pair in pairs if pair[1] is not None]
     if not pairs:
-        assert (found["n"], found["value"], found["ci_low"]) == (0, None, None)
+        assert (interval["n"], interval["value"], interval["ci_low"]) == (0, None, None)
         return
     n, hits = len(pairs), sum(value == 1 for _, value in pairs)
     sessions = defaultdict(list)
     for number, (session, value) in enumerate(pairs):
         sessions[number if session is None else session].append(value == 1)
-    g, rate, squares = len(sessions), hits / n, sum(len(one) ** 2 for one in sessions.values())
-    assert (found["n"], found["passed"], found["value"]) == (n, hits, rate)
+    g, rate, squares = len(sessions), hits / n, sum(len(item) ** 2 for item in sessions.values())
+    assert (interval["n"], interval["passed"], interval["value"]) == (n, hits, rate)
     if squares == n:
         effective = n
     elif g < 2:
-        assert found["ci_low"] is None
+        assert interval["ci_low"] is None
         return
     elif hits in (0, n):
         effective = n * n / squares
     else:
-        residuals = sum((sum(one) - len(one) * rate) ** 2 for one in sessions.values())
+        residuals = sum((sum(item) - len(item) * rate) ** 2 for item in sessions.values())
         variance = g / (g - 1) * residuals / n**2
         effective = n / max(1, variance / (rate * (1 - rate) / n))
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx(wilson(rate, effective), abs=1e-9)
-    assert 0 <= found["ci_low"] <= rate <= found["ci_high"] <= 1
+    assert (interval["ci_low"], interval["ci_high"]) == pytest.approx(wilson(rate, effective), abs=1e-9)
+    assert 0 <= interval["ci_low"] <= rate <= interval["ci_high"] <= 1
 
 
 def test_sessions_that_come_again_are_put_together_also_beyond_a_batch():

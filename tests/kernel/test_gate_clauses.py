@@ -54,11 +54,13 @@ def offer(name, target):
 @pytest.fixture
 def offers(monkeypatch):
     """Offer the keys of this module; return the keys whose class was loaded."""
-    known, load, loaded = registry._by_name, registry.load_gate_clause, []
+    original, load, loaded = registry._by_name, registry.load_gate_clause, []
     added = {"least_scored": offer("least_scored", "LeastScored"), "wrong": offer("wrong", "NoClause")}
     added["twice"] = attrs.evolve(offer("twice", "NoClause"), error="gate_clause 'twice' is offered by a and b")
     added["broken"] = offer("broken", "Missing")
-    monkeypatch.setattr(registry, "_by_name", lambda group: added if group == "dicast.gate_clauses" else known(group))
+    monkeypatch.setattr(
+        registry, "_by_name", lambda group: added if group == "dicast.gate_clauses" else original(group)
+    )
 
     def load_and_note(key):
         loaded.append(key)

@@ -126,7 +126,7 @@ def test_a_batch_that_raises_is_asked_about_one_by_one(kind):
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "message"),
     [
         (lambda subjects: [Score(1.0)], "returned 1 answers for 3 subjects"),
         (lambda subjects: [Score(1.0)] * 4, "returned 4 answers for 3 subjects"),
@@ -134,10 +134,10 @@ def test_a_batch_that_raises_is_asked_about_one_by_one(kind):
         (lambda subjects: Score(1.0), "returned Score, not a list, for 3 subjects"),
     ],
 )
-def test_another_number_of_answers_fails_all_of_the_batch(what, said):
+def test_another_number_of_answers_fails_all_of_the_batch(what, message):
     done = run(Answers(what=what), [0.25, 0.5, 1])
     assert done.document["failures"] == {"crashed": 3}
-    assert all(said in event.payload["error_message"] for event in done.of("eval.failed"))
+    assert all(message in event.payload["error_message"] for event in done.of("eval.failed"))
 
 
 def test_a_batch_that_takes_too_long_is_asked_about_one_by_one():

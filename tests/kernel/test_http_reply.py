@@ -62,9 +62,9 @@ def test_what_is_compressed_is_read_all_the_same(data, size, coding):
     assert read(ReplyReader([]), (packed[at : at + size] for at in range(0, len(packed), size)), coding) == data
 
 
-@pytest.mark.parametrize(("coding", "said"), [("br", "compressed as 'br'"), ("gzip", "and is not")])
-def test_what_cannot_be_decoded_is_refused(coding, said):
-    with pytest.raises(ReplyRefused, match=said):
+@pytest.mark.parametrize(("coding", "message"), [("br", "compressed as 'br'"), ("gzip", "and is not")])
+def test_what_cannot_be_decoded_is_refused(coding, message):
+    with pytest.raises(ReplyRefused, match=message):
         read(ReplyReader([]), [b"plain"], coding)
 
 
@@ -101,7 +101,7 @@ def test_a_secret_is_taken_out_however_it_is_spelt(spelt):
     )
 )
 def test_no_value_of_a_json_reply_holds_a_secret(secret):
-    for escape in (lambda text: json.dumps(text)[1:-1], lambda text: "".join(f"\\u{ord(one):04x}" for one in text)):
+    for escape in (lambda text: json.dumps(text)[1:-1], lambda text: "".join(f"\\u{ord(char):04x}" for char in text)):
         if max(secret) > "\uffff":
             continue
         reply = f'{{"model": "a{escape(secret)}b", "choices": [{{"finish_reason": "{escape(secret)}"}}]}}'
@@ -146,4 +146,4 @@ def test_a_moment_of_no_use_is_none(text):
 
 def test_what_a_server_asks_for_is_kept():
     date = {"Retry-After": "Mon, 01 Jan 2024 00:01:00 GMT", "Date": "Mon, 01 Jan 2024 00:00:00 GMT"}
-    assert [retry_after(one) for one in ({"Retry-After": "7"}, {"Retry-After-Ms": "1500"}, date)] == [7.0, 1.5, 60.0]
+    assert [retry_after(item) for item in ({"Retry-After": "7"}, {"Retry-After-Ms": "1500"}, date)] == [7.0, 1.5, 60.0]

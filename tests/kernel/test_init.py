@@ -83,7 +83,7 @@ TALES = [
 
 
 def test_columns_without_known_names_are_known_by_their_contents(init):
-    text = "k,theme,story\n" + "".join(f'{n},"{one}","{other}"\n' for n, (one, other) in enumerate(TALES))
+    text = "k,theme,story\n" + "".join(f'{n},"{item}","{other}"\n' for n, (item, other) in enumerate(TALES))
     code, document, pipeline = init(text, "tales.csv")
     assert code == 0
     assert document["fields"]["input"] == {"column": "theme", "why": "the first of two texts"}
@@ -180,9 +180,9 @@ def test_transcripts_are_judged_turn_by_turn(init):
 
 def talk(answer="shipped", **keys):
     called = {"id": "1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
-    said = [("user", {"content": "Where is it?"}), ("assistant", {"content": None, "tool_calls": [called]})]
-    said += [("tool", {"tool_call_id": "1", "content": answer}), ("assistant", {"content": "It was shipped."})]
-    return {**keys, "messages": [{"role": role, **more} for role, more in said]}
+    message = [("user", {"content": "Where is it?"}), ("assistant", {"content": None, "tool_calls": [called]})]
+    message += [("tool", {"tool_call_id": "1", "content": answer}), ("assistant", {"content": "It was shipped."})]
+    return {**keys, "messages": [{"role": role, **options} for role, options in message]}
 
 
 @pytest.mark.parametrize(
@@ -333,17 +333,17 @@ def test_flags_say_how_a_file_is_read(text, flags, options, init):
 
 
 @pytest.mark.parametrize(
-    ("name", "flags", "said"),
+    ("name", "flags", "message"),
     [
         ("a.csv", ("--encoding", "nope"), "a.csv: unknown encoding 'nope'; Python's names are taken, such as utf-8"),
         ("a.csv", ("--delimiter", "xx"), "a.csv: 'xx' is no delimiter; it is one character"),
         ("a.jsonl", ("--no-header",), "a.jsonl: unknown option 'header' of rows/jsonl"),
     ],
 )
-def test_a_flag_that_does_not_fit_is_an_error_about_the_file(name, flags, said, init):
+def test_a_flag_that_does_not_fit_is_an_error_about_the_file(name, flags, message, init):
     code, document, pipeline = init(ANSWERS if name == "a.csv" else lines(*ROWS), name, *flags)
     assert (code, pipeline) == (2, None)
-    assert document["error"]["message"].startswith(said)
+    assert document["error"]["message"].startswith(message)
 
 
 def test_one_conversation_in_a_json_file_is_a_transcript(init):
@@ -378,7 +378,7 @@ ROWS = [{"question": f"Twice {n}?", "answer": f"It is {2 * n}, I think.", "expec
 )  # fmt: skip
 def test_a_file_is_read_by_the_source_that_fits_it(name, text, source, option, init):
     registry = Registry()
-    if not any(one.name == "rows/json" for one in registry.load("rows")) and source != "rows/jsonl":
+    if not any(component.name == "rows/json" for component in registry.load("rows")) and source != "rows/jsonl":
         pytest.skip("this dicast-rows reads JSON lines and CSV with commas")
     code, document, pipeline = init(text, name, tries=True)
     assert (code, document["untried"], list(pipeline["source"])) == (0, None, [source])
@@ -405,9 +405,9 @@ def test_without_data_there_is_an_example_that_runs(tmp_path, monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     assert main(["init"]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [".dicast", "answers.csv", "pipeline.yaml"]
-    shown = capsys.readouterr().out
-    assert "Wrote answers.csv and pipeline.yaml.\n" in shown
-    assert shown.endswith("Next:\n  dicast check pipeline.yaml\n  dicast run pipeline.yaml\n  dicast show last\n")
+    output = capsys.readouterr().out
+    assert "Wrote answers.csv and pipeline.yaml.\n" in output
+    assert output.endswith("Next:\n  dicast check pipeline.yaml\n  dicast run pipeline.yaml\n  dicast show last\n")
     assert main(["run", "pipeline.yaml"]) == 0
     assert main(["init", "--out", "second.yaml"]) == 2
     assert "answers.csv exists already" in capsys.readouterr().err

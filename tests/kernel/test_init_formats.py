@@ -175,7 +175,7 @@ def test_a_prompt_of_messages_with_an_answer_in_a_column_is_a_row(init):
     ],
 )
 def test_conversations_of_one_id_are_told_apart_by_a_second_key_or_their_number(init, tmp_path, keys, template):
-    code, document, source = init(lines(*({**one, "messages": TURNS} for one in keys)), "talks.jsonl", tries=True)
+    code, document, source = init(lines(*({**item, "messages": TURNS} for item in keys)), "talks.jsonl", tries=True)
     assert (code, document["tried"]["scored"]) == (0, 2)
     assert source["traces/messages"].get("id") == template
     text = (tmp_path / "pipeline.yaml").read_text()

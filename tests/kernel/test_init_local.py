@@ -25,8 +25,8 @@ def init(tmp_path, monkeypatch, capsys):
     def run(text, *options, stdin="", json_output=True):
         (tmp_path / "rows.csv").write_text(text)
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        more = ["--json"] if json_output else []
-        code = main(["init", "rows.csv", "--model", "local", *options, *more, "--no-try"])
+        extra = ["--json"] if json_output else []
+        code = main(["init", "rows.csv", "--model", "local", *options, *extra, "--no-try"])
         written = tmp_path / "pipeline.yaml"
         out, err = capsys.readouterr()
         return code, out, err, yaml.safe_load(written.read_text()) if written.exists() else None

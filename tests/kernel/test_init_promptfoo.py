@@ -46,8 +46,8 @@ def take(tmp_path, monkeypatch, capsys):
 def verdicts(capsys):
     """Return for each row of the last run if it passes, in the order of the rows."""
     assert main(["verdicts", "--run", "last", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["verdicts"]
-    return [verdict["score"] == 1 for verdict in sorted(found, key=lambda verdict: int(verdict["subject_id"]))]
+    output = json.loads(capsys.readouterr().out)["verdicts"]
+    return [verdict["score"] == 1 for verdict in sorted(output, key=lambda verdict: int(verdict["subject_id"]))]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
@@ -65,9 +65,9 @@ def test_each_row_passes_and_fails_as_promptfoo_recorded_it(example, tmp_path, m
     document = json.loads(capsys.readouterr().out)
     recorded = json.loads((example / "results.json").read_text())["results"]
     rows = [json.loads(line) for line in (tmp_path / "pipeline.rows.jsonl").read_text().splitlines()]
-    assert [row["output"] for row in rows] == [one["output"] for one in recorded]
-    assert verdicts(capsys) == [one["passed"] for one in recorded]
-    assert document["score"]["passes"]["passed"] == sum(one["passed"] for one in recorded)
+    assert [row["output"] for row in rows] == [item["output"] for item in recorded]
+    assert verdicts(capsys) == [item["passed"] for item in recorded]
+    assert document["score"]["passes"]["passed"] == sum(item["passed"] for item in recorded)
 
 
 def evaluated(folder):
@@ -77,20 +77,20 @@ def evaluated(folder):
     if program is None:
         pytest.skip("no promptfoo: npm install --prefix FOLDER promptfoo, and DICAST_PROMPTFOO=FOLDER")
     command = [program, "eval", "--no-cache", "--no-write", "-o", "made.json"]
-    more = {"PROMPTFOO_CONFIG_DIR": str(folder / "home"), "PROMPTFOO_PYTHON": sys.executable}
+    options = {"PROMPTFOO_CONFIG_DIR": str(folder / "home"), "PROMPTFOO_PYTHON": sys.executable}
     done = subprocess.run(
-        command, cwd=folder, env=os.environ | QUIET | more, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=folder, env=os.environ | QUIET | options, capture_output=True, text=True, check=False, timeout=120
     )
     assert (folder / "made.json").exists(), done.stdout + done.stderr
     results = json.loads((folder / "made.json").read_text())["results"]["results"]
-    return sorted(results, key=lambda one: one["testIdx"])
+    return sorted(results, key=lambda item: item["testIdx"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_promptfoo_itself_says_what_was_recorded(example, tmp_path):
     shutil.copytree(example, tmp_path, dirs_exist_ok=True)
-    results = [{"output": one["response"]["output"], "passed": one["success"]} for one in evaluated(tmp_path)]
+    results = [{"output": item["response"]["output"], "passed": item["success"]} for item in evaluated(tmp_path)]
     assert results == json.loads((example / "results.json").read_text())["results"]
 
 
@@ -100,7 +100,7 @@ def test_generated_assertions_pass_and_fail_as_in_promptfoo(seed, tmp_path, monk
     (tmp_path / "promptfooconfig.yaml").write_text(
         yaml.safe_dump(Generator(seed).configuration(150), allow_unicode=True)
     )
-    passed = [one["success"] for one in evaluated(tmp_path)]
+    passed = [item["success"] for item in evaluated(tmp_path)]
     monkeypatch.chdir(tmp_path)
     assert main(["init", "--from", "promptfoo", "promptfooconfig.yaml", "--no-try", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["not_carried"] == []
@@ -143,7 +143,7 @@ def test_prompts_and_providers_become_a_suite(take):
     assert rows == [
         {"test": "1", "question": "Why?", "context_": "a text", "assert": [{"check": "contains", "value": "because"}, {"check": "llm_rubric", "value": "is polite"}]}
     ]  # fmt: skip
-    assert [(one["line"], one["what"]) for one in document["not_carried"]] == [
+    assert [(loss["line"], loss["what"]) for loss in document["not_carried"]] == [
         (7, "top_k of anthropic:messages:claude-x")
     ]
     assert document["untried"].startswith("it would ask a model, which may cost money")
@@ -168,7 +168,7 @@ def test_echoes_of_several_prompts_are_rows_of_each_experiment(take, tmp_path, c
     assert (code, rows[0]["outputs"]) == (0, {"prompt1": "one a", "prompt2": "two a"})
     assert main(["run", "pipeline.yaml", "--json"]) == 1
     made = json.loads(capsys.readouterr().out)["experiments"]
-    assert [one["gate"]["passed"] for one in made.values()] == [True, False]
+    assert [item["gate"]["passed"] for item in made.values()] == [True, False]
     assert list(made) == list(pipeline["experiments"])
 
 
@@ -191,7 +191,7 @@ def test_what_does_not_go_over_is_listed_with_its_place_and_what_to_do(take, tmp
     )
     code, document, _, rows = take(text)
     assert code == 0
-    assert [(one["line"], one["what"]) for one in document["not_carried"]] == [
+    assert [(loss["line"], loss["what"]) for loss in document["not_carried"]] == [
         (2, "provider exec:answer.sh"),
         (6, "option prefix"),
         (8, "similar"),
@@ -200,7 +200,7 @@ def test_what_does_not_go_over_is_listed_with_its_place_and_what_to_do(take, tmp
         (11, "llm-rubric"),
         (13, "a test without an assertion"),
     ]
-    assert all(one["file"] == "promptfooconfig.yaml" and one["instead"] for one in document["not_carried"])
+    assert all(loss["file"] == "promptfooconfig.yaml" and loss["instead"] for loss in document["not_carried"])
     assert (document["tests"], document["not_judged"]) == (3, 2)
     assert [len(row.get("not_carried", ())) for row in rows] == [5, 1, 0]
     written = (tmp_path / "pipeline.yaml").read_text()
@@ -235,10 +235,10 @@ def test_what_does_not_go_over_is_listed_with_its_place_and_what_to_do(take, tmp
 def test_a_check_that_no_row_can_have_is_said_and_not_written(assertion, what, instead, take):
     text = f"prompts: ['{{{{x}}}}']\nproviders: [echo]\ntests: [{{vars: {{x: a}}, assert: [{{type: contains, value: a}}, {assertion}]}}]\n"
     code, document, _, rows = take(text)
-    ((found,), checks) = document["not_carried"], rows[0]["assert"]
-    assert (code, found["what"], checks) == (0, what, [{"check": "contains", "value": "a"}])
-    assert found["instead"].startswith(instead)
-    assert rows[0]["not_carried"] == [f"promptfooconfig.yaml:{found['line']}: {what}; {found['instead']}"]
+    ((result,), checks) = document["not_carried"], rows[0]["assert"]
+    assert (code, result["what"], checks) == (0, what, [{"check": "contains", "value": "a"}])
+    assert result["instead"].startswith(instead)
+    assert rows[0]["not_carried"] == [f"promptfooconfig.yaml:{result['line']}: {what}; {result['instead']}"]
 
 
 def test_it_says_so_where_no_test_has_an_assertion(take, tmp_path, capsys):
@@ -255,7 +255,7 @@ def test_two_losses_of_one_line_are_both_listed(take):
         "tests: [{vars: {x: [a, b]}, assert: [{type: contains}, {type: contains, value: 'file://a.txt'}, {type: equals, value: a}]}]\n"
     )
     _, document, _, rows = take(text)
-    assert [one["instead"] for one in document["not_carried"]] == [
+    assert [loss["instead"] for loss in document["not_carried"]] == [
         "it needs a value",
         "file://a.txt cannot be read: a.txt: no such file",
     ]
@@ -263,7 +263,7 @@ def test_two_losses_of_one_line_are_both_listed(take):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: 1\n", "this is no promptfoo configuration: it has neither prompts nor tests"),
         ("prompts: [a\n", "promptfooconfig.yaml:2:"),
@@ -273,10 +273,10 @@ def test_two_losses_of_one_line_are_both_listed(take):
         ("prompts: [a]\nproviders: [echo]\ntests: ['file://a/*.yaml']\n", "promptfooconfig.yaml:3:9: no test could be read from file://a/*.yaml"),
     ],
 )  # fmt: skip
-def test_what_is_no_configuration_is_refused(text, said, take):
+def test_what_is_no_configuration_is_refused(text, message, take):
     code, document, _, _ = take(text)
     assert code == 2
-    assert said in document["error"]["message"]
+    assert message in document["error"]["message"]
 
 
 def test_rows_are_not_written_over_either(take, tmp_path):
@@ -290,7 +290,7 @@ def test_rows_are_not_written_over_either(take, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("odd", "found"),
+    ("odd", "message"),
     [
         ("description: {a: 1}\n", 0),
         ("providers: [{'openai:m': {config: 3}}, echo]\n", 0),
@@ -298,16 +298,16 @@ def test_rows_are_not_written_over_either(take, tmp_path):
         ("tests: [{vars: {x: a}, threshold: most, assert: [{type: contains, value: a, weight: much}, {type: equals, value: a}]}]\n", 0),
     ],
 )  # fmt: skip
-def test_odd_values_are_left_out_or_refused(odd, found, take, tmp_path):
+def test_odd_values_are_left_out_or_refused(odd, message, take, tmp_path):
     (tmp_path / "broken.jsonl").write_text('{"vars": \n')
-    given = {
+    components = {
         "prompts": "['{{x}}']",
         "providers": "[echo]",
         "tests": "[{vars: {x: a}, assert: [{type: contains, value: a}]}]",
     }
-    text = odd + "".join(f"{name}: {value}\n" for name, value in given.items() if not odd.startswith(name))
+    text = odd + "".join(f"{name}: {value}\n" for name, value in components.items() if not odd.startswith(name))
     code, document, _, _ = take(text)
-    assert (code, "broken.jsonl:1:1: the line is not JSON" in str(document)) == (found, found == 2)
+    assert (code, "broken.jsonl:1:1: the line is not JSON" in str(document)) == (message, message == 2)
 
 
 def test_a_scenario_is_its_tests_once_for_each_configuration(take):

@@ -50,8 +50,8 @@ def refused_price(price):
     with pytest.raises(ConfigError) as refused:
         dicast.run(pipeline)
     validator = Draft202012Validator(options_schema(Price)["properties"]["input_per_mtok"])
-    said = str(refused.value)
-    return "input_per_mtok" in said or "expected decimal" in said, not validator.is_valid(price)
+    message = str(refused.value)
+    return "input_per_mtok" in message or "expected decimal" in message, not validator.is_valid(price)
 
 
 @pytest.mark.parametrize("price", ["1e-3", ".5", "1.", "+2", " 1 ", "1e99", 0, 3, 1e99, "0", 1e-300])

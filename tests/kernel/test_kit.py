@@ -63,12 +63,12 @@ def check(plugin, tmp_path, monkeypatch):
         plugin("x", f"{module}\n@hookimpl\ndef dicast_{kind}s(): return [X]\n")
         contract = type("TestX", (CONTRACTS[kind],), {kind: "x/x", **attributes})()
         bench = Bench(tmp_path, contract.components)
-        given = {"bench": bench, "monkeypatch": monkeypatch, "events": typical_events()}
+        components = {"bench": bench, "monkeypatch": monkeypatch, "events": typical_events()}
         method = getattr(contract, test)
         wanted = method.__code__.co_varnames[1 : method.__code__.co_argcount]
         if "component" in wanted:
-            given["component"] = bench.build(kind, "x/x", contract.options)
-        method(**{name: given[name] for name in wanted})
+            components["component"] = bench.build(kind, "x/x", contract.options)
+        method(**{name: components[name] for name in wanted})
 
     return run
 
@@ -397,7 +397,7 @@ def test_unwritable_path_that_nobody_refuses_is_found(check):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("module", "found"),
+    ("module", "message"),
     [
         ("import numpy", r"importing 'x' brings \['numpy'\]"),
         ("import dicast_other", r"importing 'x' brings other plugins: \['dicast_other'\]"),
@@ -409,13 +409,13 @@ def test_unwritable_path_that_nobody_refuses_is_found(check):
         ("import time\nend = time.process_time() + 0.55\nwhile time.process_time() < end: pass", "the import takes"),
     ],
 )
-def test_fresh_process_shows_what_an_import_brings(install, plugin, monkeypatch, tmp_path, module, found):
+def test_fresh_process_shows_what_an_import_brings(install, plugin, monkeypatch, tmp_path, module, message):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     install("numpy", numpy="")
     plugin("other", "")
     plugin("x", module)
     contract = type("TestX", (MetricConformance,), {"metric": "x/x"})()
-    with pytest.raises(AssertionError, match=found):
+    with pytest.raises(AssertionError, match=message):
         contract.test_loads_by_entry_point_in_a_fresh_process()
 
 
@@ -473,8 +473,8 @@ def test_memory_ledger_finds_a_changed_row():
             live._book.rows[1] = type(live._book.rows[1])(b"{}", live._book.rows[1].prev, live._book.rows[1].digest)
             return live.verify()
 
-    found = asyncio.run(tamper())
-    assert (found.ok, found.bad_seq) == (False, 2)
+    result = asyncio.run(tamper())
+    assert (result.ok, result.bad_seq) == (False, 2)
 
 
 def test_memory_ledger_refuses_a_reservation_made_twice():
@@ -505,12 +505,12 @@ def test_fake_judge_gives_its_replies_and_remembers_who_was_asked_about():
 
 
 @pytest.mark.parametrize(
-    ("replies", "found"), [([Judgment(1.0)] * 3, "has 3 replies and was asked 2 times"), ([], "0 replies")]
+    ("replies", "message"), [([Judgment(1.0)] * 3, "has 3 replies and was asked 2 times"), ([], "0 replies")]
 )
-def test_fake_judge_that_was_asked_too_little_or_too_much_says_so(replies, found):
+def test_fake_judge_that_was_asked_too_little_or_too_much_says_so(replies, message):
     judge = FakeJudge(replies)
     run_pipeline("judges: [judge]", subjects=[sample("x"), sample("y", id="y")], components={"judge": judge})
-    with pytest.raises(AssertionError, match=found):
+    with pytest.raises(AssertionError, match=message):
         judge.assert_all_asked()
 
 

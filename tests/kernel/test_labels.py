@@ -103,14 +103,14 @@ def test_an_older_document_is_read_in_today_s_shape():
         "score": {"label": "metrics", "mean": 1.0, "by_basis": {"truth": 2, "proxy": 0}},
         "gate": {"passed": True, "reasons": [], "clauses": [], "given": False},
     }  # fmt: skip
-    found = current_document(old)
-    assert (found["gate"], found["undecided"]) == (None, [])
-    assert (found["labels"]["metrics"]["mean"], found["labels"]["metrics"]["basis"]) == (1.0, "truth")
-    assert set(found["labels"]["j"]) >= NAMES
-    assert found["labels"]["j"]["failed"] == 1
+    document = current_document(old)
+    assert (document["gate"], document["undecided"]) == (None, [])
+    assert (document["labels"]["metrics"]["mean"], document["labels"]["metrics"]["basis"]) == (1.0, "truth")
+    assert set(document["labels"]["j"]) >= NAMES
+    assert document["labels"]["j"]["failed"] == 1
     gated = current_document({**old, "gate": {"passed": None, "reasons": ["why"], "clauses": [], "given": True}})
     assert (gated["gate"]["passed"], gated["undecided"]) == (None, ["why"])
-    assert current_document(found) is found
+    assert current_document(document) is document
 
 
 # What needs a label
@@ -140,8 +140,10 @@ def test_a_judge_that_set_adds_needs_a_label_too():
 
 
 def test_set_removes_a_gate():
-    made = load_pipeline({"metrics": ["proxy/format"], "gate": {"min_score": 1}}, {"gate": None}, needs_source=False)
-    assert made.gate.clauses == ()
+    pipeline = load_pipeline(
+        {"metrics": ["proxy/format"], "gate": {"min_score": 1}}, {"gate": None}, needs_source=False
+    )
+    assert pipeline.gate.clauses == ()
 
 
 def test_an_early_stop_on_the_score_needs_a_label():

@@ -33,7 +33,7 @@ def run(work):
         loop.close()
 
 
-async def calls(limiter, count, *, tokens=0, seconds=0.0, told=lambda number: None):
+async def calls(limiter, count, *, tokens=0, seconds=0.0, values=lambda number: None):
     """Make *count* calls at once; give when each began, and how many were under way then."""
     began, active = [], 0
 
@@ -43,7 +43,7 @@ async def calls(limiter, count, *, tokens=0, seconds=0.0, told=lambda number: No
             active += 1
             began.append((asyncio.get_running_loop().time(), active))
             await asyncio.sleep(seconds)
-            told(number)
+            values(number)
             active -= 1
 
     await asyncio.gather(*(call() for _ in range(count)))
@@ -124,9 +124,9 @@ def test_a_pause_holds_for_all_calls_also_those_that_had_their_turn():
 def test_an_overload_halves_the_calls_at_once_and_success_brings_them_back():
     async def work():
         limiter = RateLimiter()
-        await calls(limiter, 16, seconds=1, told=limiter.overloaded)
+        await calls(limiter, 16, seconds=1, values=limiter.overloaded)
         slowed = await calls(limiter, 32, seconds=1)
-        await calls(limiter, 300, seconds=1, told=lambda number: limiter.eased())
+        await calls(limiter, 300, seconds=1, values=lambda number: limiter.eased())
         eased = await calls(limiter, 32, seconds=1)
         return [max(active for _, active in began) for began in (slowed, eased)]
 
@@ -139,7 +139,7 @@ def test_at_least_one_call_goes_however_often_the_endpoint_had_too_much():
     async def work():
         limiter = RateLimiter()
         for _ in range(10):
-            await calls(limiter, 1, told=limiter.overloaded)
+            await calls(limiter, 1, values=limiter.overloaded)
         return await calls(limiter, 3, seconds=1)
 
     assert [active for _, active in run(work())] == [1, 1, 1]
@@ -148,7 +148,7 @@ def test_at_least_one_call_goes_however_often_the_endpoint_had_too_much():
 def test_a_call_that_is_cancelled_leaves_its_place_to_the_next():
     async def work():
         limiter = RateLimiter()
-        await calls(limiter, 1, told=limiter.overloaded)
+        await calls(limiter, 1, values=limiter.overloaded)
         stuck = asyncio.ensure_future(calls(limiter, 1, seconds=1000))
         waiting = asyncio.ensure_future(calls(limiter, 1))
         await asyncio.sleep(1)

@@ -74,9 +74,9 @@ def test_digest_changes_with_the_data(tmp_path):
 @pytest.mark.parametrize("cut", [1, 9, 40])
 def test_gzip_that_is_cut_short_is_an_error(tmp_path, cut):
     data = gzip.compress(orjson.dumps({"a": "".join(map(chr, range(32, 3000)))}) + b"\n")
-    (found,) = problems(written(tmp_path, data[: len(data) - cut]), 100_000)[:1]
-    assert "cannot be read" in found.message
-    assert found.file == "in.jsonl"
+    (problem,) = problems(written(tmp_path, data[: len(data) - cut]), 100_000)[:1]
+    assert "cannot be read" in problem.message
+    assert problem.file == "in.jsonl"
 
 
 def test_gzip_with_a_broken_body_is_an_error(tmp_path):
@@ -107,17 +107,17 @@ def test_empty_file_has_no_subjects(tmp_path, data):
 
 
 def test_bytes_that_are_not_utf8_are_named_with_line_and_column(tmp_path):
-    (found,) = problems(written(tmp_path, b'{"a":1}\n{"a":"\xff"}\n'))
-    assert (found.line, found.column) == (2, 7)
-    assert "byte 0xff is not UTF-8" in found.message
+    (problem,) = problems(written(tmp_path, b'{"a":1}\n{"a":"\xff"}\n'))
+    assert (problem.line, problem.column) == (2, 7)
+    assert "byte 0xff is not UTF-8" in problem.message
 
 
 @pytest.mark.parametrize(
     "bad", [b"[1]", b"3", b"null", b'"x"', b"{", b'{"a":NaN}', b'{"a":1e999}', b'{"a":"\\ud800"}', b"{} {}"]
 )
 def test_line_that_is_no_json_object_is_reported(tmp_path, bad):
-    (found,) = problems(written(tmp_path, b"{}\n" + bad + b"\n{}\n"))
-    assert found.line == 2
+    (problem,) = problems(written(tmp_path, b"{}\n" + bad + b"\n{}\n"))
+    assert problem.line == 2
 
 
 @pytest.mark.parametrize(("opening", "end"), [("[", "]"), ('{"a":', "}")])
@@ -125,9 +125,9 @@ def test_line_nested_too_deep_to_be_written_is_reported(tmp_path, opening, end):
     # the row itself is the first of the 200 levels
     rows = [f'{{"v":{opening * levels}1{end * levels}}}\n' for levels in (199, 200, 900)]
     assert [line for line, _ in objects(written(tmp_path, rows[0].encode()), 10_000)] == [1]
-    found = problems(written(tmp_path, "".join(rows).encode()), 10_000)
-    assert [each.line for each in found] == [2, 3]
-    assert found[0].message == (
+    reports = problems(written(tmp_path, "".join(rows).encode()), 10_000)
+    assert [problem.line for problem in reports] == [2, 3]
+    assert reports[0].message == (
         "more than 200 levels of nesting cannot be recorded; flatten the line, or keep its deep part as text"
     )
 
@@ -138,9 +138,9 @@ def test_line_with_many_brackets_that_is_not_deep_is_read(tmp_path):
 
 
 def test_every_bad_line_is_counted_and_the_first_hundred_named(tmp_path):
-    found = problems(written(tmp_path, b"{\n" * 1334))
-    assert [each.line for each in found[:-1]] == list(range(1, 101))
-    assert found[-1].message == "… and 1,234 more"
+    reports = problems(written(tmp_path, b"{\n" * 1334))
+    assert [problem.line for problem in reports[:-1]] == list(range(1, 101))
+    assert reports[-1].message == "… and 1,234 more"
 
 
 def test_without_a_check_the_first_bad_line_is_raised(tmp_path):
@@ -150,7 +150,7 @@ def test_without_a_check_the_first_bad_line_is_raised(tmp_path):
 
 def test_line_that_is_too_long_is_reported_and_the_next_ones_read(tmp_path):
     file = written(tmp_path, b'{"a":1}\n' + b"x" * 5000 + b'\n{"a":2}\n' + b"y" * 4000)
-    assert [(each.line, each.message) for each in problems(file, 10)] == [
+    assert [(problem.line, problem.message) for problem in problems(file, 10)] == [
         (2, "the line is longer than max_line_bytes (10)"),
         (4, "the line is longer than max_line_bytes (10)"),
     ]
@@ -181,17 +181,17 @@ def test_enormous_line_is_not_held_in_memory(tmp_path):
 
 def test_duplicate_ids_name_both_lines(tmp_path):
     file = written(tmp_path, b'{"id":"a"}\n{"id":"b"}\n\n{"id":"a"}\n{"id":"a"}\n')
-    assert [(each.line, each.message) for each in problems(file)] == [
+    assert [(problem.line, problem.message) for problem in problems(file)] == [
         (4, "duplicate id 'a', first on line 1"),
         (5, "duplicate id 'a', first on line 1"),
     ]
 
 
 def test_duplicates_and_bad_lines_come_in_the_order_of_the_lines_and_are_counted_together(tmp_path):
-    found = problems(written(tmp_path, b'{"id":"a"}\n{"id":"a"}\n{\n' + b'{"id":"b"}\n' * 201))
-    assert [each.line for each in found[:3]] == [2, 3, 5]
-    assert len(found) == 101
-    assert found[-1].message == "… and 102 more"
+    reports = problems(written(tmp_path, b'{"id":"a"}\n{"id":"a"}\n{\n' + b'{"id":"b"}\n' * 201))
+    assert [problem.line for problem in reports[:3]] == [2, 3, 5]
+    assert len(reports) == 101
+    assert reports[-1].message == "… and 102 more"
 
 
 def test_duplicates_are_found_across_batches(tmp_path):

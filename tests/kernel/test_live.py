@@ -140,9 +140,9 @@ def test_a_watch_that_goes_on_with_another_gate_is_held_to_that_from_the_start()
         pauses = True
 
     def watch_on(gate):
-        given = {"a": FakeJudge(Judgment(0.2)), "b": FakeJudge(Judgment(0.9)), "book": ledger}
+        components = {"a": FakeJudge(Judgment(0.2)), "b": FakeJudge(Judgment(0.9)), "book": ledger}
         text = f"name: watched\njudges: [a, b]\nledger: book\n{gate}\n"
-        return run_pipeline(text, source=Pausing(yields), components=given)
+        return run_pipeline(text, source=Pausing(yields), components=components)
 
     first = watch_on("gate: {on: a, min_score: 0.1}")
     assert (first.exit_code, first.document["gate"]["passed"]) == (3, None)  # paused, and so not at its end
@@ -208,24 +208,24 @@ def test_a_killed_process_s_open_evaluations_are_gone_on_with_under_their_ids():
         yield Due(turn("t1"), "feedback_arrived", run.run_id)
         yield Due(turn("t2"), "bus", run.run_id)
 
-    whole = watch(first)
-    rows = [event for event in whole.events if event.type != "run.completed"]
+    full_run = watch(first)
+    rows = [event for event in full_run.events if event.type != "run.completed"]
     last_two = [event for event in rows if event.type == "eval.completed"][1:]
     ledger = MemoryLedger()
     _append(ledger, [event for event in rows if event not in last_two])
 
     async def again(run):
         assert run.resumed
-        assert run.run_id == whole.document["run_id"]
+        assert run.run_id == full_run.document["run_id"]
         yield Due(turn("t1"), "feedback_arrived", run.run_id)
         yield Due(turn("t2"), "bus", run.run_id)
         yield Due(turn("t2"), "feedback_arrived", run.run_id)
 
     done = watch(again, ledger=ledger)
-    begun = [event.payload["eval_id"] for event in whole.of("eval.started")]
-    assert [verdict.eval_id for verdict in done.verdicts][:3] == begun
+    eval_ids = [event.payload["eval_id"] for event in full_run.of("eval.started")]
+    assert [verdict.eval_id for verdict in done.verdicts][:3] == eval_ids
     assert [(verdict.subject_id, verdict.run_id) for verdict in done.verdicts] == [
-        (name, whole.document["run_id"]) for name in ("t1", "t1", "t2", "t2")
+        (name, full_run.document["run_id"]) for name in ("t1", "t1", "t2", "t2")
     ]
     assert len(done.of("eval.started")) == 4
     assert len(done.of("subject.read")) == 4
@@ -245,9 +245,9 @@ def test_a_paid_answer_to_what_has_changed_since_is_not_used_again():
     async def first(run):
         yield Due(turn("t1"), "bus", run.run_id)
 
-    whole = watch(first, judge)
+    full_run = watch(first, judge)
     ledger = MemoryLedger()
-    _append(ledger, [event for event in whole.events if event.type != "run.completed"])
+    _append(ledger, [event for event in full_run.events if event.type != "run.completed"])
 
     async def again(run):
         yield Due(turn("t1"), "feedback_arrived", run.run_id)
@@ -323,9 +323,9 @@ def test_turns_judged_before_and_after_a_kill_name_one_verdict_on_their_session(
     async def first(run):
         yield Due(turn("t1"), "bus", run.run_id)
 
-    whole = family(first)
+    full_run = family(first)
     ledger = MemoryLedger()
-    _append(ledger, [event for event in whole.events if event.type != "run.completed"])
+    _append(ledger, [event for event in full_run.events if event.type != "run.completed"])
 
     async def again(run):
         yield Due(turn("t2"), "bus", run.run_id)

@@ -309,8 +309,8 @@ def paid_response(subject):
     return Answered.of(subject, {"": {"content": "a", "metrics": {"cost": 0.002}}})
 
 
-def run_section(section, component, **more):
-    text = {section: "c" if section in ("task", "executor") else ["c"], "budget": {"run": "0.005 usd"}, **more}
+def run_section(section, component, **options):
+    text = {section: "c" if section in ("task", "executor") else ["c"], "budget": {"run": "0.005 usd"}, **options}
     return run_pipeline(json.dumps(text), subjects=rows(30), components={"c": component})
 
 

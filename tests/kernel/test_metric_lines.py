@@ -67,13 +67,13 @@ def test_a_line_counts_or_does_not(line, strict, lenient):
 
 @pytest.mark.parametrize("syntax", ["strict", "lenient"])
 def test_names_may_have_letters_of_any_alphabet(syntax):
-    found = read("METRIC total_µs=15200\nMETRIC größe.1=2\nMETRIC a€=3\n", syntax)
-    assert found.metrics == {"total_µs": 15200, "größe.1": 2}
+    subjects = read("METRIC total_µs=15200\nMETRIC größe.1=2\nMETRIC a€=3\n", syntax)
+    assert subjects.metrics == {"total_µs": 15200, "größe.1": 2}
 
 
 def test_the_last_value_counts_in_the_order_of_first_occurrence():
-    found = read("METRIC b=1\nMETRIC a=2\nnoise\nMETRIC b=3\nMETRIC b=nan\nMETRIC b=1e999\n")
-    assert list(found.metrics.items()) == [("b", 3), ("a", 2)]
+    subjects = read("METRIC b=1\nMETRIC a=2\nnoise\nMETRIC b=3\nMETRIC b=nan\nMETRIC b=1e999\n")
+    assert list(subjects.metrics.items()) == [("b", 3), ("a", 2)]
 
 
 def test_names_that_mean_something_else_in_javascript_are_left_out():
@@ -139,10 +139,10 @@ def test_any_cut_of_a_stream_gives_what_the_rule_says_line_by_line(lines, cuts, 
     for line in "\n".join(lines).split("\n"):
         if (match := pattern.fullmatch(line)) and math.isfinite(float(match[2])):
             expected[match[1]] = float(match[2])
-    found, places = MetricLines(syntax), [0, *sorted(cuts), len(data)]
+    result, places = MetricLines(syntax), [0, *sorted(cuts), len(data)]
     for start, end in zip(places, places[1:], strict=False):
-        found.feed(data[start:end])
-    assert list(found.result().metrics.items()) == list(expected.items())
+        result.feed(data[start:end])
+    assert list(result.result().metrics.items()) == list(expected.items())
 
 
 FEW = st.lists(
@@ -153,23 +153,23 @@ FEW = st.lists(
 @settings(max_examples=20)
 @given(FEW, FEW, FEW)
 def test_a_stream_full_of_metrics_is_read_like_a_short_one(first, second, third):
-    many = [*first, *(("a", str(n)) for n in range(9_000)), *second, *(("b", str(n)) for n in range(9_000)), *third]
-    expected, found = {}, MetricLines()
-    for name, value in many:
+    large = [*first, *(("a", str(n)) for n in range(9_000)), *second, *(("b", str(n)) for n in range(9_000)), *third]
+    expected, result = {}, MetricLines()
+    for name, value in large:
         if value not in ("nan", "1e999"):
             expected[name] = float(value)
-    data = "".join(f"METRIC {name}={value}\n" for name, value in many).encode()
+    data = "".join(f"METRIC {name}={value}\n" for name, value in large).encode()
     for start in range(0, len(data), 70_000):
-        found.feed(data[start : start + 70_000])
-    assert list(found.result().metrics.items()) == list(expected.items())
+        result.feed(data[start : start + 70_000])
+    assert list(result.result().metrics.items()) == list(expected.items())
 
 
 def test_what_is_too_long_to_keep_is_counted():
     long = b"x" * 3_000_000
-    found = read(b"METRIC a=1\n" + long + b"\nMETRIC b=" + b"1" * 2_000_000 + b"\nASI c=" + long + b"\nMETRIC d=4\n")
-    assert found == Measurements({"a": 1, "d": 4}, {}, dropped=2)
-    many = b"".join(b"METRIC %s%d=1\n" % (b"n" * 100_000, number) for number in range(200))
-    assert read(many).dropped == 200 - len(read(many).metrics) > 0
+    subjects = read(b"METRIC a=1\n" + long + b"\nMETRIC b=" + b"1" * 2_000_000 + b"\nASI c=" + long + b"\nMETRIC d=4\n")
+    assert subjects == Measurements({"a": 1, "d": 4}, {}, dropped=2)
+    large = b"".join(b"METRIC %s%d=1\n" % (b"n" * 100_000, number) for number in range(200))
+    assert read(large).dropped == 200 - len(read(large).metrics) > 0
 
 
 def test_no_line_takes_time_out_of_proportion():

@@ -46,16 +46,16 @@ def by_input(subject: Subject) -> Judgment:
 
 def failures(pipeline: str, subjects: list[Subject], **components: object) -> dict[str, str]:
     done = run_pipeline(pipeline, subjects=subjects, components=components)
-    ended = [event.payload for event in done.events if event.type == "eval.failed"]
-    return {f"{one['judge']} {one['subject_id']}": str(one["failure_mode"]) for one in ended}
+    ends = [event.payload for event in done.events if event.type == "eval.failed"]
+    return {f"{failure['judge']} {failure['subject_id']}": str(failure["failure_mode"]) for failure in ends}
 
 
 def test_a_missing_output_is_no_empty_text_to_a_metric_that_reads_text():
-    given = {"text": long_enough(), "inner": by_output()}
-    assert failures("metrics: [text]", [NOTHING, EMPTY], **given) == {"metrics nothing": "missing_input"}
-    assert failures("judges: [inner]", [NOTHING, EMPTY], **given) == {"inner nothing": "missing_input"}
+    components = {"text": long_enough(), "inner": by_output()}
+    assert failures("metrics: [text]", [NOTHING, EMPTY], **components) == {"metrics nothing": "missing_input"}
+    assert failures("judges: [inner]", [NOTHING, EMPTY], **components) == {"inner nothing": "missing_input"}
     nested = "judges: [{llm/jury: {judges: [inner, inner]}}, {hybrid/cascade: {stages: [inner, inner]}}]"
-    assert failures(nested, [NOTHING, EMPTY], **given) == {
+    assert failures(nested, [NOTHING, EMPTY], **components) == {
         "llm/jury nothing": "missing_input",
         "hybrid/cascade nothing": "missing_input",
     }
@@ -69,10 +69,10 @@ def test_nothing_is_reserved_for_a_missing_output():
 
 
 def test_what_judges_something_else_is_asked_about_a_subject_without_an_output():
-    given = {"question": polite_question(), "quiet": by_input(), "text": long_enough()}
-    assert failures("metrics: [question]\njudges: [quiet]", [NOTHING], **given) == {}
+    components = {"question": polite_question(), "quiet": by_input(), "text": long_enough()}
+    assert failures("metrics: [question]\njudges: [quiet]", [NOTHING], **components) == {}
     either = "judges: [{hybrid/cascade: {stages: [quiet, quiet]}}, {llm/jury: {judges: [quiet, quiet]}}]"
-    assert failures(either, [NOTHING], **given) == {}
+    assert failures(either, [NOTHING], **components) == {}
 
 
 def test_trace_events_are_judged_without_an_output():
@@ -120,8 +120,8 @@ def test_a_metric_and_a_judge_may_need_an_output_beside_trace_events_too():
     def reader(subject: Subject) -> Judgment:
         return Judgment(1.0, 1.0, "heuristic")
 
-    found = failures("metrics: [words]\njudges: [reader]", [CYCLE, EMPTY], words=words(), reader=reader())
-    assert found == {"metrics u": "missing_input", "reader u": "missing_input"}
+    failed_events = failures("metrics: [words]\njudges: [reader]", [CYCLE, EMPTY], words=words(), reader=reader())
+    assert failed_events == {"metrics u": "missing_input", "reader u": "missing_input"}
 
 
 def test_a_metric_that_cannot_judge_is_left_out_where_the_file_says_so():
@@ -152,9 +152,9 @@ class Lacking:
     "text", ["metrics: [text]", "judges: [inner]", "extractors: [extract/json_path: {path: $, into: x}]"]
 )
 def test_a_source_without_any_output_is_refused_where_outputs_are_judged(text):
-    given = {"text": long_enough(), "inner": by_output()}
+    components = {"text": long_enough(), "inner": by_output()}
     with pytest.raises(DataError, match="no row has an output"):
-        run_pipeline(text, source=Lacking(), components=given)
+        run_pipeline(text, source=Lacking(), components=components)
 
 
 def test_a_source_without_any_output_is_read_where_it_is_made_or_not_judged(tmp_path: Path, monkeypatch):
@@ -162,8 +162,8 @@ def test_a_source_without_any_output_is_read_where_it_is_made_or_not_judged(tmp_
     assert (
         run_pipeline("metrics: [question]", source=Lacking(), components={"question": polite_question()}).exit_code == 0
     )
-    made = "task: {task/command: {command: [echo, made]}}\nmetrics: [text]"
-    assert run_pipeline(made, source=Lacking(), components={"text": long_enough()}).exit_code == 0
+    result = "task: {task/command: {command: [echo, made]}}\nmetrics: [text]"
+    assert run_pipeline(result, source=Lacking(), components={"text": long_enough()}).exit_code == 0
 
 
 def test_subjects_from_a_program_without_an_output_are_unscored(tmp_path: Path, monkeypatch):

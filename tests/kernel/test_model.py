@@ -56,11 +56,11 @@ def test_what_is_no_number_from_0_to_1_is_refused_never_clamped(make, value):
         make(0.5, value)
 
 
-@pytest.mark.parametrize(("value", "held"), [(0, 0.0), (1, 1.0), (0.0, 0.0), (1.0, 1.0), (5e-324, 5e-324)])
-def test_both_ends_belong_to_the_interval_and_are_floats(value, held):
-    for made in (Score(value, value).value, Score(value, value).confidence, Judgment(value).score):
-        assert made == held
-        assert type(made) is float
+@pytest.mark.parametrize(("value", "stored_value"), [(0, 0.0), (1, 1.0), (0.0, 0.0), (1.0, 1.0), (5e-324, 5e-324)])
+def test_both_ends_belong_to_the_interval_and_are_floats(value, stored_value):
+    for result in (Score(value, value).value, Score(value, value).confidence, Judgment(value).score):
+        assert result == stored_value
+        assert type(result) is float
 
 
 @given(st.floats() | st.integers() | st.none() | st.text())
@@ -153,8 +153,8 @@ def test_an_unknown_amount_is_not_nothing_and_makes_the_sum_unknown():
 
 
 def test_a_sum_names_both_price_lists_once():
-    one, two = Cost(1, pricing_version="a"), Cost(1, pricing_version="b")
-    assert (one + two + one).pricing_version == "a; b"
+    item, two = Cost(1, pricing_version="a"), Cost(1, pricing_version="b")
+    assert (item + two + item).pricing_version == "a; b"
     assert (Cost(1) + Cost(1)).pricing_version is None
 
 
@@ -196,9 +196,9 @@ def test_a_subjects_columns_are_its_own_values_before_others_of_their_names():
 
 
 def test_a_records_responses_have_names_and_a_single_one_the_name_of_all():
-    one, two = {"content": "1"}, {"content": "2"}
-    assert responses({"response": one}) == {ONLY: one}
-    assert responses({"response": one, "responses": {"a": one, "b": two}}) == {"a": one, "b": two}
+    item, two = {"content": "1"}, {"content": "2"}
+    assert responses({"response": item}) == {ONLY: item}
+    assert responses({"response": item, "responses": {"a": item, "b": two}}) == {"a": item, "b": two}
     assert responses({"metrics": {}}) == {}
 
 

@@ -31,31 +31,31 @@ def test_equal_names_have_equal_numbers_across_columns(one, other, mark, plain):
     texts = [[name for chunk in chunks for name in chunk] for chunks in (one, other)]
     names = [Names(texts[0]) if plain else kept(one, mark), kept(other, mark)]
     numbering = Numbering(np, *names)
-    numbers = [number for each in names for number in numbering.of(each).tolist()]
+    numbers = [number for item in names for number in numbering.of(item).tolist()]
     whole = [*texts[0], *texts[1]]
     assert len(set(zip(whole, numbers, strict=True))) == len(set(whole)) == len(set(numbers))
     assert max(numbers, default=-1) < numbering.size or not numbers
-    found = numbering.find(["a", None, "missing"]) if mark is name_hash or plain else {}
-    assert found == {name: numbers[whole.index(name)] for name in found}
-    assert mark is colliding or set(found) == {"a", None} & set(whole)
+    result = numbering.find(["a", None, "missing"]) if mark is name_hash or plain else {}
+    assert result == {name: numbers[whole.index(name)] for name in result}
+    assert mark is colliding or set(result) == {"a", None} & set(whole)
     order, ids = numbering.sorted_texts(np.array(numbers, "i"))
     assert [ids[place] for place in np.argsort(order).tolist()] == whole
 
 
 @given(chunks=lists)
 def test_texts_are_had_in_part_as_in_whole(chunks):
-    whole = [name for chunk in chunks for name in chunk]
-    every_other = list(range(0, len(whole), 2))
-    assert kept(chunks).texts_at(every_other) == [whole[number] for number in every_other]
-    assert kept(chunks).texts == whole
-    assert len(kept(chunks)) == len(whole)
-    assert list(kept(chunks).first) == [whole.index(name) for name in whole]
+    names = [name for chunk in chunks for name in chunk]
+    every_other = list(range(0, len(names), 2))
+    assert kept(chunks).texts_at(every_other) == [names[number] for number in every_other]
+    assert kept(chunks).texts == names
+    assert len(kept(chunks)) == len(names)
+    assert list(kept(chunks).first) == [names.index(name) for name in names]
 
 
 def test_names_that_are_added_leave_the_ledgers_alone():
     names = kept([["a", "b"], ["a"]])
-    more = names.copy()
-    assert [more.number(name) for name in ("b", "c", "c")] == [1, 3, 3]
-    assert (len(names), len(more)) == (3, 4)
-    assert more.hashes is None
+    extra = names.copy()
+    assert [extra.number(name) for name in ("b", "c", "c")] == [1, 3, 3]
+    assert (len(names), len(extra)) == (3, 4)
+    assert extra.hashes is None
     assert len(names.hashes) == 3 * HASH_BYTES

@@ -77,8 +77,8 @@ class Asking:
     fallback: Judge | None = None
 
     def estimate(self, subject: Subject) -> Cost:
-        each = dicast.estimate(self.model, ChatRequest(()))
-        return Cost(self.times * each.amount) if self.announces else Cost.zero()
+        cost = dicast.estimate(self.model, ChatRequest(()))
+        return Cost(self.times * cost.amount) if self.announces else Cost.zero()
 
     async def judge(self, subject, children):
         for attempt in range(self.times):
@@ -111,16 +111,16 @@ class Both:
     judges: tuple[Judge, ...]
 
     async def judge(self, subject, children):
-        found = [await maybe_await(judge.judge(subject, children)) for judge in self.judges]
-        last = found[-1]
+        result = [await maybe_await(judge.judge(subject, children)) for judge in self.judges]
+        last = result[-1]
         if isinstance(last, Failure):
             return Judgment(0.0, signals={"kind": last.kind, "throttled_reason": last.throttled_reason})
         return last
 
 
-def judged(judge, *, text="", subjects=1, **more):
+def judged(judge, *, text="", subjects=1, **options):
     rows = [Subject("row", str(number), output="text") for number in range(subjects)]
-    return run_pipeline(f"judges: [j]\n{text}", subjects=rows, components={"j": judge, **more})
+    return run_pipeline(f"judges: [j]\n{text}", subjects=rows, components={"j": judge, **options})
 
 
 def settled(done):
@@ -322,8 +322,8 @@ def test_a_rationale_makes_every_event_that_holds_it_the_user_s(section):
     done = run_pipeline(
         f"{section}: [j]", subjects=[Subject("row", "a", output="x")], components={"j": Talks(Model(Cost.zero()))}
     )
-    told = {event.type: event.sensitivity for event in done.events if "because" in str(event.payload)}
-    assert told == dict.fromkeys(["spend.settled", "eval.completed"], "user_controlled")
+    reports = {event.type: event.sensitivity for event in done.events if "because" in str(event.payload)}
+    assert reports == dict.fromkeys(["spend.settled", "eval.completed"], "user_controlled")
 
 
 def test_the_model_that_answered_is_in_the_fingerprint_also_of_metrics_and_of_judges_inside():
@@ -344,7 +344,7 @@ def test_the_model_that_answered_is_in_the_fingerprint_also_of_metrics_and_of_ju
         return [verdict.fingerprint for verdict in done.verdicts]
 
     first, second = fingerprints("a"), fingerprints("b")
-    assert all(one != other for one, other in zip(first, second, strict=True))
+    assert all(item != other for item, other in zip(first, second, strict=True))
 
 
 def test_calls_of_a_model_that_costs_nothing_are_counted_without_reserving():
@@ -496,9 +496,9 @@ def test_a_judge_inside_a_metric_costs_what_it_costs():
 
 
 @pytest.mark.parametrize(
-    ("cap", "asked", "spent"), [("0.02 usd", 2, "0.02"), ("0.01 usd", 1, "0.01"), ("0 usd", 0, "0")]
+    ("cap", "calls", "spent"), [("0.02 usd", 2, "0.02"), ("0.01 usd", 1, "0.01"), ("0 usd", 0, "0")]
 )
-def test_a_metric_whose_judge_does_not_fit_is_skipped_and_the_proxies_stand(cap, asked, spent):
+def test_a_metric_whose_judge_does_not_fit_is_skipped_and_the_proxies_stand(cap, calls, spent):
     """The same as for a metric with its own cost estimate."""
 
     @attrs.frozen
@@ -508,7 +508,7 @@ def test_a_metric_whose_judge_does_not_fit_is_skipped_and_the_proxies_stand(cap,
 
         async def score(self, subject):
             answers = [await maybe_await(self.judge.judge(subject, ())) for _ in range(2)]
-            return next((one for one in answers if isinstance(one, Failure)), Score(0.0))
+            return next((answer for answer in answers if isinstance(answer, Failure)), Score(0.0))
 
     model = Model()
     done = run_pipeline(
@@ -517,10 +517,10 @@ def test_a_metric_whose_judge_does_not_fit_is_skipped_and_the_proxies_stand(cap,
         components={"p": FakeMetric(Score(1.0)), "t": Twice(Asking(model))},
     )
     (verdict,) = done.verdicts
-    fits = asked == 2
+    fits = calls == 2
     assert (verdict.tier, verdict.score) == (("truth", 0.5) if fits else ("proxy", 1.0))
     assert list(verdict.skipped) == ([] if fits else [{"metric": "t", "reason": "run_cap"}])
-    assert (len(model.requests), done.document["cost"]["usd"], done.exit_code) == (asked, spent, 0)
+    assert (len(model.requests), done.document["cost"]["usd"], done.exit_code) == (calls, spent, 0)
 
 
 def test_over_a_cap_a_judge_inside_a_judge_is_not_asked_and_its_owner_hears_why():
@@ -652,18 +652,18 @@ IN_USD, IN_MSAT = Judgment(0.75, 0.5, cost=Cost("0.02")), Judgment(0.25, 0.5, co
 @pytest.mark.parametrize("judge", ["llm/jury: {judges: [a, b]}", "hybrid/cascade: {stages: [a, b]}"])
 @pytest.mark.parametrize("order", [(IN_USD, IN_MSAT), (IN_MSAT, IN_USD)])
 def test_costs_in_two_units_stay_two_amounts_in_verdict_spend_and_document(judge, order):
-    first, second = (FakeJudge(one, cost=one.cost) for one in order)
+    first, second = (FakeJudge(item, cost=item.cost) for item in order)
     rows = [Subject("row", "r", output="text")]
     text = f"judges: [{{{judge}}}]\nbudget: {{run: [1 usd, 5000 msat]}}"
     done = run_pipeline(text, subjects=rows, components={"a": first, "b": second})
     (verdict,) = done.verdicts
     assert (verdict.judge_cost_usd, verdict.judge_cost_msat) == (Decimal("0.02"), Decimal(700))
     assert done.document["cost"] == {"usd": "0.02", "msat": "700"}
-    assert sorted((one["unit"], one["amount"]) for one in settled(done)) == [("msat", "700"), ("usd", "0.02")]
+    assert sorted((item["unit"], item["amount"]) for item in settled(done)) == [("msat", "700"), ("usd", "0.02")]
 
 
 def test_a_cap_in_the_second_unit_holds_inside_a_jury():
-    first, second = (FakeJudge(one, cost=one.cost) for one in (IN_USD, IN_MSAT))
+    first, second = (FakeJudge(item, cost=item.cost) for item in (IN_USD, IN_MSAT))
     rows = [Subject("row", str(number), output="text") for number in range(3)]
     text = "judges: [{llm/jury: {judges: [a, a, b]}}]\nbudget: {run: [1 usd, 1000 msat]}"
     done = run_pipeline(text, subjects=rows, components={"a": first, "b": second})
@@ -694,19 +694,19 @@ USD, MSAT = Model(Cost("0.02")), Model(Cost(700, "msat"))
 
 
 @pytest.mark.parametrize("models", [(USD, MSAT), (MSAT, USD)])
-@pytest.mark.parametrize("said", [Cost.zero(), Cost("0.02"), Cost(700, "msat")])
+@pytest.mark.parametrize("message", [Cost.zero(), Cost("0.02"), Cost(700, "msat")])
 @pytest.mark.parametrize("announced", [Cost.zero(), Cost("0.02"), Cost(700, "msat")])
-def test_two_chat_models_paid_in_two_units_are_settled_each_in_its_own(models, said, announced):
+def test_two_chat_models_paid_in_two_units_are_settled_each_in_its_own(models, message, announced):
     rows = [Subject("row", "r", output="text")]
     text = "judges: [both]\nbudget: {run: [1 usd, 5000 msat]}"
-    done = run_pipeline(text, subjects=rows, components={"both": AskingBoth(*models, said, announced)})
+    done = run_pipeline(text, subjects=rows, components={"both": AskingBoth(*models, message, announced)})
     (verdict,) = done.verdicts
     assert (verdict.judge_cost_usd, verdict.judge_cost_msat) == (Decimal("0.02"), Decimal(700))
     assert done.document["cost"] == {"usd": "0.02", "msat": "700"}
     assert (done.document["overruns"], done.document["spend_lost"]) == (0, {"usd": "0", "msat": "0"})
     told = settled(done)
-    assert sorted((one["unit"], one["amount"]) for one in told) == [("msat", "700"), ("usd", "0.02")]
-    assert sum(one["calls"] for one in told) == 2
+    assert sorted((item["unit"], item["amount"]) for item in told) == [("msat", "700"), ("usd", "0.02")]
+    assert sum(item["calls"] for item in told) == 2
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from dicast._kernel.cli.new import KINDS
 @pytest.mark.parametrize("kind", KINDS)
 def test_writes_a_whole_plugin(kind, tmp_path, capsys):
     assert main(["new", kind, "tool_care", "--directory", str(tmp_path), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)
     folder = tmp_path / "dicast-tool-care"
-    assert (told["plugin"], told["path"]) == ("tool_care", str(folder))
-    assert sorted(told["files"]) == sorted(
+    assert (document["plugin"], document["path"]) == ("tool_care", str(folder))
+    assert sorted(document["files"]) == sorted(
         str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()
     )
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
@@ -47,9 +47,9 @@ def test_tells_the_next_steps_in_an_environment_with_pip_and_in_one_of_uv(
 def test_the_next_steps_name_a_folder_elsewhere(tmp_path, capsys):
     folder = tmp_path / "my plugins"
     assert main(["new", "metric", "brief", "--directory", str(folder)]) == 0
-    shown = capsys.readouterr().out
-    assert f"install -e '{folder}/dicast-brief[test]'\n" in shown
-    assert f"pytest '{folder}/dicast-brief'\n" in shown
+    output = capsys.readouterr().out
+    assert f"install -e '{folder}/dicast-brief[test]'\n" in output
+    assert f"pytest '{folder}/dicast-brief'\n" in output
 
 
 @pytest.mark.parametrize(

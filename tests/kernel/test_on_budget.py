@@ -25,7 +25,7 @@ def dear(amount, unit="msat", *, spent=None, value=0.5):
 
 def judge(truths, budget, *, proxies=(1,), subjects=1, scoring=SKIP, **sections):
     components = {f"p{n}": FakeMetric(Score(value)) for n, value in enumerate(proxies)}
-    components |= {f"t{n}": one for n, one in enumerate(truths)}
+    components |= {f"t{n}": item for n, item in enumerate(truths)}
     metrics = {tier: [{n: {"as": n}} for n in components if n[0] == tier[0]] for tier in ("proxy", "truth")}
     text = json.dumps({"metrics": metrics, "scoring": scoring, "budget": budget, **sections})
     return run_pipeline(text, subjects=[sample("x", id=str(n)) for n in range(subjects)], components=components)
@@ -70,7 +70,7 @@ def test_skipping_goes_on_until_there_is_room_for_what_is_left():
     done = judge([dear(600)], {"run": "1500 msat"}, subjects=5)
     assert counts(done) == {"subjects": 5, "scored": 2, "failed": 0, "skipped": 3, "unaffordable": 3}
     assert (done.document["cost"]["msat"], done.document["score"]["mean"], done.exit_code) == ("1200", 0.75, 3)
-    assert [found.subject_id for found in done.verdicts] == ["0", "1"]
+    assert [verdict.subject_id for verdict in done.verdicts] == ["0", "1"]
 
 
 def test_what_was_not_spent_is_there_for_the_next():
@@ -102,13 +102,13 @@ def test_free_metrics_need_no_room():
 
 def test_later_rollouts_leave_out_the_metric_that_does_not_fit():
     done = judge([dear(600)], {"run": "600 msat"}, scoring={**SKIP, "rollouts": 2})
-    (found,) = done.verdicts
-    assert (found.tier, found.truth_reason, found.skipped) == (
+    (verdict,) = done.verdicts
+    assert (verdict.tier, verdict.truth_reason, verdict.skipped) == (
         "proxy",
         "gate",
         ({"metric": "t0", "reason": "run_cap"},),
     )
-    assert found.signals["rollouts"] == [0.75, 1.0]
+    assert verdict.signals["rollouts"] == [0.75, 1.0]
 
 
 def test_a_failed_call_is_paid_for_and_gives_back_the_rest():
@@ -125,7 +125,7 @@ def test_other_judges_make_their_verdicts_all_the_same():
         {"metrics": {"truth": [{"t": {"as": "t"}}]}, "judges": ["j"], "scoring": SKIP, "budget": {"run": "1 msat"}}
     )
     done = run_pipeline(text, subjects=[sample("x")], components={"t": dear(2), "j": FakeJudge(Judgment(0.4))})
-    assert [found.judge for found in done.verdicts] == ["j"]
+    assert [verdict.judge for verdict in done.verdicts] == ["j"]
     assert counts(done)["unaffordable"] == 1
 
 
@@ -133,7 +133,7 @@ def test_a_cap_of_the_session_skips_that_sessions_subjects_alone():
     text = json.dumps({"metrics": {"truth": [{"t": {"as": "t"}}]}, "scoring": SKIP, "budget": {"session": "5 msat"}})
     subjects = [sample("x", id=str(n), session_id=f"s{n % 2}") for n in range(4)]
     done = run_pipeline(text, subjects=subjects, components={"t": dear(5)})
-    assert [found.subject_id for found in done.verdicts] == ["0", "1"]
+    assert [verdict.subject_id for verdict in done.verdicts] == ["0", "1"]
     assert done.document["throttled"] == {"session_cap": 2}
 
 
@@ -154,13 +154,13 @@ def test_as_many_are_judged_as_fit_whatever_the_concurrency(costs, cap, subjects
     """A subject is judged completely or not at all, and never over the cap."""
     executor = {"dicast/async": {"concurrency": concurrency}}
     done = judge([dear(cost) for cost in costs], {"run": f"{cap} msat"}, subjects=subjects, executor=executor)
-    whole = min(subjects, cap // sum(costs))
-    assert (counts(done)["scored"], counts(done)["unaffordable"]) == (whole, subjects - whole)
-    assert done.document["cost"]["msat"] == str(whole * sum(costs))
-    assert all(found.tier == "truth" and not found.skipped for found in done.verdicts)
-    held = Counter(event.payload["reservation_id"] for event in done.of("spend.reserved"))
+    full = min(subjects, cap // sum(costs))
+    assert (counts(done)["scored"], counts(done)["unaffordable"]) == (full, subjects - full)
+    assert done.document["cost"]["msat"] == str(full * sum(costs))
+    assert all(verdict.tier == "truth" and not verdict.skipped for verdict in done.verdicts)
+    reservation = Counter(event.payload["reservation_id"] for event in done.of("spend.reserved"))
     closed = Counter(e.payload["reservation_id"] for kind in ("spend.settled", "spend.released") for e in done.of(kind))
-    assert held == closed
+    assert reservation == closed
 
 
 def test_worker_processes_change_nothing():

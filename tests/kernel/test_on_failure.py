@@ -56,12 +56,12 @@ FAILING = {
 CASES = [(kind, one) for kind, several in FAILING.items() for one in several]
 
 
-def run(tier, component, *, scoring=None, others=(), **slot):
-    """The failing component and, in the other tiers' lists, the *others*: label, tier and value."""
+def run(tier, component, *, scoring=None, other_slots=(), **slot):
+    """The failing component and, in the other tiers' lists, the *other_slots*: label, tier and value."""
     metrics = {"proxy": [], "truth": []}
     metrics[tier].append({"bad": {"as": "bad", "timeout": 0.05, "on_failure": "zero", **slot}})
     components = {"bad": component}
-    for label, of, value in others:
+    for label, of, value in other_slots:
         metrics[of].append({label: {"as": label}})
         components[label] = FakeMetric(Score(value))
     text = json.dumps({"metrics": metrics, "scoring": scoring or {}})
@@ -71,12 +71,12 @@ def run(tier, component, *, scoring=None, others=(), **slot):
 @pytest.mark.parametrize("tier", ["proxy", "truth"])
 @pytest.mark.parametrize(("kind", "component"), CASES, ids=lambda one: getattr(one, "name", None))
 def test_every_kind_of_failure_counts_as_zero(tier, kind, component):
-    done = run(tier, component, others=[("good", "proxy", 0.8)])
-    (found,) = done.verdicts
-    assert found.score == pytest.approx(0.4)
-    (item,) = [item for item in found.scores if item["metric"] == "bad"]
+    done = run(tier, component, other_slots=[("good", "proxy", 0.8)])
+    (verdict,) = done.verdicts
+    assert verdict.score == pytest.approx(0.4)
+    (item,) = [item for item in verdict.scores if item["metric"] == "bad"]
     assert (item["value"], item["signals"], bool(item["details"])) == (0.0, {"failure": kind}, True)
-    assert (found.tier, found.skipped) == (tier, ())
+    assert (verdict.tier, verdict.skipped) == (tier, ())
     assert (done.document["failed"], done.document["coverage"], done.exit_code) == (0, 1.0, 0)
     bad = {
         "mean": 0.0,
@@ -93,13 +93,15 @@ def test_every_kind_of_failure_counts_as_zero(tier, kind, component):
 
 
 def test_a_proxy_that_counts_as_zero_closes_the_gate():
-    found = run("proxy", raises(), others=[("truth", "truth", 1.0)]).verdicts[0]
-    assert (found.score, found.tier) == (0.0, "proxy")
+    verdict = run("proxy", raises(), other_slots=[("truth", "truth", 1.0)]).verdicts[0]
+    assert (verdict.score, verdict.tier) == (0.0, "proxy")
 
 
 def test_it_counts_with_its_weight():
-    found = run("truth", FakeMetric(Failure("refused", "no")), others=[("good", "proxy", 1.0)], weight=3).verdicts[0]
-    assert found.score == pytest.approx(0.25)
+    verdict = run(
+        "truth", FakeMetric(Failure("refused", "no")), other_slots=[("good", "proxy", 1.0)], weight=3
+    ).verdicts[0]
+    assert verdict.score == pytest.approx(0.25)
 
 
 def test_a_rollout_that_failed_is_a_zero_among_the_others():
@@ -107,8 +109,8 @@ def test_a_rollout_that_failed_is_a_zero_among_the_others():
     bad = FakeMetric([Score(0.9), Failure("missing_input", "no output"), Score(0.6)])
     for method, score in (("median", 0.6), ("mean", 0.5), ("min", 0.0), ("max", 0.9), ({"trimmed_mean": 34}, 0.6)):
         bad = FakeMetric([Score(0.9), Failure("missing_input", "no output"), Score(0.6)])
-        found = run("truth", bad, scoring={"rollouts": 3, "aggregation": method}).verdicts[0]
-        assert (found.score, found.signals["rollouts"]) == (pytest.approx(score), [0.9, 0.0, 0.6])
+        verdict = run("truth", bad, scoring={"rollouts": 3, "aggregation": method}).verdicts[0]
+        assert (verdict.score, verdict.signals["rollouts"]) == (pytest.approx(score), [0.9, 0.0, 0.6])
 
 
 def test_what_a_failure_cost_is_counted():

@@ -47,5 +47,5 @@ def test_a_new_component_names_members_that_fit_its_kind(path):
     kind = path.name.partition(".")[0].replace("_", " ")
     protocols = [protocol for name, protocol in vars(optional).items() if name.startswith("Has")]
     fits = re.compile(rf"any kind|\b{kind}s\b", re.IGNORECASE)
-    fitting = {name for one in protocols if fits.search(one.__doc__) for name in vars(one)}
+    fitting = {name for item in protocols if fits.search(item.__doc__) for name in vars(item)}
     assert set(listed.split(", ")) <= fitting

@@ -40,13 +40,13 @@ def judged(proxies, truths, *, options=None, **sections):
 def answers(done):
     """Return for each subject if it passes all metrics together, as in reports and JUnit."""
     reader = OutcomeReader()
-    return {one.id: one.outcomes["metrics"].passed for one in (*reader.take(done.events), *reader.end())}
+    return {subject.id: subject.outcomes["metrics"].passed for subject in (*reader.take(done.events), *reader.end())}
 
 
 def passes(done, label="metrics"):
     """How many pass, how many have a verdict, and how many are open."""
-    found = (done.document["labels"].get(label) or done.document["metrics"][label])["passes"]
-    return found["passed"], found["n"], found["open"]
+    document = (done.document["labels"].get(label) or done.document["metrics"][label])["passes"]
+    return document["passed"], document["n"], document["open"]
 
 
 def test_one_broken_check_of_two_fails_every_row():
@@ -114,10 +114,10 @@ ROLLOUTS = st.lists(st.tuples(VALUES, VALUES), min_size=3, max_size=3)
 @settings(max_examples=60, deadline=None)
 @given(st.lists(ROLLOUTS, min_size=1, max_size=4), st.sampled_from(["all", "truth"]))
 def test_document_and_outcomes_agree_with_the_rule_in_words(subjects, combine):
-    asked = [roll for rolls in subjects for roll in rolls]
+    requests = [roll for rolls in subjects for roll in rolls]
     components = {
-        "p": FakeMetric([Score(proxy) for proxy, _ in asked]),
-        "t": FakeMetric([Score(truth) for proxy, truth in asked if proxy >= THRESHOLD] or Score(1.0)),
+        "p": FakeMetric([Score(proxy) for proxy, _ in requests]),
+        "t": FakeMetric([Score(truth) for proxy, truth in requests if proxy >= THRESHOLD] or Score(1.0)),
     }
     text = {
         "metrics": {"proxy": [{"p": {"pass_at": LINE}}], "truth": [{"t": {"pass_at": LINE}}]},
@@ -155,8 +155,8 @@ def test_a_pass_rate_holds_or_fails_whatever_the_failures_would_have_been(line, 
     assert done.document["gate"]["passed"] is answer
     assert done.exit_code == {True: 0, False: 1, None: 3}[answer]
     assert done.document["score"]["passes"]["open"] == 1
-    known = [value for value in values if value is not None]
-    assert done.document["score"]["pass_rate"] == sum(known) / len(known)
+    known_values = [value for value in values if value is not None]
+    assert done.document["score"]["pass_rate"] == sum(known_values) / len(known_values)
     if answer is not True:
         assert "(1 of " in done.document["gate"]["reasons"][0]
 

@@ -60,16 +60,16 @@ def test_finding_loads_that_plugin_and_no_other(plugin):
 
 def test_a_plugin_that_moved_keeps_the_name_of_its_distribution_in_fingerprints(plugin):
     plugin("brevity", f'{GOOD}\nformer_distribution = "acme-judges"\n')
-    known = registry()
-    assert known.find("brevity/brevity", ("metric",)).distribution == "acme-judges"
-    assert known.scan()["brevity"].distribution == "dicast-brevity"
+    plugin_registry = registry()
+    assert plugin_registry.find("brevity/brevity", ("metric",)).distribution == "acme-judges"
+    assert plugin_registry.scan()["brevity"].distribution == "dicast-brevity"
 
 
 def test_a_plugin_is_imported_once(plugin):
     plugin("brevity", GOOD)
-    known = registry()
-    assert known.load("brevity") is known.load("brevity")
-    assert known.scan()["brevity"].status == "ok"
+    plugin_registry = registry()
+    assert plugin_registry.load("brevity") is plugin_registry.load("brevity")
+    assert plugin_registry.scan()["brevity"].status == "ok"
 
 
 def test_the_kernel_offers_its_executor_through_the_same_door():
@@ -95,9 +95,9 @@ def test_an_unknown_plugin_like_no_other_says_what_to_install(plugin):
 @pytest.mark.parametrize(("name", "similar"), [("task", "tasks"), ("cache", "cached"), ("extract", "extractor")])
 def test_a_plugin_of_an_extra_that_is_missing_names_the_extra_whatever_else_is_installed(plugin, name, similar):
     plugin(similar, GOOD)
-    known = registry()
-    known.scan().pop(name)  # as in an install without the extra
-    problem = refusal(known.find, f"{name}/command", ("task",))
+    plugin_registry = registry()
+    plugin_registry.scan().pop(name)  # as in an install without the extra
+    problem = refusal(plugin_registry.find, f"{name}/command", ("task",))
     assert problem.message.partition("; ")[2].endswith((f"dicast[{name}]", f"'dicast[{name}]'"))
     assert problem.hint is None
 
@@ -121,17 +121,17 @@ def test_a_name_without_a_plugin_is_refused():
 
 def test_an_import_error_names_plugin_distribution_target_and_cause(broken):
     broken("boom")
-    known = registry()
+    plugin_registry = registry()
     with pytest.raises(PluginError) as caught:
-        known.load("boom")
+        plugin_registry.load("boom")
     expected = (
         "plugin 'boom' (dicast-boom 0.1.0) failed to import dicast_boom: "
         "ModuleNotFoundError: No module named 'nope_missing'"
     )
     assert str(caught.value) == expected
     assert isinstance(caught.value.__cause__, ModuleNotFoundError)
-    assert known.scan()["boom"].status == "broken"
-    assert str(refusal(known.load, "boom")) == expected
+    assert plugin_registry.scan()["boom"].status == "broken"
+    assert str(refusal(plugin_registry.load, "boom")) == expected
 
 
 def test_a_plugin_that_exits_is_an_error_like_any_other(broken):
@@ -189,7 +189,7 @@ def test_what_is_no_component_is_refused_with_what_it_lacks(plugin, hook, body, 
 
 def test_a_component_that_opens_may_leave_its_methods_to_the_live_object(plugin):
     plugin("thing", offering("dicast_sinks", "@attrs.frozen\nclass Thing:\n    def open(self, run): ..."))
-    assert [one.name for one in registry().load("thing")] == ["thing/thing"]
+    assert [component.name for component in registry().load("thing")] == ["thing/thing"]
 
 
 def test_a_metric_and_a_judge_of_one_name_are_refused(plugin):
@@ -202,9 +202,9 @@ def test_a_metric_and_a_judge_of_one_name_are_refused(plugin):
 def test_one_name_from_two_distributions_is_refused_naming_both(install):
     for distribution, version in (("dicast-one", "1.0"), ("dicast-two", "2.0")):
         install(distribution, version, {"dicast": {"same": "dicast_same"}})
-    known = registry()
-    assert known.scan()["same"].status == "duplicate"
-    message = refusal(known.load, "same").message
+    plugin_registry = registry()
+    assert plugin_registry.scan()["same"].status == "duplicate"
+    message = refusal(plugin_registry.load, "same").message
     assert "dicast-one 1.0" in message
     assert "dicast-two 2.0" in message
 
@@ -213,8 +213,8 @@ def test_one_distribution_found_twice_counts_once(install, tmp_path, monkeypatch
     install("dicast-same", "1.0", {"dicast": {"same": "dicast_same"}})
     monkeypatch.syspath_prepend(str(tmp_path / "editable"))
     install("dicast_same", "1.1", {"dicast": {"same": "dicast_same"}}, folder=tmp_path / "editable")
-    found = registry().scan()["same"]
-    assert (found.version, found.status) == ("1.1", "not_loaded")
+    plugin = registry().scan()["same"]
+    assert (plugin.version, plugin.status) == ("1.1", "not_loaded")
 
 
 def test_the_kernels_own_name_is_taken(install):
@@ -227,10 +227,10 @@ def test_the_kernels_own_name_is_taken(install):
 @pytest.mark.parametrize("how", [{"block": ["brevity"]}, {"environ": {"DICAST_BLOCK": "x, brevity"}}])
 def test_a_blocked_plugin_is_not_imported_and_naming_it_is_an_error(plugin, how):
     plugin("brevity", GOOD)
-    known = registry(**how)
-    assert known.scan()["brevity"].status == "blocked"
-    assert "is blocked" in refusal(known.load, "brevity").message
-    known.load_all()
+    known_values = registry(**how)
+    assert known_values.scan()["brevity"].status == "blocked"
+    assert "is blocked" in refusal(known_values.load, "brevity").message
+    known_values.load_all()
     assert "dicast_brevity" not in sys.modules
 
 
@@ -249,15 +249,15 @@ def test_unreadable_metadata_of_one_distribution_does_not_hide_the_others(plugin
     info = install("dicast-odd", "1.0")
     (info / "entry_points.txt").write_text("[dicast]\nodd\n")
     (info / "METADATA").unlink()
-    known = registry()
-    assert known.scan()["brevity"].status == "not_loaded"
-    assert known.find("brevity/brevity", ("metric",))
+    plugin_registry = registry()
+    assert plugin_registry.scan()["brevity"].status == "not_loaded"
+    assert plugin_registry.find("brevity/brevity", ("metric",))
 
 
 def test_commands_are_listed_from_metadata(install):
     install("dicast-more", "1.0", {"dicast.commands": {"more": "dicast_more:more"}})
-    found = commands()["more"]
-    assert (found.distribution, found.target, found.error) == ("dicast-more", "dicast_more:more", None)
+    result = commands()["more"]
+    assert (result.distribution, result.target, result.error) == ("dicast-more", "dicast_more:more", None)
 
 
 def test_a_command_from_two_distributions_names_both(install):

@@ -123,8 +123,8 @@ def test_a_metrics_own_slot_keys_come_before_those_of_the_preset():
 
 def test_a_component_given_as_an_option_is_handed_on():
     text = "define: {mine: t/length}\nmetrics: [{t/both: {other: mine}}]"
-    made = load_pipeline(text, needs_source=False)
-    assert made.metrics[2].options == {"inner": {"t/length": {"least": 1}}}
+    pipeline = load_pipeline(text, needs_source=False)
+    assert pipeline.metrics[2].options == {"inner": {"t/length": {"least": 1}}}
     inner = FakeMetric(Score(0.25))
     done = run_pipeline("metrics: [{t/both: {other: mine}}]", subjects=[sample("abc")], components={"mine": inner})
     assert [item["value"] for item in done.verdicts[0].scores] == [1.0, 0.25]
@@ -160,7 +160,7 @@ def test_presets_hold_no_presets():
 
 
 def test_a_dear_metric_is_refused_among_the_proxies():
-    assert any("t/dear costs money" in one for one in problems("metrics: {proxy: [t/both]}"))
+    assert any("t/dear costs money" in problem for problem in problems("metrics: {proxy: [t/both]}"))
 
 
 def test_a_preset_stands_in_no_option():

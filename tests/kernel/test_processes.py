@@ -127,8 +127,8 @@ def cpu(plugin):
     return plugin("cpu", CPU)
 
 
-def run(metrics, outputs, executor="dicast/processes: {workers: 2}", more="", **components):
-    text = f"metrics: {metrics}\nexecutor: {{{executor}}}\ngate: {{min_coverage: 0}}\n{more}"
+def run(metrics, outputs, executor="dicast/processes: {workers: 2}", extra="", **components):
+    text = f"metrics: {metrics}\nexecutor: {{{executor}}}\ngate: {{min_coverage: 0}}\n{extra}"
     return run_pipeline(text, subjects=[sample(output, id=str(n)) for n, output in enumerate(outputs)], **components)
 
 
@@ -168,8 +168,10 @@ def test_verdicts_and_failures_are_those_of_one_process(outputs, threshold, roll
     metrics = (
         "[cpu/act, {cpu/act: {as: soft, on_failure: exclude}}, {cpu/bare: {range: [0, 1000]}}, cpu/deep, cpu/together]"
     )
-    more = f"scoring: {{threshold: {threshold}, rollouts: {rollouts}, audit: {{rate: 0.5}}}}\n"
-    assert found(run(metrics, outputs, more=more)) == found(run(metrics, outputs, "dicast/async: {}", more))
+    extra_text = f"scoring: {{threshold: {threshold}, rollouts: {rollouts}, audit: {{rate: 0.5}}}}\n"
+    assert found(run(metrics, outputs, extra=extra_text)) == found(
+        run(metrics, outputs, "dicast/async: {}", extra_text)
+    )
 
 
 @pytest.mark.slow
@@ -360,11 +362,11 @@ def test_a_worker_that_cannot_start_is_an_error_before_anything_is_judged(tmp_pa
 def test_where_no_worker_can_be_started_any_more_the_rest_fails(tmp_path):
     metrics = json.dumps([{"cpu/stays": {"file": str(tmp_path / "there")}}])
     done = run(metrics, ["a", "die", *"bcdefghij"], "dicast/processes: {workers: 1}")
-    said = {event.subject_id: event.payload["error_message"] for event in failures(done)}
-    assert said.pop("1") == "cpu/stays: its worker process ended with exit code 3"
-    said.pop("0", None)  # it may have been judged, and told, before
-    assert set(said) == {str(n) for n in range(2, 11)}
-    assert set(said.values()) == {
+    message = {event.subject_id: event.payload["error_message"] for event in failures(done)}
+    assert message.pop("1") == "cpu/stays: its worker process ended with exit code 3"
+    message.pop("0", None)  # it may have been judged, and told, before
+    assert set(message) == {str(n) for n in range(2, 11)}
+    assert set(message.values()) == {
         "cpu/stays: a worker process of dicast/processes did not start: it ended with exit code 5"
     }
 

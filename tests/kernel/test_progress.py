@@ -103,7 +103,7 @@ def test_the_time_left_never_rises_under_a_steady_rate(together, apart, late, to
         pace.look(min(total, together * int(max(0.0, now - late) / apart)), now)
         told.append(pace.left(total, now))
         now += step
-    left = [one for one in told if one is not None]
+    left = [item for item in told if item is not None]
     assert left == sorted(left, reverse=True)
 
 

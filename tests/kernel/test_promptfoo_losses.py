@@ -18,9 +18,9 @@ def take(tmp_path, monkeypatch, capsys):
     """Take over a configuration with echoed prompts: ``take(tests, …)`` returns the exit code, the document and the rows."""
     monkeypatch.chdir(tmp_path)
 
-    def run(tests, more="", options=()):
+    def run(tests, extra="", options=()):
         (tmp_path / "promptfooconfig.yaml").write_text(
-            f"prompts: ['{{{{x}}}}']\nproviders: [echo]\n{more}\ntests:\n{tests}\n"
+            f"prompts: ['{{{{x}}}}']\nproviders: [echo]\n{extra}\ntests:\n{tests}\n"
         )
         code = main(["init", "--from", "promptfoo", "promptfooconfig.yaml", "--no-try", "--json", *options])
         document = json.loads(capsys.readouterr().out)
@@ -83,12 +83,12 @@ def test_a_part_of_the_default_test_is_lost_in_all_tests(take):
 def test_a_set_that_lost_an_assertion_is_lost_with_its_test(take):
     tests = "  - {vars: {x: a}, assert: [{type: assert-set, assert: [{type: similar, value: b}, {type: contains, value: a}]}]}"
     _, document, _ = take(tests)
-    assert (document["not_judged"], [one["what"] for one in document["not_carried"]]) == (1, ["similar"])
+    assert (document["not_judged"], [loss["what"] for loss in document["not_carried"]]) == (1, ["similar"])
 
 
 def test_every_type_of_promptfoo_goes_over_or_has_a_reason():
     """The types of promptfoo 0.121.20."""
-    known = (
+    known_values = (
         "agent-rubric answer-relevance assert-set bleu classifier contains contains-all contains-any contains-html contains-json contains-sql contains-xml context-faithfulness"
         " context-recall context-relevance conversation-relevance cost equals factuality finish-reason g-eval gleu guardrails human icontains icontains-all icontains-any is-html"
         " is-json is-refusal is-sql is-valid-function-call is-valid-openai-function-call is-valid-openai-tools-call is-xml javascript latency levenshtein llm-rubric max-score meteor"
@@ -96,7 +96,7 @@ def test_every_type_of_promptfoo_goes_over_or_has_a_reason():
         " similar:euclidean skill-used starts-with tool-call-f1 trace-error-spans trace-span-count trace-span-duration trajectory:goal-success trajectory:step-count"
         " trajectory:tool-args-match trajectory:tool-sequence trajectory:tool-used webhook word-count"
     )
-    assert set(known.split()) == {*CARRIED, *INSTEAD, "assert-set"}
+    assert set(known_values.split()) == {*CARRIED, *INSTEAD, "assert-set"}
     assert not set(CARRIED) & set(INSTEAD)
 
 
@@ -132,7 +132,7 @@ def test_an_assertion_that_names_a_grader_asks_that_model(take):
     assert document["not_carried"] == []
     assert [item["check"] for item in rows[0]["assert"]] == ["llm_rubric:openai-gpt-y", "llm_rubric"]
     _, document, _ = take(tests.replace("openai:gpt-y", "exec:grade.sh"), options=("--out", "again.yaml"))
-    assert [one["instead"] for one in document["not_carried"]] == [
+    assert [loss["instead"] for loss in document["not_carried"]] == [
         "dicast has no model for its grader exec:grade.sh: name one with --model NAME",
         "name the model that judges: --model NAME",
     ]
@@ -160,7 +160,7 @@ def test_a_provider_that_is_no_chat_model_is_listed(named, tmp_path, monkeypatch
         f"prompts: ['{{{{x}}}}']\nproviders: ['{named}', 'openai:gpt-4o-mini']\ntests: [{{vars: {{x: a}}}}]\n"
     )
     assert main(["init", "--from", "promptfoo", "c.yaml", "--json"]) == 0
-    assert [one["what"] for one in json.loads(capsys.readouterr().out)["not_carried"]] == [f"provider {named}"]
+    assert [loss["what"] for loss in json.loads(capsys.readouterr().out)["not_carried"]] == [f"provider {named}"]
 
 
 def test_lists_of_variables_that_make_too_many_rows_are_refused_at_once(take, tmp_path):
@@ -234,7 +234,7 @@ def test_no_code_of_the_configuration_runs_while_it_is_read(take, tmp_path):
     )
     tests = "  - {vars: {x: file://mark.py}, assert: [{type: python, value: file://mark.py}, {type: python, value: \"open('ran', 'w')\"}]}"
     code, document, _ = take(tests + "\n  - file://mark.py")
-    assert (code, [one["what"] for one in document["not_carried"]]) == (
+    assert (code, [loss["what"] for loss in document["not_carried"]]) == (
         0,
         ["variable x from file://mark.py", "tests from file://mark.py"],
     )
@@ -265,7 +265,7 @@ def test_providers_with_transforms_and_values_that_a_prompt_would_print_otherwis
     )
     assert main(["init", "--from", "promptfoo", "c.yaml", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert [one["what"] for one in document["not_carried"]] == [
+    assert [loss["what"] for loss in document["not_carried"]] == [
         "provider openai:gpt-x with transform",
         "variable x: 1,2",
     ]
@@ -320,7 +320,7 @@ def test_prompts_and_tests_are_read_in_every_form(tmp_path, monkeypatch, capsys)
     assert main(["init", "--from", "promptfoo", "c.json", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["not_carried"] == []
     experiments = yaml.safe_load((tmp_path / "pipeline.yaml").read_text())["experiments"]
-    assert [one["set"]["task"]["prompt/chat"]["user"] for one in experiments.values()] == [
+    assert [item["set"]["task"]["prompt/chat"]["user"] for item in experiments.values()] == [
         "one {{x}}",
         "two {{x}}",
         "three {{x}}",
@@ -335,7 +335,7 @@ def test_a_prompt_that_cannot_be_read_is_listed(tmp_path, monkeypatch, capsys):
         "tests: [{vars: {x: a}, assert: [{type: contains, value: a}]}]\n"
     )
     assert main(["init", "--from", "promptfoo", "c.yaml", "--json", "--no-try"]) == 0
-    losses = [one["what"] for one in json.loads(capsys.readouterr().out)["not_carried"]]
+    losses = [loss["what"] for loss in json.loads(capsys.readouterr().out)["not_carried"]]
     assert sorted(losses) == ["config of a prompt", "prompt make.py", "prompt none.txt", "prompt {'label': 'empty'}"]
 
 

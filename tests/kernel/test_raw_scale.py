@@ -56,7 +56,10 @@ def judged(pipeline, *outputs):
 
 def test_a_raw_value_is_recorded_without_a_score():
     done = judged("metrics: [it]", 83.5, -4)
-    assert [(one.score, one.raw, one.tier) for one in done.verdicts] == [(None, 83.5, "truth"), (None, -4.0, "truth")]
+    assert [(verdict.score, verdict.raw, verdict.tier) for verdict in done.verdicts] == [
+        (None, 83.5, "truth"),
+        (None, -4.0, "truth"),
+    ]
     (item,) = done.verdicts[0].scores
     assert (item["value"], item["raw"], item["confidence"], item["details"]) == (None, 83.5, 0.5, "as told")
     assert done.verdicts[0].signals["raw"] == {"it": 83.5}
@@ -88,7 +91,7 @@ def test_with_a_pass_at_raw_values_pass():
 
 def test_proxies_next_to_a_raw_metric_only_gate():
     done = judged("metrics: [proxy, it]", 80, 90, -1)
-    assert [(one.score, one.raw, one.tier) for one in done.verdicts] == [
+    assert [(verdict.score, verdict.raw, verdict.tier) for verdict in done.verdicts] == [
         (None, 80.0, "truth"),
         (None, 90.0, "truth"),
         (None, None, "proxy"),
@@ -150,10 +153,10 @@ def test_the_document_of_a_raw_run_is_json():
 
 def test_columns_mark_raw_values_and_leave_them_out_of_unit_scores():
     done = judged("metrics: [proxy, it]", 80, -1)
-    found = VerdictColumns().add(Entry(n, event, "", "") for n, event in enumerate(done.of("eval.completed")))
-    assert [flag & RAW != 0 for flag in found.flags] == [True, True]
-    assert (found.scores[0], isnan(found.scores[1])) == (80.0, True)
-    assert len(found.unit_scores().codes) == 0
+    result = VerdictColumns().add(Entry(n, event, "", "") for n, event in enumerate(done.of("eval.completed")))
+    assert [flag & RAW != 0 for flag in result.flags] == [True, True]
+    assert (result.scores[0], isnan(result.scores[1])) == (80.0, True)
+    assert len(result.unit_scores().codes) == 0
 
 
 def test_markdown_says_that_a_mean_is_on_a_raw_scale():

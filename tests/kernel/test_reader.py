@@ -42,12 +42,12 @@ def problems(source, overrides=(), environ=None):
 
 
 def the_problem(*arguments):
-    (found,) = problems(*arguments)
-    return found
+    (problem,) = problems(*arguments)
+    return problem
 
 
-def at(found):
-    return found.line, found.column
+def at(message):
+    return message.line, message.column
 
 
 @pytest.fixture
@@ -124,16 +124,16 @@ def test_quoted_scalars_are_text(text, quote):
 
 @pytest.mark.parametrize("text", [".inf", "-.INF", ".nan", ".NaN", "1e999", "9" * 5000])
 def test_numbers_must_be_finite_and_readable(text):
-    found = the_problem(f"a: 1\nx: {text}\n")
-    assert at(found) == (2, 4)
-    assert found.path == "x"
+    problem = the_problem(f"a: 1\nx: {text}\n")
+    assert at(problem) == (2, 4)
+    assert problem.path == "x"
 
 
 @pytest.mark.parametrize("text", ["!foo 1", "!!python/tuple [1]", "!!set {a}", "!!int x", "!!bool 1", "!!map [1]"])
 def test_other_tags_are_refused(text):
-    found = the_problem(f"x: {text}\n")
-    assert at(found) == (1, 4)
-    assert f"the tag {text.split()[0]} does not fit" in found.message
+    problem = the_problem(f"x: {text}\n")
+    assert at(problem) == (1, 4)
+    assert f"the tag {text.split()[0]} does not fit" in problem.message
 
 
 json_values = st.recursive(
@@ -180,8 +180,8 @@ def test_every_value_and_key_has_its_place():
     document = read_document("a: 1\nmetrics:\n  - proxy/format\n  - proxy/keywords: {forbiden: [TODO]}\n", (), {})
 
     def place(*path, key=False):
-        found = document.place(path, key=key)
-        return found.line, found.column
+        place = document.place(path, key=key)
+        return place.line, place.column
 
     assert place("a") == (1, 4)
     assert place("a", key=True) == (1, 1)
@@ -201,8 +201,8 @@ def test_places_count_lines_and_columns_from_one(indents, blank, newline):
     lines = ["# ä 💡"] * blank + [f"k{n}:{' ' * (indent + 1)}{{é: {n}}}" for n, indent in enumerate(indents)]
     document = read_document(newline.join(lines), (), {})
     for number, indent in enumerate(indents):
-        found = document.place((f"k{number}", "é"))
-        assert (found.line, found.column) == (blank + number + 1, len(f"k{number}:") + indent + 1 + len("{é: ") + 1)
+        place = document.place((f"k{number}", "é"))
+        assert (place.line, place.column) == (blank + number + 1, len(f"k{number}:") + indent + 1 + len("{é: ") + 1)
 
 
 def test_a_file_is_named_as_the_user_wrote_it(write):
@@ -211,8 +211,8 @@ def test_a_file_is_named_as_the_user_wrote_it(write):
     assert document.data == {"name": "x", "b": "y"}
     assert document.file == "conf/p.yaml"
     assert document.base == Path.cwd() / "conf"
-    found = document.place(("b",))
-    assert (found.file, found.line, found.column, found.base) == ("conf/p.yaml", 2, 4, document.base)
+    place = document.place(("b",))
+    assert (place.file, place.line, place.column, place.base) == ("conf/p.yaml", 2, 4, document.base)
 
 
 def test_text_and_mappings_stand_in_the_current_directory():
@@ -234,17 +234,17 @@ def test_the_pure_python_parser_gives_the_same(monkeypatch):
 
 
 def test_duplicate_keys_name_both_lines():
-    found = the_problem("a: 1\nm:\n  k: 1\n  l: 2\n  k: 3\n")
-    assert at(found) == (5, 3)
-    assert "lines 3 and 5" in found.message
-    assert found.path == "m.k"
+    problem = the_problem("a: 1\nm:\n  k: 1\n  l: 2\n  k: 3\n")
+    assert at(problem) == (5, 3)
+    assert "lines 3 and 5" in problem.message
+    assert problem.path == "m.k"
 
 
 @pytest.mark.parametrize("key", ["200", "1.5", "true", "~", "[a]", "{b: c}", "? [a]\n"])
 def test_keys_must_be_text(key):
-    found = the_problem(f"{key}: 1\n")
-    assert found.line == 1
-    assert "a key must be text" in found.message
+    problem = the_problem(f"{key}: 1\n")
+    assert problem.line == 1
+    assert "a key must be text" in problem.message
 
 
 def test_a_bare_template_says_to_quote_it():
@@ -252,9 +252,9 @@ def test_a_bare_template_says_to_quote_it():
 
 
 def test_merge_keys_are_refused():
-    found = the_problem("d: &d {a: 1}\nx:\n  <<: *d\n")
-    assert at(found) == (3, 3)
-    assert "write the keys out" in found.message
+    problem = the_problem("d: &d {a: 1}\nx:\n  <<: *d\n")
+    assert at(problem) == (3, 3)
+    assert "write the keys out" in problem.message
 
 
 def test_aliases_copy_values_and_stand_where_they_are_used():
@@ -308,10 +308,10 @@ def test_aliases_cannot_nest_deeper_than_text():
     ],
 )
 def test_unreadable_text_says_where_and_what_to_do(text, place, words):
-    found = the_problem(text)
-    assert words in found.message
-    assert at(found) == place
-    assert found.file == "<text>"
+    problem = the_problem(text)
+    assert words in problem.message
+    assert at(problem) == place
+    assert problem.file == "<text>"
 
 
 def test_a_mapping_must_be_plain_data():
@@ -327,8 +327,8 @@ def test_a_mapping_must_be_plain_data():
 
 def test_a_missing_file_names_the_nearest(write):
     write("support.yaml", "a: 1")
-    found = the_problem(Path("suport.yaml"))
-    assert (found.file, found.hint) == ("suport.yaml", "support.yaml")
+    problem = the_problem(Path("suport.yaml"))
+    assert (problem.file, problem.hint) == ("suport.yaml", "support.yaml")
 
 
 def test_a_directory_is_no_file(tmp_path):
@@ -336,9 +336,9 @@ def test_a_directory_is_no_file(tmp_path):
 
 
 def test_bytes_that_are_not_utf8_are_located(write):
-    found = the_problem(write("p.yaml", "a: 1\nb: é".encode() + b"\xff\n"))
-    assert at(found) == (2, 5)
-    assert "byte 10 (0xff)" in found.message
+    problem = the_problem(write("p.yaml", "a: 1\nb: é".encode() + b"\xff\n"))
+    assert at(problem) == (2, 5)
+    assert "byte 10 (0xff)" in problem.message
 
 
 def test_a_huge_file_is_refused(write):
@@ -391,9 +391,9 @@ def test_another_component_replaces_the_included_one(write):
 def test_include_cycles_name_the_chain(write):
     write("b.yaml", "include: c.yaml\n")
     write("c.yaml", f"include: ../{Path.cwd().name}/a.yaml\n")
-    found = the_problem(write("a.yaml", "x: 1\ninclude: b.yaml\n"))
-    assert (found.file, found.line, found.column) == ("c.yaml", 1, 10)
-    assert "a.yaml -> b.yaml -> c.yaml -> a.yaml" in found.message
+    problem = the_problem(write("a.yaml", "x: 1\ninclude: b.yaml\n"))
+    assert (problem.file, problem.line, problem.column) == ("c.yaml", 1, 10)
+    assert "a.yaml -> b.yaml -> c.yaml -> a.yaml" in problem.message
 
 
 def test_a_file_included_along_two_ways_is_no_cycle(write):
@@ -427,10 +427,10 @@ def test_variables_are_expanded_in_values_and_never_parsed_again():
 
 
 def test_an_unset_variable_names_the_nearest():
-    found = the_problem("m: {url: 'http://${JUDGE_ULR}/v1'}\n", (), {"JUDGE_URL": "secret", "HOME": "/"})
-    assert (at(found), found.path, found.hint) == ((1, 10), "m.url", "JUDGE_URL")
-    assert "JUDGE_ULR is not set" in found.message
-    assert "secret" not in str(found)
+    problem = the_problem("m: {url: 'http://${JUDGE_ULR}/v1'}\n", (), {"JUDGE_URL": "secret", "HOME": "/"})
+    assert (at(problem), problem.path, problem.hint) == ((1, 10), "m.url", "JUDGE_URL")
+    assert "JUDGE_ULR is not set" in problem.message
+    assert "secret" not in str(problem)
 
 
 @pytest.mark.parametrize(
@@ -484,10 +484,10 @@ def test_an_include_may_use_a_variable(write):
 )
 def test_overrides_reach_their_value(override, path, expected):
     document = read_document(METRICS, [override], {})
-    found = document.data
+    result = document.data
     for step in path:
-        found = found[step]
-    assert found == expected
+        result = result[step]
+    assert result == expected
     place = document.place(path)
     assert (place.file, place.line, place.column, place.base) == ("--set", None, None, Path.cwd())
 
@@ -523,19 +523,19 @@ def test_later_overrides_win_and_unset_variables_may_be_overridden():
     ],
 )
 def test_a_wrong_override_is_reported(override, words):
-    found = the_problem(METRICS, [override])
-    assert words in found.message
-    assert (found.file, found.line) == ("--set", None)
+    problem = the_problem(METRICS, [override])
+    assert words in problem.message
+    assert (problem.file, problem.line) == ("--set", None)
 
 
 def test_an_unknown_label_names_the_nearest():
-    found = the_problem(METRICS, ["metrics.helpfull.model=x"])
-    assert (found.path, found.hint) == ("metrics.helpfull.model", "helpful")
+    problem = the_problem(METRICS, ["metrics.helpfull.model=x"])
+    assert (problem.path, problem.hint) == ("metrics.helpfull.model", "helpful")
 
 
 def test_an_ambiguous_label_asks_for_the_index():
-    found = the_problem("metrics: [a/a, b/b, a/a]\n", ["metrics.a/a.weight=2"])
-    assert "metrics[0], metrics[2]" in found.message
+    problem = the_problem("metrics: [a/a, b/b, a/a]\n", ["metrics.a/a.weight=2"])
+    assert "metrics[0], metrics[2]" in problem.message
 
 
 # All at once
@@ -544,11 +544,11 @@ def test_an_ambiguous_label_asks_for_the_index():
 def test_all_problems_are_reported_at_once_in_order(write):
     write("inc.yaml", "i: [\n")
     text = "include: inc.yaml\na: ${ONE}\nb: 1\nb: 2\nc: .nan\nd: ${TWO}\nc: 3\n"
-    found = problems(write("p.yaml", text), ["x", "metrics=["])
-    assert [(problem.file, problem.line) for problem in found if problem.file == "p.yaml"] == [
+    reports = problems(write("p.yaml", text), ["x", "metrics=["])
+    assert [(problem.file, problem.line) for problem in reports if problem.file == "p.yaml"] == [
         ("p.yaml", 2), ("p.yaml", 4), ("p.yaml", 5), ("p.yaml", 6), ("p.yaml", 7),
     ]  # fmt: skip
-    assert {problem.file for problem in found} == {"p.yaml", "inc.yaml", "--set"}
+    assert {problem.file for problem in reports} == {"p.yaml", "inc.yaml", "--set"}
     with pytest.raises(ConfigError, match=re.escape("p.yaml:4:1: the key 'b' is given twice, in lines 3 and 4")):
         read_document(Path("p.yaml"), (), {})
-    assert json.dumps([problem.value for problem in found])
+    assert json.dumps([problem.value for problem in reports])

@@ -83,13 +83,13 @@ def judged_again(turns):
         assert recorded.named(turn) == "E99999"
         assert recorded.parent(cycle) == f"E{2 * n + 2:05d}"
         assert recorded.named(cycle) is None  # borne by now
-    whole = Subject("session", "s", session_id="s")
-    assert [child.subject_id for child in recorded.children(whole)] == [f"t{n}" for n in range(turns)]
+    parent = Subject("session", "s", session_id="s")
+    assert [child.subject_id for child in recorded.children(parent)] == [f"t{n}" for n in range(turns)]
 
 
 def test_work_grows_with_the_verdicts_of_a_session_and_not_with_their_square():
-    few, many = (steps(families, lambda turns=turns: judged_again(turns)) for turns in (50, 400))
-    assert many < 10 * few
+    few, large = (steps(families, lambda turns=turns: judged_again(turns)) for turns in (50, 400))
+    assert large < 10 * few
 
 
 def test_the_newest_verdict_of_each_judge_counts_in_the_order_of_the_first_ones():

@@ -53,14 +53,14 @@ def measured(pairs):
 
 
 def interval(pairs):
-    found = measured(pairs)
-    return None if found is None else (found.low, found.high)
+    estimate = measured(pairs)
+    return None if estimate is None else (estimate.low, estimate.high)
 
 
 def test_the_interval_of_an_example_worked_by_hand():
     """Mean .5; residuals -.1 and .1 of session a cancel out, b's is -.2, the lone row's .2: variance 3/2 * .08 / 16."""
-    found = interval([("a", 0.4), ("a", 0.6), ("b", 0.3), (None, 0.7)])
-    assert found == pytest.approx((0.5 - 1.959964 * 0.0866025, 0.5 + 1.959964 * 0.0866025), abs=1e-6)
+    estimate = interval([("a", 0.4), ("a", 0.6), ("b", 0.3), (None, 0.7)])
+    assert estimate == pytest.approx((0.5 - 1.959964 * 0.0866025, 0.5 + 1.959964 * 0.0866025), abs=1e-6)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1))
@@ -93,12 +93,12 @@ SCORED = st.lists(st.tuples(SESSIONS, st.floats(0, 1)), min_size=1, max_size=40)
 
 @given(SCORED)
 def test_the_interval_is_the_formula_s(pairs):
-    found, expected = interval(pairs), clustered(pairs)
-    assert found == (None if expected is None else pytest.approx(expected, abs=1e-9))
-    if found is not None:
+    estimate, expected = interval(pairs), clustered(pairs)
+    assert estimate == (None if expected is None else pytest.approx(expected, abs=1e-9))
+    if estimate is not None:
         mean = fmean(score for _, score in pairs)
-        assert 0 <= found[0] <= mean + 1e-12
-        assert mean - 1e-12 <= found[1] <= 1
+        assert 0 <= estimate[0] <= mean + 1e-12
+        assert mean - 1e-12 <= estimate[1] <= 1
 
 
 EQUAL = st.tuples(st.floats(0, 1), st.lists(SESSIONS, min_size=2, max_size=40))
@@ -107,29 +107,29 @@ EQUAL = st.tuples(st.floats(0, 1), st.lists(SESSIONS, min_size=2, max_size=40))
 @given(EQUAL)
 def test_the_interval_of_equal_scores_is_the_bound_of_the_rule_of_three(given_):
     score, sessions = given_
-    found = measured([(session, score) for session in sessions])
+    estimate = measured([(session, score) for session in sessions])
     clusters = sessions.count(None) + len({*sessions} - {None})
     if clusters < 2:
-        assert found is None
+        assert estimate is None
         return
     share = 1 - 0.05 ** (1 / clusters)
-    assert (found.low, found.high) == pytest.approx((score * (1 - share), score + (1 - score) * share))
-    assert 0 <= found.low <= score <= found.high <= 1
-    assert found.low < found.high
-    assert "no variance seen" in found.method
+    assert (estimate.low, estimate.high) == pytest.approx((score * (1 - share), score + (1 - score) * share))
+    assert 0 <= estimate.low <= score <= estimate.high <= 1
+    assert estimate.low < estimate.high
+    assert "no variance seen" in estimate.method
 
 
 @given(st.integers(2, 10**6))
 def test_a_share_at_the_bound_shows_no_deviation_once_in_twenty_samples(clusters):
     """The bound in other words: were the share as large as it, so many clusters would all agree with probability .05."""
-    found = without_variance(1.0, clusters)
-    assert found.low**clusters == pytest.approx(0.05)
-    assert without_variance(1.0, clusters + 1).low > found.low  # more subjects, a narrower interval
+    estimate = without_variance(1.0, clusters)
+    assert estimate.low**clusters == pytest.approx(0.05)
+    assert without_variance(1.0, clusters + 1).low > estimate.low  # more subjects, a narrower interval
 
 
 def test_sessions_that_differ_inside_and_not_among_one_another_are_no_point():
-    found = measured([("a", 0.0), ("a", 1.0), ("b", 0.0), ("b", 1.0)])
-    assert (found.low, found.high) == pytest.approx((0.5 * 0.05**0.5, 1 - 0.5 * 0.05**0.5))
+    estimate = measured([("a", 0.0), ("a", 1.0), ("b", 0.0), ("b", 1.0)])
+    assert (estimate.low, estimate.high) == pytest.approx((0.5 * 0.05**0.5, 1 - 0.5 * 0.05**0.5))
 
 
 def test_equal_scores_on_a_scale_without_bounds_have_no_interval():
@@ -228,8 +228,8 @@ def test_the_document_says_what_the_events_say(rows, on, aggregation):
     completed = [event for event in done.of("eval.completed") if event.payload["judge"] == on]
     failed = [event for event in done.of("eval.failed") if event.payload["judge"] == on]
     scores = [event.payload["score"] for event in completed]
-    found, score, label = done.document, done.document["score"], done.document["labels"][on]
-    assert (found["subjects"], found["skipped"]) == (len(rows), 0)
+    document, score, label = done.document, done.document["score"], done.document["labels"][on]
+    assert (document["subjects"], document["skipped"]) == (len(rows), 0)
     assert (label["scored"], label["failed"], label["total"]) == (len(completed), len(failed), len(rows))
     assert score["mean"] == label["mean"] == (pytest.approx(fmean(scores)) if scores else None)
     assert score["aggregate"] == (pytest.approx(aggregate(scores, aggregation)) if scores else None)
@@ -242,19 +242,19 @@ def test_the_document_says_what_the_events_say(rows, on, aggregation):
     assert (score["ci_method"] is None) == (expected is None)
     for unit in ("usd", "msat"):
         amounts = [Decimal(e.payload["amount"]) for e in done.of("spend.settled") if e.payload["unit"] == unit]
-        assert Decimal(found["cost"][unit]) == sum(amounts, Decimal(0))
+        assert Decimal(document["cost"][unit]) == sum(amounts, Decimal(0))
     check_labels(done)
 
 
 def check_labels(done):
     combined = [event.payload for event in done.of("eval.completed") if event.payload["judge"] == "metrics"]
     total = sum(event.payload["judge"] == "metrics" for event in done.of("eval.started"))
-    for label, found in done.document["metrics"].items():
+    for label, figures in done.document["metrics"].items():
         values = [item["value"] for verdict in combined for item in verdict["scores"] if item["metric"] == label]
-        passes = found.pop("passes")
+        passes = figures.pop("passes")
         assert passes["n"] + passes["open"] == total
-        del found["pass_rate"]
-        assert found == {
+        del figures["pass_rate"]
+        assert figures == {
             "mean": pytest.approx(fmean(values)) if values else None,
             "basis": "proxy" if values else None,
             "scored": len(values),
@@ -283,7 +283,7 @@ def test_the_worst_are_the_lowest_the_first_of_equals_first(values):
         components={"m": FakeMetric([Score(value) for value in values])},
     )
     ranked = sorted(range(len(values)), key=lambda n: (values[n], n))[:5]
-    assert [(one["subject_id"], one["score"]) for one in done.document["worst"]] == [
+    assert [(failure["subject_id"], failure["score"]) for failure in done.document["worst"]] == [
         (str(n), values[n]) for n in ranked
     ]
 
@@ -332,8 +332,8 @@ def test_a_subject_that_no_counted_judge_accepts_is_not_in_the_coverage():
         subjects=[sample("x", id="a", kind="turn"), sample("x", id="b")],
         components={"j": FakeJudge()},
     )
-    found = done.document
-    assert (found["subjects"], found["scored"], found["skipped"], found["coverage"]) == (2, 1, 1, 1.0)
+    document = done.document
+    assert (document["subjects"], document["scored"], document["skipped"], document["coverage"]) == (2, 1, 1, 1.0)
 
 
 def test_the_label_of_the_gate_counts():
@@ -424,32 +424,32 @@ def event(type_, payload, id_="1", session=None):
     return Event("E", type_, "2026-01-01T00:00:00.000Z", "R", payload, session, None, "row", id_)
 
 
-def started(**more):
-    return event("run.started", {"name": "n", "metrics": [], "judges": ["j"], "counted": ["j"], **more})
+def started(**options):
+    return event("run.started", {"name": "n", "metrics": [], "judges": ["j"], "counted": ["j"], **options})
 
 
 def observed(*events):
     report = Report()
-    for one in events:
-        report.observe(one)
+    for event in events:
+        report.observe(event)
     return document(report, "median", Gate(), stopped=None)
 
 
 def test_an_unknown_amount_makes_its_unit_s_cost_unknown_and_the_other_s_not():
-    found = observed(
+    document = observed(
         started(),
         event("spend.settled", {"amount": "0.5", "unit": "usd"}),
         event("spend.settled", {"amount": None, "unit": "usd"}),
         event("spend.settled", {"amount": "7", "unit": "msat"}),
         event("spend.lost", {"amount": "0.25", "unit": "usd"}),
     )
-    assert found["cost"] == {"usd": None, "msat": "7"}
-    assert found["spend_lost"] == {"usd": "0.25", "msat": "0"}
+    assert document["cost"] == {"usd": None, "msat": "7"}
+    assert document["spend_lost"] == {"usd": "0.25", "msat": "0"}
 
 
 def test_money_is_summed_exactly_and_written_without_exponents():
-    found = observed(started(), *[event("spend.settled", {"amount": "0.0000001", "unit": "usd"})] * 3)
-    assert found["cost"]["usd"] == "0.0000003"
+    document = observed(started(), *[event("spend.settled", {"amount": "0.0000001", "unit": "usd"})] * 3)
+    assert document["cost"]["usd"] == "0.0000003"
 
 
 def test_events_of_other_types_change_nothing():
@@ -457,9 +457,9 @@ def test_events_of_other_types_change_nothing():
 
 
 def test_nothing_judged_is_no_coverage_and_no_pass():
-    found = observed(started(), event("subject.read", {}))
-    assert (found["coverage"], found["subjects"], found["skipped"]) == (None, 1, 1)
-    assert (found["gate"], found["undecided"]) == (None, ["nothing was scored"])
+    document = observed(started(), event("subject.read", {}))
+    assert (document["coverage"], document["subjects"], document["skipped"]) == (None, 1, 1)
+    assert (document["gate"], document["undecided"]) == (None, ["nothing was scored"])
 
 
 def test_a_throttled_call_is_counted_by_its_reason():
@@ -468,8 +468,8 @@ def test_a_throttled_call_is_counted_by_its_reason():
 
 
 def test_the_median_of_the_medians_is_the_aggregate():
-    found = gated({}, [0.1, 0.2, 0.9, 0.3])
-    assert found.document["score"]["aggregate"] == pytest.approx(median([0.1, 0.2, 0.9, 0.3]))
+    document = gated({}, [0.1, 0.2, 0.9, 0.3])
+    assert document.document["score"]["aggregate"] == pytest.approx(median([0.1, 0.2, 0.9, 0.3]))
 
 
 def test_subjects_of_one_id_and_two_kinds_are_two():

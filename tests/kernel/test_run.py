@@ -53,7 +53,7 @@ def test_a_mapping_a_text_and_a_file_are_pipelines(here, pipeline):
         pipeline = here / "p.yaml"
         pipeline.write_text("metrics: [brevity/brevity]\n")
     done = dicast.run(pipeline, subjects=SUBJECTS)
-    assert [(found.subject_id, found.score) for found in done.verdicts] == [("a", 1.0), ("b", 0.5)]
+    assert [(verdict.subject_id, verdict.score) for verdict in done.verdicts] == [("a", 1.0), ("b", 0.5)]
     assert (done.exit_code, done.scored, done.score["mean"]) == (0, 2, 0.75)
     assert (here / ".dicast" / "ledger.db").is_file()
 
@@ -71,8 +71,8 @@ def test_a_run_has_the_fields_of_the_document():
         "batches",  # there only where a batch is open
     }
     assert fields == set(document)
-    same = fields - {"run_id", "ledger"}
-    assert {key: getattr(done, names[key]) for key in same} == {key: document[key] for key in same}
+    equal = fields - {"run_id", "ledger"}
+    assert {key: getattr(done, names[key]) for key in equal} == {key: document[key] for key in equal}
     assert done.ledger["head"]["seq"] == 8
 
 
@@ -100,21 +100,21 @@ def test_a_run_that_is_cancelled_ends_its_calls_and_makes_no_more():
     async def work():
         running = asyncio.ensure_future(dicast.arun(text, subjects=SUBJECTS))
         await asyncio.sleep(0)
-        asked = importlib.import_module("dicast_brevity").asked
-        while not asked:  # noqa: ASYNC110  # the plugin knows nothing of this test's events
+        requests = importlib.import_module("dicast_brevity").asked
+        while not requests:  # noqa: ASYNC110  # the plugin knows nothing of this test's events
             await asyncio.sleep(0.01)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        return asked
+        return requests
 
     assert set(asyncio.run(asyncio.wait_for(work(), 10))) == {"first"}
 
 
 def test_each_run_has_its_own_verdicts():
     first, second = (dicast.run("metrics: [brevity/brevity]\n", subjects=SUBJECTS[n:]) for n in range(2))
-    assert [found.subject_id for found in first.verdicts] == ["a", "b"]
-    assert [found.subject_id for found in second.verdicts] == ["b"]
+    assert [verdict.subject_id for verdict in first.verdicts] == ["a", "b"]
+    assert [verdict.subject_id for verdict in second.verdicts] == ["b"]
     assert first.run_id < second.run_id
 
 
@@ -160,9 +160,9 @@ def test_a_judge_s_verdict_has_all_its_fields():
         subjects=[sample("x", id="7", session_id="s")],
         components={"j": FakeJudge(judgment, cost=Cost("0.01"))},
     )
-    (found,) = done.verdicts
+    (verdict,) = done.verdicts
     started, completed = done.of("eval.started")[0], done.of("eval.completed")[0]
-    assert attrs.evolve(found, judge_latency_ms=0, fingerprint="f") == Verdict(
+    assert attrs.evolve(verdict, judge_latency_ms=0, fingerprint="f") == Verdict(
         eval_id=started.payload["eval_id"],
         subject_kind="row",
         subject_id="7",
@@ -183,8 +183,8 @@ def test_a_judge_s_verdict_has_all_its_fields():
         fingerprint="f",
         tier="truth",
     )
-    assert 0 <= found.judge_latency_ms < 10_000
-    assert len(found.fingerprint) == 64
+    assert 0 <= verdict.judge_latency_ms < 10_000
+    assert len(verdict.fingerprint) == 64
     assert (started.session_id, started.sensitivity) == ("s", "pseudonymous")
 
 
@@ -193,14 +193,14 @@ def test_the_model_that_answered_is_in_the_fingerprint():
     done = run_pipeline(
         "judges: [j]", subjects=[sample("x", id=n) for n in "1234"], components={"j": FakeJudge(answers)}
     )
-    prints = [found.fingerprint for found in done.verdicts]
+    prints = [verdict.fingerprint for verdict in done.verdicts]
     assert prints[0] == prints[2]
     assert len(set(prints)) == 3
 
 
 def test_options_change_the_fingerprint_and_the_subjects_do_not():
     def prints(text, subjects=SUBJECTS):
-        return {found.fingerprint for found in run_pipeline(text, subjects=subjects).verdicts}
+        return {verdict.fingerprint for verdict in run_pipeline(text, subjects=subjects).verdicts}
 
     base = prints("metrics: [brevity/brevity]")
     assert len(base) == 1

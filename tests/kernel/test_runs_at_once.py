@@ -59,11 +59,11 @@ def host():
     gc.set_threshold(701, *thresholds[1:])
     HEARD.clear()
     yield
-    found = signal.getsignal(signal.SIGALRM), gc.get_threshold()[0], signal.getitimer(signal.ITIMER_REAL)
+    result = signal.getsignal(signal.SIGALRM), gc.get_threshold()[0], signal.getitimer(signal.ITIMER_REAL)
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
     gc.set_threshold(*thresholds)
-    assert found == (handle, 701, (0.0, 0.0))
+    assert result == (handle, 701, (0.0, 0.0))
 
 
 HEARD: list[float] = []
@@ -80,8 +80,8 @@ def pipeline(metric, options="{}", *, slot="timeout: 0.05", ledger="own"):
 BUSY = pipeline("busy", ledger="busy")
 
 
-def failures(found):
-    return dict(found.failures)
+def failures(failed_events):
+    return dict(failed_events.failures)
 
 
 @pytest.mark.slow

@@ -73,10 +73,10 @@ def schema(plugin, made):
     """The schema with the plugin above; made once, for it takes a second."""
     plugin("t", PLUGIN)
     if not made:
-        whole, broken = json_schema(Registry(environ={}))
+        full, broken = json_schema(Registry(environ={}))
         assert broken == {}
-        Draft202012Validator.check_schema(whole)
-        made.update(whole)
+        Draft202012Validator.check_schema(full)
+        made.update(full)
     return made
 
 

@@ -25,8 +25,8 @@ def judge(proxy=(), truth=(), *, scoring=None, subjects=None, options=None, **se
     """
     components, metrics = {}, {}
     for tier, given_ in (("proxy", proxy), ("truth", truth)):
-        named = {f"{tier[0]}{n}": one if attrs.has(type(one)) and not isinstance(one, Score | Failure) else fake(one)
-                 for n, one in enumerate(given_)}  # fmt: skip
+        named = {f"{tier[0]}{n}": item if attrs.has(type(item)) and not isinstance(item, Score | Failure) else fake(item)
+                 for n, item in enumerate(given_)}  # fmt: skip
         components |= named
         metrics[tier] = [{name: {"as": name, **(options or {}).get(name, {})}} for name in named]
     text = json.dumps({"metrics": metrics, "scoring": scoring or {}, **sections})
@@ -34,7 +34,7 @@ def judge(proxy=(), truth=(), *, scoring=None, subjects=None, options=None, **se
 
 
 def fake(reply):
-    replies = [scored(one) for one in reply] if isinstance(reply, tuple) else scored(reply)
+    replies = [scored(answer) for answer in reply] if isinstance(reply, tuple) else scored(reply)
     return FakeMetric(replies)
 
 
@@ -42,9 +42,9 @@ def scored(value):
     return Score(value) if isinstance(value, int | float) else value
 
 
-def verdict(*given_, **more):
-    (found,) = judge(*given_, **more).verdicts
-    return found
+def verdict(*given_, **options):
+    (verdict,) = judge(*given_, **options).verdicts
+    return verdict
 
 
 def failures(done):
@@ -55,16 +55,16 @@ def failures(done):
 
 
 def test_a_subject_below_the_gate_rests_on_its_proxies():
-    found = verdict((1, 1, 0.4), (0.1,))
-    assert found.score == pytest.approx(0.8)
-    assert (found.tier, found.truth_reason, found.propensity) == ("proxy", None, None)
-    assert [item["metric"] for item in found.scores] == ["p0", "p1", "p2"]
+    outcome = verdict((1, 1, 0.4), (0.1,))
+    assert outcome.score == pytest.approx(0.8)
+    assert (outcome.tier, outcome.truth_reason, outcome.propensity) == ("proxy", None, None)
+    assert [item["metric"] for item in outcome.scores] == ["p0", "p1", "p2"]
 
 
 def test_a_value_equal_to_the_threshold_passes():
-    found = verdict((1, 1, 0.5), (0.1,))
-    assert found.score == pytest.approx(0.65)
-    assert (found.tier, found.truth_reason, found.propensity) == ("truth", "gate", 1.0)
+    outcome = verdict((1, 1, 0.5), (0.1,))
+    assert outcome.score == pytest.approx(0.65)
+    assert (outcome.tier, outcome.truth_reason, outcome.propensity) == ("truth", "gate", 1.0)
 
 
 @pytest.mark.parametrize(("threshold", "tier"), [(0.7, "truth"), (0.71, "proxy"), (0, "truth"), (1, "proxy")])
@@ -89,35 +89,35 @@ def test_the_gate_is_every_proxy_not_their_mean():
 
 
 def test_truth_alone_needs_no_gate():
-    found = verdict((), (0.3,))
-    assert (found.score, found.tier, found.truth_reason) == (0.3, "truth", "gate")
+    outcome = verdict((), (0.3,))
+    assert (outcome.score, outcome.tier, outcome.truth_reason) == (0.3, "truth", "gate")
 
 
 def test_proxies_alone_are_never_truth():
-    found = verdict((0.9,))
-    assert (found.score, found.tier, found.truth_reason) == (0.9, "proxy", None)
+    outcome = verdict((0.9,))
+    assert (outcome.score, outcome.tier, outcome.truth_reason) == (0.9, "proxy", None)
 
 
 # Weights and confidence
 
 
 def test_weights_count_across_the_tiers():
-    found = verdict((1,), (0.8,), options={"t0": {"weight": 2}})
-    assert found.score == pytest.approx(0.8666667)
-    assert [(item["metric"], item["tier"], item["weight"]) for item in found.scores] == [
+    outcome = verdict((1,), (0.8,), options={"t0": {"weight": 2}})
+    assert outcome.score == pytest.approx(0.8666667)
+    assert [(item["metric"], item["tier"], item["weight"]) for item in outcome.scores] == [
         ("p0", "proxy", 1.0),
         ("t0", "truth", 2.0),
     ]
 
 
 def test_a_metric_of_weight_0_gates_but_does_not_count():
-    found = verdict((0.2, 0.8), options={"p0": {"weight": 0}})
-    assert found.score == pytest.approx(0.8)
+    outcome = verdict((0.2, 0.8), options={"p0": {"weight": 0}})
+    assert outcome.score == pytest.approx(0.8)
     assert verdict((0.2, 0.8), (1,), options={"p0": {"weight": 0}}).tier == "proxy"
 
 
 @pytest.mark.parametrize(
-    ("given_", "more", "failure"),
+    ("given_", "extra", "failure"),
     [
         (((1,),), {}, ("missing_input", "no metric gave a score that counts (p0: weight 0)")),
         (((0.2,), (1,)), {}, ("missing_input", "no metric gave a score that counts (p0: weight 0)")),
@@ -129,8 +129,8 @@ def test_a_metric_of_weight_0_gates_but_does_not_count():
     ],
     ids=["a sole metric", "below the gate", "an excluded truth"],
 )
-def test_where_all_that_scored_has_weight_0_nothing_is_made_up(given_, more, failure):
-    done = judge(*given_, options={"p0": {"weight": 0}, **more}, gate={"min_score": 0})
+def test_where_all_that_scored_has_weight_0_nothing_is_made_up(given_, extra, failure):
+    done = judge(*given_, options={"p0": {"weight": 0}, **extra}, gate={"min_score": 0})
     assert failures(done) == [failure]
     assert (done.document["coverage"], done.exit_code) == (0.0, 3)
 
@@ -146,20 +146,20 @@ def test_a_proxy_of_weight_0_and_a_truth_that_does_not_fit_are_throttled():
 
 
 def test_under_combine_truth_the_proxies_only_gate():
-    found = verdict(
+    outcome = verdict(
         (Score(0.6, 0.1), 1),
         (0.2, Score(0.5, 0.4)),
         scoring={"combine": "truth"},
         options={"t1": {"weight": 3}},
     )
-    assert (found.score, found.confidence) == (pytest.approx(0.425), pytest.approx(0.55))
-    assert [item["weight"] for item in found.scores] == [0, 0, 1, 3]
-    assert found.signals["metrics"] == {"p0": 0.6, "p1": 1.0, "t0": 0.2, "t1": 0.5}
+    assert (outcome.score, outcome.confidence) == (pytest.approx(0.425), pytest.approx(0.55))
+    assert [item["weight"] for item in outcome.scores] == [0, 0, 1, 3]
+    assert outcome.signals["metrics"] == {"p0": 0.6, "p1": 1.0, "t0": 0.2, "t1": 0.5}
 
 
 def test_under_combine_truth_the_proxies_score_what_they_hold_back():
-    found = verdict((0.4, 1), (1,), scoring={"combine": "truth"})
-    assert (found.score, found.tier, [item["weight"] for item in found.scores]) == (0.7, "proxy", [1, 1])
+    outcome = verdict((0.4, 1), (1,), scoring={"combine": "truth"})
+    assert (outcome.score, outcome.tier, [item["weight"] for item in outcome.scores]) == (0.7, "proxy", [1, 1])
 
 
 def test_under_combine_truth_a_truth_that_never_ran_is_a_failure():
@@ -192,11 +192,11 @@ def test_the_confidence_is_the_weighted_mean_of_those_that_entered():
 
 
 def test_the_combined_verdict_says_what_it_is():
-    found = verdict((Score(0.5, 0.25, "why", cost=Cost.zero(), signals={"a": 1}),))
-    assert (found.judge, found.judge_kind, found.judge_model) == ("metrics", "metrics", None)
-    assert (found.rubric_id, found.subject_kind, found.subject_id) == ("proxy-then-truth", "row", "sample")
-    assert found.rubric_version
-    assert found.scores[0] == {
+    outcome = verdict((Score(0.5, 0.25, "why", cost=Cost.zero(), signals={"a": 1}),))
+    assert (outcome.judge, outcome.judge_kind, outcome.judge_model) == ("metrics", "metrics", None)
+    assert (outcome.rubric_id, outcome.subject_kind, outcome.subject_id) == ("proxy-then-truth", "row", "sample")
+    assert outcome.rubric_version
+    assert outcome.scores[0] == {
         "metric": "p0",
         "value": 0.5,
         "confidence": 0.25,
@@ -207,7 +207,7 @@ def test_the_combined_verdict_says_what_it_is():
         "cost": {"amount": "0", "unit": "usd"},
         "signals": {"a": 1},
     }
-    assert found.signals == {"metrics": {"p0": 0.5}, "rollouts": [0.5]}
+    assert outcome.signals == {"metrics": {"p0": 0.5}, "rollouts": [0.5]}
 
 
 # Failures
@@ -241,19 +241,19 @@ def test_a_failed_proxy_keeps_the_truth_from_running():
 @pytest.mark.parametrize("place", ["p1", "t0"])
 def test_an_excluded_failure_is_left_out_and_listed(place):
     given_ = {"p1": ((0.6, BAD), (1.0,)), "t0": ((0.6, 1.0), (BAD,))}[place]
-    found = verdict(*given_, options={place: {"on_failure": "exclude"}})
-    assert found.score == pytest.approx(0.8)
-    assert found.skipped == ({"metric": place, "reason": "refused"},)
+    outcome = verdict(*given_, options={place: {"on_failure": "exclude"}})
+    assert outcome.score == pytest.approx(0.8)
+    assert outcome.skipped == ({"metric": place, "reason": "refused"},)
 
 
 def test_a_truth_metric_that_failed_and_is_excluded_makes_no_truth():
-    found = verdict((0.6,), (BAD,), options={"t0": {"on_failure": "exclude"}})
-    assert (found.score, found.tier, found.truth_reason, found.propensity) == (0.6, "proxy", None, None)
+    outcome = verdict((0.6,), (BAD,), options={"t0": {"on_failure": "exclude"}})
+    assert (outcome.score, outcome.tier, outcome.truth_reason, outcome.propensity) == (0.6, "proxy", None, None)
 
 
 def test_one_truth_metric_that_scored_makes_truth_though_the_next_is_excluded():
-    found = verdict((0.6,), (1, BAD), options={"t1": {"on_failure": "exclude"}})
-    assert (found.score, found.tier, found.truth_reason) == (pytest.approx(0.8), "truth", "gate")
+    outcome = verdict((0.6,), (1, BAD), options={"t1": {"on_failure": "exclude"}})
+    assert (outcome.score, outcome.tier, outcome.truth_reason) == (pytest.approx(0.8), "truth", "gate")
 
 
 def test_an_excluded_proxy_does_not_gate():
@@ -261,10 +261,10 @@ def test_an_excluded_proxy_does_not_gate():
 
 
 def test_a_failure_that_counts_as_zero_enters_and_gates():
-    found = verdict((1, BAD), (1,), options={"p1": {"on_failure": "zero"}})
-    assert (found.score, found.tier, found.skipped) == (0.5, "proxy", ())
-    assert found.scores[1]["value"] == 0.0
-    assert (found.scores[1]["details"], found.scores[1]["signals"]) == ("no comment", {"failure": "refused"})
+    outcome = verdict((1, BAD), (1,), options={"p1": {"on_failure": "zero"}})
+    assert (outcome.score, outcome.tier, outcome.skipped) == (0.5, "proxy", ())
+    assert outcome.scores[1]["value"] == 0.0
+    assert (outcome.scores[1]["details"], outcome.scores[1]["signals"]) == ("no comment", {"failure": "refused"})
 
 
 def test_when_all_are_excluded_nothing_is_made_up():
@@ -283,9 +283,9 @@ def test_a_failure_in_one_rollout_leaves_the_subject_unscored():
 
 def test_a_judge_stands_as_a_truth_metric():
     judge_ = FakeJudge(Judgment(0.4, 0.5, "llm", "m-1", signals={"why": "so"}))
-    found = verdict((1,), (judge_,))
-    assert (found.score, found.confidence, found.tier) == (pytest.approx(0.7), 0.75, "truth")
-    assert (found.scores[1]["tier"], found.scores[1]["signals"]) == ("truth", {"why": "so"})
+    outcome = verdict((1,), (judge_,))
+    assert (outcome.score, outcome.confidence, outcome.tier) == (pytest.approx(0.7), 0.75, "truth")
+    assert (outcome.scores[1]["tier"], outcome.scores[1]["signals"]) == ("truth", {"why": "so"})
 
 
 def test_a_judge_listed_without_a_tier_is_truth():
@@ -310,10 +310,10 @@ def test_a_judge_that_fails_among_the_metrics_fails_the_subject():
     [("median", 0.5), ("mean", 0.5), ("min", 0.1), ("max", 0.9), ({"trimmed_mean": 34}, 0.5)],
 )
 def test_rollouts_come_to_one_score(method, score):
-    found = verdict(((0.9, 0.1, 0.5),), scoring={"rollouts": 3, "aggregation": method})
-    assert found.score == pytest.approx(score)
-    assert found.signals == {"metrics": {"p0": pytest.approx(score)}, "rollouts": [0.9, 0.1, 0.5]}
-    assert [(item["rollout"], item["value"]) for item in found.scores] == [(0, 0.9), (1, 0.1), (2, 0.5)]
+    outcome = verdict(((0.9, 0.1, 0.5),), scoring={"rollouts": 3, "aggregation": method})
+    assert outcome.score == pytest.approx(score)
+    assert outcome.signals == {"metrics": {"p0": pytest.approx(score)}, "rollouts": [0.9, 0.1, 0.5]}
+    assert [(item["rollout"], item["value"]) for item in outcome.scores] == [(0, 0.9), (1, 0.1), (2, 0.5)]
 
 
 def test_rollouts_may_be_called_num_rollouts():
@@ -321,16 +321,16 @@ def test_rollouts_may_be_called_num_rollouts():
 
 
 def test_a_metric_s_value_is_the_aggregate_of_the_rollouts_it_ran_in():
-    found = verdict(((0.2, 0.8, 0.6),), ((0.4, 0.9),), scoring={"rollouts": 3})
-    assert found.signals["metrics"] == {"p0": 0.6, "t0": 0.65}
-    assert found.signals["rollouts"] == [0.2, pytest.approx(0.6), pytest.approx(0.75)]
-    assert (found.score, found.tier) == (pytest.approx(0.6), "truth")  # .2 is a proxy's, and did not enter
+    outcome = verdict(((0.2, 0.8, 0.6),), ((0.4, 0.9),), scoring={"rollouts": 3})
+    assert outcome.signals["metrics"] == {"p0": 0.6, "t0": 0.65}
+    assert outcome.signals["rollouts"] == [0.2, pytest.approx(0.6), pytest.approx(0.75)]
+    assert (outcome.score, outcome.tier) == (pytest.approx(0.6), "truth")  # .2 is a proxy's, and did not enter
 
 
 def test_what_was_skipped_is_listed_for_each_rollout():
-    found = verdict((1, (BAD, 0.5, BAD)), scoring={"rollouts": 3}, options={"p1": {"on_failure": "exclude"}})
-    assert found.skipped == ({"metric": "p1", "reason": "refused"},) * 2
-    assert found.signals == {"metrics": {"p0": 1.0, "p1": 0.5}, "rollouts": [1.0, 0.75, 1.0]}
+    outcome = verdict((1, (BAD, 0.5, BAD)), scoring={"rollouts": 3}, options={"p1": {"on_failure": "exclude"}})
+    assert outcome.skipped == ({"metric": "p1", "reason": "refused"},) * 2
+    assert outcome.signals == {"metrics": {"p0": 1.0, "p1": 0.5}, "rollouts": [1.0, 0.75, 1.0]}
 
 
 @pytest.mark.parametrize(
@@ -352,15 +352,15 @@ def test_what_was_skipped_is_listed_for_each_rollout():
 def test_a_subject_is_truth_only_where_every_rollout_that_entered_is(values, method, tier):
     """Each output scores the value of its proxy; the truth, which runs from .5 on, has the same value."""
     truths = tuple(value for value in values if value >= 0.5) or (1,)
-    found = verdict((values,), (truths,), scoring={"rollouts": len(values), "aggregation": method})
-    assert (found.tier, found.basis, found.truth_reason) == (tier, tier, "gate")
+    outcome = verdict((values,), (truths,), scoring={"rollouts": len(values), "aggregation": method})
+    assert (outcome.tier, outcome.basis, outcome.truth_reason) == (tier, tier, "gate")
 
 
 def test_of_rollouts_with_one_score_the_weakest_says_what_the_subject_rests_on():
-    found = verdict(((1, 0.4, 0.9),), ((0, 0.9),), scoring={"rollouts": 3, "threshold": 0.5, "aggregation": "min"})
-    assert (found.signals["rollouts"], found.score, found.tier) == ([0.5, 0.4, 0.9], 0.4, "proxy")
-    found = verdict(((1, 0.4),), (0,), scoring={"rollouts": 2, "aggregation": "max"}, options={"t0": {"weight": 1.5}})
-    assert (found.signals["rollouts"], found.tier) == ([0.4, 0.4], "proxy")
+    outcome = verdict(((1, 0.4, 0.9),), ((0, 0.9),), scoring={"rollouts": 3, "threshold": 0.5, "aggregation": "min"})
+    assert (outcome.signals["rollouts"], outcome.score, outcome.tier) == ([0.5, 0.4, 0.9], 0.4, "proxy")
+    outcome = verdict(((1, 0.4),), (0,), scoring={"rollouts": 2, "aggregation": "max"}, options={"t0": {"weight": 1.5}})
+    assert (outcome.signals["rollouts"], outcome.tier) == ([0.4, 0.4], "proxy")
 
 
 def test_the_confidence_is_the_mean_over_the_rollouts():
@@ -372,11 +372,14 @@ def test_the_confidence_is_the_mean_over_the_rollouts():
 
 
 def test_an_audit_looks_at_a_gated_out_subject_without_touching_its_score():
-    found = verdict((0.25,), (Score(1, 0.1),), scoring={"audit": {"rate": 1, "seed": 7}})
-    assert (found.score, found.confidence, found.tier) == (0.25, 1.0, "proxy")
-    assert (found.truth_reason, found.propensity) == ("audit", 1.0)
-    assert [(item["metric"], item["value"], item["weight"]) for item in found.scores] == [("p0", 0.25, 1), ("t0", 1, 0)]
-    assert found.signals["metrics"] == {"p0": 0.25}
+    outcome = verdict((0.25,), (Score(1, 0.1),), scoring={"audit": {"rate": 1, "seed": 7}})
+    assert (outcome.score, outcome.confidence, outcome.tier) == (0.25, 1.0, "proxy")
+    assert (outcome.truth_reason, outcome.propensity) == ("audit", 1.0)
+    assert [(item["metric"], item["value"], item["weight"]) for item in outcome.scores] == [
+        ("p0", 0.25, 1),
+        ("t0", 1, 0),
+    ]
+    assert outcome.signals["metrics"] == {"p0": 0.25}
 
 
 def test_an_audit_of_rate_0_looks_at_nobody():
@@ -386,31 +389,31 @@ def test_an_audit_of_rate_0_looks_at_nobody():
 
 
 def test_a_subject_that_passed_the_gate_is_no_audit():
-    found = verdict((1,), (0,), scoring={"audit": {"rate": 0.5}})
-    assert (found.truth_reason, found.propensity, found.scores[1]["weight"]) == ("gate", 1.0, 1)
+    outcome = verdict((1,), (0,), scoring={"audit": {"rate": 0.5}})
+    assert (outcome.truth_reason, outcome.propensity, outcome.scores[1]["weight"]) == ("gate", 1.0, 1)
 
 
 def test_a_failed_audit_is_listed_and_no_failure():
-    found = verdict((0.25,), (BAD,), scoring={"audit": {"rate": 1}})
-    assert (found.score, found.truth_reason, found.propensity) == (0.25, None, None)
-    assert found.skipped == ({"metric": "t0", "reason": "refused"},)
+    outcome = verdict((0.25,), (BAD,), scoring={"audit": {"rate": 1}})
+    assert (outcome.score, outcome.truth_reason, outcome.propensity) == (0.25, None, None)
+    assert outcome.skipped == ({"metric": "t0", "reason": "refused"},)
 
 
 def test_an_audit_that_failed_in_one_rollout_is_still_an_audit():
-    found = verdict((0.25,), ((0.5, BAD),), scoring={"rollouts": 2, "audit": {"rate": 1}})
-    assert (found.truth_reason, found.propensity, found.score) == ("audit", 1.0, 0.25)
+    outcome = verdict((0.25,), ((0.5, BAD),), scoring={"rollouts": 2, "audit": {"rate": 1}})
+    assert (outcome.truth_reason, outcome.propensity, outcome.score) == ("audit", 1.0, 0.25)
 
 
 def test_a_rollout_that_passed_was_looked_at_and_the_audited_one_stays_beside():
-    found = verdict(((1, 0.2),), ((0.5, 0.9),), scoring={"rollouts": 2, "aggregation": "min", "audit": {"rate": 1}})
-    assert (found.score, found.tier, found.truth_reason, found.propensity) == (0.2, "proxy", "gate", 1.0)
-    assert [(item["metric"], item["rollout"], item["weight"]) for item in found.scores] == [
+    outcome = verdict(((1, 0.2),), ((0.5, 0.9),), scoring={"rollouts": 2, "aggregation": "min", "audit": {"rate": 1}})
+    assert (outcome.score, outcome.tier, outcome.truth_reason, outcome.propensity) == (0.2, "proxy", "gate", 1.0)
+    assert [(item["metric"], item["rollout"], item["weight"]) for item in outcome.scores] == [
         ("p0", 0, 1),
         ("t0", 0, 1),
         ("p0", 1, 1),
         ("t0", 1, 0),
     ]
-    assert found.signals["metrics"] == {"p0": 0.2, "t0": 0.5}
+    assert outcome.signals["metrics"] == {"p0": 0.2, "t0": 0.5}
 
 
 def test_the_same_subjects_are_audited_at_any_concurrency():
@@ -424,8 +427,8 @@ def test_the_same_subjects_are_audited_at_any_concurrency():
             subjects=subjects[::order],
             executor={"dicast/async": {"concurrency": concurrency}},
         )
-        audits.append({found.subject_id for found in done.verdicts if found.truth_reason == "audit"})
-    assert audits[0] == audits[1] == audits[2] == {one.id for one in subjects if audited(one.id, 0.3, 7)}
+        audits.append({verdict.subject_id for verdict in done.verdicts if verdict.truth_reason == "audit"})
+    assert audits[0] == audits[1] == audits[2] == {item.id for item in subjects if audited(item.id, 0.3, 7)}
     assert 5 < len(audits[0]) < 35
 
 
@@ -438,8 +441,8 @@ def test_who_is_audited_is_the_documented_keyed_hash():
 
 
 @given(st.text(st.characters(codec=None)), st.integers(-(10**9), 10**9), st.floats(0, 1), st.floats(0, 1))
-def test_a_higher_rate_audits_the_same_subjects_and_more(id_, seed, rate, more):
-    low, high = sorted((rate, more))
+def test_a_higher_rate_audits_the_same_subjects_and_more(id_, seed, rate, extra):
+    low, high = sorted((rate, extra))
     assert audited(id_, 1.0, seed)
     assert not audited(id_, 0.0, seed)
     assert audited(id_, high, seed) or not audited(id_, low, seed)
@@ -467,9 +470,9 @@ async def dear(subject):
 
 def test_a_truth_metric_over_budget_is_skipped_and_the_proxies_stand():
     done = judge((1, 0.6), (dear(),), budget={"run": "100 msat"})
-    (found,) = done.verdicts
-    assert (found.score, found.tier, found.truth_reason) == (0.8, "proxy", None)
-    assert found.skipped == ({"metric": "t0", "reason": "run_cap"},)
+    (verdict,) = done.verdicts
+    assert (verdict.score, verdict.tier, verdict.truth_reason) == (0.8, "proxy", None)
+    assert verdict.skipped == ({"metric": "t0", "reason": "run_cap"},)
     assert (done.document["throttled"], done.document["cost"]["msat"]) == ({"run_cap": 1}, "0")
     not_asked = {
         "mean": None,
@@ -505,13 +508,13 @@ def test_truth_over_budget_beside_one_that_failed_is_no_throttling():
 
 
 def test_on_failure_zero_does_not_turn_a_skipped_metric_into_a_score():
-    found = verdict((1,), (dear(),), budget={"run": "100 msat"}, options={"t0": {"on_failure": "zero"}})
-    assert (found.score, found.tier) == (1.0, "proxy")
+    outcome = verdict((1,), (dear(),), budget={"run": "100 msat"}, options={"t0": {"on_failure": "zero"}})
+    assert (outcome.score, outcome.tier) == (1.0, "proxy")
 
 
 def test_an_audit_over_budget_is_listed_as_skipped():
-    found = verdict((0.1,), (dear(),), scoring={"audit": {"rate": 1}}, budget={"run": "0 msat"})
-    assert (found.truth_reason, found.skipped) == (None, ({"metric": "t0", "reason": "run_cap"},))
+    outcome = verdict((0.1,), (dear(),), scoring={"audit": {"rate": 1}}, budget={"run": "0 msat"})
+    assert (outcome.truth_reason, outcome.skipped) == (None, ({"metric": "t0", "reason": "run_cap"},))
 
 
 # Properties, on the metric set itself
@@ -530,8 +533,8 @@ def combined(values, scoring=None, *, rollouts=None):
     answers = {
         slot.label: [value] for slot, value in zip(metrics, (v for t in values.values() for v, _ in t), strict=True)
     }
-    for more in rollouts or ():
-        for slot, value in zip(metrics, more, strict=True):
+    for extra in rollouts or ():
+        for slot, value in zip(metrics, extra, strict=True):
             answers[slot.label].append(value)
     work = MetricSet(metrics, scoring or Scoring()).judge(
         [Subject("row", "r")], lambda slot, subject, rollout: Score(answers[slot.label][rollout])
@@ -558,12 +561,12 @@ METRICS = st.lists(st.tuples(VALUE, WEIGHT), min_size=1, max_size=5).filter(lamb
 
 @given(METRICS, METRICS | st.just([]), VALUE, st.sampled_from(["all", "truth"]))
 def test_a_score_lies_between_the_values_that_entered(proxies, truths, threshold, combine):
-    found = combined({"proxy": proxies, "truth": truths}, Scoring(threshold=threshold, combine=combine))
-    entered = [item["value"] for item in found.scores if item["weight"]]
-    assert min(entered) <= found.score <= max(entered)
-    assert found.confidence == 1
+    verdict = combined({"proxy": proxies, "truth": truths}, Scoring(threshold=threshold, combine=combine))
+    entered = [item["value"] for item in verdict.scores if item["weight"]]
+    assert min(entered) <= verdict.score <= max(entered)
+    assert verdict.confidence == 1
     passed = min(value for value, _ in proxies) >= threshold
-    assert found.tier == ("truth" if passed and truths else "proxy")
+    assert verdict.tier == ("truth" if passed and truths else "proxy")
 
 
 @given(METRICS, st.randoms(use_true_random=False))
@@ -593,14 +596,14 @@ def test_an_audit_changes_neither_score_nor_tier(proxies, truths, seed):
     plain, watched = (
         combined({"proxy": proxies, "truth": truths}, Scoring(audit=audit)) for audit in (None, Audit(1.0, seed))
     )
-    same = ("score", "confidence", "tier", "metrics", "rollouts")
-    assert [getattr(plain, name) for name in same] == [getattr(watched, name) for name in same]
+    equal = ("score", "confidence", "tier", "metrics", "rollouts")
+    assert [getattr(plain, name) for name in equal] == [getattr(watched, name) for name in equal]
     assert watched.truth_reason == ("gate" if plain.tier == "truth" else "audit")
 
 
 @given(st.lists(st.lists(VALUE, min_size=2, max_size=2), min_size=1, max_size=6))
 def test_the_score_is_the_median_of_the_rollouts_scores(rollouts):
     values = {"proxy": [(rollouts[0][0], 3.0), (rollouts[0][1], 1.0)]}
-    found = combined(values, Scoring(rollouts=len(rollouts)), rollouts=rollouts[1:])
-    assert found.score == pytest.approx(median((3 * one + other) / 4 for one, other in rollouts))
-    assert found.metrics["proxy0"] == median(one for one, _ in rollouts)
+    verdict = combined(values, Scoring(rollouts=len(rollouts)), rollouts=rollouts[1:])
+    assert verdict.score == pytest.approx(median((3 * item + other) / 4 for item, other in rollouts))
+    assert verdict.metrics["proxy0"] == median(item for item, _ in rollouts)

@@ -23,8 +23,8 @@ def rows(tmp_path, monkeypatch):
     (tmp_path / "rows.jsonl").write_text("\n".join(lines))
 
 
-def shuffled(seed, more="", path="rows.jsonl"):
-    return run_pipeline(f"source: {{rows/jsonl: {{path: {path}, shuffle: {seed}}}}}\nmetrics: [proxy/length]\n{more}")
+def shuffled(seed, extra="", path="rows.jsonl"):
+    return run_pipeline(f"source: {{rows/jsonl: {{path: {path}, shuffle: {seed}}}}}\nmetrics: [proxy/length]\n{extra}")
 
 
 def test_the_seed_decides_the_order_and_nobody_is_left_out(rows):
@@ -49,7 +49,7 @@ def test_turns_stay_with_their_session_and_its_events_are_recorded_once(tmp_path
     lines = [json.dumps({"messages": turn * (1 + at % 4)}) for at in range(20)]
     (tmp_path / "chats.jsonl").write_text("\n".join(lines))
     text = "source: {traces/messages: {path: chats.jsonl%s}}\nmetrics: [proxy/length]"
-    plain, mixed = (run_pipeline(text % more) for more in ("", ", shuffle: 9"))
+    plain, mixed = (run_pipeline(text % extra) for extra in ("", ", shuffle: 9"))
     sessions = [turn.split("/")[0] for turn in order(mixed)]
     assert list(dict.fromkeys(sessions)) != [str(at) for at in range(1, 21)]
     assert sorted(order(mixed)) == sorted(order(plain))
@@ -72,9 +72,9 @@ def test_interleaved_sessions_come_together(tmp_path, monkeypatch):
 
 
 def test_a_limit_takes_the_first_of_the_random_order(rows, tmp_path):
-    whole = order(shuffled(4))
+    full = order(shuffled(4))
     stop = "early_stop: [stats/threshold: {metric: score, threshold: 0, min_rows: 20}]\nexecutor: {dicast/async: {concurrency: 1}}"
-    assert order(shuffled(4, stop)) == whole[:20]
+    assert order(shuffled(4, stop)) == full[:20]
 
 
 @pytest.mark.parametrize("seed", ["yes", "1.5", str(2**63)])

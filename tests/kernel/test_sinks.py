@@ -50,8 +50,8 @@ class Waiting(Flaky):
         return Flaky.close(self)
 
 
-def run(*told, rows=3):
-    named = {f"s{n}": sink for n, sink in enumerate(told)}
+def run(*values, rows=3):
+    named = {f"s{n}": sink for n, sink in enumerate(values)}
     text = f"metrics: [m]\nsinks: [{', '.join(f'{{{name}: {{as: {name}}}}}' for name in named)}]\n"
     subjects = [sample("x", id=str(n)) for n in range(rows)]
     return run_pipeline(text, subjects=subjects, components={"m": FakeMetric(Score(0.5)), **named})
@@ -97,8 +97,8 @@ def test_a_sink_may_say_itself_how_many_records_it_wrote():
 def test_a_sink_is_told_what_it_wants_in_the_order_of_the_ledger():
     everything, some = MemorySink(), MemorySink(wants=("eval.completed", "run.started"))
     done = run(everything, some)
-    told = [event.id for event in everything.events]
-    assert told == [event.id for event in done.events]
+    reports = [event.id for event in everything.events]
+    assert reports == [event.id for event in done.events]
     assert [event.type for event in some.events] == ["run.started"] + ["eval.completed"] * 3
 
 

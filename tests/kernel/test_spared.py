@@ -55,7 +55,9 @@ class Unpriced:
 
 def run(answers, truths, *, options=None, **scoring):
     """Judge a subject for each list of *answers*, the proxy's values of the rollouts, with *truths* behind the gate."""
-    proxy = Scripted({str(n): [Score(a) if isinstance(a, float) else a for a in one] for n, one in enumerate(answers)})
+    proxy = Scripted(
+        {str(n): [Score(a) if isinstance(a, float) else a for a in answer] for n, answer in enumerate(answers)}
+    )
     metrics = {"proxy": [{"p": {"as": "p"}}], "truth": [{name: {"as": name, **(options or {})}} for name in truths]}
     return run_pipeline(
         json.dumps({"metrics": metrics, "scoring": scoring, "budget": {"session": "1 usd", "day": "9 usd"}}),
@@ -65,8 +67,8 @@ def run(answers, truths, *, options=None, **scoring):
 
 
 def told(done, label="t"):
-    found = done.document["metrics"][label]
-    return found["spared"], found["saved"]
+    document = done.document["metrics"][label]
+    return document["spared"], document["saved"]
 
 
 def test_what_a_spared_run_would_have_cost_is_saved():
@@ -134,8 +136,10 @@ def test_a_metric_of_another_kind_of_subject_is_not_spared():
 def test_asked_and_spared_are_all_runs(rows, rate):
     costs = {str(n): Cost(Decimal(amount) / 1000) for n, (_, amount) in enumerate(rows)}
     done = run([answers for answers, _ in rows], {"t": Priced(costs)}, rollouts=2, audit={"rate": rate})
-    asked = Counter(verdict.subject_id for verdict in done.verdicts for one in verdict.scores if one["metric"] == "t")
-    spared = {str(n): 2 - asked[str(n)] for n in range(len(rows))}
+    requests = Counter(
+        verdict.subject_id for verdict in done.verdicts for one in verdict.scores if one["metric"] == "t"
+    )
+    spared = {str(n): 2 - requests[str(n)] for n in range(len(rows))}
     count, saved = told(done)
     assert count == sum(spared.values())
     assert Decimal(saved["usd"]) == sum(costs[subject].amount * runs for subject, runs in spared.items())

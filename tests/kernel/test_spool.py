@@ -31,8 +31,8 @@ def test_scores_come_back_by_rank(pairs, start, stop):
 @given(SCORED, st.data())
 def test_the_trimmed_mean_is_exact(pairs, data):
     cut = data.draw(st.integers(0, (len(pairs) - 1) // 2))
-    kept = sorted(score for _, score in pairs)[cut : len(pairs) - cut]
-    assert spooled(pairs).trimmed(cut) == float(sum(map(Fraction, kept)) / len(kept))
+    replies = sorted(score for _, score in pairs)[cut : len(pairs) - cut]
+    assert spooled(pairs).trimmed(cut) == float(sum(map(Fraction, replies)) / len(replies))
 
 
 @given(SCORED, st.floats(0, 1))
@@ -64,7 +64,7 @@ def test_a_unit_is_as_its_newest_event_says():
     spool.note(("row", "7", "other"), "E2", "open", 4)
     spool.note(UNIT, "E1", "scored", 5)
     states = spool.states("row", "7")
-    assert {label: (one.eval_id, one.state, one.seq, one.late) for label, one in states.items()} == {
+    assert {label: (item.eval_id, item.state, item.seq, item.late) for label, item in states.items()} == {
         "metrics": ("E1", "scored", 5, False),
         "other": ("E2", "open", 4, False),
     }

@@ -23,10 +23,10 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_subjects_are_listed_and_nothing_is_judged_or_written(folder):
-    found = dicast.subjects("a.yaml")
-    assert [(one.id, one.output) for one in found] == [("0", "abc"), ("1", "xyz"), ("2", "b")]
+    result = dicast.subjects("a.yaml")
+    assert [(item.id, item.output) for item in result] == [("0", "abc"), ("1", "xyz"), ("2", "b")]
     assert sorted(path.name for path in folder.iterdir()) == ["a.yaml", "rows.jsonl"]
-    run = dicast.run("a.yaml", subjects=[one for one in found if len(one.output) == 3])
+    run = dicast.run("a.yaml", subjects=[item for item in result if len(item.output) == 3])
     assert (run.subjects, run.score["mean"]) == (2, 0.5)
 
 
@@ -82,8 +82,8 @@ def test_several_files_are_checked_and_all_that_is_wrong_is_said(folder, capfd):
     (folder / "b.yaml").write_text(PIPELINE.replace("value", "valeu"))
     (folder / "c.yaml").write_text(PIPELINE.replace("rows/jsonl", "rows/josnl"))
     assert main(["check", "a.yaml", "b.yaml", "c.yaml", "--json"]) == 2
-    told = json.loads(capfd.readouterr().out)
-    assert (told["ok"], {error["file"] for error in told["errors"]}) == (False, {"b.yaml", "c.yaml"})
+    document = json.loads(capfd.readouterr().out)
+    assert (document["ok"], {error["file"] for error in document["errors"]}) == (False, {"b.yaml", "c.yaml"})
     assert main(["check", "a.yaml", "b.yaml"]) == 2
     out, err = capfd.readouterr()
     assert out == "a.yaml: ok\n"

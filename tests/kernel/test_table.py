@@ -15,13 +15,13 @@ def event(type, payload, id=None, session=None, at="01") -> Event:
     return Event(at, type, "2026-01-02T03:04:05.678Z", "r1", payload, session, None, "row" if id else None, id)
 
 
-def started(metrics=(), judges=(), counted=("metrics",), **more) -> Event:
+def started(metrics=(), judges=(), counted=("metrics",), **options) -> Event:
     labels = {"metrics": list(metrics), "judges": list(judges), "counted": list(counted)}
-    return event("run.started", labels | more)
+    return event("run.started", labels | options)
 
 
-def record(id, row=None, session=None, **more) -> Event:
-    return event("record.completed", {"row": {"id": id, **(row or {})}, **more}, id, session)
+def record(id, row=None, session=None, **options) -> Event:
+    return event("record.completed", {"row": {"id": id, **(row or {})}, **options}, id, session)
 
 
 def judged(id, **metrics) -> Event:
@@ -108,20 +108,20 @@ def test_subjects_that_nobody_judges_have_a_row(tmp_path):
 
 @pytest.mark.parametrize("makes", [{}, {"task": "prompt/chat"}, {"extractors": ["extract/label"]}])
 def test_subjects_that_were_about_to_be_judged_when_the_run_stopped_have_none(tmp_path, makes):
-    begun = [] if makes else [event("eval.started", {"judge": "metrics"}, id) for id in "123"]
-    rows = table(tmp_path, started(**makes), *(event("subject.read", {}, id) for id in "123"), *begun, judged("1"))
+    eval_ids = [] if makes else [event("eval.started", {"judge": "metrics"}, id) for id in "123"]
+    rows = table(tmp_path, started(**makes), *(event("subject.read", {}, id) for id in "123"), *eval_ids, judged("1"))
     assert [row["subject_id"] for row in rows] == ["1"]
 
 
 def test_subjects_that_are_judged_again_stand_where_they_were_read(tmp_path):
     """As after --retry-failed: 1 and 4 had failed and follow the others, and 6 is read for the first time."""
     again = [
-        told
+        reports
         for id in "14"
-        for told in (event("subject.read", {}, id, at=f"0{id}"), record(id), *([judged(id)] if id == "1" else []))
+        for reports in (event("subject.read", {}, id, at=f"0{id}"), record(id), *([judged(id)] if id == "1" else []))
     ]
     new = [event("subject.read", {}, "6", at="06"), judged("6")]
-    replayed = [told for id in "235" for told in (event("subject.read", {}, id, at=f"0{id}"), judged(id))]
+    replayed = [reports for id in "235" for reports in (event("subject.read", {}, id, at=f"0{id}"), judged(id))]
     rows = table(tmp_path, started(), *replayed, *again, *new)
     assert [row["subject_id"] for row in rows] == ["1", "2", "3", "4", "5", "6"]
     assert [row["id"] for row in rows] == ["1", None, None, "4", None, None]

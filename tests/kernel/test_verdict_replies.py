@@ -30,8 +30,8 @@ def verdict(**fields):
 
 
 def read(text, seal=SEAL, judged=""):
-    found = find_verdict(text, KEYS, seal, judged)
-    return found.text("rationale"), found.number("score"), found.number("confidence")
+    result = find_verdict(text, KEYS, seal, judged)
+    return result.text("rationale"), result.number("score"), result.number("confidence")
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_a_sealed_verdict_is_found_whatever_stands_around_it(before, after, rati
 @settings(max_examples=500)
 def test_no_text_breaks_the_reading(text, judged, seal):
     try:
-        found = find_verdict(text, KEYS, seal, judged)
+        result = find_verdict(text, KEYS, seal, judged)
     except BadReply:
         return
-    assert {member.key for member in found.members} >= set(KEYS)
+    assert {member.key for member in result.members} >= set(KEYS)
 
 
 @given(st.text().filter(lambda seal: seal != SEAL), st.lists(noise, max_size=3), st.booleans())
@@ -78,7 +78,7 @@ def test_an_object_with_another_seal_never_wins(seal, around, twice):
 @given(values, values)
 def test_a_score_is_a_finite_number_in_the_unit_interval_or_an_error(score, confidence):
     text = verdict(score=score, confidence=confidence)
-    good = [type(one) in (int, float) and math.isfinite(one) and 0 <= one <= 1 for one in (score, confidence)]
+    good = [type(item) in (int, float) and math.isfinite(item) and 0 <= item <= 1 for item in (score, confidence)]
     if all(good):
         assert read(text)[1:] == (score, confidence)
     else:
@@ -110,16 +110,16 @@ def test_a_repeated_key_is_refused():
 
 @pytest.mark.parametrize("seal", [SEAL, None])
 @pytest.mark.parametrize(
-    "more", [{"x": 1}, {"note": "words"}, {"a": [1, {"b": None}]}, {"sc\u043ere": 1.0}, {"winner": "words"}]
+    "extra", [{"x": 1}, {"note": "words"}, {"a": [1, {"b": None}]}, {"sc\u043ere": 1.0}, {"winner": "words"}]
 )
-def test_a_key_that_was_not_asked_for_is_refused(more, seal):
+def test_a_key_that_was_not_asked_for_is_refused(extra, seal):
     with pytest.raises(BadReply, match="a key that was not asked for"):
-        read(verdict(**more), seal)
+        read(verdict(**extra), seal)
 
 
-@pytest.mark.parametrize("more", [{"winner": "tie"}, {"hard_constraints_satisfied": True}])
-def test_a_choice_or_a_flag_that_another_judge_asks_for_is_let_pass(more):
-    assert read(verdict(**more)) == ("Good.", 0.5, 0.75)
+@pytest.mark.parametrize("extra", [{"winner": "tie"}, {"hard_constraints_satisfied": True}])
+def test_a_choice_or_a_flag_that_another_judge_asks_for_is_let_pass(extra):
+    assert read(verdict(**extra)) == ("Good.", 0.5, 0.75)
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -231,13 +231,13 @@ def test_what_a_strict_parser_reads_is_read_alike(text, comma, breaks):
     except ValueError:
         strict = None
     try:
-        found = find_verdict(reply, KEYS, SEAL, "")
+        result = find_verdict(reply, KEYS, SEAL, "")
     except BadReply:
         assert strict is None
         return
     if strict is not None:
-        assert {member.key: member.value for member in found.members} == strict
-    assert found.number("score") == 0.5
+        assert {member.key: member.value for member in result.members} == strict
+    assert result.number("score") == 0.5
     with pytest.raises(BadReply):
         read(reply.replace('"score": 0.5', '"score": 0.5, "score": 1'))
     with pytest.raises(BadReply):
