@@ -49,7 +49,7 @@ FOLDERS = {
     "_kernel/timing": 600,
     "_kernel/values": 1560,
     "_processes": 550,
-    "toolkit": 7060,
+    "toolkit": 7080,
 }
 """Bars in lines of code for each folder of the kernel (docs/adr/0081, 0085, 0101)."""
 CORE = ("values", "plan", "contract", "timing", "stream", "asking")

@@ -131,7 +131,7 @@ def _paired(guesses: Guesses, model: Model | None) -> _Judged:
 
 
 def _compared(output: Column | None, reference: Column, model: Model | None) -> _Judged:
-    """The comparison with the reference that fits it."""
+    """Return the comparison that fits the reference."""
     against = f"against column {_quoted(reference.name)}"
     seen = f"{_quoted(reference.name)} has {{}} (about {reference.length:.0f} characters)"
     longer = output is None or output.length >= max(_LONGER * reference.length, reference.length + 10)
@@ -228,7 +228,7 @@ def _formal(output: Column | None, *, makes: bool) -> _Judged:
 
 
 def _task(guesses: Guesses, model: Model | None) -> FileSection:
-    """The task that makes the outputs; without a *model* as an example in a comment."""
+    """Return the task that makes the outputs; without a *model*, as an example in a comment."""
     tasks = {"prompt/chat": {"model": "asked" if model else {"openai/chat": {"model": "NAME"}}, "user": "{{ input }}"}}
     if model is not None:
         return FileSection(

@@ -32,7 +32,7 @@ class Column:
 
     @classmethod
     def of(cls, name: str, rows: Sequence[Mapping[str, Any]]) -> Column:
-        """The column *name* of *rows*."""
+        """Return the column *name* of *rows*."""
         cells = [lookup(row, name) for row in rows]
         values = [value for value in cells if value is not MISSING and value is not None and value != ""]
         return cls(name, values, len(rows), all(value is not MISSING for value in cells))

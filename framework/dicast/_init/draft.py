@@ -48,7 +48,7 @@ class Draft:
 
 
 def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
-    """The pipeline *out* for *data*.
+    """Return the draft of the pipeline *out* for *data*.
 
     :raises RequestError: where the data cannot be read, or a column has to be named.
     """

@@ -85,7 +85,7 @@ class Guesses:
         return [name for name in self.columns if name not in used]
 
     def column(self, field: str) -> Column | None:
-        """The column that *field* is in."""
+        """Return the column of *field*."""
         return self.columns[self.by_field[field].column] if field in self.by_field else None
 
     def add(self, field: str, name: str | None, why: str) -> None:
@@ -100,7 +100,7 @@ class Guesses:
         return next((name for name in named if self.columns[name].full and self.columns[name].named), None)
 
     def option(self) -> dict[str, Any]:
-        """The source's options of columns."""
+        """Return the source's options of columns."""
         fields = self.fields()
         return {"fields": fields} if fields else {}
 
@@ -114,7 +114,7 @@ class Guesses:
 
 
 def given_fields(texts: Iterable[str], columns: Sequence[str] | None) -> dict[str, str]:
-    """The columns that the user names: texts such as ``output=answer``, or several of them with commas between.
+    """Return the columns that the user names: texts such as ``output=answer``, or several of them with commas between.
 
     An empty column means that there is none. Without *columns* only the fields are checked.
 
@@ -248,5 +248,5 @@ def _reference_by_contents(guesses: Guesses) -> None:
 
 
 def _plain(name: str) -> str:
-    """*name* in lower case, its words joined by ``_``: ``expectedAnswer`` and ``Expected answer`` are ``expected_answer``."""
+    """Return *name* in lower case, its words joined by ``_``: ``expectedAnswer`` and ``Expected answer`` are ``expected_answer``."""
     return re.sub(r"[\W_]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).strip("_").lower()

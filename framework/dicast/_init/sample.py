@@ -168,7 +168,7 @@ def _tool_errors(subject: Subject) -> int:
 
 
 def source_of(source: str, path: Path, options: Mapping[str, Any]) -> Any:
-    """The source component that a pipeline with these options would have."""
+    """Return the source component of a pipeline with these options."""
     section = {source: {"path": escaped(str(path)), **escaped(options)}}
     try:
         built = load_pipeline({"source": section, "metrics": ["proxy/format"]}).source
@@ -187,7 +187,7 @@ def _subjects(source: Any) -> Iterator[Subject]:
 
 
 def _first(source: str, path: Path, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The first row; the whole file is checked where there is none."""
+    """Return the first row; if there is none, check the whole file."""
     live_source = source_of(source, path, options)
     try:
         subject = next(_subjects(live_source), None)
@@ -205,14 +205,14 @@ def _rows(source: str, path: Path, options: Mapping[str, Any], *, named: bool) -
 
 
 def _row(subject: Subject, *, named: bool) -> dict[str, Any]:
-    """The columns of the row that became *subject*."""
+    """Return the columns of the row that became *subject*."""
     values = {name: getattr(subject, name) for name in ("input", "output", "reference", "session_id")}
     present = {name: value for name, value in values.items() if value is not None}
     return ({"id": subject.id} if named else {}) | present | dict(subject.context)
 
 
 def _source(path: Path, beginning: Beginning) -> tuple[str, dict[str, Any]]:
-    """The source for *path*, by its contents where they say it, else by its name, and the options that it needs."""
+    """Return the source for *path* and its options, by the contents if they show it, else by the name."""
     suffix = next((ending.lower() for ending in reversed(path.suffixes) if ending.lower() not in (".gz", ".gzip")), "")
     source = _BY_SUFFIX.get(suffix)
     if "xl/workbook.xml" in beginning.members:
@@ -269,7 +269,7 @@ def _list_in(path: Path) -> dict[str, Any]:
 
 
 def _lists(value: object, path: str) -> Iterator[tuple[str, list[Any]]]:
-    """The lists below *value*, with their dotted paths; those inside lists are not looked for."""
+    """Yield the lists below *value* with their dotted paths, without lists inside lists."""
     for name, child in value.items() if isinstance(value, dict) else ():
         place = f"{path}.{name}" if path else str(name)
         if isinstance(child, list):

@@ -26,14 +26,14 @@ class FileSection:
     active: bool = True
 
     def text(self) -> str:
-        """The section's lines."""
+        """Return the section's lines."""
         body = yaml.dump(_Block(escaped(self.data)), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9)
         lines = body.splitlines() if self.active else [f"# {line}".rstrip() for line in body.splitlines()]
         return "\n".join([*(f"# {line}".rstrip() for line in self.comments), *lines]) + "\n"
 
 
 def file_text(head: Sequence[str], sections: Sequence[FileSection]) -> str:
-    """The whole file."""
+    """Return the whole file."""
     return "\n".join(["".join(f"# {line}".rstrip() + "\n" for line in head), *(section.text() for section in sections)])
 
 
@@ -76,7 +76,7 @@ def refuse_existing(paths: Sequence[Path] | Mapping[Path, str]) -> None:
 
 
 def escaped(value: Any) -> Any:
-    """*value* with each ``${`` doubled: in a pipeline file it would begin a variable."""
+    """Return *value* with each ``${`` doubled, which would begin a variable in a pipeline file."""
     if isinstance(value, str):
         return value.replace("${", "$${")
     if isinstance(value, Mapping):
@@ -85,7 +85,7 @@ def escaped(value: Any) -> Any:
 
 
 def one_comment(text: object, most: int = 80) -> str:
-    """*text* fit for a comment or a line of a terminal: one line, printable, cut where it is long."""
+    """Return *text* as a comment or a line of a terminal: one line, printable, cut if it is long."""
     line = "".join(char if char.isprintable() else " " for char in str(text))
     return line if len(line) <= most else f"{line[:most]}…"
 

@@ -84,7 +84,7 @@ class Losses:
 
 
 def read_node(path: Path) -> Node:
-    """The YAML or JSON file *path*.
+    """Read the YAML or JSON file *path*.
 
     :raises ConfigError: with everything that is wrong with it.
     """
@@ -96,7 +96,7 @@ def read_node(path: Path) -> Node:
 
 
 def read_text(path: Path) -> str:
-    """The text of the file *path*.
+    """Return the text of the file *path*.
 
     :raises ConfigError: where it cannot be read.
     """
@@ -122,7 +122,7 @@ def items(node: Node | None) -> list[Node]:
 
 
 def data_of(node: Node | None) -> Any:
-    """*node* as plain data."""
+    """Return *node* as plain data."""
     if node is None:
         return None
     if isinstance(node.value, dict):
@@ -197,12 +197,12 @@ def follow(node: Node, root: Mapping[str, Node]) -> Node:
 
 
 def column_name(variable: str) -> str:
-    """The column that has *variable*."""
+    """Return the name of the column of *variable*."""
     return f"{variable}_" if variable in _COLUMNS else variable
 
 
 def renamed(template: str) -> str:
-    """*template* with the columns' names in place of the variables'."""
+    """Return *template* with the columns' names in place of the variables' names."""
     word = re.compile(rf"(?<![\w.'\"])({'|'.join(_COLUMNS)})(?![\w'\"])")
     parts, place = list[str](), 0
     for start, end in _insides(template):
@@ -228,7 +228,7 @@ _OPENING = re.compile(r"\{[{%]")
 
 
 def rendered(template: str, names: Mapping[str, Any]) -> str | None:
-    """*template* with the values of its variables, as promptfoo fills them in; None where it is more than names in braces.
+    """Return *template* with the values of its variables, as promptfoo fills them in; None if it has more than names in braces.
 
     :raises ConfigError: where the text becomes larger than a file may be.
     """
@@ -251,7 +251,7 @@ def rendered(template: str, names: Mapping[str, Any]) -> str | None:
 
 
 def variables_of(template: str) -> Iterator[str]:
-    """The names in the braces of *template*."""
+    """Return the names in the braces of *template*."""
     return (match[1] for match in _NAME.finditer(template))
 
 

@@ -18,7 +18,7 @@ _EXTRAS = {"compare": "stats", "conversation": "report"}
 
 
 def reader(name: str) -> Reader:
-    """The reader *name*, of the entry-point group ``dicast.readers``.
+    """Return the reader *name*, from the entry-point group ``dicast.readers``.
 
     :raises PluginError: when there is none, or it cannot be imported.
     """

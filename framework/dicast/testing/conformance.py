@@ -187,7 +187,7 @@ def context(folder: Path) -> RunContext:
 
 
 def path_option(component: Any) -> str | None:
-    """The option called ``path``, if the component has one that names a file."""
+    """Return the name of the option ``path`` if the component has one that names a file, else None."""
     names = [hints.keys(field)[0] for field in hints.fields(type(component)) if hints.mentions(field.type, Path)]
     return "path" if "path" in names else None
 

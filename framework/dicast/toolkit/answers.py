@@ -20,7 +20,7 @@ class BadAnswer(Exception):
 def answered(
     subject: Subject, answer: object, seconds: float, retry: Mapping[str, object] | None = None
 ) -> Answered | Failure:
-    """*subject* with a task's *answer* as its output, or a ``judge_output_invalid`` Failure that says why it is none.
+    """Return *subject* with a task's *answer* as its output, or a ``judge_output_invalid`` Failure with the reason.
 
     :param answer: text, or another JSON value, whose JSON text is the output; a mapping with ``content`` (and ``metrics``), or with
         ``responses``, which are such mappings by criterion.

@@ -42,7 +42,7 @@ def comparison_lines(label: str, document: Figures) -> Iterator[str | Drawing]:
 
 
 def _table(criteria: Figures) -> TextTable:
-    """A row for each criterion; a figure alone is a difference of means."""
+    """Return the table with a row for each criterion; a single figure is a difference of means."""
     rows = {
         name: {**figures} if isinstance(figures, Mapping) else {"mean_difference": figures}
         for name, figures in criteria.items()

@@ -46,7 +46,7 @@ def leaves(record: Record) -> list[tuple[Place, object]]:
 
 
 def names(places: Iterable[Place], reserved: Iterable[str] = ()) -> list[str]:
-    """The columns' names, no two alike; a row's column that has a *reserved* name gets ``row_`` before it."""
+    """Return the distinct names of the columns; a row's column with a *reserved* name gets ``row_`` before it."""
     fixed = set(reserved)
     used: set[str] = set()
     return [
@@ -55,7 +55,7 @@ def names(places: Iterable[Place], reserved: Iterable[str] = ()) -> list[str]:
 
 
 def name_of(place: Place) -> str:
-    """The name of a column, as far as no other has it."""
+    """Return the name of a column, before it is made distinct."""
     return "_".join(map(str, place[1:]))
 
 
@@ -67,7 +67,7 @@ class Columns:
         self._order: dict[Place, int] = {}
 
     def number(self, place: Place) -> int:
-        """The number of *place*, a new one if it has none."""
+        """Return the number of *place*, a new one if it has none."""
         number = self.numbers.setdefault(place, len(self.numbers))
         if number == len(self.numbers) - 1:
             for end in range(2, len(place) + 1):
@@ -85,7 +85,7 @@ class Columns:
             cells[number] = value
 
     def ordered(self) -> list[Place]:
-        """All places: by group, and in one by the order in which their keys came at each level."""
+        """Return all places, by group, and inside a group by the order in which their keys occurred at each level."""
         order = self._order
         return sorted(
             self.numbers, key=lambda place: (place[0], [order[place[:end]] for end in range(2, len(place) + 1)])

@@ -43,7 +43,7 @@ class GoldLabel:
 
 
 def gold_labels(file: InputFile, check: InputCheck) -> Iterator[tuple[int, GoldLabel]]:
-    """Each label in *file* with the number of its line: JSON lines ``{subject_id, score | label}``, or CSV with these columns.
+    """Yield each label in *file* with the number of its line: JSON lines ``{subject_id, score | label}``, or CSV with these columns.
 
     ``score`` is a number from 0 to 1. ``label`` is such a number, a truth value, or one of the words pass, good, yes, win (1), fail, bad,
     no, loss (0) and tie (0.5). ``subject_kind``, ``labeller``, ``session_id``, ``output_digest`` and ``run`` are optional. Faults go to *check*.
@@ -65,7 +65,7 @@ def _begins_as_json(file: InputFile) -> bool:
 
 
 def _rows(file: InputFile, check: InputCheck) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The records of a CSV file, by the names in its first one; an empty value is one that is not there."""
+    """Yield the records of a CSV file, by the names in its first line; an empty value is a missing value."""
     numbers: list[int] = []
     reader = csv.reader(_texts(file, check, numbers), strict=True)
     header: list[str] | None = None
@@ -88,7 +88,7 @@ def _rows(file: InputFile, check: InputCheck) -> Iterator[tuple[int, dict[str, A
 
 
 def _texts(file: InputFile, check: InputCheck, numbers: list[int]) -> Iterator[str]:
-    """The lines that are not blank as text; *numbers* gets the number of each."""
+    """Yield the lines that are not blank as text; *numbers* receives the number of each."""
     for number, line in file.lines(check=check):
         if not line.strip():
             continue
@@ -144,7 +144,7 @@ def _digest(value: object) -> str | None:
 
 
 def _score(record: Mapping[str, Any], *, is_json: bool) -> float:
-    """The score that a line gives, by a number or by a word.
+    """Return the score of a line, given as a number or a word.
 
     :raises DataError: when it gives two that differ, or none from 0 to 1.
     """

@@ -123,7 +123,7 @@ class _Intake:
         return self.full
 
     def _decoded(self, chunk: bytes) -> bytes:
-        """*chunk*, decoded as far as is of interest, so that a few bytes cannot become gigabytes."""
+        """Return *chunk* decoded up to the limit, so that a few bytes cannot become gigabytes."""
         if self._decoder is None:
             return chunk
         try:

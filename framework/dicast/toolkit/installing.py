@@ -57,7 +57,7 @@ def _without(message: str, commands: Iterable[str]) -> str:
 
 
 def extras() -> set[str]:
-    """The extras of the installed dicast, as its metadata names them; none where the kernel alone is installed."""
+    """Return the extras of the installed dicast from its metadata; none if the kernel alone is installed."""
     try:
         return set(metadata.metadata("dicast").get_all("Provides-Extra") or ())
     except metadata.PackageNotFoundError:
@@ -65,7 +65,7 @@ def extras() -> set[str]:
 
 
 def _clone() -> Path | None:
-    """The folder that dicast was installed from, if it was one."""
+    """Return the folder that dicast was installed from, if any."""
     origin = orjson.loads(_metadata("direct_url.json") or "{}")
     return Path(unquote(urlsplit(origin["url"]).path)) if "dir_info" in origin else None
 
@@ -79,7 +79,7 @@ def _metadata(name: str) -> str:
 
 
 def _places(clone: Path, extra: str) -> Iterator[str]:
-    """The folders of the distributions that *extra* adds, with their own extras."""
+    """Return the folders of the distributions that *extra* adds, with their own extras."""
     for line in metadata.requires("dicast") or ():
         part = re.match(rf"dicast(?:-([\w-]+))?(?:\[([\w,-]+)\])?.*extra\s*==\s*['\"]{re.escape(extra)}['\"]", line)
         if part and part[1] is None:

@@ -31,7 +31,7 @@ _EXACT_DIGITS = 17
 
 
 def lookup(value: object, path: str) -> Any:
-    """The value at the dotted *path* (``meta.tags.0``) in *value*, or :data:`MISSING`.
+    """Return the value at the dotted *path* (``meta.tags.0``) in *value*, or :data:`MISSING`.
 
     A key that is spelled like the whole path comes before the path taken apart.
     """
@@ -41,7 +41,7 @@ def lookup(value: object, path: str) -> Any:
 
 
 def locate(output: object, field: str) -> Any:
-    """The value at *field* in *output*, or :data:`MISSING`: a dotted path (``a.0``) or a JSON pointer (``/a/0``, RFC 6901).
+    """Return the value at *field* in *output*, or :data:`MISSING`: a dotted path (``a.0``) or a JSON pointer (``/a/0``, RFC 6901).
 
     An output that is text is read as JSON first; text that is no JSON has no fields.
     """
@@ -68,7 +68,7 @@ def too_deep(text: bytes, value: object) -> bool:
 
 
 def read_json(text: str | bytes) -> Any:
-    """The JSON value that *text* is, with integers of any length exact; numbers with a fraction or an exponent are doubles.
+    """Return the value of the JSON *text*, with integers of any length exact; numbers with a fraction or an exponent are doubles.
 
     orjson alone reads an integer of more than 64 bits as a double, so that two of them may become one.
 
@@ -130,7 +130,7 @@ def _is_rounded(digits: str) -> bool:
 
 
 def check_field(_instance: object, _attribute: attrs.Attribute[str | None], field: str | None) -> None:
-    """An attrs validator for an option that :func:`locate` follows; None stands for the whole output.
+    """Check an option that :func:`locate` follows, as an attrs validator; None means the whole output.
 
     :raises ConfigError: when *field* is an empty string.
     """

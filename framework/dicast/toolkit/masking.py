@@ -41,7 +41,7 @@ class Mask:
         self._in_messages, self._in_replies = _Search(words, _IN_MESSAGES), _Search(words, _IN_REPLIES)
 
     def reply(self, data: bytes) -> bytes:
-        """*data*, which a model may have written, without the secrets that are no common words."""
+        """Return *data*, which a model may have written, with secrets masked that are not common words."""
         return self._in_replies.masked(data)
 
     def message(self, text: str) -> str:
@@ -62,7 +62,7 @@ class _Search:
         self._squeezed = {form for form in self._squeezed if len(form) >= least}
 
     def masked(self, data: bytes) -> bytes:
-        """*data* without the secrets; nothing of it where they cannot be taken out of it."""
+        """Return *data* with the secrets masked; empty if they cannot be masked."""
         if not self._is_in(data):
             return data
         if len(data) <= _LONGEST_SEARCHED:
@@ -105,7 +105,7 @@ class _Search:
 
 
 def _squeezed(data: bytes) -> bytes:
-    """*data* in lower case, without blanks and the escapes for them."""
+    """Return *data* in lower case, without blanks and their escapes."""
     if b"\\" in data:
         data = data.replace(b"\\n", b"").replace(b"\\r", b"").replace(b"\\t", b"")
     return data.translate(None, _BLANKS).lower()
@@ -118,12 +118,12 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
 
 
 def _words(secret: str) -> list[str]:
-    """The key in ``Bearer KEY``, which may be repeated alone."""
+    """Return the key in ``Bearer KEY``, which a server may repeat alone."""
     return [word for word in secret.split() if len(word) >= _IN_REPLIES]
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """*secret* as it is, in an address, as a hex dump, and as a part of base64 text."""
+    """Return *secret* unchanged, in an address, as a hex dump, and as a part of base64 text."""
     data = secret.encode(errors="surrogatepass")
     yield from (secret, quote(data), quote(data, safe=""), quote_plus(data), data.hex())
     for before, lost in ((0, 0), (1, 2), (2, 3)):  # where it begins within a group of three bytes

@@ -95,7 +95,7 @@ class MetricLines:
                 self._keep_asi(name, text.rstrip(b" \t\r"))
 
     def _last_values(self, lines: bytes) -> dict[bytes, float]:
-        """The last finite value of each name in *lines*, in the order of the first ones."""
+        """Return the last finite value of each name in *lines*, in the order of first occurrence."""
         values = {name: float(number) for name, number in self._known_numbers(lines).items()}
         if values.keys() <= self._metrics.keys() and all(map(math.isfinite, values.values())):
             return values
@@ -103,7 +103,7 @@ class MetricLines:
         return {name: value for name, value in pairs if math.isfinite(value)}
 
     def _known_numbers(self, lines: bytes) -> dict[bytes, bytes]:
-        """The last number of each name in *lines*, in any order.
+        """Return the last number of each name in *lines*, in any order.
 
         Of a stream of few names the last lines say nearly all, and before them only the other names are looked for: ten times as fast.
         """
@@ -136,7 +136,7 @@ class _Line:
         self.dropped = 0
 
     def add(self, piece: bytes) -> bytes | None:
-        """The lines that *piece* ends, each between newlines; None where it ends none."""
+        """Return the lines that *piece* ends, each between newlines; None if it ends none."""
         end = piece.rfind(b"\n")
         if end < 0:
             self._append(piece)
@@ -182,7 +182,7 @@ def _asi_value(text: bytes) -> Any:
 
 
 def _number(text: str, *, is_strict: bool) -> int | float | str:
-    """A number that can be written as JSON, or *text* itself."""
+    """Return a number that can be written as JSON, or *text* itself."""
     value = float(text)
     if not math.isfinite(value):
         return text

@@ -25,7 +25,7 @@ LONGEST_NAME = 60
 
 
 def printable(text: str) -> str:
-    r"""*text* with escapes (``\u001b``) in place of control, bidi and invisible characters, but for newlines and tabs.
+    r"""Return *text* with escapes (``\u001b``) in place of control, bidi and invisible characters, except newlines and tabs.
 
     They are written as JSON writes them, so that a document stays the document it is.
     """
@@ -33,12 +33,12 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""The same, in one line: newlines and tabs are ``\n`` and ``\t``."""
+    r"""Return *text* in one line, with escapes as in :func:`printable`: newlines and tabs are ``\n`` and ``\t``."""
     return _IN_A_LINE.sub(lambda match: _SHORT.get(match[0]) or _escape(match), text)
 
 
 def short_name(text: object) -> str:
-    """An id or another name, cut where it is long."""
+    """Return an id or another name in one line, cut if it is long."""
     name = one_line(str(text))
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 

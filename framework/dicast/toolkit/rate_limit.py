@@ -91,18 +91,18 @@ class RateLimiter:
                     self._freed.notify_all()
 
     def overloaded(self, call: int, wait: float = 0.0) -> None:
-        """The endpoint had too much at the call with this number; no other begins for *wait* seconds."""
+        """Record that the endpoint was overloaded at the call with this number; no other call begins for *wait* seconds."""
         self._held_until = max(self._held_until, asyncio.get_running_loop().time() + wait)
         if call > self._slowed_at:
             self._limit = max(1.0, self._active * SLOWER)
             self._slowed_at = self._calls
 
     def spent(self, cost: Cost) -> None:
-        """A try of the call under way was of no use, and did cost *cost*, or may have: it counts if the call is given up."""
+        """Record a try of the current call without a usable reply, which cost *cost*, or may have: it counts if the call is given up."""
         (WIRE.get() or RequestTrace()).spent += cost
 
     def eased(self) -> None:
-        """A call went well."""
+        """Record that a call succeeded."""
         if self._limit is not None:
             self._limit += 1 / self._limit
 

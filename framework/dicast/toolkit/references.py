@@ -131,7 +131,7 @@ def compare_references(
 
 
 def _number(score: Score) -> float:
-    """The value of *score*; the number on its own scale if it has no value."""
+    """Return the value of *score*, or the number on its own scale if it has no value."""
     number = score.raw if score.value is None else score.value
     assert number is not None  # a score has one of both
     return number

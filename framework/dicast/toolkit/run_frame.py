@@ -20,7 +20,7 @@ _BATCH = 1000
 
 
 def data_frame(events: Iterable[Event]) -> DataFrame:
-    """The rows that *events* of a run tell of, with the columns of ``csv/rows``.
+    """Return the rows of a run from its *events*, with the columns of ``csv/rows``.
 
     :raises ConfigError: when pandas is not installed.
     """
@@ -39,7 +39,7 @@ def data_frame(events: Iterable[Event]) -> DataFrame:
 
 
 def joined(frames: Mapping[str, DataFrame]) -> DataFrame:
-    """The rows of all *frames*, with the name of each in the column ``experiment``."""
+    """Return the rows of all *frames*, with the name of each in the column ``experiment``."""
     from pandas import concat
 
     return concat([frame.assign(experiment=name) for name, frame in frames.items()], ignore_index=True)

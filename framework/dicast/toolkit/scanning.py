@@ -40,7 +40,7 @@ class Scanner:
         self._buffer, self._at = b"", 0
 
     def peek(self) -> bytes:
-        """The next byte that is no white space, empty at the end; it is not taken."""
+        """Return the next byte that is not white space without taking it; empty at the end."""
         while True:
             match = _SPACE.match(self._buffer, self._at)
             assert match is not None  # it matches nothing, too

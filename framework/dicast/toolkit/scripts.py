@@ -19,7 +19,7 @@ def scripts(command: str | tuple[str, ...], base: Path) -> dict[str, Path]:
 
 
 def _commands(text: str) -> Iterator[list[str]]:
-    """The commands that the shell's *text* is made of, as far as it can be taken apart."""
+    """Return the commands in the shell's *text*, as far as it can be parsed."""
     for line in text.replace("\\\n", " ").splitlines():
         parts = shlex.shlex(line, posix=True, punctuation_chars=True)
         parts.whitespace_split = True

@@ -40,7 +40,7 @@ class TableTexts:
     def texts(
         self, content: Mapping[str, Any] | None, verdicts: Verdicts, record: Mapping[str, Any]
     ) -> dict[Place, object]:
-        """The texts of a row, by their places. Written flat: it is asked for every row of a file."""
+        """Return the texts of a row by their places. The code is flat because it runs for every row of a file."""
         texts: dict[Place, object] = {}
         if content is not None:
             for place, name in self._content:
@@ -65,7 +65,7 @@ class TableTexts:
         texts[self.reasons[label]] = message
 
     def _add_judge(self, texts: dict[Place, object], label: str, signals: Mapping[str, Any]) -> None:
-        """The flags that lowered a judge's score, which rubrics name, and its rationale."""
+        """Add the flags that lowered a judge's score, which rubrics name, and its rationale."""
         if flags := signals.get("flags_negative"):
             texts[self.reasons[label]] = ", ".join(map(str, flags))
         if text := signals.get("rationale_redacted"):

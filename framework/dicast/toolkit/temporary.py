@@ -10,7 +10,7 @@ import weakref
 
 
 def temporary_database(owner: object, schema: str) -> sqlite3.Connection:
-    """A database with *schema* that is closed when *owner* is no longer used, in whichever thread that happens."""
+    """Return a database with *schema* that is closed when *owner* is no longer used, in whichever thread that happens."""
     connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     weakref.finalize(owner, connection.close)
     connection.execute("PRAGMA journal_mode=OFF")

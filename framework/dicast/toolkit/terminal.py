@@ -62,7 +62,7 @@ Part = str | Line | TextTable | Drawing
 
 
 def terminal(stream: Any) -> Printable | None:
-    """The *stream* where it is a terminal that takes more than lines, and nobody asked for these alone.
+    """Return *stream* if it is a terminal that supports styles, and plain lines were not requested; otherwise None.
 
     Codes that steer it go to the stream under it, for it escapes them; nothing of others may go there that is not escaped.
     """
@@ -100,7 +100,7 @@ def print_lines(parts: Iterable[Part]) -> None:
 
 
 def plain_lines(parts: Iterable[Part]) -> str:
-    """*parts* as lines."""
+    """Return *parts* as lines."""
     return "\n".join(line for part in parts for line in _lines_of(part))
 
 
@@ -113,13 +113,13 @@ def _lines_of(part: Part) -> Iterable[str]:
 
 
 def folded(line: str) -> str:
-    """*line* over as many lines as it needs."""
+    """Return *line*, folded over as many lines as it needs."""
     margin = " " * (len(line) - len(line.lstrip()) + 2)
     return fill(line, WIDTH, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
 
 
 def drawn(parts: Iterable[Part], width: int) -> str:
-    """*parts* as a terminal of *width* columns shows them, with rich's own codes alone: the text has none."""
+    """Return *parts* as a terminal of *width* columns shows them, with rich's own codes alone: the text has none."""
     canvas = canvas_of(width)
     for part in parts:
         if isinstance(part, str | Line):
@@ -161,7 +161,7 @@ def _draw_lines(lines: Iterable[str], canvas: Console) -> None:
 
 
 def _wrapped(line: str, canvas: Console) -> Iterator[Text]:
-    """*line* with its styles, in as many lines as it takes; all but the first are indented."""
+    """Return *line* with its styles, wrapped over as many lines as it needs; all but the first are indented."""
     from rich.text import Text
 
     text = Text(line)

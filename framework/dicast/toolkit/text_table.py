@@ -33,7 +33,7 @@ class TextTable:
     least: int = 20
 
     def cells(self) -> list[list[str]]:
-        """The rows as texts of one line, uncut."""
+        """Return the rows as texts of one line, uncut."""
         return [[cell_text(cell) for cell in row] for row in self.rows]
 
     def on_the_right(self, column: int) -> bool:
@@ -42,7 +42,7 @@ class TextTable:
         return self.columns[column] in self.right or (bool(values) and all(map(_is_number, values)))
 
     def lines(self, width: int = WIDTH) -> Iterator[str]:
-        """The table as plain lines of at most *width* characters, where that can be.
+        """Return the table as plain lines of at most *width* characters, if possible.
 
         Texts are cut first. Columns that still have no room come in further blocks below, each with the first column again.
         """
@@ -74,7 +74,7 @@ class TextTable:
 
 
 def cell_text(cell: object) -> str:
-    """One cell as a text of one line: ``-`` for None, four places of a number that is not whole."""
+    """Return one cell as a text of one line: ``-`` for None, four decimals for a number that is not an integer."""
     if cell is None:
         return "-"
     if isinstance(cell, float):

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from ..._kernel.values import Cost
+from ..._kernel.values import Cost, Usage
 from ..._kernel.values.bounds import Within
 
 SHARE = Decimal("0.5")
@@ -34,3 +34,18 @@ def batch_cost(cost: Cost) -> Cost:
         return cost
     version = f"{cost.pricing_version}, half of it (batch)"
     return attrs.evolve(cost, amount=cost.amount * SHARE, pricing_version=version)
+
+
+def at_batch_price(options: Any, cost: Cost) -> Cost:
+    """Return the *cost* of a single call at the price of batches; the option ``price`` is the price of batches already."""
+    return cost if options.price is not None else batch_cost(cost)
+
+
+def usage_cost(options: Any, usage: Usage) -> Cost:
+    """Return the cost of *usage* at the price of batches, as a method of a model's options."""
+    return at_batch_price(options, options.chat.cost(usage))
+
+
+def batch_identity(options: Any) -> dict[str, object]:
+    """Return the options that decide a reply, next to the request, as a method of a model's options."""
+    return {**options.chat.identity(), "batch": True}

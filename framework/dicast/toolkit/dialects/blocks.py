@@ -115,7 +115,7 @@ def _redacted(block: Block, path: str, shapes: Shapes) -> Part:
 
 
 def _image_url(block: Block, path: str, shapes: Shapes) -> Part:
-    """``image_url`` of OpenAI Chat (an object with ``url``, or the address) and ``input_image`` of Responses."""
+    """Read ``image_url`` of OpenAI Chat (an object with ``url``, or the address) and ``input_image`` of Responses."""
     value = block.get("image_url")
     url = value.get("url") if isinstance(value, dict) else value
     return MediaPart("image", url=_optional(url), file_id=_optional(block.get("file_id")))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import attrs
 from attrs.validators import min_len
 
-from dicast import ChatModel, ChatRequest, Cost, Price, RunContext, Secret, Usage
+from dicast import ChatModel, ChatRequest, Cost, Price, RunContext, Secret
 from dicast.toolkit.batches import options as batches
 from dicast.toolkit.endpoint import options
 from dicast.toolkit.endpoint.prices import ListedPrice
@@ -56,6 +56,7 @@ class Batch:
     """
 
     name = "batch"
+    cost, identity = batches.usage_cost, batches.batch_identity
 
     model: str = attrs.field(validator=min_len(1))
     base_url: str = attrs.field(default=ANTHROPIC, validator=_CHAT.base_url.validator)
@@ -117,18 +118,7 @@ class Batch:
 
     def estimate_for(self, request: ChatRequest, accepted: Accepted) -> Cost:
         """Return the most that *request* may cost, with the room for reasoning that *accepted* allows."""
-        return self._at_batch_price(self.chat.estimate_for(request, accepted))
-
-    def cost(self, usage: Usage) -> Cost:
-        """Return the cost of *usage* at the price of batches."""
-        return self._at_batch_price(self.chat.cost(usage))
-
-    def _at_batch_price(self, cost: Cost) -> Cost:
-        return cost if self.price is not None else batches.batch_cost(cost)
-
-    def identity(self) -> dict[str, object]:
-        """Return the options that decide a reply, next to the request."""
-        return {**self.chat.identity(), "batch": True}
+        return batches.at_batch_price(self, self.chat.estimate_for(request, accepted))
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[ChatModel]:

@@ -42,7 +42,7 @@ def _count(value: object) -> int:
 
 
 def read(completion: Any) -> Reply | None:
-    """The reply without its usage and cost; None where there is none."""
+    """Return the reply without its usage and cost, or None if there is none."""
     choices = getattr(completion, "choices", None)
     if not choices:
         return None

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import attrs
 from attrs.validators import min_len
 
-from dicast import ChatModel, ChatRequest, Cost, Price, RunContext, Secret, Usage
+from dicast import ChatModel, ChatRequest, Cost, Price, RunContext, Secret
 from dicast.toolkit.batches import options as batches
 from dicast.toolkit.batches import seconds_of
 from dicast.toolkit.endpoint import options
@@ -70,6 +70,7 @@ class Batch:
     """
 
     name = "batch"
+    cost, identity = batches.usage_cost, batches.batch_identity
 
     model: str = attrs.field(validator=min_len(1))
     base_url: str | None = attrs.field(default=None, validator=_CHAT.base_url.validator)
@@ -129,18 +130,7 @@ class Batch:
 
     def estimate(self, request: ChatRequest, room: int | None = None) -> Cost:
         """Return the most that *request* may cost at the price of batches, with *room* for reasoning."""
-        return self._at_batch_price(self.chat.estimate(request, room))
-
-    def cost(self, usage: Usage) -> Cost:
-        """Return the cost of *usage* at the price of batches."""
-        return self._at_batch_price(self.chat.cost(usage))
-
-    def _at_batch_price(self, cost: Cost) -> Cost:
-        return cost if self.price is not None else batches.batch_cost(cost)
-
-    def identity(self) -> dict[str, object]:
-        """Return the options that decide a reply, next to the request."""
-        return {**self.chat.identity(), "batch": True}
+        return batches.at_batch_price(self, self.chat.estimate(request, room))
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[ChatModel]:

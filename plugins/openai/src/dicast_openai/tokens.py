@@ -60,7 +60,7 @@ def _count(tokenizer: Any, text: str, nonces: tuple[str, ...]) -> int:
 
 @lru_cache(8)
 def _tokenizer(vocabulary: str) -> Any:
-    """The tokenizer, or None where the package that has it is not installed."""
+    """Return the tokenizer, or None if its package is not installed."""
     if find_spec("splintr") is None:
         return None
     import splintr  # 20 MB, and only a model that has a price needs it
