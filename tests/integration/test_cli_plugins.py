@@ -64,7 +64,7 @@ def test_every_option_of_our_own_plugins_is_explained(shop):
     loaded = listed(shop, "--load")
     components = [one for plugin in loaded.values() if plugin["name"] != "fake" for one in plugin["components"]]
     options = {(one["name"], key): about for one in components for key, about in one["options"].items()}
-    assert options[("rows/csv", "path")]["description"] == "the file; gzip is recognised, ``-`` is standard input."
+    assert options[("rows/csv", "path")]["description"] == "the file. gzip is recognized; ``-`` is standard input."
     assert [option for option, about in options.items() if not about.get("description")] == []
 
 

@@ -33,9 +33,9 @@ _BY_EXPERIMENT = "${experiment:-dicast}-junit.xml"
 )
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF dicast run]")
 def ci(file: Path, junit: str | None, options: tuple[str, ...]) -> int:
-    """Run a pipeline and report it to the CI system, with the options and exit codes of dicast run.
+    """Run a pipeline and report it to the CI system.
 
-    Under GitHub Actions the job's summary shows the run, and annotations show the gate and the subjects that did not pass. Under GitLab
+    Options and exit codes are the same as in dicast run. Under GitHub Actions the job's summary shows the run, and annotations show the gate and the subjects that did not pass. Under GitLab
     the log has a section, and artifacts:reports:junit gets a JUnit report. Elsewhere the output is the output of dicast run. In a suite
     --junit takes a path with ${experiment}; the default under GitLab is EXPERIMENT-junit.xml.
     """
