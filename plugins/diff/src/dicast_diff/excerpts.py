@@ -12,7 +12,7 @@ _NAMES = {None: "null", True: "true", False: "false"}
 
 
 def excerpt(value: object) -> str:
-    """The beginning of *value*, in one line of ASCII and other printable characters."""
+    """Return the beginning of *value*, in one line of ASCII and other printable characters."""
     if isinstance(value, str):
         return repr(value if len(value) <= LONGEST else f"{value[:LONGEST]}…")
     if isinstance(value, Mapping | list | tuple):
@@ -39,7 +39,7 @@ def _from(value: object, start: int) -> str:
 
 
 def first_difference(left: Sequence[object], right: Sequence[object]) -> int:
-    """How many items both begin with; found by halving, so that the comparing is done in C."""
+    """Return the number of equal items at the beginning of both. It is computed by halving, so that C compares the items."""
     low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2

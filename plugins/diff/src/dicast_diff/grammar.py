@@ -74,9 +74,9 @@ def check_language(language: str) -> None:
 
 
 def tokens(text: str, language: str) -> list[Token]:
-    """The tokens of *text*; its comments, layout, and where they do not matter quotes and parentheses, are not in them.
+    """Return the tokens of *text*, without its comments and layout, and without quotes and parentheses that do not matter.
 
-    :raises Unparsable: when it is not *language*.
+    :raises Unparsable: if it is not *language*.
     """
     source = text.encode(errors="surrogatepass")
     root = _parsed(source, language)
@@ -121,7 +121,7 @@ class _Reading:
     language: str
 
     def tokens(self, root: Node) -> Iterator[Token]:
-        """The tree in preorder, in a loop: code may be nested deeper than functions can call themselves."""
+        """Yield the tree in preorder, in a loop: code may be nested deeper than Python's recursion limit."""
         waiting = [root]
         while waiting:
             node = waiting.pop()
@@ -135,7 +135,7 @@ class _Reading:
         return self.source[node.start_byte : node.end_byte]
 
     def _content(self, node: Node) -> tuple[str, bytes] | None:
-        """A leaf, or a quoted string where either kind of quotes will do, by its text; None for anything else."""
+        """Return the text of a leaf, or of a quoted string in a language where both quotes are equal; None for any other node."""
         text = self._quoted(node)
         if text is not None:
             return "a string", text
@@ -188,7 +188,7 @@ class _Reading:
 
 
 def _only_name(parameters: Node) -> Node:
-    """The name in ``(x) => …``, which may be written ``x => …``; the *parameters* themselves where they are not one name."""
+    """Return the name in ``(x) => …``, which may be written ``x => …``; or the *parameters* themselves if they are not one name."""
     node = parameters
     while node.type in ("formal_parameters", "required_parameter"):
         if node.named_child_count != 1:

@@ -6,9 +6,9 @@ from collections.abc import Hashable, Sequence
 
 
 def lcs_length(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
-    """How many items the longest common subsequence of *first* and *second* has.
+    """Return the number of items in the longest common subsequence of *first* and *second*.
 
-    Bit-parallel (H. Hyyrö, "Bit-parallel LCS-length computation revisited", 2004): a column of the dynamic programme is
+    Bit-parallel (H. Hyyrö, "Bit-parallel LCS-length computation revisited", 2004): a column of the dynamic program is
     the bits of one integer, so the inner loop is integer arithmetic. Time grows with len(first)·len(second)/30; a timer
     can end it between two items.
     """

@@ -104,7 +104,7 @@ def _formatted(number: Decimal) -> str:
 
 
 def _number(value: object) -> Decimal | None:
-    """The finite number that *value* is, or all of a text says; None for anything else."""
+    """Return the finite number of *value*, or of a whole text; None for any other value."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     if isinstance(value, str):

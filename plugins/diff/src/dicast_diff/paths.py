@@ -34,7 +34,7 @@ def pointer(path: Path) -> str:
 
 
 def grow(paths: Iterable[str]) -> Branches:
-    """The dotted paths and JSON pointers *paths* as branches of one tree; none for no paths.
+    """Return the dotted paths and JSON pointers *paths* as branches of one tree; no branches without paths.
 
     :raises ConfigError: for a path without steps.
     """

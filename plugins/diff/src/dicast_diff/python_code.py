@@ -16,12 +16,12 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def tokens(text: str) -> list[Token]:
-    """The tokens of *text*; its comments, layout, quotes, redundant parentheses and ways to write a number are not in them.
+    """Return the tokens of *text*, without its comments, layout, quotes, redundant parentheses and forms of numbers.
 
-    Docstrings are in them without the white space around them and around each of their lines. A body without its head, all
-    of it indented, is code like any other.
+    Docstrings are included, without the white space around them and around each of their lines. A body without its head,
+    indented as a whole, is code like any other.
 
-    :raises Unparsable: when it is not Python.
+    :raises Unparsable: if it is not Python.
     """
     return list(_tokens(_parsed(text)))
 
@@ -55,18 +55,18 @@ def _body(text: str) -> ast.Module:
 
 
 def _place(text: str, at: int) -> tuple[int, int]:
-    """The line of the character *at*, and the bytes before it there."""
+    """Return the line of the character *at*, and the number of bytes before it in the line."""
     before = text[:at].split("\n")
     return len(before), len(before[-1].encode(errors="replace"))
 
 
 def _offset(error: SyntaxError) -> int:
-    """The bytes before the place of *error*, which counts characters from 1."""
+    """Return the number of bytes before the place of *error*, which counts characters from 1."""
     return len((error.text or "")[: max(0, (error.offset or 1) - 1)].encode(errors="replace"))
 
 
 def _tokens(tree: ast.Module) -> Iterator[Token]:
-    """The tree in preorder, in a loop: code may be nested deeper than functions can call themselves."""
+    """Yield the tree in preorder, in a loop: code may be nested deeper than Python's recursion limit."""
     waiting: list[object] = [tree]
     line, offset = 1, 0
     while waiting:

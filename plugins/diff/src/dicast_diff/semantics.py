@@ -57,7 +57,7 @@ def _combined(judgments: Sequence[Judgment], cost: Cost) -> Score:
 
 
 def _record(judgment: Judgment) -> Mapping[str, object]:
-    """A judgment without its own signals: no rationale gets into the verdict by this door."""
+    """Return a judgment without its own signals, so that no rationale becomes part of the verdict."""
     rubric = (
         {} if judgment.rubric is None else {"rubric_id": judgment.rubric.id, "rubric_version": judgment.rubric.version}
     )

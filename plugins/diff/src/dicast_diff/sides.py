@@ -29,7 +29,7 @@ class Sides:
         return f"{self.place} is {'blank' if self.output else 'empty'}"
 
     def unusable(self, why: str) -> Failure:
-        """The failure of a reference that nothing can be compared with."""
+        """Return the failure of a reference that cannot be compared."""
         return Failure("missing_input", f"the reference of {self.whose} {why}")
 
 
@@ -61,7 +61,7 @@ def sides(subject: Subject, field: str | None, metric: str) -> Sides | Score | F
 
 
 def text_sides(subject: Subject, field: str | None, metric: str, references: References) -> Sides | Score | Failure:
-    """The same for a *metric* that compares texts: an output that is an object and a reference that is none need a *field*."""
+    """Return the sides for a *metric* that compares texts. An output that is an object needs a *field* if the reference is no object."""
     sides_ = sides(subject, field, metric)
     if not isinstance(sides_, Sides):
         return sides_

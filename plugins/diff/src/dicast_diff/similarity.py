@@ -31,12 +31,12 @@ def _product(first: int, other: int) -> int:
 
 
 def _windows(first: int, other: int) -> int:
-    """Every window of the longer text is compared with the shorter one."""
+    """Return the cost of a comparison of every window of the longer text with the shorter text."""
     return first * other * max(1, min(first, other) // 8)
 
 
 def _transpositions(first: int, other: int) -> int:
-    """Not by 64 characters at once, as the others are."""
+    """Return the cost of a scorer that does not process 64 characters at once, unlike the others."""
     return first * other * 150
 
 

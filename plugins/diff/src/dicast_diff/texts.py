@@ -32,7 +32,7 @@ def alike(sides: Sides) -> tuple[object, object]:
 
 
 def parse(text: str) -> object:
-    """*text* read as JSON; the text itself where it is none."""
+    """Return the JSON value of *text*, or the text itself if it is no JSON."""
     try:
         return read_json(text)
     except orjson.JSONDecodeError:
@@ -40,7 +40,7 @@ def parse(text: str) -> object:
 
 
 def written(value: object) -> str | None:
-    """*value* as text: a text itself, anything else as JSON with sorted keys; None where it is nested too deep for that."""
+    """Return *value* as text: a text itself, any other value as JSON with sorted keys; None if it is nested too deeply."""
     if isinstance(value, str):
         return value
     try:

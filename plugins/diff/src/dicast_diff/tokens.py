@@ -1,4 +1,4 @@
-"""Code as a sequence of tokens that says how it parses, and nothing of how it is laid out."""
+"""Code as a sequence of tokens, which has its syntax without its layout."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Classification:
         return compare(right) if references is None else references.compare(compare)
 
     def _unknown(self, reference: object, subject: Subject) -> Failure | None:
-        """The failure of a *reference* that is none of the labels."""
+        """Return the failure of a *reference* that is none of the labels, or None."""
         expected = text(reference).strip()
         if not self.labels or expected in self.labels:
             return None
@@ -101,6 +101,6 @@ class Classification:
         return Score(float(correct), details=details, feedback=says, signals=signals)
 
     def _confidence(self, subject: Subject) -> float | None:
-        """The confidence that the output states, if it is one."""
+        """Return the confidence that the output states, or None."""
         confidence = MISSING if self.confidence_field is None else locate(subject.output, self.confidence_field)
         return float(confidence) if type(confidence) in (int, float) and 0 <= confidence <= 1 else None

@@ -14,7 +14,7 @@ _LISTED = 10
 
 
 def judged(subject: Subject, field: str | None) -> object:
-    """The output of *subject*, or its *field*; a Score of 0 where it is missing, a Failure where it is no JSON value."""
+    """Return the output of *subject*, or its *field*; a Score of 0 if it is missing, a Failure if it is no JSON value."""
     output = subject.output if field is None else locate(subject.output, field)
     if output is MISSING:
         missing = f"the output has no field {field!r}"
@@ -33,7 +33,7 @@ def reference(subject: Subject, metric: str) -> object:
 
 
 def parsed(value: object) -> object:
-    """*value*, read as JSON where it is the text of an object or list."""
+    """Return *value*; the text of an object or list is read as JSON."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
         return value
     try:
@@ -66,7 +66,7 @@ def shorten(value: object) -> str:
 
 
 def listed(values: Sequence[object]) -> str:
-    """The first of *values*, for a reader."""
+    """Return the first of *values*, for a reader."""
     rest = f" and {len(values) - _LISTED:,} more" if len(values) > _LISTED else ""
     return f"{', '.join(map(shorten, values[:_LISTED]))}{rest}"
 

@@ -120,7 +120,7 @@ class MultiObjective:
         return self._combine({str(name): _stated(scores[name], f"{name!r} in {place}") for name in sorted(scores)})
 
     def _combine(self, answers: Mapping[str, object]) -> Score | Failure:
-        """The answer of all *answers*, which are in the order of names; that of the first that is no score, if there is one."""
+        """Return the combined answer of all *answers*, in the order of names; or the first answer that is no score."""
         scored = {name: answer for name, answer in answers.items() if isinstance(answer, Score | Judgment)}
         cost = sum((answer.cost for answer in scored.values()), start=Cost.zero())
         for name, answer in answers.items():
@@ -163,7 +163,7 @@ def _ask(objective: Any, subject: Subject) -> object:
 
 
 def _stated(value: object, place: str) -> Score | Failure:
-    """The score that the output states for an objective."""
+    """Return the score that the output states for an objective."""
     score, says = (value.get("score"), value.get("feedback")) if isinstance(value, Mapping) else (value, "")
     if type(score) not in (int, float) or not 0 <= score <= 1:  # type: ignore[operator]  # a number, if it comes to that
         return Failure("invalid_score", f"{place} is {shorten(score)}, not a number from 0 to 1")
@@ -171,7 +171,7 @@ def _stated(value: object, place: str) -> Score | Failure:
 
 
 def _mean(numbers: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """The weighted mean, with weights scaled to keep the sums finite."""
+    """Return the weighted mean. Weights are scaled to keep the sums finite."""
     _, exponent = frexp(max(weights.values()))
     return mean([*numbers.values()], [ldexp(weights[name], -exponent) for name in numbers])
 

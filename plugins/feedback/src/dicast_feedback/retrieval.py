@@ -105,7 +105,7 @@ class Retrieval:
 
 
 def _dcg(gains: Iterable[tuple[int, float]], unit: float) -> float:
-    """The discounted cumulated gain of places and grades, in units that keep the sum finite."""
+    """Return the discounted cumulated gain of places and grades, in units that keep the sum finite."""
     return fsum(grade / unit / log2(place + 1) for place, grade in gains)
 
 

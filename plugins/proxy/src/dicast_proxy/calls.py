@@ -25,9 +25,9 @@ _LONGEST = 200
 
 
 class Call(NamedTuple):  # made in a third of the time that an attrs class takes
-    """One call of a tool. *params* is MISSING where it has none; *id* names it, where it is text.
+    """One call of a tool. *params* is MISSING if the call has none; *id* names it, if it is text.
 
-    *digest* stands for the params of a recorded call that was recorded without them.
+    *digest* replaces the params of a call that was recorded without them.
     """
 
     tool: object
@@ -37,7 +37,7 @@ class Call(NamedTuple):  # made in a third of the time that an attrs class takes
 
     @property
     def named(self) -> str | None:
-        """The tool's name for a reader; None where it names none."""
+        """The tool's name for a reader; None without a name."""
         return shortened(self.tool) if isinstance(self.tool, str) else None
 
     def place(self, number: int) -> str | int:
@@ -47,7 +47,7 @@ class Call(NamedTuple):  # made in a third of the time that an attrs class takes
 
 @attrs.frozen
 class Calls:
-    """The *calls* to judge. *single* says that the subject is one call; *absence*, why there is none where one was wanted."""
+    """The *calls* to judge. *single* is true if the subject is one call; *absence* is the reason why an expected call is missing."""
 
     calls: Sequence[Call]
     single: bool = True
@@ -79,7 +79,7 @@ def calls_of(subject: Subject, field: str | None) -> Calls:
 
 
 def as_call(value: object) -> Call | None:
-    """The call that *value* describes; None where it describes none."""
+    """Return the call that *value* describes, or None."""
     if type(value) is not dict and not isinstance(value, Mapping):
         return None
     for tool, params in _FORMS:
@@ -95,7 +95,7 @@ def as_call(value: object) -> Call | None:
 
 
 def parsed(text: str) -> object:
-    """The value that *text* is the JSON of; *text* itself where it is no JSON."""
+    """Return the JSON value of *text*, or *text* itself if it is no JSON."""
     try:
         return read_json(text)
     except orjson.JSONDecodeError:
@@ -103,11 +103,11 @@ def parsed(text: str) -> object:
 
 
 def canonical(value: object) -> str:
-    """The JSON of *value* in which equal values are written alike: keys sorted, ``1.0`` as ``1``, texts in Unicode's form NFC.
+    """Return the JSON of *value* in which equal values have equal texts: keys sorted, ``1.0`` as ``1``, texts in Unicode's form NFC.
 
-    ``1``, ``"1"`` and ``true`` stay different, and so do keys that would become one.
+    ``1``, ``"1"`` and ``true`` stay different, and so do keys that would become equal.
 
-    :raises ValueError: when it is not JSON, or nested deeper than 254 levels.
+    :raises ValueError: if it is not JSON, or nested deeper than 254 levels.
     """
     try:
         text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
@@ -131,7 +131,7 @@ def shortened(text: str) -> str:
 
 
 def _traced(subject: Subject, call_input: Mapping[str, object]) -> Call:
-    """The call of a tool cycle: without input it may be known by the hash in the trace."""
+    """Return the call of a tool cycle. Without input it may be known by the hash in the trace."""
     if call_input.get("input") is None:
         for event in subject.events:
             if event.type == "tool.called" and str(event.payload.get("tool_use_id")) == subject.id:

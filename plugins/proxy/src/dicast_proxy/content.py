@@ -10,9 +10,9 @@ from dicast.toolkit.json_values import MISSING
 
 
 def texts(value: object) -> list[str]:
-    """The strings of *value*: a string itself, every string inside an object or list, any other scalar as JSON.
+    """Return the strings of *value*: a string itself, every string inside an object or list, any other scalar as JSON.
 
-    Nothing, and a field that is missing, have none. Iterative, so that no nesting is too deep.
+    None and a missing field have no strings. The function is iterative, so any depth of nesting works.
     """
     if isinstance(value, str):
         return [value]

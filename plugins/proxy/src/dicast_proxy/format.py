@@ -16,9 +16,9 @@ _EMPTY = Score(0.0, details="the output is empty", signals={"non_empty": False})
 
 @attrs.frozen
 class Format:
-    """1 when the output is there and, on request, is JSON; else 0.
+    """1 if the output has content and, on request, is JSON; else 0.
 
-    An object or list is empty when none of its values has content; text of blanks and null are no content. With
+    An object or list is empty if none of its values has content; blank text and null are no content. With
     ``require_json`` text must parse as JSON; an object is JSON already, but a text in it that starts like JSON must parse.
 
     :param require_non_empty: 0 for an output without content.

@@ -39,9 +39,9 @@ _MAX_SHOWN = 40
 
 
 def check_language(_instance: object, _attribute: object, language: str | None) -> None:
-    """An attrs validator for the name of a grammar; None stands for none.
+    """Check, as an attrs validator, the name of a grammar; None is no grammar.
 
-    :raises ConfigError: when there is none of that name, or when the grammars are not installed.
+    :raises ConfigError: if there is no such grammar, or the grammars are not installed.
     """
     if language is None:
         return
@@ -60,7 +60,7 @@ def _meant(name: str, names: tuple[str, ...]) -> str | None:
 
 
 def syntax_errors(text: str, language: str, first_line: int = 1) -> Iterator[Fault]:
-    """Every place of *text* that is no *language*, in the order of the text; its first line is called *first_line*."""
+    """Yield every place of *text* that is no *language*, in the order of the text. Its first line has the number *first_line*."""
     source = text.encode("utf-8", "replace")  # a lone surrogate is one byte, as it is one character
     tree = _parse(source, language)
     if tree.root_node.has_error and not source.endswith(b"\n"):  # some grammars end a last line only there

@@ -139,7 +139,7 @@ def literals(keywords: Iterable[str], case_sensitive: bool, whole_words: bool) -
 
 
 def _position(pattern: str, fragment: str) -> int:
-    """Where in *pattern* the *fragment* is that RE2 complains about; it is the whole of it where a bracket has no partner."""
+    """Return the place in *pattern* of the *fragment* in RE2's error; for a bracket without a partner the fragment is the whole pattern."""
     if fragment != pattern:
         return max(0, pattern.find(fragment))
     try:

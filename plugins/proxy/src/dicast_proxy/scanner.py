@@ -82,8 +82,8 @@ class Scanner:
         return cls(re.compile(rf"[{first}](?:{'|'.join(branches)})", re.VERBOSE | re.DOTALL))
 
     def fault(self, text: str) -> Fault | None:
-        """The first fault of *text*: a bracket that closes nothing or the wrong one, or a mark that has no end; and
-        only without one of these the first bracket or apostrophe that is left open.
+        """Return the first fault of *text*: a bracket that closes nothing or the wrong bracket, or a mark without an end.
+        Without such a fault, the first bracket or apostrophe that stays open.
         """
         fault = self._scan(text)
         if fault is None:
@@ -112,7 +112,7 @@ class Scanner:
 
 
 def position(text: str, at: int) -> tuple[int, int]:
-    """The line and column, from 1, of the character *at* in *text*."""
+    """Return the line and column, from 1, of the character *at* in *text*."""
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 

@@ -81,9 +81,9 @@ class Validator:
         return self._compiled.is_valid(params)
 
     def violations(self, params: object) -> list[Violation]:
-        """The first hundred violations.
+        """Return the first hundred violations.
 
-        :raises Overrun: where that cannot be said, because a pattern takes too long.
+        :raises Overrun: if a pattern takes too long.
         """
         return [_violation(error) for error in islice(self._compiled.iter_errors(params), _MAX_VIOLATIONS)]
 
@@ -139,9 +139,9 @@ def read_tools(source: object) -> Mapping[str, object]:
 
 
 def compile_tools(tools: Mapping[str, object], formats: bool) -> dict[str, Validator]:
-    """A validator for each of *tools*.
+    """Return a validator for each of *tools*.
 
-    :raises ConfigError: with every fault of every schema, or when the library is missing.
+    :raises ConfigError: with every fault of every schema, or if the library is missing.
     """
     if importlib.util.find_spec("jsonschema_rs") is None:
         needed = "proxy/tool_params_schema needs jsonschema-rs, which is not installed"
@@ -160,12 +160,12 @@ def compile_tools(tools: Mapping[str, object], formats: bool) -> dict[str, Valid
 
 
 def pointer(steps: Sequence[object]) -> str:
-    """The JSON pointer (RFC 6901) of *steps*."""
+    """Return the JSON pointer (RFC 6901) of *steps*."""
     return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in steps)
 
 
 def _listed(items: Sequence[object]) -> dict[str, object]:
-    """The schemas by tool of a list in the format of OpenAI (``{type: function, function: {name, parameters}}``), or MCP's."""
+    """Return the schemas by tool of a list in the format of OpenAI (``{type: function, function: {name, parameters}}``) or MCP."""
     schemas, problems = dict[str, object](), list[Problem]()
     for number, item in enumerate(items):
         inner = item.get("function", item) if isinstance(item, Mapping) else None
@@ -205,7 +205,7 @@ def _compiled(schema: object, formats: bool) -> _Compiled:
 
 
 def _draft(schema: Schema) -> str:
-    """The URI of the draft of JSON Schema that *schema* says it is written in."""
+    """Return the URI of the draft of JSON Schema that *schema* states."""
     draft_uri = schema.get("$schema", _LATEST) if isinstance(schema, Mapping) else _LATEST
     uri = draft_uri.rstrip("#") if isinstance(draft_uri, str) else None
     if uri not in _DRAFTS:
@@ -217,7 +217,7 @@ def _draft(schema: Schema) -> str:
 
 @cache
 def _meta(uri: str) -> _Compiled:
-    """The schema of schemas, which comes with the library."""
+    """Return the schema of schemas, which is part of the library."""
     import jsonschema_rs
 
     validator: _Compiled = getattr(jsonschema_rs, _DRAFTS[uri])(
@@ -247,7 +247,7 @@ def _violation(error: Any) -> Violation:
 
 
 def _worded(error: Any) -> str:
-    """The library's message with a short form of the value."""
+    """Return the library's message with a short form of the value."""
     return shortened(error.message.replace(_MASK, _quoted(error.instance) if _MASK in error.message else ""))
 
 
@@ -261,7 +261,7 @@ def _quoted(value: object) -> str:
 
 
 def _broken(schema: object) -> Iterator[Problem]:
-    """The references of *schema* that lead nowhere, or out of it."""
+    """Yield the references of *schema* that lead nowhere, or out of it."""
     identifiers = set(_identifiers(schema)) | set(_DRAFTS)
     for place, target in _references(schema, ""):
         uri, _, fragment = target.partition("#")
@@ -300,7 +300,7 @@ def _identifiers(schema: object) -> Iterator[str]:
 
 
 def _references(schema: object, at: str) -> Iterator[tuple[str, str]]:
-    """The references in *schema*, each with its place; in data, such as that of ``enum``, there are none."""
+    """Yield the references in *schema*, each with its place. Data in it, such as the values of ``enum``, have no references."""
     if isinstance(schema, list):
         for number, item in enumerate(schema):
             yield from _references(item, f"{at}/{number}")

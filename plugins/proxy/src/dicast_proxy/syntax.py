@@ -114,13 +114,13 @@ def _code(value: object) -> str:
 
 
 def _first(faults: Iterable[Fault]) -> tuple[list[Fault], int]:
-    """The first faults, and how many more there are."""
+    """Return the first faults, and the number of the others."""
     rest = iter(faults)
     return list(itertools.islice(rest, _MAX_LISTED)), sum(1 for _ in rest)
 
 
 def _fenced(text: str, language: str) -> list[tuple[int, str]]:
-    """The blocks of code between ``` in *text*, each with the line it begins on; one that is not closed goes to the end."""
+    """Return the blocks of code between ``` in *text*, each with its first line. An open block extends to the end."""
     blocks: list[tuple[str, int, list[str]]] = []
     is_open = False
     for number, line in enumerate(text.split("\n"), 1):

@@ -30,7 +30,7 @@ class _Finding:
 
     @property
     def value(self) -> float:
-        """1 for a valid call, 0 for any other, and .5 where the schema cannot say."""
+        """1 for a valid call, 0 for an invalid call, and .5 if the schema does not compile."""
         return 0.5 if self.schema_error else float(not self.why)
 
     @property
@@ -124,7 +124,7 @@ class ToolParamsSchema:
             )
 
     def _of(self, subject: Subject) -> Mapping[str, Validator | str] | Failure:
-        """The validators of the tools that come with *subject*, or why a schema does not compile; a failure without tools."""
+        """Return the validators of the subject's own tools, or the error of a schema; a failure without tools."""
         tools = locate(subject.context, self.tools_field)
         if tools in (MISSING, None) and subject.input is not None:
             tools = locate(subject.input, self.tools_field)

@@ -123,7 +123,7 @@ class _Seen:
             self._keep(key, step)
 
     def meet(self, key: Key, step: int) -> tuple[int, float] | None:
-        """The step that made the same call, or the likest, and how like it is; then remember this one as *step*."""
+        """Return the step with the same call, or with the most similar call, and their similarity; then remember this call as *step*."""
         first = self._steps.setdefault(key, step)
         if first != step:
             return first, 1.0
@@ -134,7 +134,7 @@ class _Seen:
         return nearest_key
 
     def likest(self, key: Key) -> tuple[int, float] | None:
-        """The first of the steps that made the likest call, and how like it is; None where none is like enough."""
+        """Return the first step with the most similar call, and their similarity; None if no call is similar enough."""
         tool, params = key
         if tool not in self._texts or len(params) > _COMPARED:
             return None

@@ -23,7 +23,7 @@ _ENDS: Mapping[str, tuple[str, ...]] = {
     "tool_cycle": ("tool.called", "tool.completed", "tool.failed", "turn.completed"),
     "session": ("turn.completed", "session.ended"),
 }
-"""By the last of which of its trace events a subject of this kind is told when it happened."""
+"""The types of trace events that give a subject of a kind its time: the last such event counts."""
 _PARTS_OF = {"tool.called": STARTED, "tool.completed": FINISHED, "tool.failed": FINISHED}
 
 Read = Callable[[Query], Iterator[Entry]]

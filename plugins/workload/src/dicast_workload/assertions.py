@@ -40,7 +40,7 @@ class Check:
 
 
 def check(definition: Definition, run: RunFacts) -> list[Check]:
-    """Every assertion of *definition*, turn by turn, then those on the whole run."""
+    """Return every assertion of *definition*, turn by turn, then the assertions on the whole run."""
     return [*_turns(definition, run), *_run(definition.expect, run)]
 
 
@@ -91,7 +91,7 @@ def _most(what: str, limit: Decimal | int | None, actual: Decimal | int | None) 
 
 
 def _contains(what: str, expected: str | None, text: str | None) -> Iterator[Check]:
-    """In upper or lower case."""
+    """Check that *text* has the *expected* text, in upper or lower case."""
     if expected is not None:
         holds = None if text is None else expected.casefold() in text.casefold()
         yield Check(holds, f"{what} {expected!r}, " + ("got no text" if text is None else "not found"))

@@ -91,7 +91,7 @@ class Definition:
 
 
 def refuse_misspelt(section: Section, keys: tuple[str, ...], path: tuple[str | int, ...], faults: list[Fault]) -> None:
-    """Keys of the harness's own are left to it, but not one that looks like one of ours."""
+    """Refuse a key that looks like a misspelled known key; other keys belong to the harness."""
     like = {key: get_close_matches(key, keys, 1, _LIKE) for key in section.data if key not in keys}
     faults += [
         Fault((*path, key), f"unknown key {key!r}", key, near[0], at_key=True) for key, near in like.items() if near
@@ -126,7 +126,7 @@ def _run(expect: Section) -> RunExpectation:
 
 
 def _evaluate(block: Section) -> Mapping[str, object]:
-    """The block as it was written, checked as heuristic/workload checks its options."""
+    """Return the block unchanged, after the checks that heuristic/workload has for its options."""
     block.only(EVALUATE, "evaluate")
     block.choice("rubric", ("heuristic", "llm", "hybrid"))
     block.text("expect_substring_in_final_response")

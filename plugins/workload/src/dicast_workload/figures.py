@@ -92,7 +92,7 @@ class Row:
 
 @attrs.frozen
 class Signal:
-    """How well a workload tells models apart: *gap* is the *dearest* model's mean minus the *cheapest*'s, None if not measured."""
+    """The ability of a workload to distinguish models: *gap* is the *dearest* model's mean minus the *cheapest*'s, None if not measured."""
 
     workload: str
     declared: str | None
@@ -107,7 +107,7 @@ class Signal:
 
 
 def rows(judged: Sequence[Judged]) -> list[Row]:
-    """A row for each workload and model, in the order of their names."""
+    """Return a row for each workload and model, in the order of their names."""
     groups: dict[tuple[str, str | None], list[Judged]] = {}
     for run in judged:
         groups.setdefault((run.workload, run.model), []).append(run)
@@ -118,7 +118,7 @@ def rows(judged: Sequence[Judged]) -> list[Row]:
 
 
 def signals(table: Sequence[Row]) -> dict[str, Signal]:
-    """How well each workload tells models apart, by its name."""
+    """Return how well each workload distinguishes models, by its name."""
     by_workload = {}
     for workload in dict.fromkeys(row.workload for row in table):
         workload_rows = [row for row in table if row.workload == workload]
@@ -184,7 +184,7 @@ def _facts(run: Judged) -> Mapping[str, Any]:
 
 
 def _times(all_facts: Iterable[Mapping[str, Any]], key: str) -> list[tuple[datetime, str]]:
-    """The instants at *key*, each as it is written, too; another source's may be none."""
+    """Return the instants at *key*, each with its text. Values of other sources that are no instants are skipped."""
     return [(instant_, str(facts[key])) for facts in all_facts if (instant_ := instant(facts.get(key))) is not None]
 
 
@@ -193,7 +193,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _distinct(values: Iterable[object]) -> list[object]:
-    """Each value once; true and 1 are two, 0 and 0.0 one."""
+    """Return each value once; true and 1 are different, 0 and 0.0 are equal."""
     seen: dict[tuple[bool, str], object] = {}
     for value in values:
         number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -72,7 +72,7 @@ def read(ledger: Ledger, run_ids: Sequence[str], label: str | None, only: Sequen
 
 
 def _run(ledger: Ledger, run_id: str) -> tuple[str, str]:
-    """The id and the name of the run that is meant; ``last`` is the newest that judged workloads."""
+    """Return the id and the name of the named run; ``last`` is the newest run that judged workloads."""
     if run_id == "last":
         runs = (entry.event.run_id for entry in started_runs(ledger.read))
         run_ = next((run for run in runs if _judged_workloads(ledger, run)), None)
@@ -121,7 +121,7 @@ def _label(terminal: Sequence[Event], label: str | None) -> str:
 
 
 def _newest(terminal: Iterable[Event]) -> dict[str, Event]:
-    """The last verdict of each subject, and a failure only where there is no verdict; in the order they were judged."""
+    """Return the last verdict of each subject, or a failure if there is no verdict, in the order of judging."""
     newest: dict[str, Event] = {}
     for event in terminal:
         before = newest.setdefault(str(event.subject_id), event)
@@ -147,7 +147,7 @@ def _judged(event: Event, context: Mapping[str, Any]) -> Judged:
 
 
 def _amount(value: object) -> Decimal | None:
-    """An amount of another source's may be no amount: it is not known then."""
+    """Return an amount, or None for a value of another source that is no amount."""
     try:
         return Cost(Decimal(repr(value)) if isinstance(value, float) else value).amount
     except InvalidCost:

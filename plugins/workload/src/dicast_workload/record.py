@@ -50,9 +50,9 @@ class Reader:
     workloads: Mapping[str, Definition] | None
 
     def subject(self, record: Mapping[str, Any]) -> Subject:
-        """The subject that *record* describes.
+        """Return the subject that *record* describes.
 
-        :raises DataError: (without a place) with everything that is wrong with it.
+        :raises DataError: (without a place) with all its faults.
         """
         faults: list[Fault] = []
         run = Section((), record, faults)
@@ -91,7 +91,7 @@ class Reader:
 
 
 def _id(record: Mapping[str, Any], workload: str, model: str | None, faults: list[Fault]) -> str:
-    """A run's own id, or with a number, which is one of this workload and model only, an id of all three."""
+    """Return a run's own id. A number is unique for this workload and model alone, so the id then has all three."""
     run = record.get("run")
     try:
         run_id = identifier(None if isinstance(run, bool) else run, "run")
@@ -166,7 +166,7 @@ def _defined(definition: Definition, facts: RunFacts, record: Mapping[str, Any])
 
 
 def _final(record: Mapping[str, Any]) -> object:
-    """The final text, ``""`` where its key holds nothing; without any such key the last turn's, None where there is none."""
+    """Return the final text, ``""`` if its key is empty; without such a key the last turn's text, None without a text."""
     text_ = _text(record)
     turns = record.get("turns")
     if text_ is None and isinstance(turns, list) and turns and isinstance(turns[-1], Mapping):

@@ -47,7 +47,7 @@ class Report:
         return _mean(self.table)
 
     def document(self) -> dict[str, Any]:
-        """The JSON document; amounts are decimal strings, null where a price is not known."""
+        """Return the JSON document. Amounts are decimal strings, or null if a price is unknown."""
         judged = self.reading.judged
         won, total = self.savings
         models = dict.fromkeys(row.model for row in self.table)
@@ -120,7 +120,7 @@ class Report:
         return {**provenance.pinned, **named, "mixed": {key: list(values) for key, values in provenance.mixed.items()}}
 
     def lines(self) -> Iterator[str]:
-        """The report as text."""
+        """Yield the report as text."""
         yield (
             "workloads judged by "
             + self.reading.judge
@@ -202,7 +202,7 @@ def _signal(signal: Signal) -> dict[str, Any]:
 
 
 def _not_followed(run: Judged) -> str | None:
-    """The rubric that a workload's block asks for and that its verdict is not of."""
+    """Return the rubric in a workload's block, if its verdict has another rubric."""
     block = run.context.get("evaluate")
     rubric = block.get("rubric") if isinstance(block, Mapping) else None
     return str(rubric) if rubric in ("llm", "hybrid") and run.judge_kind == "heuristic" else None
@@ -223,7 +223,7 @@ def _text(amount: Decimal | None) -> str | None:
 
 
 def _money(amount: Decimal) -> str:
-    """An amount with all its digits, two of them at least: ``-$0.125``."""
+    """Return an amount with all its digits, two of them at least: ``-$0.125``."""
     plain = amount.normalize()
     exponent = plain.as_tuple().exponent
     places = max(2, -exponent if isinstance(exponent, int) else 0)

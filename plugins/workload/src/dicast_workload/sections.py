@@ -11,7 +11,7 @@ from .documents import Address, Fault, dotted
 
 
 class Section:
-    """A mapping in a workload's file. Each method takes one value, None where it is absent or null, or reports why it cannot."""
+    """A mapping in a workload's file. Each method returns one value, None if it is absent or null, or reports its fault."""
 
     def __init__(self, path: Address, data: object, faults: list[Fault]) -> None:
         self._path, self._faults = path, faults
@@ -28,7 +28,7 @@ class Section:
             self._faults.append(Fault((*self._path, unknown[0]), message, unknown[0], hint, at_key=True))
 
     def text(self, key: str) -> str | None:
-        """The text at *key*."""
+        """Return the text at *key*."""
         value = self.data.get(key)
         if value is None or isinstance(value, str):
             return value
@@ -46,7 +46,7 @@ class Section:
         return None
 
     def choice(self, key: str, choices: Sequence[str]) -> str | None:
-        """The one of *choices* at *key*."""
+        """Return the value at *key*, which must be one of *choices*."""
         value = self.data.get(key)
         if value is None or (isinstance(value, str) and value in choices):
             return value
@@ -55,7 +55,7 @@ class Section:
         return None
 
     def count(self, key: str) -> int | None:
-        """The whole number at *key*, 0 or more."""
+        """Return the whole number at *key*, 0 or more."""
         value = self.data.get(key)
         if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
             return value
@@ -63,7 +63,7 @@ class Section:
         return None
 
     def number(self, key: str) -> float | None:
-        """The number at *key*, 0 or more."""
+        """Return the number at *key*, 0 or more."""
         value = self.data.get(key)
         if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0):
             return value
@@ -71,7 +71,7 @@ class Section:
         return None
 
     def flag(self, key: str) -> bool | None:
-        """The truth value at *key*."""
+        """Return the boolean at *key*."""
         value = self.data.get(key)
         if value is None or isinstance(value, bool):
             return value
@@ -79,7 +79,7 @@ class Section:
         return None
 
     def amount(self, key: str) -> Decimal | None:
-        """The amount of money at *key*, a number or a decimal text: the digits as written, not the binary float's."""
+        """Return the amount of money at *key*, a number or a decimal text, with its written digits instead of the binary float's."""
         value = self.data.get(key)
         try:
             return Cost(Decimal(repr(value)) if isinstance(value, float) else value).amount
@@ -88,11 +88,11 @@ class Section:
             return None
 
     def section(self, key: str) -> Section:
-        """The mapping at *key*, empty where there is none."""
+        """Return the mapping at *key*, or an empty mapping."""
         return Section((*self._path, key), self.data.get(key), self._faults)
 
     def sections(self, key: str) -> list[Section]:
-        """The mappings of the list at *key*."""
+        """Return the mappings of the list at *key*."""
         value = self.data.get(key)
         if value is not None and not isinstance(value, list):
             self._refuse(key, "a list")

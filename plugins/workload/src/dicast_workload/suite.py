@@ -72,6 +72,6 @@ def _files(paths: Sequence[Path], problems: list[Problem]) -> Iterator[Path]:
 
 
 def _label(path: Path) -> str:
-    """*path* as messages name it: from the current directory where it lies below that."""
+    """Return *path* as messages name it: relative to the current directory if it is below it."""
     below = os.path.relpath(path)
     return str(path) if below.startswith("..") else below

@@ -13,10 +13,10 @@ from ..recording import own_type
 
 
 def identity(event: TraceEvent) -> bytes | None:
-    """A digest that equal events of one session share; None where equal ones may be two.
+    """Return a digest that equal events of one session share; None if equal events may be two.
 
-    The end of a turn and the events of a tool call are told apart by what they name, whenever they were sent; the end of a
-    session and all others by their times, and what has no time may well happen twice.
+    The end of a turn and the events of a tool call are identified by the ids that they name, at any time. The end of a
+    session and all other events are identified by their times too; an event without a time may happen twice.
     """
     payload: Mapping[str, object] = {**event.payload, "extra": event.extra} if event.extra else event.payload
     time = event.time

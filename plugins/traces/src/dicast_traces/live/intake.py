@@ -185,7 +185,7 @@ class Intake:
         return True
 
     def _is_record(self, event: TraceEvent) -> bool:
-        """Return whether *event* stands for a record: any event of a trace, the last one of a conversation."""
+        """Return True if *event* counts as a record: any event of a trace, the last event of a conversation."""
         return self._transcripts is None or event.type == "session.ended"
 
     def read_counts(self) -> ReadCounts:
