@@ -123,7 +123,7 @@ def test_values_are_the_means_over_all_orders_of_swaps(values):
             before = frozenset(order[: order.index(factor)])
             changes.append(cells[before | {factor}][0] - cells[before][0])
         assert found[factor].value == pytest.approx(np.mean(changes), abs=1e-12)
-        assert found[factor].exact
+        assert found[factor].is_exact
     assert sum(share.value for share in found.values()) == pytest.approx(values[-1] - values[0], abs=1e-12)
 
 

@@ -85,7 +85,7 @@ def test_without_a_decision_the_run_has_its_usual_interval(rows):
 def test_a_source_without_a_shuffle_is_refused_with_the_file(rows):
     rows([1])
     with pytest.raises(
-        ConfigError, match=r"trust/anytime holds for rows in random order: add shuffle: SEED .*early_stop\[0\]"
+        ConfigError, match=r"trust/anytime needs rows in random order; add shuffle: SEED .*early_stop\[0\]"
     ):
         judged(PIPELINE.replace(", shuffle: 5", ""))
 
@@ -93,7 +93,7 @@ def test_a_source_without_a_shuffle_is_refused_with_the_file(rows):
 @pytest.mark.parametrize(
     ("stop", "wrong"),
     [
-        ("{}", "no line to decide about: add at: LINE, or a gate on metrics with min_score or max_score"),
+        ("{}", "trust/anytime needs a line; add at: LINE, or a gate on metrics with min_score or max_score"),
         ("{at: 1.0}", "invalid value for at, expected a number between 0 and 1"),
         ("{at: 0}", "invalid value for at"),
         ("{at: 2, paired: true}", "between -1 and 1"),
@@ -138,7 +138,7 @@ def test_pairs_are_made_with_the_baseline(rows):
     assert (document["stopped"]["decision"], document["stopped"]["at"]) == ("above", 0.2)
 
 
-def test_the_interval_of_a_difference_is_none_of_the_mean(rows):
+def test_the_interval_of_a_difference_is_not_the_interval_of_the_mean(rows):
     rows([0] * 60)
     ledger = "ledger: {ledger/sqlite: {path: ledger.db}}\nname: pair\n"
     plain = PIPELINE.replace("[number: {on_failure: fail}]", "[number]") + ledger
@@ -186,7 +186,7 @@ def test_the_gate_goes_by_the_decision(rows):
 @pytest.mark.parametrize(
     ("gate", "wrong"),
     [
-        ("{on: metrics, min_pass_rate: 0.6, bound: anytime}", "bound: anytime is about min_score and max_score"),
+        ("{on: metrics, min_pass_rate: 0.6, bound: anytime}", "bound: anytime needs min_score or max_score"),
         ("{on: number, min_score: 0.6, bound: anytime}", r"needs an early stop .*trust/anytime: \{on: number, at: …\}"),
     ],
 )

@@ -87,7 +87,7 @@ def test_the_interval_of_thousands_is_the_same_whether_it_is_asked_for_on_the_wa
 
 
 @pytest.mark.parametrize("total", [None, 90])
-def test_the_interval_is_what_neither_side_rejects_on_the_grid(total):
+def test_the_interval_has_the_means_that_neither_side_rejects_on_the_grid(total):
     scores = np.random.default_rng(3).beta(4, 2, 60).tolist()
     test = BettingTest(0.5, total=total)
     test.decision = None

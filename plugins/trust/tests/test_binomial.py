@@ -112,7 +112,7 @@ def test_evidence_is_the_mean_likelihood_ratio_over_all_lower_rates(count, rate)
 
 
 @given(st.integers(0, 30), st.floats(0.05, 0.9))
-def test_evidence_is_1_on_average_where_the_rate_is_what_it_bets_against(n, rate):
+def test_evidence_is_1_on_average_at_the_rate_of_the_null(n, rate):
     errors = np.arange(n + 1)
     mean = np.sum(stats.binom.pmf(errors, n, rate) * np.exp(ln_below(errors, np.full(n + 1, n), rate)))
     assert mean == pytest.approx(1, abs=1e-9)

@@ -64,7 +64,7 @@ def test_threshold_is_where_the_exact_test_stops(judged):
     assert [rung["passed"] for rung in stage["ladder"]][-1] is None
 
 
-def test_document_says_what_it_rests_on_and_what_it_guarantees(judged):
+def test_document_has_its_evidence_and_its_guarantee(judged):
     document = calibrate(judged, "--out", "out/c.json")
     assert json.loads((judged.folder / "out" / "c.json").read_text()) == document
     assert document["gold"] == {"n": 200, "digest": sha256((judged.folder / "gold.jsonl").read_bytes()).hexdigest()}
@@ -137,7 +137,7 @@ def test_sessions_too_few_if_their_subjects_were_equal_are_reported(project, ses
     assert [reason.partition(":")[0] for reason in reasons] == (["alike_sessions"] if is_reported else [])
 
 
-def test_sessions_of_very_different_sizes_are_told(project):
+def test_sessions_of_very_different_sizes_are_reported(project):
     sizes = [1] * 30 + [60]
     rows = [
         Row(f"r{number}", (0.9, 0.9), (0.9, 0.9), 1.0, f"s{session}")

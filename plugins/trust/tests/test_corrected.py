@@ -109,7 +109,7 @@ def test_the_general_formula(seed, sessions):
     assert estimate["plain_bias_low"] == pytest.approx(score.mean() - expected["ci_high"], abs=1e-9)
 
 
-def test_lone_subjects_beside_sessions_are_clusters_of_their_own():
+def test_subjects_without_a_session_are_clusters_next_to_sessions():
     rng = np.random.default_rng(9)
     score, truth, passed, groups = population(rng, 200, sessions=True)
     groups = [group if at % 2 else None for at, group in enumerate(groups)]
@@ -193,7 +193,7 @@ def test_what_the_budget_skipped_leaves_no_mean():
     assert (estimate, reason["reason"]) == (None, "truths_skipped")
 
 
-def test_audits_that_are_all_alike_say_what_they_cannot_see():
+def test_uniform_audits_report_the_differences_that_they_may_miss():
     score, passed = np.array([0.2] * 60 + [0.9] * 40), np.array([False] * 60 + [True] * 40)
     audited = np.array([True] * 15 + [False] * 85)
     estimate, _ = corrected(run_subjects(score, np.where(passed, 0.9, 0.3), passed, audited, [None] * 100))
@@ -390,7 +390,7 @@ def test_a_run_corrects_its_mean_and_that_of_its_truth_metric(audited):
     )
 
 
-def test_what_an_audit_would_have_scored_is_what_a_run_without_a_gate_scores(audited):
+def test_an_audit_scores_as_a_run_without_a_gate(audited):
     scores = {verdict.subject_id: verdict.score for verdict in audited("{threshold: 0}").verdicts}
     result = audited("{audit: {rate: 1, seed: 1}}")
     assert result.document["score"]["corrected"]["mean"] == pytest.approx(np.mean(list(scores.values())), abs=1e-9)

@@ -122,7 +122,7 @@ def test_show_prints_the_digest_of_the_output_of_each_run(task_project, runs):
     assert digests == [output_digest(f"{style} answer to r1") for style in STYLES]
 
 
-def test_labels_of_two_outputs_of_one_subject_stand_next_to_each_other(task_project, runs):
+def test_labels_of_two_outputs_of_one_subject_are_both_used(task_project, runs):
     lines = [
         {"subject_id": f"r{n}", "score": score, "run": run}
         for n in range(N)

@@ -58,11 +58,11 @@ def test_undo_asks_about_the_last_one_again():
 
 
 @pytest.mark.parametrize("end", ["q", "\x03", "\x04"])
-def test_end_keeps_what_was_labelled(end):
+def test_quitting_keeps_the_labels(end):
     assert answers("yn" + end)[0] == [("r0", 1.0), ("r1", 0.0)]
 
 
-def test_other_keys_show_what_the_keys_are():
+def test_other_keys_show_the_help():
     assert any("u: undo: ask about the previous subject again" in line for line in answers("xq")[1])
 
 
@@ -76,7 +76,7 @@ def judged_once(tmp_path_factory):
     return judge(tmp_path_factory.mktemp("judged"), rows_of(40, wrong=lambda _: 0))
 
 
-def test_without_a_terminal_it_says_what_to_do(judged):
+def test_without_a_terminal_the_error_names_the_next_step(judged):
     message = judged.refused("label", "pipeline.yaml")
     assert "dicast labels import FILE" in message
 
@@ -136,7 +136,7 @@ def imported(project, rows, *options, name="labels.jsonl"):
     return project.document("labels", "import", name, "--ledger", "ledger.db", *options)
 
 
-def test_labels_in_the_ledger_stand_where_a_file_does(judged):
+def test_labels_in_the_ledger_replace_a_file(judged):
     rows = rows_of(40, wrong=lambda _: 0)
     assert imported(judged, rows, "--labeller", "ada") == {"imported": 40, "labellers": ["ada"]}
     of_file = judged.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")

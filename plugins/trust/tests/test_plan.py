@@ -139,7 +139,7 @@ def planned(*arguments):
     return json.loads(document.stdout)
 
 
-def test_without_a_pilot_the_plan_is_what_calls_may_cost_at_most(project):
+def test_without_a_pilot_the_plan_has_the_greatest_cost_of_calls(project):
     forecast = planned("p.yaml")
     assert forecast["cost"]["usd"] == {
         "low": "0",

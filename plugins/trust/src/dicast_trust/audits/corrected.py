@@ -14,13 +14,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..statistics.binomial import Z
 from .costs import AuditCosts, Audited
 from .rates import audit_rates
 from .sessions import AuditSessions
 from .strata import LEAST, LEAST_OF_TWO, Estimate, Part, Strata
-
-Z = 1.959963984540054
-"""The 97.5 % quantile of the standard normal distribution."""
 
 LEAST_OF_GROUP = {True: 1, False: 3}
 """Least number of audits of each group, if every truth is 0 or 1 (True) and otherwise (False)."""
@@ -111,7 +109,7 @@ class Corrected:
                 "reason": "too_few_subjects",
                 "message": f"{n:,} subjects have a score; at least two are needed",
             }
-        repeated = sessions.repeats()
+        repeated = sessions.has_repeats()
         is_binary = strata.is_binary and not repeated
         if held_back and m < (LEAST_OF_TWO if is_binary else LEAST):
             return None, self._too_few(strata)

@@ -12,9 +12,10 @@ import attrs
 from dicast import Record, RunContext
 from dicast.toolkit.json_values import MISSING, lookup
 
+from ..statistics.binomial import Z
 from ..statistics.moments import Moments
 from ..stopping.anytime import METRICS, score
-from .corrected import Z, combined_wilson
+from .corrected import combined_wilson
 from .strata import LEAST_OF_TWO
 
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ..statistics.binomial import Z
+
 LEAST, AUDITS = 0.01, 10
 """Least rate of a group, and its least expected number of audits: a group without a difference so far may still have one."""
-
-Z = 1.959963984540054
 
 
 def audit_rates(

@@ -31,7 +31,7 @@ class AuditSessions:
         if len(self._waiting) >= BATCH:
             self._flush()
 
-    def repeats(self) -> bool:
+    def has_repeats(self) -> bool:
         """Return whether any session has more than one subject."""
         query = "SELECT 1 FROM subjects GROUP BY session HAVING count(*) > 1 LIMIT 1"
         if self._database is None and not self._waiting:

@@ -140,7 +140,7 @@ class Calibration:
             decided, is_complete = self._decided(key, alone=alone)
             missing += not is_complete
             if decided is not None and decided.score is not None:
-                is_right.append(not self.rules.wrong(decided.score, label.score))
+                is_right.append(not self.rules.is_wrong(decided.score, label.score))
         if missing:
             figure = "last_stage" if alone else "agreement"
             message = f"{self.stages[-1].label} has not judged {missing} of {len(self.labels)} labeled subjects"

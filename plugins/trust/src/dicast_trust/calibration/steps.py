@@ -68,7 +68,7 @@ class StepInput:
     labels: Mapping[Subject, GoldLabel]
     reach: Callable[[Subject], bool]
     lengths: Mapping[Subject, TextLengths]
-    later: bool
+    is_later: bool
     is_one_class: bool = False
 
     @property
@@ -80,7 +80,7 @@ class StepInput:
 def take(step_input: StepInput, rules: Rules, alpha: float) -> Step:
     """Calibrate one step at the level *alpha*, with the better signal if the rules allow both."""
     good = sum(_has_score(step_input.stage, key) for key in step_input.labels)
-    if step_input.later and len(step_input.labels) < LEAST_REMAINING:
+    if step_input.is_later and len(step_input.labels) < LEAST_REMAINING:
         return _without_threshold(
             step_input,
             f"too_few_labels: {len(step_input.labels)} labels remain for this step, and it needs {LEAST_REMAINING}",
@@ -150,7 +150,7 @@ def _arrays(step_input: StepInput, rules: Rules) -> _Arrays:
     keys = tuple(key for key in step_input.labels if _has_score(step_input.stage, key))
     outcomes, labels = [step_input.stage.outcomes[key] for key in keys], [step_input.labels[key] for key in keys]
     pairs = zip(outcomes, labels, strict=True)
-    errors = np.array([rules.wrong(outcome.score or 0.0, label.score) for outcome, label in pairs], dtype=int)
+    errors = np.array([rules.is_wrong(outcome.score or 0.0, label.score) for outcome, label in pairs], dtype=int)
     groups = tuple(_group(outcome, label) for outcome, label in zip(outcomes, labels, strict=True))
     numbers: dict[str, int] = {}
     sessions = np.array([numbers.setdefault(group, len(numbers)) for group in groups], dtype=int)
@@ -389,5 +389,5 @@ def next_risk(step: Step, later: Stage | None, rules: Rules) -> float | None:
         outcome, later_outcome = step.stage.outcomes[key], later.outcomes.get(key)
         if later_outcome is not None and later_outcome.score is not None and outcome.score is not None:
             n += 1
-            disagreements += rules.wrong(outcome.score, later_outcome.score)
+            disagreements += rules.is_wrong(outcome.score, later_outcome.score)
     return float(upper(disagreements, n, rules.alpha)) if n else None

@@ -56,7 +56,7 @@ class Asking:
         ]
         if not self.may_ask:
             reason = "the judge was not asked (--no-ask)"
-            answers = recorded_again(history, chosen, pass_at, repeats=self._repeats(history.label))
+            answers = recorded_again(history, chosen, pass_at, repeats=self._can_repeat(history.label))
             return attrs.evolve(
                 answers,
                 unknown={
@@ -87,7 +87,7 @@ class Asking:
             runs = [self.pipeline.judge_again(subjects, history.label, REPEAT) for _ in range(self.rounds - 1)]
         except DicastError as error:
             return Answers(unknown={"self_consistency": f"the judge could not be asked again: {_first(error)}"})
-        is_live = not self._repeats(history.label) or all(self._called(run) for run in runs)
+        is_live = not self._can_repeat(history.label) or all(self._has_called_model(run) for run in runs)
         scores = [self._scores(run, history.label) for run in runs]
         is_same = [
             all((run_scores[row.subject] >= pass_at) == (row.verdict.score >= pass_at) for run_scores in scores)
@@ -169,13 +169,13 @@ class Asking:
                 scores[verdict.subject_kind, verdict.subject_id] = score
         return scores
 
-    def _repeats(self, label: str) -> bool:
+    def _can_repeat(self, label: str) -> bool:
         """Return whether a model of the judge *label* can answer from a recording or a cache."""
         slots = [slot for slot in (*self.pipeline.judges, *self.pipeline.metrics) if label in (slot.label, METRICS)]
         options = [orjson.dumps(slot.options, default=str).decode() for slot in slots]
         return any(f'"{name}"' in text for name in _REPEATING for text in options)
 
-    def _called(self, run: Run) -> bool:
+    def _has_called_model(self, run: Run) -> bool:
         """Return whether a model was called in *run*."""
         query = Query(run_id=run.run_id, types=("spend.settled",))
         return bool(
@@ -209,8 +209,8 @@ def recorded_again(
 def _twice(history: JudgeHistory, verdicts: Sequence[PastVerdict]) -> tuple[PastVerdict | None, PastVerdict | None]:
     """Return a verdict and another one on the same output; a verdict that a card asked for is preferred."""
     plain, previews = (
-        [verdict for verdict in verdicts if not verdict.preview],
-        [verdict for verdict in verdicts if verdict.preview],
+        [verdict for verdict in verdicts if not verdict.is_preview],
+        [verdict for verdict in verdicts if verdict.is_preview],
     )
     for first in plain:
         matches = [
@@ -219,7 +219,7 @@ def _twice(history: JudgeHistory, verdicts: Sequence[PastVerdict]) -> tuple[Past
             if verdict is not first and history.is_same_output(first, verdict)
         ]
         if matches:
-            return first, next((verdict for verdict in reversed(matches) if verdict.preview), matches[0])
+            return first, next((verdict for verdict in reversed(matches) if verdict.is_preview), matches[0])
     return (plain[0] if plain else None), None
 
 

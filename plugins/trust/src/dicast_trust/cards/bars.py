@@ -52,7 +52,7 @@ class Bar:
         return f"{self.what} is {value}, and has to be at {self.at} {line} to gate"
 
 
-def bars(figures: Mapping[str, Any], unknown: Mapping[str, str], *, pairwise: bool, asks_model: bool) -> list[Bar]:
+def bars(figures: Mapping[str, Any], unknown: Mapping[str, str], *, is_pairwise: bool, asks_model: bool) -> list[Bar]:
     """Return the bars of a judge with these *figures*; *unknown* has the reasons of null figures."""
     labels, kappa, consistency = figures["labels"], figures["kappa"], figures["self_consistency"]["low"]
     consistency = None if "self_consistency" in unknown else consistency
@@ -63,7 +63,7 @@ def bars(figures: Mapping[str, Any], unknown: Mapping[str, str], *, pairwise: bo
         Bar("min_consistency", "the lower bound of self-consistency", consistency, CONSISTENCY, "least", unknown.get("self_consistency")),
         Bar("max_failures", "the upper bound of the share of failures", figures["failures"]["high"], FAILURES, "most", unknown.get("failures")),
     ]  # fmt: skip
-    if pairwise:
+    if is_pairwise:
         flips = figures["order_flips"]["high"]
         result.append(Bar("max_flips", "the upper bound of the share of flips", flips, FLIPS, "most", unknown.get("order_flips")))  # fmt: skip
     if asks_model:

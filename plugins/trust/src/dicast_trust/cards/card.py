@@ -88,12 +88,12 @@ def judge_card(
     :param agree: when a verdict and a label agree; by default by winners for a pairwise judge, else by the side of *pass_at*.
     """
     rows = labeled_verdicts(history, gold)
-    pairwise = any(len(verdict.winners) == 2 for verdict in _newest(history))
-    rules = Rules(agree=agree or ("winner" if pairwise else "pass"), pass_at=pass_at)
+    is_pairwise = any(len(verdict.winners) == 2 for verdict in _newest(history))
+    rules = Rules(agree=agree or ("winner" if is_pairwise else "pass"), pass_at=pass_at)
     figures, unknown = _agreement(rows, rules, seed)
     figures["labels"] |= _without_verdict(history, gold)
     parts: list[tuple[Figures, Mapping[str, str]]] = [
-        _preferences(history, gold, rows, pairwise=pairwise),
+        _preferences(history, gold, rows, is_pairwise=is_pairwise),
         _self_preference(rows, rules, history),
         _calibration(rows, rules, seed),
         (_answer_figures(answers), answers.unknown),
@@ -110,7 +110,7 @@ def judge_card(
     )
     if not asks_model:
         unknown["injection"] = NO_MODEL
-    results = bars(figures, unknown, pairwise=pairwise, asks_model=asks_model)
+    results = bars(figures, unknown, is_pairwise=is_pairwise, asks_model=asks_model)
     answer, reasons = can_gate(results)
     card: Figures = _plain({
         "label": history.label,
@@ -206,9 +206,9 @@ def _one_class(judged: Sequence[int], good: Sequence[int], classes: int) -> str 
 
 
 def _preferences(
-    history: JudgeHistory, gold: LabeledOutputs, rows: Sequence[LabeledVerdict], *, pairwise: bool
+    history: JudgeHistory, gold: LabeledOutputs, rows: Sequence[LabeledVerdict], *, is_pairwise: bool
 ) -> tuple[Figures, dict[str, str]]:
-    if not pairwise:
+    if not is_pairwise:
         graded = [Graded(row.verdict.score, row.gold, row.content.output, row.session) for row in rows]
         slope, length_reason = score_by_length(graded)
         reason = NO_PAIRS
@@ -239,7 +239,9 @@ def _preferences(
 def _self_preference(
     rows: Sequence[LabeledVerdict], rules: Rules, history: JudgeHistory
 ) -> tuple[Figures, dict[str, str]]:
-    rights = [(row.content.author, not rules.wrong(row.verdict.score, row.gold)) for row in rows if row.content.author]
+    rights = [
+        (row.content.author, not rules.is_wrong(row.verdict.score, row.gold)) for row in rows if row.content.author
+    ]
     model = next((verdict.model for verdict in _newest(history) if verdict.model), None)
     figure, reason = self_preference(rights, model)
     return {"self_preference": figure}, {} if reason is None else {"self_preference": reason}
@@ -252,7 +254,7 @@ def _calibration(rows: Sequence[LabeledVerdict], rules: Rules, seed: int) -> tup
 
     line = 0.5 if rules.agree == "winner" else rules.pass_at
     good = np.array([(row.gold >= line) for row in rows], float)
-    is_right = np.array([not rules.wrong(row.verdict.score, row.gold) for row in rows], float)
+    is_right = np.array([not rules.is_wrong(row.verdict.score, row.gold) for row in rows], float)
     confidences, scores = (
         np.array([getattr(row.verdict, name) for row in rows], float) for name in ("confidence", "score")
     )
@@ -292,7 +294,7 @@ def _spent(history: JudgeHistory) -> tuple[Figures, dict[str, str]]:
     """Return failures, cost and latency of all verdicts."""
     failed, verdicts = (
         history.failures.total(),
-        [verdict for verdicts in history.verdicts.values() for verdict in verdicts if not verdict.preview],
+        [verdict for verdicts in history.verdicts.values() for verdict in verdicts if not verdict.is_preview],
     )
     n = failed + len(verdicts)
     failures = _ends(failed / n if n else None, wilson(failed, n))

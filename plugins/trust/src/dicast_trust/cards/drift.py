@@ -24,7 +24,7 @@ def drift(
     repeats = sorted(
         (verdict.seq, (verdict.score >= pass_at) != (first.score >= pass_at))
         for subject in anchors
-        for first, *rest in [[verdict for verdict in history.verdicts[subject] if not verdict.preview]]
+        for first, *rest in [[verdict for verdict in history.verdicts[subject] if not verdict.is_preview]]
         for verdict in rest
         if history.is_same_output(first, verdict)
     )

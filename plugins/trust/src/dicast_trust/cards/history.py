@@ -30,7 +30,7 @@ class PastVerdict(NamedTuple):
 
     seq: int
     run_id: str
-    preview: bool
+    is_preview: bool
     session: str | None
     score: float
     confidence: float
@@ -84,7 +84,7 @@ class JudgeHistory:
         """Yield the newest verdict on each subject, without previews; for a labeled subject only on the labeled output."""
         for subject, verdicts in self.verdicts.items():
             for verdict in reversed(verdicts):
-                if not verdict.preview and not (self.skips and self.skips(verdict.run_id, *subject)):
+                if not verdict.is_preview and not (self.skips and self.skips(verdict.run_id, *subject)):
                     yield subject, verdict
                     break
 

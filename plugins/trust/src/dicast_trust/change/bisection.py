@@ -206,7 +206,7 @@ def _has_same_content(scores: Scores, first: Scores, subject: Subject) -> bool:
 
 def _share_document(share: Share) -> dict[str, Any]:
     ends = {"shapley": share.value, "ci_low": share.low, "ci_high": share.high}
-    return {**ends, "exact": share.exact, "pairs": share.pairs, "of_pairs": share.of}
+    return {**ends, "exact": share.is_exact, "pairs": share.pairs, "of_pairs": share.of}
 
 
 def _name(cell: Cell) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 from dicast import Cost
 from dicast.toolkit.money import rounded
 
-from ..audits.corrected import Z
 from ..audits.rates import audit_rates
+from ..statistics.binomial import Z
 from ..statistics.moments import Moments
 from .cost import LEAST, LEAST_AT_ALL, LEAST_STAGED, Range, from_rows, from_size
 from .request import PlanRequest

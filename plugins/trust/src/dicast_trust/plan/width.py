@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..audits.corrected import Z
+from ..statistics.binomial import Z
 
 
 def quantile(probability: float) -> float:

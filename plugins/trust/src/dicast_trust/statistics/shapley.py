@@ -39,7 +39,7 @@ class Share:
     of: int
 
     @property
-    def exact(self) -> bool:
+    def is_exact(self) -> bool:
         """Return whether every order of swaps is known."""
         return self.pairs == self.of
 

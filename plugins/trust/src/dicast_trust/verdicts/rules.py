@@ -39,7 +39,7 @@ class Rules:
         """Greatest allowed error rate of kept verdicts."""
         return 1 - self.target
 
-    def wrong(self, score: float, gold: float) -> bool:
+    def is_wrong(self, score: float, gold: float) -> bool:
         """Return whether a verdict's *score* and a label disagree."""
         if self.agree == "within":
             return abs(score - gold) > self.window + NOISE
