@@ -17,9 +17,11 @@ import dicast
 from dicast import ConfigError, Judgment, LedgerRefused, RequestError, Results, Subject
 from dicast.reporting import pair_passes, pass_counts
 from dicast.testing import run_pipeline
-from dicast_stats.compare.command import COMPARISONS, Pair, compare
+from dicast_stats.compare.command import compare
+from dicast_stats.compare.comparisons import COMPARISONS
 from dicast_stats.compare.flips import list_flips
 from dicast_stats.compare.lines import lines
+from dicast_stats.compare.pair import Pair
 
 ANSWER = """
 import json, sys

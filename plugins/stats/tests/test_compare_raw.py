@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dicast import Results
 from dicast_stats import Paired
-from dicast_stats.compare.command import Pair
+from dicast_stats.compare.pair import Pair
 
 
 def run(name, values, **options):

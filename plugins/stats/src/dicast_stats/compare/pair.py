@@ -1,0 +1,143 @@
+"""Two runs that ``dicast compare`` compares, and their document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dicast import Comparison, ConfigError, Ledger, Query, Results, results, started_runs
+from dicast.reporting import pair_passes
+
+from ..pairs.paired import Paired
+from .comparisons import COMPARISONS, PAIRED
+from .flips import list_flips
+
+TASK = "task"
+"""Section in which comparable runs may differ."""
+
+UNKNOWN = "fingerprints"
+"""Entry in the differences if a run has no fingerprints, as in a file of records."""
+
+_MAX_NAMES = 3
+"""Largest number of other runs in a message."""
+
+_NOT_CONFIGURED: Mapping[str, Comparison] = {}
+
+
+@attrs.frozen
+class Pair:
+    """Two runs: *a* is the baseline, *b* the variant."""
+
+    a: Results
+    b: Results
+
+    @property
+    def differs(self) -> list[str]:
+        """Return the sections and components whose fingerprints differ."""
+        return self.b.differs(self.a)
+
+    @property
+    def comparable(self) -> bool:
+        """Return whether the runs differ at most in their task."""
+        return set(self.differs) <= {TASK}
+
+    def refusal(self) -> str:
+        """Return the message that the runs are not comparable, with the fix."""
+        sections = ", ".join(key for key in self.differs if key != TASK)
+        cause = (
+            "a file of records has no fingerprints"
+            if sections == UNKNOWN
+            else f"they differ in more than the task: {sections}"
+        )
+        fix = "--allow-incomparable compares them anyway, and reports the differences"
+        return f"runs {self.a.run_id} and {self.b.run_id} are not comparable: {cause}; {fix}"
+
+    def document(
+        self,
+        names: Sequence[str],
+        with_options: Paired | None = None,
+        configured: Mapping[str, Comparison] = _NOT_CONFIGURED,
+    ) -> Mapping[str, Any]:
+        """Return the JSON document with the comparisons *names*.
+
+        *configured* has comparisons with options by name. Without one for ``stats/paired``, *with_options* is used.
+        """
+        comparisons: Mapping[str, Comparison] = {PAIRED: with_options or Paired(), **configured}
+        paired: Mapping[str, Any] = comparisons[PAIRED].compare(self.a, self.b)
+        documents = {
+            name: paired if name == PAIRED else (comparisons.get(name) or COMPARISONS[name]()).compare(self.a, self.b)
+            for name in names
+        }
+        pair_counts = pair_passes(self.a, self.b)
+        undecided = {label for label in (*self.a.raw, *self.b.raw) if self.b.pass_at.get(label) is None}
+        passes = {label: label_counts.json() for label, label_counts in pair_counts.counted().items()}
+        passes = {
+            label: {**counts, "reasons": ["raw_scale"]} if label in undecided else counts
+            for label, counts in passes.items()
+        }
+        is_undecided = bool(passes) and passes.keys() <= undecided
+        return {
+            "comparable": self.comparable,
+            "differs": self.differs,
+            "a": {"run_id": self.a.run_id, "name": self.a.name},
+            "b": {"run_id": self.b.run_id, "name": self.b.name},
+            "comparisons": documents,
+            "label": pair_counts.label,
+            "passes": passes,
+            "flips": None if is_undecided else list_flips(pair_counts, self.a, self.b),
+            **({"reasons": ["raw_scale"]} if is_undecided else {}),
+            "sentences": paired["sentences"],
+            "words": paired["words"],
+        }
+
+
+def find_pair(live: Ledger | None, a: str | None, b: str, *, allow_incomparable: bool) -> Pair:
+    """Return the runs *a* and *b*; without *a*, the run before *b* with the same name.
+
+    :raises ConfigError: if there are no such runs, they are the same run, or they are not comparable and *allow_incomparable* is false.
+    """
+    later = results(live, b)
+    pair = Pair(results(live, a) if a is not None else _previous_run(live, later), later)
+    if pair.a.run_id == pair.b.run_id:
+        raise ConfigError(_same_run_text(live, pair.a, str(a), b))
+    if not pair.comparable and not allow_incomparable:
+        raise ConfigError(pair.refusal())
+    return pair
+
+
+def _previous_run(live: Ledger | None, later: Results) -> Results:
+    """Return the newest finished run of the same name that started before the run *later*.
+
+    :raises ConfigError: if there is none.
+    """
+    runs = [] if live is None else [entry.event for entry in started_runs(live.read)]
+    ids = [run.run_id for run in runs]
+    for run in runs[ids.index(later.run_id) + 1 :] if later.run_id in ids else ():
+        completion = Query(run_id=run.run_id, types=("run.completed",), limit=1)
+        is_whole = run.payload.get("limit") is None and not run.payload.get("preview")
+        if live is not None and is_whole and run.payload["name"] == later.name and any(live.read(completion)):
+            return results(live, run.run_id)
+    raise ConfigError(
+        f"no run of {later.name!r} has ended before run {later.run_id}: name A; dicast runs lists the runs"
+    )
+
+
+def _same_run_text(live: Ledger | None, run: Results, *selectors: str) -> str:
+    """Return the message that all *selectors* select *run*."""
+    if live is None:
+        return f"A and B are the same file, {run.run_id}; give another file"
+    finished = (entry.event for entry in live.read(Query(types=("run.completed",), newest_first=True)))
+    other_runs = {
+        run_completed.run_id: f"{run_completed.run_id} ({run_completed.payload['name']})"
+        for run_completed in finished
+        if run_completed.run_id != run.run_id
+    }
+    examples = (
+        f"such as {', '.join([*other_runs.values()][:_MAX_NAMES])}"
+        if other_runs
+        else "but this ledger has no other finished run"
+    )
+    words = " and ".join(repr(word) for word in dict.fromkeys(selectors))
+    return f"A and B ({words}) are the same run, {run.run_id} ({run.name}); give the id of another run, {examples}"
