@@ -137,7 +137,7 @@ def table(lines: list[dict[str, Any]]) -> TextTable:
         ]
         for line in lines
     ]
-    return TextTable(heads, rows, right=heads[1:], whole=("judge",))
+    return TextTable(heads, rows, right=heads[1:], uncut=("judge",))
 
 
 def number(value: float | None, digits: int) -> str | None:

@@ -177,7 +177,7 @@ LEDGER = {"ledger/sqlite": {"path": "ledger.db"}}
 def table(lines: Sequence[Mapping[str, Any]]) -> TextTable:
     """The lines for a reader; costs are of a thousand verdicts."""
     heads = ("judge", "threshold", "upper", "kept", "of these", "cascade", "last alone", "usd/1000", "last alone")
-    return TextTable(heads, [*_rows(lines)], right=heads[1:], whole=("judge",))
+    return TextTable(heads, [*_rows(lines)], right=heads[1:], uncut=("judge",))
 
 
 def _rows(lines: Sequence[Mapping[str, Any]]) -> Iterator[list[str | None]]:
