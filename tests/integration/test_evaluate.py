@@ -245,8 +245,8 @@ def test_nothing_in_the_window_is_a_wrong_request(traced):
 
 
 WRONG = [
-    ((), "say what to judge by, with --rubric ID or --judge, such as --judge heuristic/turn"),
-    (("--judge", "heuristic/turn", "--rubric", "turn-heuristic-v1"), "say what to judge by"),
+    ((), "name the judge with --rubric ID or --judge, such as --judge heuristic/turn"),
+    (("--judge", "heuristic/turn", "--rubric", "turn-heuristic-v1"), "name the judge"),
     (("--rubric", "turn-heuristics-v1"), "did you mean 'turn-heuristic-v1'?"),
     (
         ("--rubric", "turn-llm-v1"),

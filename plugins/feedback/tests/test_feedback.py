@@ -541,7 +541,7 @@ def test_a_judge_that_is_an_objective_is_paid_for_once():
 
 def test_an_objective_that_costs_is_refused_among_the_proxies():
     judge = FakeJudge(Judgment(0.5, cost=Cost("0.02")), cost=Cost("0.03"))
-    with pytest.raises(ConfigError, match="costs money, and proxies always run: move it to 'truth'"):
+    with pytest.raises(ConfigError, match="costs money, but proxies always run; move it to 'truth'"):
         run_pipeline(PAID.replace("truth:", "proxy:"), subjects=[], components={"grader": judge})
 
 

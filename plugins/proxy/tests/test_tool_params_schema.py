@@ -243,7 +243,7 @@ def test_all_faults_of_all_schemas_are_told_at_once_by_pointer():
         "'b' at /properties/y~0~1/pattern: \"(\" is not a",
         "'b' at /properties/$ref/$ref: '#/$defs/no' leads nowhere",
         "'c' is a mapping, true or false, not int",
-        "'d' at /allOf/0/$ref: 'https://example.com/x.json' is outside of the schema, and what is elsewhere is never fetched",
+        "'d' at /allOf/0/$ref: 'https://example.com/x.json' is outside of the schema, and other documents are never fetched",
         "'d' at /allOf/1/$ref: 'file:///etc/passwd' is outside",
         "'d' at /allOf/2/$ref: 'other.json#/a' is outside",
         "'e' at /$schema: 'http://json-schema.org/draft-7/schema#' is no draft of JSON Schema",

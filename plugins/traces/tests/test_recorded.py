@@ -368,7 +368,7 @@ def test_a_ledger_of_digests_is_refused(tmp_path, first):
         path = {"path": str(tmp_path / "ledger.db"), "content": content}
         run_trace(tmp_path, ledger={"ledger/sqlite": path})
     for kind in KINDS:
-        with pytest.raises(DataError, match="keeps digests in place of what run .* judged"):
+        with pytest.raises(DataError, match="keeps digests in place of the subjects of run .*"):
             again(tmp_path, kind)
 
 

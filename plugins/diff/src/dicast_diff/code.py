@@ -15,7 +15,7 @@ from .tokens import Token, Unparsable, column
 PYTHON = "python"
 
 LONGEST = 1_000_000
-"""How many characters of code are parsed: it takes a second, in which nothing else can go on."""
+"""The largest number of characters of code that are parsed: it takes a second that cannot be interrupted."""
 
 
 def compare_code(sides: Sides, language: str) -> Score | Failure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 LONGEST = 40
-"""How many characters of a text are shown."""
+"""The number of characters of a text that are shown."""
 
 _BEFORE = 10
 _NAMES = {None: "null", True: "true", False: "false"}

@@ -26,7 +26,7 @@ _EITHER_QUOTE = frozenset(("css", "dart", "javascript", "lua", "luau", "r", "scs
 """Languages where a string means the same between quotes of either kind."""
 
 _PLAIN_QUOTE = frozenset(("bash", "html", "perl", "php", "powershell", "ruby", "svelte", "toml", "vue", "yaml"))
-"""Languages where it does as long as it has no special characters."""
+"""Languages with two equal kinds of quotes for strings without special characters."""
 
 _QUOTED = re.compile(rb"""(["'])((?:(?>\\.|(?!\1)[^\\]))*+)\1""", re.DOTALL)  # (?>…): see python_code
 _SPECIAL = re.compile(rb"""[\\$#@%&`{'"\n]""")

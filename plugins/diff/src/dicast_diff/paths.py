@@ -14,7 +14,7 @@ Path = tuple[Any, object] | None
 """The path of the object or list that a value is in, and its key or index there; None for the whole value."""
 
 Branch = Mapping[str, Any]
-"""What follows a step in the paths to leave out, by the next step; an empty key where one of them ends."""
+"""The next steps of the paths to leave out; an empty key marks the end of a path."""
 
 Branches = tuple[Branch, ...]
 

@@ -18,10 +18,10 @@ from .sides import Sides, compare_sides, text_sides
 from .texts import alike, written
 
 MOST_WORK = 10**11
-"""How many pairs of characters may be compared, by the scorers' own measure: a few seconds, in which nothing else can go on."""
+"""The largest number of pairs of characters to compare, by the scorers' own measure: a few seconds that cannot be interrupted."""
 
 MOST_CHARACTERS = 20_000_000
-"""How many characters both texts may have together: WRatio reads them many times over."""
+"""The largest number of characters of both texts together: WRatio reads them many times."""
 
 Measure = Callable[[int, int], int]
 

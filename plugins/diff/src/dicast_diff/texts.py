@@ -18,7 +18,7 @@ from .values import differences
 EQUAL = Score(1.0)
 
 MOST_WORK = 10**12
-"""How many pairs of words may be compared, after those that both texts begin with: about half a minute."""
+"""The largest number of pairs of words to compare, after the common beginning of both texts: about half a minute."""
 
 
 def alike(sides: Sides) -> tuple[object, object]:

@@ -34,7 +34,7 @@ def _expression(pattern: str) -> Any:
 
 def _check_pattern(extractor: Regex, attribute: attrs.Attribute[str], pattern: str) -> None:
     if not pattern:
-        raise ConfigError("an empty pattern is found in every text; say what is looked for, as in 'Score: ([0-9.]+)'")
+        raise ConfigError("an empty pattern matches every text; write a pattern, as in 'Score: ([0-9.]+)'")
     _expression(pattern)
 
 

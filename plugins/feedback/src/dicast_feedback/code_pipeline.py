@@ -13,7 +13,7 @@ from .inputs import cut, judged, parsed, shorten
 
 STAGES = ("parse", "compile", "execute", "test")
 _MAX_ERROR = 500
-"""How many characters of an error are repeated."""
+"""The number of characters of an error that are repeated."""
 
 
 def _names(texts: Iterable[str]) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from .inputs import cut, judged, parsed, shorten
 
 _LISTED = 10
 _MAX_FEEDBACK = 500
-"""How many characters of what an objective says are repeated."""
+"""The number of characters of an objective's feedback that are repeated."""
 
 
 def _check_weights(owner: MultiObjective, attribute: attrs.Attribute[Any], weights: Mapping[str, float]) -> None:

@@ -55,7 +55,7 @@ class Retrieval:
             message = f"unknown measure {self.measure!r}: it is {', '.join(MEASURES)}"
             raise ConfigError(Problem(message, value=self.measure, hint=nearest(str(self.measure), MEASURES)))
         if self.k is not None and self.k < 1:
-            raise ConfigError(f"k is {self.k}; it counts what is looked at, from 1")
+            raise ConfigError(f"k is {self.k}; it is the number of ids to use, from 1")
 
     def score(self, subject: Subject) -> Score | Failure:
         """Compare the ids in the output of *subject* with its reference; without one a Failure ``missing_input``."""

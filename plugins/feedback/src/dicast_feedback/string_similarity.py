@@ -1,4 +1,4 @@
-"""How much does a text have in common with its reference?"""
+"""The metric of the common words of a text and its reference."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from .audit import Audit
 from .rules import SKIPPED, has_thumb, over_feedback, total, wanted_rubric
 
 VERSION = "1.0.0"
-"""Version of the rubrics ``turn-hybrid-v1``, ``workload-hybrid-v1`` and so on, which stand for the rule in :class:`Cascade`."""
+"""Version of the rubrics ``turn-hybrid-v1``, ``workload-hybrid-v1`` and so on, which denote the rule in :class:`Cascade`."""
 
 THROTTLED = "throttled_reason"
 

@@ -11,7 +11,7 @@ import orjson
 from dicast.reporting import JudgedSubject, Outcome, exact
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What no XML 1.0 document can hold (https://www.w3.org/TR/xml/#charsets)."""
+"""Characters that no XML 1.0 document can hold (https://www.w3.org/TR/xml/#charsets)."""
 _MESSAGE = 300
 
 

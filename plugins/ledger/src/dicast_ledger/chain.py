@@ -31,7 +31,7 @@ COLUMNS = (
     "subject_id",
     "sensitivity",
 )
-"""What a digest covers beside the payload."""
+"""The columns that a digest covers in addition to the payload."""
 
 NAMES = ("seq", *COLUMNS, "payload", "prev", "digest")
 ROW = ", ".join(NAMES)

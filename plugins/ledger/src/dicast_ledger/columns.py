@@ -43,7 +43,7 @@ Values = tuple[Any, ...]
 """The numbers of a line, but for that of its name."""
 
 Line = tuple[Values, str | None, list[Any] | None]
-"""What is packed of a row of the chain, the name it is about, and the amounts as text where they are no numbers."""
+"""The packed values of a row of the chain, its name, and the amounts as text if they are no numbers."""
 
 EventLine = tuple[Any, Values, Values, str | None, Sequence[Any] | None, bool]
 """What an event has in common with others, the numbers before and behind the code of that, the name, the amounts as text, and whether

@@ -62,7 +62,7 @@ def cost(
     for line in _lines(accounts, group):
         click.echo(one_line(line))
     if not include_eval:
-        click.echo("the agent's own calls alone; --include-eval adds what judging them cost", err=True)
+        click.echo("only the agent's own calls; --include-eval adds the cost of judging them", err=True)
 
 
 def read_cost(

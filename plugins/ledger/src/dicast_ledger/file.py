@@ -38,7 +38,7 @@ _INDEXES = (
     f"CREATE INDEX IF NOT EXISTS by_time ON events (type, time) WHERE {NOT_EACH_ROW}",
 )
 _LATER = (*_INDEXES, LEASES_TABLE, *COLUMN_TABLES)
-"""What a ledger of before may lack; it changes nothing that a version of before reads or writes."""
+"""Tables that an older ledger may lack. Older versions of dicast ignore them."""
 
 _SCHEMA = f"""
 CREATE TABLE events (

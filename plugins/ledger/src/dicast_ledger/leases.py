@@ -83,7 +83,7 @@ class Leases:
         if row != (lease.token,):
             raise LedgerError(
                 f"run {lease.run_id} has lost its lease, which lasted until {_text(lease.until)}: another process has taken "
-                "the run up. What was recorded stays; nothing more of this process is recorded"
+                "over the run. The recorded events stay, and this process records nothing more"
             )
         now = self._clock()
         if lease.until - now < lease.seconds * _FRESH:

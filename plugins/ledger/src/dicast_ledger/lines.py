@@ -133,7 +133,7 @@ class Exploded:
                 or not exact_amounts.keys() <= set(range(size))
                 or exact == "[]"
             ):
-                raise sqlite3.DatabaseError(f"row {first!r} of {table.name} is not what its lines are")
+                raise sqlite3.DatabaseError(f"row {first!r} of {table.name} does not agree with its lines")
             used(set(numbers))
             for place, values in enumerate(zip(*columns, strict=True)):
                 name = self._name(values[0], numbers[place])

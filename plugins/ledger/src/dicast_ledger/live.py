@@ -32,8 +32,8 @@ _TOGETHER = 200
 
 _VALUES = f"({', '.join('?' * 13)})"
 _INSERT = f"INSERT INTO events ({chain.ROW}) VALUES {_VALUES}"
-_RUN_ENDS = frozenset(("run.started", "run.completed", "run.stopped"))
-"""What is compared with its digest when it is read: few rows, and much is made of each."""
+_VERIFIED_TYPES = frozenset(("run.started", "run.completed", "run.stopped"))
+"""Types that are compared with their digest when they are read: they are few, and much depends on them."""
 _INSERT_TOGETHER = _INSERT + f", {_VALUES}" * (_TOGETHER - 1)
 
 
@@ -217,7 +217,7 @@ class Live:
     def _entry(self, connection: sqlite3.Connection, row: chain.Row) -> Entry:
         seq, id, type, time, run_id, session, turn, kind, subject, sensitivity, _, prev, digest = row
         loaded = chain.payload_of(row, self.path)
-        if type in _RUN_ENDS:
+        if type in _VERIFIED_TYPES:
             chain.refuse_changed(row, self._link, self.path)
         if type == "subject.read" and loaded.get("content") is None:
             loaded["content"] = stored_content(connection, self.path, loaded)

@@ -19,7 +19,7 @@ _MANY_ROWS = 10_000
 """More rows about a subject than are looked up one by one."""
 
 _RARE = ("feedback.explicit", "feedback.implicit", "calibration.revoked")
-"""Types of which there are few beside the rest: they are found by the index, and only their numbers are sorted."""
+"""Types with few rows: they are found by the index, and only their numbers are sorted."""
 
 
 def bounds_of(connection: sqlite3.Connection, run_id: str | None) -> Bounds | None:

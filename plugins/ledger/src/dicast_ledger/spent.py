@@ -30,7 +30,7 @@ _USAGE = (("total_tokens",), ("input_tokens", "output_tokens"), ("prompt_tokens"
 SPENT_TYPES = (AGENT, *SPENT)
 
 UNPRICED, UNCOUNTED, EXACT = 1, 2, 4
-"""What a flag says: that the price is not known, that nobody has counted tokens, that the amount stands in the text."""
+"""The flags of a line: an unknown price, uncounted tokens, an amount in the text."""
 
 DIGITS = 8
 PLACES = 12
@@ -55,7 +55,7 @@ class Payer(NamedTuple):
 
 
 Line = tuple[Payer, tuple[Any, ...], tuple[Any, ...], str | None, list[str] | None]
-"""The payer, the numbers before and behind its code, the session, and the amount as text where it is no whole number."""
+"""The payer, the numbers before and after its code, the session, and the amount as text if it is no whole number."""
 
 
 @attrs.define

@@ -21,10 +21,10 @@ _LEFT_OUT = frozenset(("rationale_redacted", "rationale_scope"))
 
 _RECORDS = ("record.completed", "record.failed")
 _NUMBERED_KEYS = ("response", "responses", "metrics", "retry", "error")
-"""What of a record is kept, with its texts left empty."""
+"""Keys of a record that are stored with empty texts."""
 
 _PLAIN_KEYS = ("failure_mode", "timestamp", "security_level", "determinism_level")
-"""What of a record is no text of anybody's."""
+"""Keys of a record that hold no user's text."""
 
 
 def without_texts(event: Event, plain: Callable[[object], object]) -> Mapping[str, object]:

@@ -67,7 +67,7 @@ def evidence_options(value: EvidenceKind) -> EvidenceOptions:
 
 @attrs.frozen
 class Showing:
-    """How much is shown: the options of a judge, as :class:`~dicast_llm.LlmJudge` explains them."""
+    """The extent of the evidence: the options of a judge, as :class:`~dicast_llm.LlmJudge` explains them."""
 
     evidence: EvidenceOptions = EvidenceOptions()
     max_evidence_chars: int = MAX_CHARS

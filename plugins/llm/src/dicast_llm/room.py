@@ -10,7 +10,7 @@ from .conversation import TranscriptMessage
 from .section import Section
 
 GAP = "\n[...]\n"
-"""What stands where the middle of a message was."""
+"""Replaces the removed middle of a message."""
 
 _HEAD = 24  # what the line above a message takes besides its head: the fence's word, a number
 _NOTICE = 48  # what is said of a message that is cut

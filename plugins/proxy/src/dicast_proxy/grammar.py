@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Point, Tree
 
 MAX_CODE_BYTES = 8 * 2**20
-"""What one parse reads at most: its tree takes some 60 times as much memory."""
+"""The largest size of one parse: its tree takes some 60 times as much memory."""
 
 CALLED = {
     "c#": "csharp",
@@ -32,7 +32,7 @@ CALLED = {
     "ts": "typescript",
     "yml": "yaml",
 }
-"""What languages are called beside their grammars' names."""
+"""Names of languages other than the names of their grammars."""
 
 _CHUNK = 2**16
 _MAX_SHOWN = 40

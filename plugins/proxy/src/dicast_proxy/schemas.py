@@ -267,7 +267,7 @@ def _broken(schema: object) -> Iterator[Problem]:
         uri, _, fragment = target.partition("#")
         if uri and uri not in identifiers:
             yield Problem(
-                f" at {place}: {target!r:.200} is outside of the schema, and what is elsewhere is never fetched; "
+                f" at {place}: {target!r:.200} is outside of the schema, and other documents are never fetched; "
                 "put it under $defs and refer to '#/$defs/NAME'"
             )
         elif not uri and fragment.startswith("/") and not _leads(schema, fragment):

@@ -21,7 +21,7 @@ _COMPARED = 20_000  # characters of params: nearness of longer ones would take s
 _PAIRS = 10**10  # of characters, compared without a pause: a fraction of a second
 
 Key = tuple[str | tuple[str], str]
-"""A call's tool and params in canonical form; the tool is in a tuple where it is no text."""
+"""A call's tool and params in canonical form; a tool that is no text is in a tuple."""
 
 
 def _check_similarity(_instance: object, _attribute: object, similarity: float) -> None:

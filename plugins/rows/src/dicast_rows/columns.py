@@ -28,7 +28,7 @@ from .unknown import Marker, Unknown
 
 GZIP = b"\x1f\x8b"
 _LONGEST = 40
-"""How many characters of an unknown value are shown."""
+"""The number of characters of an unknown value that are shown."""
 
 
 @attrs.frozen

@@ -138,7 +138,7 @@ class _Array:
         closed = scanner.peek() != b"}" and scanner.leave(depth)
         self.items.line = scanner.line
         if not closed:
-            self.items.fault("the array, or what it is in, has no end", 0, check)
+            self.items.fault("the array, or a value around it, has no end", 0, check)
         elif scanner.peek():
             self.items.fault("there is something behind the end of the document", 0, check)
 

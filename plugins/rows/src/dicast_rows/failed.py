@@ -10,7 +10,7 @@ import orjson
 from dicast.toolkit.json_values import MISSING, lookup
 
 WhyFailed = Callable[[Mapping[str, Any]], str | None]
-"""Returns why a row failed where it was recorded, None for a row that did not."""
+"""Returns the reason why a row failed when it was recorded, or None."""
 
 ERROR = "error"
 
@@ -33,7 +33,7 @@ _MESSAGES = ("message", "errorMessage", "error_message", "msg", "detail")
 _BAD_STATUS = 400
 _LONGEST_REASON = 40
 _LONGEST = 500
-"""How many characters of an error are recorded."""
+"""The number of characters of an error that are recorded."""
 
 
 def why_failed(fields: Mapping[str, str]) -> WhyFailed:

@@ -10,7 +10,7 @@ from dicast import DataError, Problem, identifier, nearest
 from dicast.toolkit.json_values import MISSING, lookup
 
 LINE = "line"
-"""The name that stands for a row's number in a template: of its line, item or row, as ids by default are."""
+"""The name of a row's number in a template: of its line, item or row, as in default ids."""
 
 _PLACE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 

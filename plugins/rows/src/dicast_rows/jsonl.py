@@ -21,7 +21,7 @@ from .rows import MAX_FAULTS, Failures, Numbered, Rows
 from .unknown import Marker, Unknown
 
 MAX_RECORDS = 10_000
-"""How many bad lines are named of a dataset."""
+"""The number of bad lines that are reported for a dataset."""
 
 
 @attrs.frozen

@@ -19,7 +19,7 @@ from .fields import Fields, Parts, Take, blank_media, example_taker, json_failur
 from .unknown import Marker
 
 MAX_FAULTS = 100
-"""How many bad rows are named."""
+"""The number of bad rows that are reported."""
 
 Numbered = Iterator[tuple[int, dict[str, Any]]]
 Failures = dict[int, str]
@@ -29,13 +29,13 @@ Fault = Callable[[str | Problem | DataError, int, InputCheck | None], None]
 """Reports what is wrong with the row of a number, or raises it where there is no check."""
 
 _ID, _OUTPUT = 1, 3
-"""Where these stand among the parts of a subject."""
+"""The places of these parts among the parts of a subject."""
 
 _NAMED = 20
-"""How many columns are named."""
+"""The number of columns that a message names."""
 
 _LONG = 80
-"""How many characters of a name are shown."""
+"""The number of characters of a name that a message shows."""
 
 _CHUNK = 2**18
 

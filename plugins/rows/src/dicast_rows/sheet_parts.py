@@ -14,7 +14,7 @@ MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
 """The size of a sheet in Excel."""
 
 MOST_MERGED = 1_000_000
-"""How many cells the merged ranges of a sheet may have."""
+"""The largest number of cells in the merged ranges of a sheet."""
 
 _MOST_BYTES, _MOST_RATIO = 64 * 2**20, 200
 """A part of more bytes that is packed better than by this ratio is refused: it would fill the memory."""

@@ -32,7 +32,7 @@ _PACKED = b"PK\x03\x04"
 _FROM_BROKEN_FILES = (
     LookupError, ValueError, SyntaxError, TypeError, AttributeError, OverflowError, EOFError, zlib.error, NotImplementedError, RuntimeError,
 )  # fmt: skip
-"""What openpyxl and zipfile raise where a file is no proper workbook, next to their own exceptions."""
+"""Exceptions of openpyxl and zipfile for a file that is no proper workbook, in addition to their own ones."""
 
 
 @attrs.frozen

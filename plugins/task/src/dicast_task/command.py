@@ -24,7 +24,7 @@ def _check_command(
     task: Command, attribute: attrs.Attribute[str | tuple[str, ...]], command: str | tuple[str, ...]
 ) -> None:
     if not command or not (command if isinstance(command, str) else command[0]).strip():
-        raise ConfigError("the command is empty; write what is to be run, as in [python, answer.py]")
+        raise ConfigError("the command is empty; write the command to run, as in [python, answer.py]")
     if isinstance(command, tuple) and "/" not in command[0] and shutil.which(command[0]) is None:
         raise ConfigError(f"there is no command {command[0]!r} on the PATH; install it, or write its path")
 

@@ -47,7 +47,7 @@ class Expected:
         if faults:
             place = dotted(("context", *faults[0].path))
             return Failure(
-                "missing_input", f"what is expected of {subject.id!r} cannot be read: {faults[0].message} ({place})"
+                "missing_input", f"the expectations of {subject.id!r} cannot be read: {faults[0].message} ({place})"
             )
         if not expected or not any(
             expected.get(name) for name in ("fields", "required_patterns", "forbidden_patterns")

@@ -21,13 +21,13 @@ from .shape import Fault, shorten
 from .tasks import TASK, TASK_SET
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
-"""What the files of a folder are told by; any may be packed by gzip, as ``.jsonl.gz``."""
+"""The suffixes of task files in a folder; any file may be packed by gzip, as ``.jsonl.gz``."""
 
 MAX_FILE_BYTES = 64 * 2**20
 """How large a file may be that is read whole; one of JSON lines has no limit."""
 
 MAX_PROBLEMS = 100
-"""How many problems are named; the others are counted."""
+"""The number of problems that are reported; the others are counted."""
 
 _LINES = (".jsonl", ".ndjson")
 

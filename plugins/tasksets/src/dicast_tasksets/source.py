@@ -34,7 +34,7 @@ from .tasks import as_subject
 
 _ID_KEYS = ("id", "task_id")
 _FAILURE = "\0failure"
-"""The key of a kept output that says why its record failed; no file has it as a column."""
+"""The key of a stored output for the reason of a failed record; no file has it as a column."""
 
 
 def _existing(path: Path) -> Path:

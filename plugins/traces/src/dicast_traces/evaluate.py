@@ -94,7 +94,7 @@ def _component(kind: str, rubric_id: str | None, judge: str | None, model: str |
     """Return the judge as YAML."""
     if (rubric_id is None) == (judge is None):
         example = f"--judge {_JUDGES[kind][0]}" if kind in _JUDGES else f"--judge '{{llm/judge: {{model: {_MODEL}}}}}'"
-        raise click.UsageError(f"say what to judge by, with --rubric ID or --judge, such as {example}")
+        raise click.UsageError(f"name the judge with --rubric ID or --judge, such as {example}")
     if judge is None:
         return _by_rubric(kind, str(rubric_id), None if model is None else _text("model", model))
     if model is not None:

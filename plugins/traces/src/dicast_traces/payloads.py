@@ -150,7 +150,7 @@ _FIELDS_OF: Mapping[str, Mapping[str, Check]] = {
     },
     "feedback.implicit": {"type": _one_of("retry", "manual_swap", "edit_followup"), "subject_turn_id": _id},
 }
-"""What the fields of known events hold where they are given; a wrong one would otherwise pass for a good sign."""
+"""The checks of the fields of known events. Without them a wrong value could count as a good sign."""
 
 TYPES = frozenset((*_FIELDS_OF, "llm.call_failed", "route.decided", "session.started"))
 """The types of events that dicast knows."""

@@ -90,7 +90,7 @@ class Recording:
         for run_id in (*(part.run_id for part in self._choice.parts()), *(run for run, _, _ in self._choice.traces())):
             if run_id in digested:
                 raise DataError(
-                    f"the ledger keeps digests in place of what run {run_id} judged (content: digest), so that "
+                    f"the ledger keeps digests in place of the subjects of run {run_id} (content: digest), so that "
                     "nothing can be judged again from it; run the pipeline over the data instead"
                 )
         if shared := self._choice.shared():

@@ -14,7 +14,7 @@ from .history import moment
 from .recording import trace_event
 
 _OF_TURN = "feedback_after_messages"
-"""What the context of a turn has beyond its session's."""
+"""Fields of a turn's context that its session does not have."""
 
 
 def traced(entries: Iterable[Entry], session_id: str, kind: str) -> Iterator[Subject]:

@@ -15,7 +15,7 @@ from dicast.toolkit.yaml import Address, Node, dotted
 __all__ = ["Address", "Document", "Fault", "dotted", "read_document"]
 
 MAX_VALUES = 20_000
-"""How many values a file may hold, aliases expanded; a workload's file is small."""
+"""The largest number of values in a file, aliases expanded; a workload's file is small."""
 
 
 @attrs.frozen

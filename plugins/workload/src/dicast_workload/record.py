@@ -40,7 +40,7 @@ OWN_KEYS = (
 )
 KEYS = (*OWN_KEYS, *TEXTS, *PROVENANCE, *COUNTS, *AMOUNTS, "provenance")
 _ELSEWHERE = frozenset((*TEXTS, *PROVENANCE, "input", "session_id"))
-"""What does not stand in a subject's context under its own key."""
+"""Keys that are not in a subject's context under their own name."""
 
 
 @attrs.frozen
@@ -82,7 +82,7 @@ class Reader:
     def _workload(self, run: Section, faults: list[Fault]) -> str:
         name = run.text("workload")
         if not name and not faults:
-            faults.append(Fault(("workload",), "the run needs 'workload', the name of what was run"))
+            faults.append(Fault(("workload",), "the run needs 'workload', the name of the workload of this run"))
         elif name and self.workloads is not None and name not in self.workloads:
             names = ", ".join(self.workloads)
             message = f"unknown workload {name!r} (the suite has {names})"

@@ -15,7 +15,7 @@ from .figures import Provenance, Row, Signal, Sum, is_successful, rows, signals
 from .judged import Judged, Reading
 
 MAX_SHOWN = 10
-"""How many failed assertions the text shows."""
+"""The number of failed assertions in the text."""
 
 _WIDTH = 80
 

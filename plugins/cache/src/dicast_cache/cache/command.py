@@ -17,7 +17,7 @@ from .store import Entry, Store
 
 BEGINNING = 60
 SHOWN_LETTERS = 200
-"""How many letters of a text a line shows."""
+"""The number of letters of a text that a line shows."""
 
 
 @click.command()

@@ -12,7 +12,7 @@ import attrs
 from dicast import ConfigError, Secret
 
 UNRELATED = ("timeout", "retries", "price", "requests_per_minute", "tokens_per_minute")
-"""Options of chat models that change when a reply comes and what it costs, not what it says."""
+"""Options of chat models that change the time and cost of a reply, not its content."""
 
 
 def identity(model: Any) -> dict[str, object]:

@@ -13,7 +13,7 @@ import orjson
 from .store import Entry
 
 AROUND = 20
-"""How many letters are shown on each side of where two texts part."""
+"""The number of letters that are shown on each side of the first difference of two texts."""
 
 _NONCE = re.compile("\0(\\d+)\0")
 
@@ -38,7 +38,7 @@ def _flat(path: str, value: object) -> Iterator[tuple[str, object]]:
 
 @attrs.frozen
 class Difference:
-    """The *parts* that differ, each with both values. None stands for a missing part, too."""
+    """The *parts* that differ, each with both values. None is a missing part, too."""
 
     parts: Mapping[str, tuple[object, object]]
 

@@ -19,7 +19,7 @@ from dicast.toolkit.files import check_regular
 
 FORMAT = 1
 NAMED = 100
-"""How many bad lines are named; the others are counted."""
+"""The number of bad lines that are reported; the others are counted."""
 
 _BINARY = getattr(os, "O_BINARY", 0)
 """Windows would change line ends without it."""

@@ -29,7 +29,7 @@ POSITION = "source.position"
 
 
 _NAMED = 100
-"""How many bad lines of a request are named in its answer."""
+"""The number of bad lines that the answer to a request names."""
 
 
 class Intake:
