@@ -30,7 +30,7 @@ METRICS = "metrics"
 
 
 class Corrected:
-    """Corrections of the mean of each of *labels*, from a run's subjects as they are judged, in memory that does not grow with them.
+    """Corrected means of *labels*, from a run's subjects as they are judged, in memory that does not grow with them.
 
     It is the ``estimator`` of the gate's key ``corrected``.
 

@@ -91,7 +91,10 @@ _PLACES = 12
 
 @attrs.frozen
 class Audited:
-    """Figures of a group of held back subjects: its *share* of all, the variance of the truth given the score (*tau2*), and the *rate* of audits."""
+    """Figures of a group of held back subjects.
+
+    *share* is its share of all subjects, *tau2* the variance of the truth given the score, *rate* the rate of audits.
+    """
 
     share: float
     tau2: float
@@ -99,11 +102,11 @@ class Audited:
 
 
 def best_rate(rest: float, tau2: float, share: float, proxies: float, truths: float) -> float:
-    """Return the rate of audits that gives an interval of a width at least cost: ``sqrt(tau2 * C0 / (A * truths))``, between .01 and 1.
+    """Return the rate of audits, between .01 and 1, that gives an interval of a width at least cost.
 
-    C0 is the cost of a subject without audits, A (*rest*) the variance that audits do not reduce. By Lagrange's multiplier, from the variance
-    ``(A + share * tau2 / rate) / n`` at a cost of ``n * (C0 + share * rate * truths)``. With several groups each has its own tau2, so the rates
-    are in proportion to the square roots of tau2 (J. Neyman, Journal of the Royal Statistical Society 97, 1934, 558-625).
+    It is ``sqrt(tau2 * C0 / (A * truths))``. C0 is the cost of a subject without audits, A (*rest*) the variance that audits do not reduce. By Lagrange's
+    multiplier, from the variance ``(A + share * tau2 / rate) / n`` at a cost of ``n * (C0 + share * rate * truths)``. With several groups each has its own
+    tau2, so the rates are in proportion to the square roots of tau2 (J. Neyman, Journal of the Royal Statistical Society 97, 1934, 558-625).
     """
     base = proxies + (1 - share) * truths
     if rest * truths <= 0:
@@ -114,7 +117,10 @@ def best_rate(rest: float, tau2: float, share: float, proxies: float, truths: fl
 def ratio_at_equal_width(
     spread: float, share: float, audits: Sequence[Audited], proxies: float, truths: float
 ) -> float | None:
-    """Return the cost of the gate with audits, divided by the cost of judging everything at an interval of equal width; None if either is free."""
+    """Return the cost of the gate with audits, divided by the cost of judging everything at an equal width.
+
+    None if either is free.
+    """
     if spread * truths <= 0 or any(part.rate <= 0 for part in audits):
         return None
     base = proxies + (1 - share) * truths

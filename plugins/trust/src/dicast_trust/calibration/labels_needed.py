@@ -33,7 +33,10 @@ SEQUENTIAL = 1.7
 
 @attrs.frozen
 class Needed:
-    """Total number of labels needed: the 20, 50 and 80 % quantiles, None above 6,000; *never* is the share of draws for which no number is enough."""
+    """Total number of labels needed: the 20, 50 and 80 % quantiles, None above 6,000.
+
+    *never* is the share of draws for which no number is enough.
+    """
 
     low: int | None
     mid: int | None

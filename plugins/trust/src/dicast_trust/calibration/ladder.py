@@ -49,7 +49,10 @@ class LabeledSignals:
 
     @property
     def effective_sessions(self) -> float:
-        """Number of sessions of equal size with the same weight: the square of the labels over the sum of the squares of each session's labels (L. Kish, 1965)."""
+        """Number of sessions of equal size with the same weight.
+
+        It is the square of the labels over the sum of the squares of each session's labels (L. Kish, 1965).
+        """
         import numpy as np
 
         sizes = np.unique(self.sessions, return_counts=True)[1]
@@ -129,7 +132,10 @@ def thresholds(signals: Numbers, quantiles: Sequence[float] | None = None) -> li
 
 
 def first_rung(rungs: Sequence[Rung], labels: int, least: int) -> int:
-    """Return the number of the first rung to test: it has at least *least* labels, and three tenths of all; past the end if there is none."""
+    """Return the number of the first rung to test; past the end if there is none.
+
+    It has at least *least* labels, and three tenths of all.
+    """
     enough = max(least, -(-START_SHARE * labels // 10))
     return next((index for index, rung in enumerate(rungs) if rung.n >= enough), len(rungs))
 

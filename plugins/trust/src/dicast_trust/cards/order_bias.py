@@ -162,7 +162,7 @@ def family(model: str | None) -> str | None:
 
 
 def self_preference(rights: Sequence[tuple[str, bool]], judge: str | None) -> tuple[dict[str, Any] | None, str | None]:
-    """Return how much more often the model *judge* is right on outputs of its own family than on others, or the reason why it is null.
+    """Return how much more often the model *judge* is right on outputs of its own family, or the reason why it is null.
 
     :param rights: for each labeled subject, the model that wrote the output, and whether the verdict is right.
     """

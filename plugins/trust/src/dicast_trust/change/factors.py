@@ -144,7 +144,10 @@ def _differing(old: object, new: object, path: tuple[str | int, ...]) -> Iterato
 
 
 def _names(paths: Sequence[tuple[str | int, ...]], sections: object) -> dict[tuple[str | int, ...], str]:
-    """Return the name of each place: its path, with the label of a list item as in --set; of two equal names, the path with the item's number."""
+    """Return the name of each place: its path, with the label of a list item as in --set.
+
+    If two names are equal, the item's number replaces its label.
+    """
     short = {path: _dotted(_with_labels(path, sections)) for path in paths}
     labels = [*short.values()]
     return {path: name if labels.count(name) == 1 else _dotted(path) for path, name in short.items()}

@@ -20,7 +20,10 @@ def width(spread: float, subjects: int, effect: float) -> float:
 
 
 def high_spread(spread: float, rows: int) -> float:
-    """Return a standard deviation from *rows* values that the true one exceeds in a fifth of pilots: ``s sqrt((m - 1) / chi2(.2, m - 1))``."""
+    """Return a standard deviation from *rows* values that the true one exceeds in a fifth of pilots.
+
+    It is ``s sqrt((m - 1) / chi2(.2, m - 1))``.
+    """
     from scipy.special import chdtri
 
     return spread * math.sqrt((rows - 1) / float(chdtri(rows - 1, 0.8)))

@@ -126,9 +126,9 @@ def balanced(table: Numbers) -> tuple[float | None, Ends | None]:
 
 
 def auc(scores: Sequence[float], gold: Sequence[bool]) -> tuple[float | None, Ends | None]:
-    """Return how often a good subject scores above a bad one, ties by half, with DeLong's interval on the scale of log odds (Biometrics 44, 1988, 837-845).
+    """Return how often a good subject scores above a bad one, ties by half, with DeLong's interval.
 
-    None if labels have one class only; no interval at 0 and 1, or if a class has a single label.
+    The interval is on the scale of log odds (Biometrics 44, 1988, 837-845). None if labels have one class only; no interval at 0 and 1, or if a class has a single label.
     """
     import numpy as np
 

@@ -22,7 +22,7 @@ _LEFT = ("population", "file")
 
 @attrs.frozen
 class Anytime:
-    """Stop the run once its mean score is decided to be above or below a line, with an error rate that repeated looks do not raise.
+    """Stop the run once its mean score is decided to be above or below a line; repeated looks do not raise the error rate.
 
     A test by betting: a decision ``above`` is wrong in at most *alpha* of runs, and so is a decision ``below``. It holds for subjects in random
     order, so the source needs ``shuffle: SEED``. If subjects share a session, a whole session is one observation. A subject without a
