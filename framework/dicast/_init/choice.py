@@ -166,7 +166,7 @@ def _compared(output: Column | None, reference: Column, model: Model | None) -> 
             f"{seen.format('texts')}: how alike are they, letter by letter? Likeness knows no meaning:",
             *_MODEL_HINT,
         ]
-        return _Judged(["diff/similarity"], f"{against}, by likeness", about, _ALIKE)
+        return _Judged(["diff/similarity"], f"{against}, by similarity", about, _ALIKE)
     about = [
         f"{seen.format('texts')}: the share of words that both have in the same order. That knows no meaning:",
         *_MODEL_HINT,

@@ -41,7 +41,7 @@ _NUMBERS = ("id", "nr", "no", "num", "number", "uid", "uuid", "key")
 """The last words of longer names of ids."""
 
 _PAIRS = (("1", "2"), ("a", "b"), ("chosen", "rejected"))
-"""The ends by which the names of two outputs differ (``output_1``, ``output_2``), beside which a label names the better one."""
+"""The ends by which the names of two outputs differ (``output_1``, ``output_2``), next to a label that names the better output."""
 
 _ABOUT = (
     "test tests check checks metadata rubric criteria notes comment comments explanation rationale "
@@ -50,7 +50,7 @@ _ABOUT = (
 """Words in the names of columns that say something of an answer, or of the row, and are none."""
 
 MOST_COLUMNS = 1_000
-"""The number of columns whose names and values are looked at, in the order of the file, besides columns with the name of a field."""
+"""The number of columns that are examined, in the order of the file, in addition to columns with the name of a field."""
 
 _NAMED = 50
 _EQUAL = 0.2
@@ -162,7 +162,7 @@ def guess(sample: Sample, fields: Mapping[str, str]) -> Guesses:
             guesses.by_field[field] = Guess(name, "as --fields says", is_named=True)
         else:
             guesses.refused.add(field)
-    for field in FIELDS:  # a source takes a column of the field's own name without being told
+    for field in FIELDS:  # a source uses a column with the field's name without an option
         if field in guesses.rest:
             guesses.add(field, field, "its name")
     _pair(guesses)
@@ -180,7 +180,7 @@ def _pair(guesses: Guesses) -> None:
         start = name.removesuffix(first)
         is_known = start.strip("_") in f"{_NAMES['output']} text".split() or (not start and len(first) > 1)
         if start != name and is_known and (other := plain.get(start + second)) is not None and not guesses.paired:
-            guesses.add("output", plain[name], f"one of two outputs, beside {one_comment(repr(other))}")
+            guesses.add("output", plain[name], f"one of two outputs, next to {one_comment(repr(other))}")
             guesses.add("reference", other, "the other output")
             guesses.paired = True
 
@@ -204,7 +204,7 @@ def _by_names(guesses: Guesses) -> None:
 
 def _fits(field: str, column: Column) -> bool:
     """Return whether the values of *column* fit *field*."""
-    if not column.everywhere:  # a source refuses rows that lack a column that it is told
+    if not column.everywhere:  # a source refuses rows without a column that an option names
         return False
     if field == "id":
         return column.full and column.differs and column.named

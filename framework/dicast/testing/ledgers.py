@@ -162,9 +162,9 @@ class LedgerConformance(LeaseConformance):
             assert live.reserve([last], make_lost(clock), [free]) == [None], "exactly the limit fits"
             refusals = live.reserve([Claim(make_reservation(clock, "0.01"), [cap])], make_lost(clock))
             assert refusals == [Refusal(cap, wait=True)], (
-                "what does not fit beside open reservations has to wait, they may be released"
+                "a claim that does not fit next to open reservations has to wait: they may be released"
             )
-            assert len(await _events(live)) == 3, "what was told before is appended, a refused reservation is not"
+            assert len(await _events(live)) == 3, "the events before are appended, a refused reservation is not"
 
         self.opened(component, bench.folder, reserve)
 
@@ -229,7 +229,7 @@ class LedgerConformance(LeaseConformance):
             dead = make_reservation(clock, "0.02", lease_until="2020-01-01T00:00:00.000Z")
             assert live.reserve([Claim(dead, [cap])], make_lost(clock)) == [None]
             refusals = live.reserve([Claim(make_reservation(clock, "0.02"), [cap])], make_lost(clock))
-            assert refusals == [Refusal(cap, wait=False)], "what was lost counts as spent"
+            assert refusals == [Refusal(cap, wait=False)], "lost amounts count as spent"
             types = [event.type for event in await _events(live)]
             assert types == ["spend.reserved", "spend.lost"], types
             assert list(live.reservations(RUN)) == []

@@ -174,7 +174,7 @@ class RunTable:
         if not keys:
             return 0
         if self._verdicts is None:
-            raise DicastError("a table was told of subjects before run.started, which names its columns")
+            raise DicastError("the table got subjects before run.started, which has the columns")
         # The rows are forgotten only when they are written, so that the kernel may try again.
         verdicts, rows = self._verdicts, map(self._rows.__getitem__, keys)
         self._spool.add([(row.first, self._cells(verdicts, row)) for row in rows])
