@@ -1,6 +1,6 @@
-"""A hook for mkdocs: leaves out what stands behind a code block's language.
+"""Hook of mkdocs that removes the options after the language of a code block.
 
-It is for ``tests/test_docs.py`` to read, and to Python-Markdown such a line begins no code block.
+The options are for ``tests/test_docs.py``; Python-Markdown does not recognize a code block with them.
 """  # noqa: INP001
 
 from __future__ import annotations
@@ -11,5 +11,5 @@ INFO = re.compile(r"^```(\w+) .*$", re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Called by mkdocs with each page's text."""
+    """Return the text of a page without the options of its code blocks."""
     return INFO.sub(r"```\1", markdown)

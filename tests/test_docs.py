@@ -216,7 +216,7 @@ def test_sql_is_sqlites(page):
         sqlite3.connect(":memory:").executescript(block.text).connection.close()
 
 
-def test_reference_pages_say_what_readmes_and_classes_say():
+def test_reference_pages_are_up_to_date():
     done = run(ROOT, "docs/generate.py", "--check")
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -299,5 +299,5 @@ def test_readme_shows_the_summary_that_is_printed(tmp_path):
     assert ids.sub("", summary) == ids.sub("", done.stdout)
 
 
-def test_the_recorded_terminal_is_the_screen_that_the_tests_keep():
+def test_the_recorded_terminal_is_up_to_date():
     assert run(ROOT, "docs/record.py", "--check").returncode == 0, "to fix it: uv run python docs/record.py"

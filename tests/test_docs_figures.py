@@ -100,7 +100,7 @@ def test_copies_of_conversations_do_not_make_the_interval_narrower():
     assert (single_auc, above > low, below < high) == (auc, True, True)
 
 
-def test_pairs_within_a_task_leave_out_what_the_task_says():
+def test_pairs_within_a_task_exclude_the_effect_of_the_task():
     rows = [{"task": task, "reward": reward, "x": ord(task) + reward} for task in "abc" for reward in (0, 1)]
     rows += [{"task": "z", "reward": 0, "x": 999}]
     assert SEPARATION["within"](rows, "x") == (1.0, 3)
@@ -110,7 +110,7 @@ def test_pairs_within_a_task_leave_out_what_the_task_says():
 
 @pytest.mark.slow
 @pytest.mark.outside_data
-def test_separation_is_what_the_script_measures():
+def test_separation_has_the_table_of_the_script():
     folder = Path(os.environ.get("DICAST_OUTSIDE_DATA", ROOT.parent / "shared" / "data"))
     path = folder / SEPARATION["DATA"]
     if not path.exists():
