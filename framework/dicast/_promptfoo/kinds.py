@@ -101,7 +101,7 @@ class NotCarried(Exception):
 
 @attrs.frozen
 class Reader:
-    """Reads the values of one test's assertions; *names* are the test's variables."""
+    """Reader of the values of one test's assertions; *names* are the test's variables."""
 
     names: Mapping[str, Any]
     folders: Folders

@@ -17,7 +17,7 @@ NameCall = Callable[[str, str], str]
 
 
 class CallMatching:
-    """Matches results with calls: by id, else the oldest open call of the same tool, else the oldest open call.
+    """Matching of results with calls: by id, else the oldest open call of the same tool, else the oldest open call.
 
     A result whose id no open call has is matched by order only with calls that have no id. Each match takes constant time.
     """

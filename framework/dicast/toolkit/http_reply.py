@@ -95,7 +95,7 @@ def _moment(text: str) -> datetime | None:
 
 
 class _Intake:
-    """Takes a reply in, a piece after the other; holds at most *most* bytes of it, and a piece more for a moment."""
+    """Intake of a reply, piece by piece; it holds at most *most* bytes, and briefly one piece more."""
 
     def __init__(self, headers: Mapping[str, str], most: int, option: str, cut: bool) -> None:
         self._coding = headers.get("Content-Encoding", "").strip().lower()

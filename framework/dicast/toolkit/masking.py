@@ -34,7 +34,7 @@ _SIGNS = (b"\\u", b"\\U", b"%", b"&#")
 
 
 class Mask:
-    """Takes the *secrets* out of texts: as they are, in another case, with blanks between, escaped, as hexadecimal and as base64."""
+    """Mask of *secrets* in texts: unchanged, in another case, with blanks between, escaped, as hexadecimal and as base64."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         words = {part for secret in secrets for part in (secret.strip(), *_words(secret))}
@@ -52,7 +52,7 @@ class Mask:
 
 
 class _Search:
-    """Finds secrets of *least* characters. Nearly no text holds one, which shows without the pattern in a hundredth of its time."""
+    """Search for secrets of *least* characters. Most texts contain none, which shows without the pattern in a hundredth of its time."""
 
     def __init__(self, secrets: Collection[str], least: int) -> None:
         forms = {form for secret in secrets if len(secret) >= least for form in _forms(secret)}

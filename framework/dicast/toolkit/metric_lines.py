@@ -56,7 +56,7 @@ class Measurements:
 
 
 class MetricLines:
-    """Reads METRIC and ASI lines out of a stream of bytes, a piece after the other.
+    """Reader of METRIC and ASI lines from a stream of bytes, piece by piece.
 
     *syntax* is ``lenient`` (blanks, ``5.``, ``1e3`` and a carriage return are allowed) or ``strict`` (the protocol's own expression).
 

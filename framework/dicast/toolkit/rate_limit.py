@@ -111,7 +111,7 @@ class RateLimiter:
 
 
 class Reachability:
-    """Ends a run whose endpoint is dead, where else every subject would be tried on it, and fail.
+    """Guard that ends a run whose endpoint is dead, since every further subject would fail on it.
 
     A chat model has one for each endpoint, as a task has for its service, and asks through :meth:`watch`.
     """

@@ -29,7 +29,7 @@ class TooLong(Exception):
 
 
 class Scanner:
-    """Walks over the *chunks* of a document; *line* and *column*, from 1, are the current place.
+    """Scanner over the *chunks* of a document; *line* and *column*, from 1, are the current place.
 
     It looks at brackets and strings alone: whether a value is JSON is for its reader to see.
     """

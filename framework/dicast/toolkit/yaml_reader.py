@@ -172,7 +172,7 @@ def _tagged(value: Scalar, tag: str | None) -> Scalar:
 
 @define
 class Composer:
-    """Builds the nodes of one YAML text. Problems of single values are added to *problems* and the rest is still read.
+    """Builder of the nodes of one YAML text. Problems of single values are added to *problems* and the rest is still read.
 
     *start* is the text's first place; without a line there, as on the command line, no place gets one.
     """

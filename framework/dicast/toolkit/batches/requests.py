@@ -26,7 +26,7 @@ MOST_PAGES = 1_000
 
 
 class BatchClient:
-    """Sends the requests of a batch API with the one HTTP client."""
+    """Client of a batch API, based on the one HTTP client."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -76,7 +76,7 @@ class _Sent(Generic[S]):
 
 
 class ChatLoop(Generic[S]):
-    """Answers requests by asking the endpoint, through a *sender*."""
+    """Loop of a chat model that answers requests through a *sender*."""
 
     def __init__(self, options: ChatOptions, client: Client, sender: Sender[S]) -> None:
         self._options, self._client, self._sender = options, client, sender

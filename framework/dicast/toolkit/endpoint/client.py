@@ -102,7 +102,7 @@ async def connect(
 
 
 class Client:
-    """Sends the requests of one component to one endpoint."""
+    """Client for the requests of one component to one endpoint."""
 
     def __init__(
         self,

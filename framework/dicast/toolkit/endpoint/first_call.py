@@ -13,7 +13,7 @@ FIRST_SECONDS = 5.0
 
 
 class FirstCall:
-    """Lets the first request of a run go alone until it is answered, at most :data:`FIRST_SECONDS`.
+    """Gate that sends the first request of a run alone until it is answered, at most for :data:`FIRST_SECONDS`.
 
     A refused parameter is then refused once, and not by each of the calls that start together; the same holds for the empty reply of a
     model that reasons, which costs money. The fixed part of the prompt is in the endpoint's cache when the others start.

@@ -26,7 +26,7 @@ REASONING_TOKENS = 4_096
 
 @attrs.frozen
 class ClientLimits:
-    """ClientLimits of a client, under the names of the options."""
+    """Limits of a client, under the names of the options."""
 
     timeout: float | None = 60.0
     retries: int = 3

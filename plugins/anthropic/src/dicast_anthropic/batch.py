@@ -27,7 +27,7 @@ MAX_ITEMS = 100_000
 
 @attrs.frozen(slots=False)
 class Batch:
-    """Asks a model by Anthropic's Message Batches API: half the price, and replies within a day.
+    """A model behind Anthropic's Message Batches API: half the price, and replies within a day.
 
     Collecting, resuming and cancelling work as with ``openai/batch``. The API stores no key with a batch. If it did not confirm a batch, or the
     run was killed before the confirmation, the run waits for all batches created since that moment. It finds its batch by the results.

@@ -47,7 +47,7 @@ def _check_extra_body(chat: Chat, attribute: attrs.Attribute[Any], body: Mapping
 
 @attrs.frozen
 class Chat:
-    """Asks a model behind Anthropic's Messages API.
+    """A model behind Anthropic's Messages API.
 
     With ``ANTHROPIC_API_KEY`` in the environment, ``model`` is the only required option. Requests go only to ``base_url``: redirects are
     not followed, and proxies of the environment are not used.

@@ -80,7 +80,7 @@ async def open_live(chat: LiveOptions, concurrency: int) -> AsyncIterator[Live]:
 
 
 class Live:
-    """Answers requests by asking the API."""
+    """Live object that answers requests by calling the API."""
 
     def __init__(self, chat: LiveOptions, client: Client) -> None:
         self._chat, self._client = chat, client

@@ -11,5 +11,5 @@ __all__ = ["Chat"]
 
 @hookimpl
 def dicast_models() -> list[type]:
-    """Offer ``litellm/chat``."""
+    """Return the chat model ``litellm/chat``."""
     return [Chat]

@@ -1,4 +1,4 @@
-"""litellm itself, set up so that it does nothing but ask."""
+"""The library litellm, configured to send requests and nothing else."""
 
 from __future__ import annotations
 

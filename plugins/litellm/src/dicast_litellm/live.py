@@ -83,7 +83,7 @@ class Completion:
 
 
 class Library:
-    """Sends requests through litellm, which is imported with the first."""
+    """Sender of requests through litellm, which is imported with the first request."""
 
     def __init__(self, chat: LibraryOptions, client: Client) -> None:
         self._chat, self._client = chat, client

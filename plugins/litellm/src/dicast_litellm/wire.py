@@ -26,7 +26,7 @@ _REDIRECTS = range(300, 400)
 
 
 class Wire(LiteLLMAiohttpTransport):
-    """Carries the requests of one model."""
+    """Wire for the requests of one model."""
 
     def __init__(self, session: aiohttp.ClientSession, certificates: Any, most: int) -> None:
         super().__init__(client=session, ssl_verify=certificates, owns_session=False)
@@ -108,7 +108,7 @@ class _Switch(httpx.AsyncBaseTransport):
 
 
 def _divert() -> None:
-    """Have clients that litellm makes while a wire is in use go by it; litellm has no option for that which all providers regard."""
+    """Route clients that litellm makes while a wire is in use through that wire; litellm has no option for it that all providers respect."""
     makes = AsyncHTTPHandler.create_async_transport
 
     def create_async_transport(

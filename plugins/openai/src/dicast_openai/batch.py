@@ -1,4 +1,4 @@
-"""``openai/batch``: the options, and opening the endpoint they name."""
+"""``openai/batch``: its options, and opening the endpoint."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _check_window(batch: Batch, attribute: attrs.Attribute[str], window: str) ->
 
 @attrs.frozen(slots=False)
 class Batch:
-    """Asks a model by the batch API of any endpoint that speaks the OpenAI format: half the price, and replies within a day.
+    """A model behind the batch API of any endpoint that speaks the OpenAI format: half the price, and replies within a day.
 
     The run collects its calls until all of them wait for replies. It then uploads them as one file, which becomes one batch, waits, and
     continues with the replies. Calls of a cascade's next stage, and repeated calls after invalid replies, become a second batch.

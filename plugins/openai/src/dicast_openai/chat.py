@@ -1,4 +1,4 @@
-"""``openai/chat``: the options, and opening the endpoint they name."""
+"""``openai/chat``: its options, and opening the endpoint."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _check_extra_body(chat: Chat, attribute: attrs.Attribute[Any], body: Mapping
 
 @attrs.frozen
 class Chat:
-    """Asks a model behind any endpoint that speaks the OpenAI chat format.
+    """A model behind any endpoint that speaks the OpenAI chat format.
 
     With ``OPENAI_API_KEY`` in the environment, ``model`` is the only required option. Requests go only to ``base_url``: redirects are
     not followed, and proxies of the environment are not used.

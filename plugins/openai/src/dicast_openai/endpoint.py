@@ -49,7 +49,7 @@ async def open_endpoint(options: EndpointOptions, concurrency: int) -> AsyncIter
 
 
 class Endpoint:
-    """Sends requests to the endpoint, and reads its completions."""
+    """Sender of requests to the endpoint, and reader of its completions."""
 
     def __init__(self, options: EndpointOptions, client: Client) -> None:
         self._options, self._client = options, client

@@ -1,4 +1,4 @@
-"""Completions that an endpoint sends in pieces although none were asked for."""
+"""Completions that an endpoint streams although the request did not ask for a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many tokens a request takes at most, where the model's own tokenizer is known. Nothing is fetched."""
+"""Upper bounds of a request's tokens, by the model's own tokenizer if it is known. Nothing is fetched."""
 
 from __future__ import annotations
 
