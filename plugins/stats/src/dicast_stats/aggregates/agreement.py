@@ -119,9 +119,9 @@ def _correlations(columns: Sequence[Column]) -> Iterator[float]:
     """Yield Pearson's r of each pair of columns that both vary."""
     import numpy as np
 
-    for one, other in combinations(columns, 2):
-        both = ~(np.isnan(one) | np.isnan(other))
-        first, second = rescale(one[both]), rescale(other[both])
+    for left, right in combinations(columns, 2):
+        both = ~(np.isnan(left) | np.isnan(right))
+        first, second = rescale(left[both]), rescale(right[both])
         if varies(first) and varies(second):
             yield float(np.corrcoef(first, second)[0, 1])
 

@@ -22,10 +22,10 @@ from ..unpaired.score_delta import ScoreDelta
 from ..unpaired.significance import Significance
 
 _DEFAULTS = (Paired, Significance, CliffsDelta, ScoreDelta)
-_FURTHER = (Bayes, Practical, Assumptions, DistributionShift, Outliers, Flips, CategoryEffects, CriteriaEffects)
+_EXTRAS = (Bayes, Practical, Assumptions, DistributionShift, Outliers, Flips, CategoryEffects, CriteriaEffects)
 
 COMPARISONS: Mapping[str, Callable[[], Comparison]] = {
-    f"stats/{comparison.name}": comparison for comparison in (*_DEFAULTS, *_FURTHER)
+    f"stats/{comparison.name}": comparison for comparison in (*_DEFAULTS, *_EXTRAS)
 }
 """Comparisons that need no options, by their names in pipelines."""
 

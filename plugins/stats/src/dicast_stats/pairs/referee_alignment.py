@@ -128,7 +128,7 @@ class RefereeAlignment:
 
         both = [subject for subject in before if subject in after]
         was, now = (
-            np.array([abs(score - mark) for score, mark in (side[one] for one in both)]) for side in (before, after)
+            np.array([abs(score - mark) for score, mark in (side[name] for name in both)]) for side in (before, after)
         )
         change = differences(now, was)
         figures = describe_change(change)
