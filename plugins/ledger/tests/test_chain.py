@@ -215,11 +215,11 @@ def test_a_cut_tail_is_found_with_the_head_alone(template, opened, left):
         connection.execute("DELETE FROM reservations WHERE seq > ?", (left,))
         if left < 5:  # the reservation is gone, and its sum with it
             connection.execute("DELETE FROM held")
-        # whoever cuts the end off with care leaves nothing of it
+        # a careful cut removes all rows of the end
         connection.execute("UPDATE runs SET last_seq = ?" if left else "DELETE FROM runs WHERE 0 = ?", (left,))
         connection.execute("DELETE FROM contents WHERE seq > ?", (left,))
         for table in SIDE_TABLES:
-            connection.execute(f"DELETE FROM {table}")  # as in a ledger of before, which has none
+            connection.execute(f"DELETE FROM {table}")  # as in an older ledger, which has none
         assert bad_seq(opened, path) is None
         assert bad_seq(opened, path, head) == left + 1
 

@@ -73,7 +73,7 @@ def test_rows_of_a_type_up_to_a_time_are_found_by_an_index_that_ledgers_of_befor
     with opened(path) as ledger:
         ledger.append([make_event("eval.completed")])
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP INDEX by_time")  # a ledger of before
+        connection.execute("DROP INDEX by_time")  # an older ledger
     as_of = Query(types=completed, until="2026-03-01T12:00:00.000Z")
     with opened(path, create=False) as ledger:
         assert [entry.seq for entry in ledger.read(as_of)] == [1]

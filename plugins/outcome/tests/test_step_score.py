@@ -174,7 +174,7 @@ def test_the_delta_is_computed_from_the_counts_of_tests():
     assert value(without("verification_delta", tests_before=3, tests_after=5.0)) == pytest.approx(0.9)
 
 
-# Where the step stands
+# The place of the step
 
 
 @pytest.mark.parametrize("field", ["steps.0", "/steps/0"])

@@ -84,7 +84,7 @@ def keywords(draft, inner):
         "dependentRequired": st.dictionaries(KEYS, names, max_size=2),
     }
     keyword_schemas["unevaluatedProperties"] = inner
-    if draft == "2019-09":  # there the reference implementation ends at "items": false beside unevaluatedItems
+    if draft == "2019-09":  # there the reference implementation ends at "items": false next to unevaluatedItems
         return keyword_schemas
     return keyword_schemas | {"prefixItems": schemas, "unevaluatedItems": inner}
 

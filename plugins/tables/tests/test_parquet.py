@@ -220,3 +220,9 @@ def test_no_value_is_lost_whatever_they_are(tmp_path_factory, values):
 def test_texts_that_csv_has_are_no_columns(tmp_path):
     read = event("subject.read", {"digest": "0", "content": {"input": "q", "output": "a", "reference": None}}, "1")
     assert write(tmp_path, [started(), read, judged("1")]).column_names == SUBJECT
+
+
+def test_without_pyarrow_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr("dicast_tables.parquet.rows.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"parquet/rows needs pyarrow, which is not installed: .*parquet"):
+        Rows("rows.parquet")

@@ -175,9 +175,9 @@ def test_what_a_command_leaves_running_does_not_hold_its_row(tmp_path, left):
         async with Command(f"({left}); echo hi; echo late >&2").open(RunContext("run", "test", tmp_path)) as live:
             return await live.produce(ROW)
 
-    began = time.monotonic()
+    start = time.monotonic()
     assert asyncio.run(work()).output == "hi"
-    assert time.monotonic() - began < 18
+    assert time.monotonic() - start < 18
     if (tmp_path / "pid").exists():
         wait_for_the_end_of(int((tmp_path / "pid").read_text()))
 

@@ -149,7 +149,7 @@ def shop(tmp_path):
 def test_verdicts_come_while_the_trace_is_written_those_on_tool_cycles_as_soon_as_these_end(shop):
     with shop.watching():
         shop.write(*[event_ for number in range(5) for event_ in turn_of("s", number)])
-        shop.write(*turn_of("s", 5)[:2])  # a sixth turn has begun: the first has been followed by five
+        shop.write(*turn_of("s", 5)[:2])  # the sixth turn has started: five turns follow the first
         shop.await_(shop.judged("turn", "s/0"))
         shop.await_(shop.judged("tool_cycle", "s/5u"))
         assert shop.verdicts().keys() == {("turn", "s/0"), *(("tool_cycle", f"s/{n}u") for n in range(6))}

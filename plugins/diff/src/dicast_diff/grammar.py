@@ -39,7 +39,7 @@ _HEADS = ("call", "field", "member", "subscript", "method", "navigation", "selec
 _PARENTHESES_MATTER = frozenset(("lua", "luau", "r"))
 _ENDS = (";", "\n", "empty_statement")
 _CHUNK = 2**16
-_MEMBERS = ("interface_body", "object_type")  # of TypeScript: what stands in them may also end in a comma
+_MEMBERS = ("interface_body", "object_type")  # of TypeScript: members of them may also end in a comma
 _TEXTS = ("string", "char", "text", "template", "literal", "heredoc")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from .tokens import Token, Unparsable
 
-_IGNORED = frozenset(("kind", "type_comment", "type_ignores"))  # u"" beside "", and comments
+_IGNORED = frozenset(("kind", "type_comment", "type_ignores"))  # u"" next to "", and comments
 # Python before 3.11.5 matches a possessive (?:…)*+ wrongly where what it repeats could backtrack; (?>…) inside keeps it from that.
 _INDENTED = re.compile(r"(?:(?>[ \t\f]*+(?:#[^\n]*+)?\n))*+[ \t]++[^\s#]")  # the first line of code is
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -101,7 +101,7 @@ class MultiObjective:
         for name, objective in sorted(self.objectives.items()):
             answer = pending[name] if name in pending else _ask(objective, subject)
             answers[name] = await answer if isawaitable(answer) else answer
-            if not isinstance(answers[name], Score | Judgment):  # what is dear need not be asked any more
+            if not isinstance(answers[name], Score | Judgment):  # expensive objectives need not be asked any more
                 break
         return self._combine(answers)
 

@@ -21,12 +21,12 @@ def root(done: Mapping[str, Any], total: Counts) -> tuple[bytes, bytes]:
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + begin + b"\n", end[end.index(b"</") :] + b"\n"
 
 
-def suite(label: str, done: Mapping[str, Any], counts: Counts, began: str) -> tuple[bytes, bytes]:
+def suite(label: str, done: Mapping[str, Any], counts: Counts, start_time: str) -> tuple[bytes, bytes]:
     """Return the beginning of the suite of *label*, with its properties, and its end."""
     from junitparser import TestSuite  # as above
 
     element: Any = TestSuite(as_xml_text(label))
-    element.timestamp = began.removesuffix("Z")
+    element.timestamp = start_time.removesuffix("Z")
     _count(element, counts)
     add_properties(element, {**_of_the_run(done), **_of_the_label(label, done)})
     text = element.tostring().rstrip()

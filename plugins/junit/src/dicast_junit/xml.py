@@ -79,14 +79,14 @@ class XmlFile:
         self._options, self._file, self._spool = options, file, spool
         self._reader = OutcomeReader()
         self._suites: dict[str, _Suite] = {}
-        self._began = ""
+        self._start_time = ""
         self._done: Mapping[str, Any] | None = None
 
     def write(self, events: Sequence[Event]) -> int:
         """Take *events*; return how many subjects are finished with them."""
         finished = self._reader.take(events)
-        if not self._began and self._reader.started is not None:
-            self._began = events[0].time
+        if not self._start_time and self._reader.started is not None:
+            self._start_time = events[0].time
         payloads = [event.payload for event in events if event.type in ENDS]
         if payloads:
             finished += self._reader.end()
@@ -124,7 +124,7 @@ class XmlFile:
         begin, end = root(done, total)
         yield begin
         for label, suite_ in self._suites.items():
-            head, tail = suite(label, done, suite_.counts, self._began)
+            head, tail = suite(label, done, suite_.counts, self._start_time)
             yield head
             yield from suite_.cases.parts()
             yield tail

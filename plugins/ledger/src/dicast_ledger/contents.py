@@ -61,6 +61,6 @@ def key_of(payload: Mapping[str, object]) -> int:
     """
     digest = payload.get("digest")
     try:
-        return int.from_bytes(bytes.fromhex(digest)[:8], "big", signed=True)  # type: ignore[arg-type]  # told below
+        return int.from_bytes(bytes.fromhex(digest)[:8], "big", signed=True)  # type: ignore[arg-type]  # reported below
     except (TypeError, ValueError) as error:
         raise LedgerError(f"the digest of a subject.read event is hexadecimal text, not {digest!r}") from error

@@ -19,7 +19,7 @@ from .contents import CONTENTS_TABLE
 from .leases import LEASES_TABLE
 from .spending import SPENDING_TABLES
 
-APPLICATION_ID = 0x64696361  # "dica": tells a ledger from every other SQLite file
+APPLICATION_ID = 0x64696361  # "dica": distinguishes a ledger from other SQLite files
 FORMATS = 2, 3
 """The versions of the format that are read and written; a new ledger is of the last."""
 
@@ -146,8 +146,8 @@ def _mode(path: Path) -> str:
     if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
         return "mode=rw"
     wal = path.with_name(path.name + "-wal")
-    # A reader of a WAL database wants to create its index file; where it cannot, and nothing waits in the log, SQLite
-    # has to be told that the file stands still.
+    # A reader of a WAL database creates its index file. If it cannot, and the log is empty, SQLite must open the file
+    # as immutable.
     return "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
 
 

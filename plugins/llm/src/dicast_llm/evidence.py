@@ -36,7 +36,7 @@ from .room import ShownSection
 from .section import Section
 
 MAX_CHARS = 60_000
-_SMALL = 8  # what stands beside the conversation has at most this part of the room, each
+_SMALL = 8  # each section next to the conversation has at most this part of the characters
 
 
 @attrs.frozen

@@ -57,7 +57,7 @@ nothing. Two outputs that are equally good are a tie.""",
 
 
 _TITLES = ("FIRST OUTPUT", "SECOND OUTPUT")
-_PLACES: tuple[Side, Side] = ("first", "second")  # where the output stands in the first question, and in the second
+_PLACES: tuple[Side, Side] = ("first", "second")  # the place of the output in the first and in the second question
 _FORM = """\
 Reply with one JSON object and nothing else: {{{seal}"winner": "first", "second" or "tie", \
 "confidence": how sure you are, from 0 to 1{rationale}}}, with these keys in this order and no others."""

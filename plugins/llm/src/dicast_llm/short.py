@@ -20,7 +20,7 @@ ShortForm = Literal["yes_no", "choice", "letter"]
 QUESTION = "Is the output good?"
 YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 _FIXED = Marks("example", "")
-_FENCE_BYTES = 4  # a fence is most of a short question's tokens; one of four billion words is guessed by nobody
+_FENCE_BYTES = 4  # a fence is most of a short question's tokens; one of four billion words cannot be guessed
 _DEAREST = Marks("0" * 16, "0" * 12)  # a digit counts as a token
 
 

@@ -49,7 +49,7 @@ _BACKTICKS = r"""(?<=`)(?P<more>`*+)(?:
 _BRACKET = r"(?P<bracket>(?<=[()\[\]{}]))"
 _ESCAPED = r"(?<=\\)."
 
-# Brackets that belong to nobody, when they have no partner: those of "1) this" and of a smiley.
+# Brackets that need no partner, such as in "1) this" and in a smiley.
 _LOOSE = re.compile(
     r"(?<!\S)(?:(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{2,4})(?P<listed>\))(?=[ \t]+\S)|[:;]-?(?P<smile>[()\[\]])(?![^\s.,!?]))"
 )

@@ -35,7 +35,7 @@ _DATA = ("const", "enum", "default", "examples", "required")
 _BACKTRACKS = 100_000  # steps that a pattern may take in one text
 _MAX_VIOLATIONS = 100  # violations
 _MAX_SHOWN = 40  # letters of a value in a message
-_MASK = "\x00"  # stands for the value in the library's messages, which would hold all of it
+_MASK = "\x00"  # replaces the value in the library's messages, which would have all of it
 
 
 class _Compiled(Protocol):

@@ -81,7 +81,7 @@ class Live:
 
     async def produce(self, subject: Subject) -> Answered | Failure:
         """Run the command about *subject*."""
-        command, began = self.options.command, time.monotonic()
+        command, start = self.options.command, time.monotonic()
         words = ("/bin/sh", "-c", command) if isinstance(command, str) else command
         try:
             most = self.options.max_output_bytes
@@ -93,4 +93,4 @@ class Live:
         if end.code:
             stderr = end.errors.decode(errors="replace").strip()[-_STDERR_CHARS:]
             return Failure("crashed", f"{end.how}: {stderr}" if stderr else end.how)
-        return answered(subject, end.output, time.monotonic() - began)
+        return answered(subject, end.output, time.monotonic() - start)

@@ -240,7 +240,7 @@ def _lines(ledger: Ledger, kind: str, seq: int) -> Iterator[str]:
     first = [entry.event for entry in islice(ledger.read(query), _MAX_SHOWN)]
     count = sum(1 for _ in ledger.read(query))
     before = _before(ledger, kind, run_id, {str(event.subject_id) for event in first})
-    again = "re-" if before or not first else ""  # what nobody has judged yet is evaluated for the first time
+    again = "re-" if before or not first else ""  # without an older verdict it is the first evaluation
     yield f"{again}evaluated {count:,} {kind}(s)" + (":" if count else "")
     for event in first:
         yield _line(event.payload, before.get(str(event.subject_id)))

@@ -163,7 +163,7 @@ class Recording:
             if is_trace(entry.event):
                 history.add(trace_event(entry.event))
                 continue
-            if chosen is not None:  # all that was told with it has been read
+            if chosen is not None:  # all its events have been read
                 yield _due(chosen, history)
                 chosen = None
             if entry.seq > part.last:

@@ -24,7 +24,7 @@ GAP, GAP_RUNS = 0.4, 4
 SUCCESS, SURE = 0.5, 0.5
 """From which score, at which confidence, work counts as successful."""
 
-_DIGITS = 12  # of a score that count: a difference of .4 is .4, whatever binary floats make of it
+_DIGITS = 12  # of a score that count: a difference of .4 is .4, in spite of binary floats
 
 
 @attrs.frozen

@@ -17,7 +17,7 @@ import orjson
 from dicast import ConfigError, Failure, KeptReply, Reply
 from dicast.toolkit.files import check_regular
 
-APPLICATION_ID = 0x64696363  # "dicc": tells a cache from every other SQLite file
+APPLICATION_ID = 0x64696363  # "dicc": distinguishes a cache from other SQLite files
 FORMAT = 1
 BUSY_SECONDS = 5.0
 """How long to wait for another process that is writing."""
@@ -147,7 +147,7 @@ def _connected(path: Path, *, write: bool) -> sqlite3.Connection:
     writable = os.access(path, os.W_OK)
     if write and not writable:
         raise PermissionError(0, "it cannot be written to; check the rights on it")
-    # Even a reader of a WAL database writes its index; a file that cannot be written to is read as it stands.
+    # Even a reader of a WAL database writes its index; a file that cannot be written to is opened immutable.
     mode = "rw" if writable and os.access(path.parent, os.W_OK) else "ro&immutable=1"
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)

@@ -85,7 +85,7 @@ class Backlog:
                 if item is not None:
                     item.finished_labels.add(label)
                 self._judged.add(str(event.subject_kind))
-            case _:  # what a judgment spends is told of its subject too, and ends nothing
+            case _:  # spending events of a judgment name its subject too, and do not end it
                 return
         if item is not None:
             self._moved[id(item)] = item

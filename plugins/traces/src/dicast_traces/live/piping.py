@@ -32,7 +32,7 @@ class Piped:
         self.file_count = 1
 
     def __enter__(self) -> Self:
-        # A daemon, and not through sys.stdin: nobody can end a read that waits, and the process must be able to end.
+        # A daemon, and not through sys.stdin: a waiting read cannot be ended, and the process must be able to end.
         threading.Thread(target=self._pump, args=(sys.stdin.fileno(),), daemon=True, name="dicast-stdin").start()
         return self
 

@@ -163,7 +163,7 @@ class Watch:
         try:
             self.intake.step(lines, posts, self._input.positions(), now)
         except BaseException:
-            self._posts.extend(post for post in posts if not post.answer.done())  # they are told at the end
+            self._posts.extend(post for post in posts if not post.answer.done())  # they are answered at the end
             raise
 
     async def _wait(self, cost: float) -> None:
