@@ -19,7 +19,7 @@ PIPELINES = {
 
 def answering(chat_server, model):
     """Let the endpoint say that *model* answered."""
-    chat_server.answer = lambda asked: attrs.evolve(chat_server.sealed(score=0.5, confidence=0.9), model=model)
+    chat_server.answer = lambda request: attrs.evolve(chat_server.sealed(score=0.5, confidence=0.9), model=model)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_run_that_another_model_answered_is_not_like_its_baseline(shop, model, l
     named = f"the model that answered {label} (new, not old)"
     assert named in runs[2]["baseline"]["differs"]
     assert f"NOT ALIKE: the runs differ in {named}" in " ".join(shop.dicast("show", "last").out.split())
-    alike, other = (shop.dicast("compare", runs[0]["run_id"], one["run_id"], "--json") for one in runs[1:])
+    alike, other = (shop.dicast("compare", runs[0]["run_id"], item["run_id"], "--json") for item in runs[1:])
     assert (alike.code, alike.json["differs"]) == (0, [])
     assert other.code == 2
     assert named in other.json["error"]["message"]

@@ -33,9 +33,9 @@ def model(shop, chat_server, monkeypatch):
     return chat_server
 
 
-def asking(template, **more):
+def asking(template, **options):
     """A pipeline whose task asks *template*, written as JSON, which YAML reads."""
-    return MODEL + f"task: {json.dumps({'prompt/chat': {'model': 'model', 'user': template, **more}})}\n"
+    return MODEL + f"task: {json.dumps({'prompt/chat': {'model': 'model', 'user': template, **options}})}\n"
 
 
 def spent(done):
@@ -68,7 +68,7 @@ def test_name_that_one_row_lacks_costs_that_row_alone(shop, model):
 
 
 @pytest.mark.parametrize(
-    ("template", "said"),
+    ("template", "message"),
     [
         ("{{ input.__class__ }}", "the attribute '__class__' is not accessible"),
         ("{{ ().__class__.__mro__ }}", "is not accessible"),
@@ -77,13 +77,13 @@ def test_name_that_one_row_lacks_costs_that_row_alone(shop, model):
         ("{% if %}", "line 1"),
     ],
 )
-def test_template_that_can_never_be_asked_is_refused_at_its_place(shop, model, template, said):
+def test_template_that_can_never_be_asked_is_refused_at_its_place(shop, model, template, message):
     for command in ("check", "run"):
         done = shop.dicast(command, shop.pipeline(asking(template)).name, "--json")
         assert (done.code, model.count) == (2, 0)
         (error,) = done.json["errors"] if command == "check" else done.json["error"]["errors"]
         assert (error["file"], error["line"], error["path"]) == ("p.yaml", 3, "task.user")
-        assert said in error["message"]
+        assert message in error["message"]
     assert not (shop / ".dicast").exists() or shop.events() == []
 
 
@@ -108,9 +108,9 @@ def test_model_that_says_nothing_is_paid_for_and_is_no_score(shop, model, empty)
     assert (done.code, done.json["scored"], done.json["failures"]) == (3, 0, {"judge_output_invalid": 3})
     assert (model.count, spent(done)) == (9, 9 * CALL)
     failed = [event["payload"] for event in shop.events("record.failed")]
-    assert {one["retry"]["attempts"] for one in failed} == {3}
+    assert {item["retry"]["attempts"] for item in failed} == {3}
     assert {"row", "error", "timestamp"} <= set(failed[0])
-    assert all(one["error"] == "prompt/chat: the model's reply is empty (stop reason 'end_turn')" for one in failed)
+    assert all(item["error"] == "prompt/chat: the model's reply is empty (stop reason 'end_turn')" for item in failed)
     assert [row["failure"] for row in rows_of(shop)] == ["judge_output_invalid"] * 3
     assert done.json["aggregates"]["stats/score_stats"]["criteria"] == {}
 
@@ -130,9 +130,9 @@ def test_reply_without_one_number_is_a_missing_score_everywhere(shop, model, rep
     figures = done.json["aggregates"]["stats/score_stats"]["criteria"]["default"]
     assert (figures["count"], figures["missing"], figures["passes"], figures["mean"]) == (1, 2, 1, 0.9)
     assert figures["pass_rate"] == pytest.approx(1 / 3)
-    shown = " ".join(shop.dicast("show", "last").out.partition("    default: ")[2].split())
-    assert shown.startswith("count 1, missing 2, ")
-    assert " passes 1, pass_rate 0.3333 overall: " in shown
+    output = " ".join(shop.dicast("show", "last").out.partition("    default: ")[2].split())
+    assert output.startswith("count 1, missing 2, ")
+    assert " passes 1, pass_rate 0.3333 overall: " in output
     rows = rows_of(shop)
     assert [row["metric_scores_default"] for row in rows] == ["0.9", "", ""]
     assert [row["metric_score_flags_default"] for row in rows] == ["True", "", ""]
@@ -185,8 +185,8 @@ def test_wrong_options_of_all_sections_are_told_together(shop, model):
         + "baseline: {run: last, compare: [stats/significance: {adjustment: fdrr, min_samples: 1}]}\n"
     )
     assert (done.code, model.count) == (2, 0)
-    told = " ".join(error["message"] for error in done.json["error"]["errors"])
-    for said in (
+    document = " ".join(error["message"] for error in done.json["error"]["errors"])
+    for message in (
         "threshold_mode",
         "value for ddof",
         "comparison",
@@ -195,7 +195,7 @@ def test_wrong_options_of_all_sections_are_told_together(shop, model):
         "value for min_samples",
         "'0.8'",
     ):
-        assert said in told
+        assert message in document
     assert all(error["line"] for error in done.json["error"]["errors"])
     assert "fdr" in {error["hint"] for error in done.json["error"]["errors"]}
 
@@ -212,9 +212,9 @@ def test_baseline_with_other_criteria_compares_those_that_both_have(shop, model)
     done = shop.run("name: x\n" + MODEL + other + EXTRACTED + COMPARED)
     assert done.code == 0
     assert done.json["comparison"]["stats/score_delta"]["criteria"] == {"clarity": 0.25}
-    for found in done.json["comparison"].values():
-        assert list(found["criteria"]) == ["clarity"]
-        assert (found["only_in_baseline"], found["only_in_variant"]) == (["depth"], ["tone"])
+    for output in done.json["comparison"].values():
+        assert list(output["criteria"]) == ["clarity"]
+        assert (output["only_in_baseline"], output["only_in_variant"]) == (["depth"], ["tone"])
 
 
 def test_baseline_with_fewer_rows_is_paired_where_subjects_match(shop, model):
@@ -222,7 +222,7 @@ def test_baseline_with_fewer_rows_is_paired_where_subjects_match(shop, model):
     shop.rows(*["An output."] * 2)
     assert shop.run(text).code == 0
     shop.rows(*["An output."] * 5)
-    model.answer = lambda asked: '{"score": 0.75}' if "r0" in asked.prompt else '{"score": 0.5}'
+    model.answer = lambda request: '{"score": 0.75}' if "r0" in request.prompt else '{"score": 0.5}'
     done = shop.run(text + COMPARED)
     assert done.code == 0
     paired = done.json["comparison"]["stats/paired"]["criteria"]["clarity"]
@@ -234,7 +234,7 @@ def test_baseline_with_fewer_rows_is_paired_where_subjects_match(shop, model):
 
 def test_baseline_file_of_a_run_with_a_failed_row_has_its_other_rows(shop, model):
     text = "name: x\n" + MODEL + TWO + EXTRACTED
-    model.answer = lambda asked: 500 if "r1" in asked.prompt else '{"score": 0.25}'
+    model.answer = lambda request: 500 if "r1" in request.prompt else '{"score": 0.25}'
     first = shop.run(text + "sinks: [jsonl/rows: {path: base.jsonl}]\n")
     assert (first.code, first.json["scored"]) == (3, 2)
     assert len((shop / "base.jsonl").read_text().splitlines()) == 3
@@ -257,7 +257,7 @@ def test_runs_that_differ_in_more_than_the_task_are_compared_only_when_told(shop
     text = MODEL + TWO + EXTRACTED
     assert shop.run("name: one\n" + text).code == 0
     assert shop.run("name: two\n" + text.replace("threshold: 0.7", "threshold: 0.4")).code == 0
-    asked = model.count
+    calls = model.count
     refused = shop.dicast("compare", "one", "two", "--json")
     assert refused.code == 2
     assert "extractors[score_extractor/scores]; --allow-incomparable" in refused.json["error"]["message"]
@@ -266,7 +266,7 @@ def test_runs_that_differ_in_more_than_the_task_are_compared_only_when_told(shop
     assert done.json["differs"] == ["extractors[score_extractor/scores]"]
     assert Counter(flip["b"] for flip in done.json["flips"]) == {True: 6}
     assert shop.dicast("compare", "one", "nobody", "--json").code == 2
-    assert model.count == asked
+    assert model.count == calls
 
 
 # Sinks

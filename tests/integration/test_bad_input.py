@@ -140,8 +140,8 @@ def test_an_include_that_includes_itself(refused, shop):
 def test_a_missing_file_is_named_once_with_the_nearest(shop):
     shop.rows("1")
     shop.pipeline("metrics: [fake/act]\n")
-    said = "pp.yaml: cannot read the file: No such file or directory, did you mean 'p.yaml'?\n"
-    assert shop.dicast("run", "pp.yaml").err == said
+    message = "pp.yaml: cannot read the file: No such file or directory, did you mean 'p.yaml'?\n"
+    assert shop.dicast("run", "pp.yaml").err == message
 
 
 def test_a_missing_include_points_at_it(refused, shop):
@@ -412,7 +412,7 @@ def test_an_existing_file_is_kept_where_overwrite_is_off(refused, shop):
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda path: path.write_text("this is no database, but it is long enough to be read as one" * 10), "SQLite"),
         (lambda path: path.mkdir(), "folder"),
@@ -420,7 +420,7 @@ def test_an_existing_file_is_kept_where_overwrite_is_off(refused, shop):
         (lambda path: _database(path, "PRAGMA application_id = 1684628321; PRAGMA user_version = 99"), "99"),
     ],
 )
-def test_a_file_that_is_no_ledger_is_refused_and_left_alone(shop, make, said):
+def test_a_file_that_is_no_ledger_is_refused_and_left_alone(shop, make, message):
     shop.rows(1)
     path = shop / "mine.db"
     make(path)
@@ -428,7 +428,7 @@ def test_a_file_that_is_no_ledger_is_refused_and_left_alone(shop, make, said):
     shop.write("out.csv", "as it was")
     done = shop.run("metrics: [fake/act: {journal: calls}]\nledger: {ledger/sqlite: {path: mine.db}}\n" + SINKS)
     assert done.code == 2
-    assert said in done.json["error"]["message"]
+    assert message in done.json["error"]["message"]
     assert before == (path.read_bytes() if path.is_file() else None)
     assert (shop / "out.csv").read_text() == "as it was"
     assert not (shop / "calls").exists()
@@ -464,13 +464,13 @@ def test_two_runs_on_one_ledger_at_once_both_finish(shop):
     shop.pipeline("metrics: [fake/paid]\nbudget: {run: 10 usd, day: 100 usd}\n", "b.yaml")
     started = [shop.start("run", name, "--json") for name in ("a.yaml", "b.yaml")]
     done = [finish(process) for process in started]
-    assert [each.code for each in done] == [0, 0]
-    assert [each.json["scored"] for each in done] == [300, 300]
+    assert [item.code for item in done] == [0, 0]
+    assert [item.json["scored"] for item in done] == [300, 300]
     assert shop.verified()
     runs = {event["run_id"] for event in shop.events()}
-    assert runs == {each.json["run_id"] for each in done}
-    for each in done:
-        assert len(shop.dicast("verdicts", "--run", each.json["run_id"], "--json").json["verdicts"]) == 300
+    assert runs == {item.json["run_id"] for item in done}
+    for item in done:
+        assert len(shop.dicast("verdicts", "--run", item.json["run_id"], "--json").json["verdicts"]) == 300
 
 
 def _limited(size):

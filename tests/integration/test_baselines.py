@@ -48,8 +48,8 @@ def run(folder, **changes):
     return dicast.run(folder / "answers.yaml", overrides=changes)
 
 
-def compared(found):
-    return found["baseline"]["run_id"]
+def compared(message):
+    return message["baseline"]["run_id"]
 
 
 def test_a_saved_name_stands_for_its_run_until_it_moves(folder, say):
@@ -62,7 +62,7 @@ def test_a_saved_name_stands_for_its_run_until_it_moves(folder, say):
     say("baseline", "save", "main", second.run_id[-8:])
     assert run(folder, baseline={"run": "main"}).baseline["run_id"] == second.run_id
     listed = say("baseline", "list", "--json")[1]["baselines"]
-    assert [(one["name"], one["run_id"], one["pipeline"]) for one in listed] == [("main", second.run_id, "answers")]
+    assert [(item["name"], item["run_id"], item["pipeline"]) for item in listed] == [("main", second.run_id, "answers")]
 
 
 def test_names_are_events_and_removing_one_is_an_event_too(folder, say):
@@ -70,10 +70,10 @@ def test_names_are_events_and_removing_one_is_an_event_too(folder, say):
     say("baseline", "save", "main")
     say("baseline", "save", "release-1.0")
     assert say("baseline", "rm", "main")[0] == 0
-    assert [one["name"] for one in say("baseline", "list", "--json")[1]["baselines"]] == ["release-1.0"]
+    assert [event["name"] for event in say("baseline", "list", "--json")[1]["baselines"]] == ["release-1.0"]
     events = [json.loads(line) for line in say("ledger", "export")[1].splitlines()]
-    told = [(one["type"], one["payload"]["name"]) for one in events if one["type"].startswith("baseline.")]
-    assert told == [("baseline.saved", "main"), ("baseline.saved", "release-1.0"), ("baseline.removed", "main")]
+    reports = [(event["type"], event["payload"]["name"]) for event in events if event["type"].startswith("baseline.")]
+    assert reports == [("baseline.saved", "main"), ("baseline.saved", "release-1.0"), ("baseline.removed", "main")]
     assert say("ledger", "verify", "--json")[1]["ok"]
 
 
@@ -85,17 +85,17 @@ def test_a_name_that_is_not_there_is_a_wrong_request_with_the_nearest(folder, sa
         ("run", "answers.yaml", "--set", "baseline={run: mian}"),
         ("compare", "mian", "last"),
     ):
-        code, _, said = say(*arguments)
+        code, _, message = say(*arguments)
         assert code == 2
-        assert "did you mean 'main'?" in said
+        assert "did you mean 'main'?" in message
 
 
 @pytest.mark.parametrize("name", ["last", "01M88CYJBC0DCMBCG78TR7DMW0", "", "../x", "a b", "-x", "x" * 65])
 def test_a_name_that_would_mean_something_else_is_refused(folder, say, name):
     run(folder)
-    code, _, said = say("baseline", "save", "--", name)
+    code, _, message = say("baseline", "save", "--", name)
     assert code == 2
-    assert "is no valid name for a baseline" in said
+    assert "is no valid name for a baseline" in message
 
 
 def test_a_trace_cannot_save_a_baseline(folder, say):
@@ -117,13 +117,13 @@ def test_a_file_is_compared_on_another_machine(folder, say, tmp_path_factory, mo
     monkeypatch.chdir(other)
     second = run(other, baseline={"run": "main.json", "compare": ["stats/paired"]})
     assert (second.baseline["run_id"], second.baseline["differs"]) == (first.run_id, [])
-    code, found, _ = say("compare", "main.json", "last", "--json")
-    assert (code, found["comparable"], found["a"]["run_id"]) == (0, True, first.run_id)
-    assert found["comparisons"]["stats/paired"]["criteria"]["check/contains"]["mean_difference"] == 0.0
-    code, _, said = say("compare", "main.json", second.run_id, "--json")
+    code, output, _ = say("compare", "main.json", "last", "--json")
+    assert (code, output["comparable"], output["a"]["run_id"]) == (0, True, first.run_id)
+    assert output["comparisons"]["stats/paired"]["criteria"]["check/contains"]["mean_difference"] == 0.0
+    code, _, message = say("compare", "main.json", second.run_id, "--json")
     assert code == 0
-    told = json.loads((other / "main.json").read_text())
-    assert told["document"]["score"]["mean"] == first.score["mean"]
+    document = json.loads((other / "main.json").read_text())
+    assert document["document"]["score"]["mean"] == first.score["mean"]
     assert "Ankara" not in (other / "main.json").read_text()
 
 
@@ -139,9 +139,9 @@ def test_another_pipeline_is_not_comparable_with_a_file(folder, say):
     run(folder)
     say("baseline", "save", "main", "--file", "main.json")
     run(folder, **{"metrics.check/contains.value": "Bonn"})
-    code, _, said = say("compare", "main.json", "last")
+    code, _, message = say("compare", "main.json", "last")
     assert code == 2
-    assert "metrics[check/contains]" in said
+    assert "metrics[check/contains]" in message
 
 
 @pytest.mark.parametrize("edit", [("0.5", "0.6"), ('"subject_id":"1"', '"subject_id":"7"'), ("answers", "other")])
@@ -155,19 +155,19 @@ def test_a_file_that_was_edited_by_hand_is_refused_by_name(folder, say, edit):
         ("run", "answers.yaml", "--set", "baseline={run: main.json}"),
         ("compare", "main.json", "last"),
     ):
-        code, out, said = say(*arguments)
+        code, out, message = say(*arguments)
         assert (code, out) == (2, "")
-        assert "main.json" in said
-        assert "was changed after it was saved" in said
+        assert "main.json" in message
+        assert "was changed after it was saved" in message
 
 
 @pytest.mark.parametrize("name", ["answers.yaml", "rows.jsonl", ".dicast/ledger.db"])
 def test_a_file_that_is_no_baseline_is_not_replaced(folder, say, name):
     run(folder)
     before = (folder / name).read_bytes()
-    code, _, said = say("baseline", "save", "main", "--file", name)
+    code, _, message = say("baseline", "save", "main", "--file", name)
     assert code == 2
-    assert f"cannot write {name}: it " in said
+    assert f"cannot write {name}: it " in message
     assert (folder / name).read_bytes() == before
     assert say("baseline", "list", "--json")[1] == {"baselines": []}
     for _ in range(2):
@@ -178,8 +178,8 @@ def test_a_file_may_be_laid_out_anew(folder, say):
     """Its digest covers its content, not its bytes."""
     run(folder)
     say("baseline", "save", "main", "--file", "main.json")
-    told = json.loads((folder / "main.json").read_text())
-    (folder / "main.json").write_text(json.dumps(dict(sorted(told.items())), indent=3))
+    document = json.loads((folder / "main.json").read_text())
+    (folder / "main.json").write_text(json.dumps(dict(sorted(document.items())), indent=3))
     assert say("compare", "main.json", "last", "--allow-incomparable")[0] == 2  # it is the same run
     run(folder)
     assert say("compare", "main.json", "last")[0] == 0
@@ -196,11 +196,13 @@ def test_a_file_may_begin_with_a_byte_order_mark(folder, say):
 def test_a_score_that_is_a_text_or_missing_is_one_in_the_file_too(tmp_path):
     scores = ["0.9", " -1e-3 ", None, "n/a", "1_000", True]
     rows = [(str(place), {"scores": {"a": score}, "why": "text"}) for place, score in enumerate(scores)]
-    made = Results("RUN", "name", lambda: iter((i, {"subject_kind": "row", "row": {}, "metrics": m}) for i, m in rows))
-    (tmp_path / "b.json").write_bytes(portable(made, {}, Head(1, "0" * 64)))
+    result = Results(
+        "RUN", "name", lambda: iter((i, {"subject_kind": "row", "row": {}, "metrics": m}) for i, m in rows)
+    )
+    (tmp_path / "b.json").write_bytes(portable(result, {}, Head(1, "0" * 64)))
     read = [record["metrics"] for _, record in read_portable(tmp_path / "b.json").records()]
-    kept = [0.9, -1e-3, None, ..., ..., True]
-    assert read == [{} if score is ... else {"scores": {"a": score}} for score in kept]
+    replies = [0.9, -1e-3, None, ..., ..., True]
+    assert read == [{} if score is ... else {"scores": {"a": score}} for score in replies]
 
 
 def test_a_file_compares_as_its_run_does_where_scores_are_texts(folder, say):
@@ -211,32 +213,32 @@ def test_a_file_compares_as_its_run_does_where_scores_are_texts(folder, say):
     for name, scores in (("one", ("0.9", "0.8", 0.5)), ("other", ("0.4", "0.6", 0.5))):
         rows = [{"id": str(place), "score": score} for place, score in enumerate(scores)]
         (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        made = {
+        result = {
             "name": name,
             "source": {"rows/jsonl": {"path": str(folder / f"{name}.jsonl")}},
             "task": {"task/command": {"command": [sys.executable, "-c", reply]}},
             "extractors": [{"extract/json_path": {"path": "$.score", "into": "scores.a", "criterion": "a"}}],
         }
-        dicast.run(made)
+        dicast.run(result)
     say("baseline", "save", "kept", "one", "--file", "kept.json")
-    found = [say("compare", one, "other", "--allow-incomparable", "--json")[1] for one in ("one", "kept.json")]
-    assert found[0]["comparisons"]["stats/paired"]["criteria"]["a"]["n_pairs"] == 3
-    assert found[0]["comparisons"] == found[1]["comparisons"]
+    output = [say("compare", item, "other", "--allow-incomparable", "--json")[1] for item in ("one", "kept.json")]
+    assert output[0]["comparisons"]["stats/paired"]["criteria"]["a"]["n_pairs"] == 3
+    assert output[0]["comparisons"] == output[1]["comparisons"]
 
 
 def test_a_file_of_another_version_says_so(folder, say):
     run(folder)
     (folder / "new.json").write_text('{"format": "dicast.baseline/2", "rows": []}')
-    code, _, said = say("compare", "new.json", "last")
+    code, _, message = say("compare", "new.json", "last")
     assert code == 2
-    assert "'dicast.baseline/2'" in said
+    assert "'dicast.baseline/2'" in message
 
 
 def test_a_run_that_has_not_ended_cannot_be_saved(folder, say):
-    code, _, said = say("baseline", "save", "main")
+    code, _, message = say("baseline", "save", "main")
     assert code == 2
     run(folder)
-    code, _, said = say("baseline", "save", "main", "rows.jsonl")
+    code, _, message = say("baseline", "save", "main", "rows.jsonl")
     assert code == 2
 
 
@@ -250,12 +252,12 @@ metrics = st.dictionaries(st.text(max_size=5), st.none() | nested, max_size=4)
 @given(rows=st.lists(st.tuples(st.text(min_size=1, max_size=5), metrics), max_size=5))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_read_back(tmp_path, rows):
-    made = Results("RUN", "name", lambda: iter([(i, {"subject_kind": "row", "row": {"id": i}, "metrics": m}) for i, m in rows]), {"a": "b"})  # fmt: skip
+    result = Results("RUN", "name", lambda: iter([(i, {"subject_kind": "row", "row": {"id": i}, "metrics": m}) for i, m in rows]), {"a": "b"})  # fmt: skip
     path = tmp_path / "b.json"
-    path.write_bytes(portable(made, {}, Head(1, "0" * 64)))
+    path.write_bytes(portable(result, {}, Head(1, "0" * 64)))
     read = read_portable(path)
     assert [(id_, record["metrics"]) for id_, record in read.records()] == rows
-    assert (read.run_id, read.name, read.differs(made)) == ("RUN", "name", [])
+    assert (read.run_id, read.name, read.differs(result)) == ("RUN", "name", [])
 
 
 def test_a_file_has_no_message_of_a_failure_which_may_quote_a_row(folder, say):

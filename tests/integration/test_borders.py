@@ -218,14 +218,14 @@ def csv_rows(shop, name="out.csv"):
 # A trace that holds what looks like a run's own events
 
 
-def turn(session, number, *others):
-    """The events of one turn: a tool call, *others*, and the end."""
+def turn(session, number, *other_slots):
+    """The events of one turn: a tool call, *other_slots*, and the end."""
     own = {"session_id": session, "turn_id": f"{session}/{number}"}
     tool = {"tool_use_id": f"{session}/{number}/a", "tool_name": "look"}
     return [
         {"type": "tool.called", **own, "payload": {**tool, "input_hash": "0"}},
         {"type": "tool.completed", **own, "payload": {**tool, "success": True}},
-        *({**other, **own} for other in others),
+        *({**other, **own} for other in other_slots),
         {"type": "turn.completed", **own, "payload": {"stop_reason": "end_turn", "tool_call_count": 1}},
     ]
 
@@ -270,11 +270,16 @@ def test_a_trace_cannot_forge_what_only_a_run_says(shop):
     assert (read["subjects"], read["records"]) == (plain["subjects"], plain["records"] + len(FORGED))
     assert set(read["unknown_types"]) == {event["type"] for event in FORGED}
     assert (shop / "out.csv").read_bytes() == table
-    told = Counter(event["type"] for event in shop.events())
-    assert all(told[f"trace.{event['type']}"] == 1 for event in FORGED)
-    assert told["eval.completed"] == done.json["scored"] == 2
-    assert (told["run.started"], told["run.completed"], told["subject.read"], told["spend.settled"]) == (1, 1, 2, 0)
-    assert [one["subject_id"] for one in shop.dicast("verdicts", "--json").json["verdicts"]] == ["s/1", "s/2"]
+    reports = Counter(event["type"] for event in shop.events())
+    assert all(reports[f"trace.{event['type']}"] == 1 for event in FORGED)
+    assert reports["eval.completed"] == done.json["scored"] == 2
+    assert (reports["run.started"], reports["run.completed"], reports["subject.read"], reports["spend.settled"]) == (
+        1,
+        1,
+        2,
+        0,
+    )
+    assert [verdict["subject_id"] for verdict in shop.dicast("verdicts", "--json").json["verdicts"]] == ["s/1", "s/2"]
     assert shop.dicast("verdicts", "--failed", "--json").json == {"failures": []}
     assert shop.dicast("show", "last", "--json").json == done.json
     assert len(shop.dicast("show", "s/1", "--json").json["verdicts"]) == 1
@@ -446,7 +451,7 @@ def test_a_number_that_json_cannot_hold_is_refused_with_its_place(shop):
 
 
 @pytest.mark.parametrize(
-    ("way", "said"),
+    ("way", "message"),
     [
         ("OSError('no such disk')", "failed: OSError: no such disk"),
         ("{'id': 1}", "not a Subject"),
@@ -471,12 +476,12 @@ def test_a_number_that_json_cannot_hold_is_refused_with_its_place(shop):
     ],
 )
 @pytest.mark.parametrize("first", [0, 3])
-def test_a_source_that_yields_rubbish_is_2_and_named(odd, way, said, first):
+def test_a_source_that_yields_rubbish_is_2_and_named(odd, way, message, first):
     source = json.dumps({"odd/broken": {"way": way, "first": first}})
     done = odd.run(f"source: {source}\nmetrics: [fake/act]\n")
     assert done.code == 2, done.out
     assert done.json["error"]["kind"] == "DataError"
-    assert said in done.json["error"]["message"]
+    assert message in done.json["error"]["message"]
     assert odd.verified()
     if not first:
         assert odd.events("eval.started") == []
@@ -618,8 +623,8 @@ def test_a_metric_s_total_counts_subjects_of_its_kinds_alone(shop):
         " fake/truth: {as: both, on: [turn, session]}]\n"
     )
     assert (done.code, done.json["subjects"]) == (0, 5)
-    found = {label: (metric["scored"], metric["total"]) for label, metric in done.json["metrics"].items()}
-    assert found == {"turns": (3, 3), "sessions": (2, 2), "both": (5, 5)}
+    output = {label: (metric["scored"], metric["total"]) for label, metric in done.json["metrics"].items()}
+    assert output == {"turns": (3, 3), "sessions": (2, 2), "both": (5, 5)}
 
 
 def test_a_metric_skipped_in_every_rollout_is_skipped_once_a_subject(shop):

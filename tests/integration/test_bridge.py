@@ -48,13 +48,13 @@ def bridge(capsys, *args):
 def test_the_new_scale_beside_the_old_one(anchors, capsys):
     old, new = run("old", "yes"), run("new", "good")
     capsys.readouterr()
-    code, found = bridge(capsys, old, new)
-    assert (code, found["n"], found["sessions"]) == (0, 80, 20)
-    assert found["difference"] == pytest.approx(27 / 80 - 40 / 80)
-    assert found["words"].startswith("the new judge scores -0.1625")
-    assert found["shifted"] is None
+    code, result = bridge(capsys, old, new)
+    assert (code, result["n"], result["sessions"]) == (0, 80, 20)
+    assert result["difference"] == pytest.approx(27 / 80 - 40 / 80)
+    assert result["words"].startswith("the new judge scores -0.1625")
+    assert result["shifted"] is None
     _, shifted = bridge(capsys, old, new, "--shift", new)
-    assert shifted["shifted"]["shifted_mean"] == pytest.approx(found["old_mean"])
+    assert shifted["shifted"]["shifted_mean"] == pytest.approx(result["old_mean"])
     assert main(["bridge", old, new, "--ledger", "ledger.db"]) == 0
     assert "80 anchors in 20 sessions" in capsys.readouterr().out
 
@@ -64,13 +64,13 @@ def test_other_contents_are_no_anchors(anchors, capsys):
     lines = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
     with Path("more.jsonl").open("w") as file:
         file.writelines(
-            json.dumps(one | ({"output": "changed"} if n < 60 else {})) + "\n" for n, one in enumerate(lines)
+            json.dumps(item | ({"output": "changed"} if n < 60 else {})) + "\n" for n, item in enumerate(lines)
         )
     new = run("new", "yes", "more.jsonl")
     capsys.readouterr()
-    _, found = bridge(capsys, old, new)
-    assert (found["n"], found["different_content"], found["difference"]) == (20, 60, None)
-    assert found["reasons"]["difference"] == "20 anchors of the 30 needed"
+    _, result = bridge(capsys, old, new)
+    assert (result["n"], result["different_content"], result["difference"]) == (20, 60, None)
+    assert result["reasons"]["difference"] == "20 anchors of the 30 needed"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_other_contents_are_no_anchors(anchors, capsys):
 )
 def test_what_is_no_bridge_is_refused(anchors, capsys, args, message):
     old, _ = run("old", "yes"), run("new", "good")
-    args = [old if one == "old" else one for one in args]
+    args = [old if item == "old" else item for item in args]
     assert main(["bridge", *args, "--ledger", "ledger.db"]) == 2
     err = capsys.readouterr().err
     assert message in err
@@ -94,18 +94,18 @@ def test_what_is_no_bridge_is_refused(anchors, capsys, args, message):
 @given(st.lists(st.tuples(st.integers(-8, 8), st.integers(0, 9)), min_size=30, max_size=60))
 def test_intervals_are_those_of_a_clustered_regression(pairs):
     differences, sessions = [d / 8 for d, _ in pairs], [str(s) for _, s in pairs]
-    found = paired_difference(differences, sessions)
+    result = paired_difference(differences, sessions)
     groups = len(set(sessions))
-    if groups < 2 or found["t"] is None:
-        assert found["difference"] == pytest.approx(np.mean(differences))
+    if groups < 2 or result["t"] is None:
+        assert result["difference"] == pytest.approx(np.mean(differences))
         return
     theirs = sm.OLS(differences, np.ones(len(pairs))).fit(
         cov_type="cluster", cov_kwds={"groups": np.unique(sessions, return_inverse=True)[1], "use_correction": False}
     )
     error = float(theirs.bse[0]) * (groups / (groups - 1)) ** 0.5
     reach = stats.t.ppf(0.975, groups - 1) * error
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx(
-        (found["difference"] - reach, found["difference"] + reach), rel=1e-7, abs=1e-9
+    assert (result["ci_low"], result["ci_high"]) == pytest.approx(
+        (result["difference"] - reach, result["difference"] + reach), rel=1e-7, abs=1e-9
     )
 
 
@@ -115,9 +115,9 @@ def test_fewer_than_5_anchors_are_undecided(anchors, capsys, n, code):
     Path("few.jsonl").write_text("".join(lines[:n]))
     old, new = run("old", "yes", "few.jsonl"), run("new", "good", "few.jsonl")
     capsys.readouterr()
-    got, found = bridge(capsys, old, new)
-    assert (got, found["n"]) == (code, n)
-    assert found["words"].startswith(f"no bridge: {n} anchors of the 30 needed")
+    got, result = bridge(capsys, old, new)
+    assert (got, result["n"]) == (code, n)
+    assert result["words"].startswith(f"no bridge: {n} anchors of the 30 needed")
 
 
 def test_labels_choose_the_anchors_and_are_compared_with_both_judges(anchors, capsys):
@@ -125,10 +125,10 @@ def test_labels_choose_the_anchors_and_are_compared_with_both_judges(anchors, ca
     gold = [{"subject_id": str(n), "score": float(n % 2 == 0)} for n in range(0, 80, 2)]
     Path("gold.jsonl").write_text("".join(json.dumps(line) + "\n" for line in gold))
     capsys.readouterr()
-    code, found = bridge(capsys, old, new, "--gold", "gold.jsonl")
-    assert (code, found["n"], found["gold"]["n"]) == (0, 40, 40)
-    assert found["gold"]["old"]["mean_difference"] == 0.0
-    assert found["gold"]["new"]["mean_difference"] == pytest.approx(14 / 40 - 1)
+    code, result = bridge(capsys, old, new, "--gold", "gold.jsonl")
+    assert (code, result["n"], result["gold"]["n"]) == (0, 40, 40)
+    assert result["gold"]["old"]["mean_difference"] == 0.0
+    assert result["gold"]["new"]["mean_difference"] == pytest.approx(14 / 40 - 1)
 
 
 def test_outputs_of_a_task_that_differ_are_no_anchors(tmp_path, monkeypatch, capsys):
@@ -145,5 +145,5 @@ def test_outputs_of_a_task_that_differ_are_no_anchors(tmp_path, monkeypatch, cap
     capsys.readouterr()
     old, new, other = runs
     assert bridge(capsys, old, new)[1]["n"] == 10
-    code, found = bridge(capsys, old, other)
-    assert (code, found["n"], found["different_content"]) == (3, 0, 10)
+    code, result = bridge(capsys, old, other)
+    assert (code, result["n"], result["different_content"]) == (3, 0, 10)

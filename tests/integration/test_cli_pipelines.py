@@ -123,13 +123,13 @@ def test_an_audit_looks_and_does_not_touch_the_score(shop):
     done = shop.run(text)
     assert mean(done) == pytest.approx(0.1)
     assert done.json["score"]["by_tier"] == {"truth": 0, "proxy": 200}
-    asked = (shop / "asked").read_text().split()
-    assert 25 < len(asked) < 80
+    calls = (shop / "asked").read_text().split()
+    assert 25 < len(calls) < 80
     audited = [v for v in shop.dicast("verdicts", "--json").json["verdicts"] if v["truth_reason"] == "audit"]
-    assert [verdict["subject_id"] for verdict in audited] == asked
+    assert [verdict["subject_id"] for verdict in audited] == calls
     assert {verdict["propensity"] for verdict in audited} == {0.25}
     shop.run(text, "--set", "executor={dicast/async: {concurrency: 1}}")
-    assert (shop / "asked").read_text().split() == asked * 2
+    assert (shop / "asked").read_text().split() == calls * 2
 
 
 @pytest.mark.parametrize(("on_failure", "mean_", "code"), [("fail", None, 3), ("exclude", 1.0, 0), ("zero", 0.5, 0)])
@@ -239,4 +239,4 @@ def test_metrics_that_all_have_weight_0_are_an_error_of_the_file(shop, weights, 
     items = ", ".join(f"fake/act: {{as: m{place}, weight: {weight}}}" for place, weight in enumerate(weights))
     done = shop.dicast("check", shop.pipeline(f"metrics: [{items}]\n").name, "--json")
     assert (done.code, done.json["ok"]) == (code, not code)
-    assert all("every metric has weight 0 (m0" in one["message"] for one in done.json["errors"])
+    assert all("every metric has weight 0 (m0" in entry["message"] for entry in done.json["errors"])

@@ -56,14 +56,14 @@ def test_listing_imports_nothing(shop, bomb):
     for arguments in (["plugins"], ["plugins", "--json"], ["--help"], ["run", "--help"], ["verdict"], ["--version"]):
         shop.process(*arguments)
         assert not bomb.exists(), arguments
-    found = listed(shop)["bomb"]
-    assert (found["distribution"], found["version"], found["status"]) == ("dicast-bomb", "2.0", "not_loaded")
+    result = listed(shop)["bomb"]
+    assert (result["distribution"], result["version"], result["status"]) == ("dicast-bomb", "2.0", "not_loaded")
 
 
 def test_every_option_of_our_own_plugins_is_explained(shop):
     loaded = listed(shop, "--load")
-    components = [one for plugin in loaded.values() if plugin["name"] != "fake" for one in plugin["components"]]
-    options = {(one["name"], key): about for one in components for key, about in one["options"].items()}
+    components = [item for plugin in loaded.values() if plugin["name"] != "fake" for item in plugin["components"]]
+    options = {(item["name"], key): about for item in components for key, about in item["options"].items()}
     assert options[("rows/csv", "path")]["description"] == "the file. gzip is recognized; ``-`` is standard input."
     assert [option for option, about in options.items() if not about.get("description")] == []
 
@@ -71,13 +71,13 @@ def test_every_option_of_our_own_plugins_is_explained(shop):
 def test_every_component_of_our_own_plugins_has_a_summary_of_one_sentence(shop):
     """The summary appears in lists, so it is one line, and the next line is blank."""
     components = [
-        one for name, plugin in listed(shop, "--load").items() if name != "fake" for one in plugin["components"]
+        item for name, plugin in listed(shop, "--load").items() if name != "fake" for item in plugin["components"]
     ]
     assert len(components) > 50
-    for one in components:
-        summary, *rest = one["docstring"].splitlines() or [""]
-        assert re.fullmatch(r"[A-Z0-9`].{19,149}\.", summary), one["name"]
-        assert (summary, rest[:1]) in ((one["summary"], []), (one["summary"], [""])), one["name"]
+    for item in components:
+        summary, *rest = item["docstring"].splitlines() or [""]
+        assert re.fullmatch(r"[A-Z0-9`].{19,149}\.", summary), item["name"]
+        assert (summary, rest[:1]) in ((item["summary"], []), (item["summary"], [""])), item["name"]
 
 
 OPTIONS = """
@@ -108,8 +108,8 @@ def dicast_metrics():
 
 def test_the_listing_says_what_every_option_takes(shop, install):
     install("dicast-wide", "1.0", {"dicast": {"wide": "dicast_wide"}}, dicast_wide=OPTIONS)
-    shown = shop.dicast("plugins", "wide").out
-    assert shown.partition("wide/open (metric, proxy, free or as its grader): Take whatever there is.\n")[
+    output = shop.dicast("plugins", "wide").out
+    assert output.partition("wide/open (metric, proxy, free or as its grader): Take whatever there is.\n")[
         2
     ].splitlines()[:5] == [
         "        word (string or none)",
@@ -225,7 +225,7 @@ def dicast_presets():
 def test_the_listing_says_what_a_component_costs_as_far_as_its_class_can(shop, install):
     install("dicast-priced", "1.0", {"dicast": {"priced": "dicast_priced"}}, dicast_priced=PRICED)
     loaded = listed(shop, "--load")
-    assert {one["name"]: one["cost"] for one in loaded["priced"]["components"]} == {
+    assert {item["name"]: item["cost"] for item in loaded["priced"]["components"]} == {
         "priced/fixed": "0.01 usd",
         "priced/opinion": "500 msat",
         "priced/priced": "0.2 usd",
@@ -236,11 +236,11 @@ def test_the_listing_says_what_a_component_costs_as_far_as_its_class_can(shop, i
         "priced/chat": "by its price",
         "priced/usual": "as its metrics",
     }
-    shown = shop.dicast("plugins", "--load").out
-    assert "    priced/fixed (metric, truth, 0.01 usd): Score.\n" in shown
-    assert "    priced/opinion (judge, 500 msat): Judge.\n" in shown
-    assert "    proxy/format (metric, proxy, free): " in shown
-    costs = {one["name"]: one["cost"] for plugin in loaded.values() for one in plugin["components"]}
+    output = shop.dicast("plugins", "--load").out
+    assert "    priced/fixed (metric, truth, 0.01 usd): Score.\n" in output
+    assert "    priced/opinion (judge, 500 msat): Judge.\n" in output
+    assert "    proxy/format (metric, proxy, free): " in output
+    costs = {item["name"]: item["cost"] for plugin in loaded.values() for item in plugin["components"]}
     assert costs["openai/chat"] == costs["litellm/chat"] == "by its price"
     assert costs["llm/judge"] == costs["cache/chat"] == "as its model"
     assert costs["llamacpp/chat"] == costs["csv/rows"] == costs["heuristic/turn"] == "free"
@@ -335,11 +335,11 @@ def test_a_broken_plugin_disturbs_no_other(shop, bomb):
     shop.rows(1)
     assert shop.run("metrics: [fake/act]\n").code == 0
     assert not bomb.exists()
-    found = listed(shop, "--load")
-    assert found["bomb"]["status"] == "broken"
+    result = listed(shop, "--load")
+    assert result["bomb"]["status"] == "broken"
     for word in ("RuntimeError", "this plugin is broken"):
-        assert word in found["bomb"]["error"]
-    assert found["fake"]["status"] == "ok"
+        assert word in result["bomb"]["error"]
+    assert result["fake"]["status"] == "ok"
     schema = shop.dicast("schema")
     assert schema.code == 0
     assert "fake/act" in schema.out

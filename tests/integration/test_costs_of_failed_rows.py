@@ -47,12 +47,12 @@ def run(tmp_path):
 
 def test_the_requests_of_failed_rows_count(run):
     done = run().document
-    found = done["aggregates"]["stats/cost_summary"]
+    result = done["aggregates"]["stats/cost_summary"]
     assert done["failures"] == {"judge_call_failed": 1, "judge_output_invalid": 1}
-    assert (found["total_requests"], found["requests_with_cost"]) == (6, 6)
-    assert found["cost"]["total"] == pytest.approx(0.01 + 0.01 + 0.01 + 0.05 + 0.01 + 0.06)
-    assert found["cost"]["total"] == pytest.approx(float(done["cost"]["usd"]))
-    assert found["prompt_tokens"]["total"] == 50  # the request that was cut off reports none
+    assert (result["total_requests"], result["requests_with_cost"]) == (6, 6)
+    assert result["cost"]["total"] == pytest.approx(0.01 + 0.01 + 0.01 + 0.05 + 0.01 + 0.06)
+    assert result["cost"]["total"] == pytest.approx(float(done["cost"]["usd"]))
+    assert result["prompt_tokens"]["total"] == 50  # the request that was cut off reports none
 
 
 def test_a_failed_row_without_requests_counts_for_none(run):

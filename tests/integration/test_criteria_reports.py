@@ -51,7 +51,7 @@ def made(tmp_path, monkeypatch):
 
 
 def properties(element):
-    return {one.get("name"): one.get("value") for one in element.findall("properties/property")}
+    return {item.get("name"): item.get("value") for item in element.findall("properties/property")}
 
 
 def test_junit_has_a_suite_for_each_criterion_and_no_score_that_no_document_has(made):
@@ -60,7 +60,7 @@ def test_junit_has_a_suite_for_each_criterion_and_no_score_that_no_document_has(
     assert [*suites] == ["record", "kind", "clear"]
     assert not any("score" in properties(case) for case in suites["record"].findall("testcase"))
     results = {
-        (label, case.get("name")): [one.tag for one in case if one.tag != "properties"]
+        (label, case.get("name")): [entry.tag for entry in case if entry.tag != "properties"]
         for label, suite in suites.items()
         for case in suite.findall("testcase")
     }
@@ -72,7 +72,7 @@ def test_junit_has_a_suite_for_each_criterion_and_no_score_that_no_document_has(
     told = done.document["aggregates"]["stats/score_stats"]["criteria"]["clear"]
     suite = properties(suites["clear"])
     assert (float(suite["mean"]), float(suite["pass_rate"])) == (told["mean"], told["pass_rate"])
-    gate = next(one["value"] for one in done.document["gate"]["clauses"] if one["rule"] == "min_score")
+    gate = next(entry["value"] for entry in done.document["gate"]["clauses"] if entry["rule"] == "min_score")
     assert float(properties(suites["kind"])["mean"]) == gate
 
 
@@ -100,10 +100,10 @@ def test_rows_that_a_criterion_fails_are_annotated_and_a_badge_may_show_its_mean
 
 def test_without_flags_no_row_passes_or_fails(tmp_path, monkeypatch):
     done, reader = finished(tmp_path, monkeypatch, flag=False), OutcomeReader()
-    found = [*reader.take(done.events), *reader.end()]
+    result = [*reader.take(done.events), *reader.end()]
     assert reader.labels == reader.counted
     assert set(reader.labels) == {"record", "kind", "clear"}
-    assert [one.outcomes["kind"].passed for one in found] == [None] * 4
+    assert [item.outcomes["kind"].passed for item in result] == [None] * 4
     told = criteria(done.document)
     assert told["kind"] == {"mean": pytest.approx(0.65), "scored": 4, "total": 4}  # nobody says who passes
-    assert [one.worst(reader.counted) is None for one in found] == [True, True, True, False]
+    assert [item.worst(reader.counted) is None for item in result] == [True, True, True, False]

@@ -108,16 +108,16 @@ def test_verdicts_have_every_field_and_no_more_money_than_the_run(shop, ran):
 def test_json_csv_events_ledger_and_verdicts_agree(shop, ran):
     verdicts = shop.dicast("verdicts", "--run", "last", "--json").json["verdicts"]
     ledger = shop.events()
-    told = [json.loads(line) for line in (shop / "out.jsonl").read_text().splitlines()]
+    document = [json.loads(line) for line in (shop / "out.jsonl").read_text().splitlines()]
     with open(shop / "out.csv", newline="") as file:
         rows = {row["subject_id"]: row for row in csv.DictReader(file)}
 
     columns = ("id", "type", "time", "run_id", "session_id", "turn_id", "subject_kind", "subject_id", "sensitivity")
-    assert [{key: event[key] for key in columns} for event in told] == [
+    assert [{key: event[key] for key in columns} for event in document] == [
         {key: event[key] for key in columns} for event in ledger
     ]
-    assert [event["payload"] for event in told[:-1]] == [event["payload"] for event in ledger[:-1]]
-    assert ran["sinks"]["jsonl/events"]["written"] == len(told) == len(ledger)
+    assert [event["payload"] for event in document[:-1]] == [event["payload"] for event in ledger[:-1]]
+    assert ran["sinks"]["jsonl/events"]["written"] == len(document) == len(ledger)
 
     combined = {verdict["subject_id"]: verdict for verdict in verdicts if verdict["judge"] == "metrics"}
     assert {id for id, row in rows.items() if row["score"]} == set(combined)
@@ -141,9 +141,9 @@ def test_json_csv_events_ledger_and_verdicts_agree(shop, ran):
 
 
 def test_show_gives_the_run_again(shop, ran):
-    shown = shop.dicast("show", ran["run_id"], "--json")
-    assert shown.code == 0
-    assert shown.json == ran
+    output = shop.dicast("show", ran["run_id"], "--json")
+    assert output.code == 0
+    assert output.json == ran
     assert shop.dicast("show", "last", "--json").json == ran
     assert ran["run_id"] in shop.dicast("show", "last").out
 
@@ -151,18 +151,18 @@ def test_show_gives_the_run_again(shop, ran):
 def test_show_gives_an_older_run_as_it_was(shop, ran):
     shop.rows(1)
     shop.run(TEXT)
-    shown = shop.dicast("show", ran["run_id"], "--json").json
-    assert {**shown, "ledger": None} == {**ran, "ledger": None}
+    output = shop.dicast("show", ran["run_id"], "--json").json
+    assert {**output, "ledger": None} == {**ran, "ledger": None}
 
 
 def test_show_gives_a_subject_with_its_verdicts_and_failures(shop, ran):
-    shown = shop.dicast("show", "r3", "--json")
-    assert shown.code == 0
-    assert set(shown.json) == {"subject", "verdicts", "failures"}
-    assert (shown.json["subject"]["kind"], shown.json["subject"]["id"]) == ("row", "r3")
-    assert shown.json["subject"]["output"] == "raise"
-    assert shown.json["verdicts"] == []
-    assert {failure["judge"] for failure in shown.json["failures"]} == {"metrics", "second", "dear-judge"}
+    output = shop.dicast("show", "r3", "--json")
+    assert output.code == 0
+    assert set(output.json) == {"subject", "verdicts", "failures"}
+    assert (output.json["subject"]["kind"], output.json["subject"]["id"]) == ("row", "r3")
+    assert output.json["subject"]["output"] == "raise"
+    assert output.json["verdicts"] == []
+    assert {failure["judge"] for failure in output.json["failures"]} == {"metrics", "second", "dear-judge"}
     fine = shop.dicast("show", "r0", "--json").json
     assert [verdict["judge"] for verdict in fine["verdicts"]] == ["metrics", "second", "dear-judge"]
     assert fine["verdicts"] == shop.dicast("verdicts", "--subject", "r0", "--json").json["verdicts"]
@@ -186,8 +186,8 @@ def test_failed_verdicts_are_listed_with_the_fields_of_the_contract(shop, ran):
 
 def test_python_and_the_command_line_give_the_same(shop, ran):
     run = dicast.run(shop / "p.yaml", overrides={"ledger": {"ledger/sqlite": {"path": "python.db"}}})
-    same = RUN - {"run_id", "ledger", "sinks"}
-    assert json.loads(json.dumps({key: getattr(run, key) for key in same})) == {key: ran[key] for key in same}
+    equal = RUN - {"run_id", "ledger", "sinks"}
+    assert json.loads(json.dumps({key: getattr(run, key) for key in equal})) == {key: ran[key] for key in equal}
     assert run.exit_code == 0
     verdicts = shop.dicast("verdicts", "--json").json["verdicts"]
     assert [(verdict.subject_id, verdict.judge, verdict.score) for verdict in run.verdicts] == [
@@ -208,11 +208,11 @@ def test_the_documents_of_check(shop):
 def test_the_document_of_plugins(shop):
     done = shop.dicast("plugins", "--json")
     assert done.code == 0
-    found = {plugin["name"]: plugin for plugin in done.json["plugins"]}
-    assert set(found) >= {"csv", "diff", "dicast", "fake", "heuristic", "jsonl", "ledger", "proxy", "rows", "traces"}
+    output = {plugin["name"]: plugin for plugin in done.json["plugins"]}
+    assert set(output) >= {"csv", "diff", "dicast", "fake", "heuristic", "jsonl", "ledger", "proxy", "rows", "traces"}
     fields = {"name", "distribution", "version", "target", "status", "error", "components"}
-    assert all(set(plugin) == fields for plugin in found.values())
-    assert (found["fake"]["status"], found["fake"]["components"]) == ("not_loaded", None)
+    assert all(set(plugin) == fields for plugin in output.values())
+    assert (output["fake"]["status"], output["fake"]["components"]) == ("not_loaded", None)
     loaded = {plugin["name"]: plugin for plugin in shop.dicast("plugins", "--load", "--json").json["plugins"]}
     components = {component["name"]: component for component in loaded["fake"]["components"]}
     assert loaded["fake"]["status"] == "ok"

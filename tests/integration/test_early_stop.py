@@ -27,10 +27,10 @@ def concurrency(count):
     return f"executor: {{dicast/async: {{concurrency: {count}}}}}\n"
 
 
-def row(asked):
+def row(request):
     """The row that a task asks about; None where a judge asks."""
-    found = re.fullmatch(r"r(\d+) (one|two)", asked.prompt)
-    return None if found is None else int(found[1])
+    result = re.fullmatch(r"r(\d+) (one|two)", request.prompt)
+    return None if result is None else int(result[1])
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def model(shop, chat_server, monkeypatch):
     """The chat server, which gives row r0 a 0, r1 a 1 …; r2 and the row that stops the run are late; judged outputs get a verdict."""
     monkeypatch.setenv("JUDGE_URL", chat_server.url)
 
-    def answer(asked):
-        number = row(asked)
+    def answer(request):
+        number = row(request)
         if number is None:
             return chat_server.sealed(score=0.8, confidence=0.9)
         return chat_server.Answer(json.dumps({"score": number}), delay=0.1 if number in (2, FIRED) else 0.0)
@@ -51,19 +51,19 @@ def model(shop, chat_server, monkeypatch):
 
 def made(model):
     """The rows that a task was asked about."""
-    return {number for asked in model.requests if (number := row(asked)) is not None}
+    return {number for request in model.requests if (number := row(request)) is not None}
 
 
 def nothing_is_open(shop):
-    begun = [event["payload"]["eval_id"] for event in shop.events("eval.started")]
-    ended = [event["payload"]["eval_id"] for type_ in ("eval.completed", "eval.failed") for event in shop.events(type_)]
-    return Counter(begun) == Counter(ended)
+    eval_ids = [event["payload"]["eval_id"] for event in shop.events("eval.started")]
+    ends = [event["payload"]["eval_id"] for type_ in ("eval.completed", "eval.failed") for event in shop.events(type_)]
+    return Counter(eval_ids) == Counter(ends)
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 8])
-@pytest.mark.parametrize("more", ["", "scoring: {rollouts: 2}\nmetrics: [proxy/length: {max: 12}]\n", JUDGED])
-def test_no_more_rows_are_made_than_may_be_under_way(shop, model, at_once, more):
-    done = shop.run(TASK + more + concurrency(at_once))
+@pytest.mark.parametrize("extra", ["", "scoring: {rollouts: 2}\nmetrics: [proxy/length: {max: 12}]\n", JUDGED])
+def test_no_more_rows_are_made_than_may_be_under_way(shop, model, at_once, extra):
+    done = shop.run(TASK + extra + concurrency(at_once))
     assert done.json["stopped"]["row_index"] == FIRED
     assert made(model) == set(range(FIRED + at_once))
     counted = done.json["scored"], done.json["subjects"], len(shop.events("record.completed"))
@@ -97,7 +97,7 @@ def test_slow_def_metric_of_a_row_that_was_begun_ends(shop, model, plugin):
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
 def test_rows_that_were_begun_end_when_the_run_is_taken_up_again(shop, model):
     usual = model.answer
-    model.answer = lambda asked: model.Answer(fault="hang") if (row(asked) or 0) > FIRED else usual(asked)
+    model.answer = lambda calls: model.Answer(fault="hang") if (row(calls) or 0) > FIRED else usual(calls)
     process = shop.start("run", shop.pipeline(TASK + JUDGED + concurrency(4)).name, "--json")
     wait_for(lambda: len(shop.events("eval.completed")) == FIRED + 1)
     process.send_signal(signal.SIGKILL)
@@ -108,14 +108,14 @@ def test_rows_that_were_begun_end_when_the_run_is_taken_up_again(shop, model):
     assert (resumed.code, resumed.json["scored"]) == (0, FIRED + 4)
     assert made(model) == set(range(FIRED + 4))
     assert nothing_is_open(shop)
-    asked = model.count
+    calls = model.count
     again = shop.dicast("run", "p.yaml", "--json", "--resume", resumed.json["run_id"], "--retry-failed")
-    assert (again.json["scored"], model.count) == (FIRED + 4, asked)
+    assert (again.json["scored"], model.count) == (FIRED + 4, calls)
 
 
 def test_stop_seen_in_the_resumed_part_begins_no_row_more(shop, model):
     usual = model.answer
-    model.answer = lambda asked: 401 if row(asked) == FIRED else usual(asked)
+    model.answer = lambda request: 401 if row(request) == FIRED else usual(request)
     assert shop.run(TASK + concurrency(2)).json["stopped"]["reason"] == "refused_by_provider"
     model.answer = usual
     resumed = shop.dicast("run", "p.yaml", "--json", "--resume")

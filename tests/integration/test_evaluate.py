@@ -27,13 +27,13 @@ def trace():
         common = {"session_id": turn[0], "turn_id": turn, "time": f"2026-01-31T12:00:{number:02d}Z"}
         tool = {"tool_use_id": f"{turn}-use", "tool_name": "look"}
         texts = {"user_prompt_text": "Where?", "final_response_text": "There."}
-        ended = {"stop_reason": "end_turn", "tool_call_count": 1, "signals_extra": texts}
+        ends = {"stop_reason": "end_turn", "tool_call_count": 1, "signals_extra": texts}
         yield {"type": "tool.called", "payload": tool, **common}
         yield {"type": "tool.failed" if failed else "tool.completed", "payload": tool, **common}
-        yield {"type": "turn.completed", "payload": ended, **common}
+        yield {"type": "turn.completed", "payload": ends, **common}
     for session in "ab":
-        ended = {"type": "session.ended", "session_id": session, "payload": {"disposition": "completed"}}
-        yield ended | {"time": "2026-01-31T12:00:03Z"}
+        ends = {"type": "session.ended", "session_id": session, "payload": {"disposition": "completed"}}
+        yield ends | {"time": "2026-01-31T12:00:03Z"}
 
 
 @pytest.fixture
@@ -60,8 +60,10 @@ def verdicts(shop, *arguments):
     return shop.dicast("verdicts", "--json", *arguments).json["verdicts"]
 
 
-def by_subject(found):
-    return {(one["subject_kind"], one["subject_id"]): {key: one.get(key) for key in SAID} for one in found}
+def by_subject(message):
+    return {
+        (failure["subject_kind"], failure["subject_id"]): {key: failure.get(key) for key in SAID} for failure in message
+    }
 
 
 def test_it_appends_and_the_old_verdicts_stay(traced):
@@ -71,10 +73,12 @@ def test_it_appends_and_the_old_verdicts_stay(traced):
     assert done.err == "3 turn(s) to judge, at no cost\n"
     both = verdicts(traced, "--kind", "turn")
     assert both[:3] == old
-    assert {one["run_id"] for one in both[3:]} == {done.json["run_id"]}
-    assert {one["eval_id"] for one in old}.isdisjoint(one["eval_id"] for one in both[3:])
+    assert {verdict["run_id"] for verdict in both[3:]} == {done.json["run_id"]}
+    assert {verdict["eval_id"] for verdict in old}.isdisjoint(verdict["eval_id"] for verdict in both[3:])
     assert verdicts(traced, "--kind", "turn", "--latest") == both[3:]
-    assert verdicts(traced, "--kind", "turn", "--latest", "--as-of", max(one["created_at"] for one in old)) == old
+    assert (
+        verdicts(traced, "--kind", "turn", "--latest", "--as-of", max(verdict["created_at"] for verdict in old)) == old
+    )
     assert traced.verified()
 
 
@@ -89,11 +93,11 @@ def test_sessions_and_tool_cycles_that_no_run_has_read_are_judged_from_the_trace
         rubric = {"tool_cycle": "tool-cycle-heuristic-v1", "session": "session-aggregate-v1"}[kind]
         done = evaluate(shop, "--subject", kind, "--rubric", rubric, "--json")
         assert done.code == 0, done.err
-        found = verdicts(shop, "--run", "last")
+        result = verdicts(shop, "--run", "last")
         if kind == "session":
-            assert {one["subject_id"]: one["signals"]["turn_count"] for one in found} == expected
+            assert {failure["subject_id"]: failure["signals"]["turn_count"] for failure in result} == expected
         else:
-            assert {one["subject_id"]: round(one["score"], 6) for one in found} == expected
+            assert {failure["subject_id"]: round(failure["score"], 6) for failure in result} == expected
 
 
 @pytest.mark.parametrize(
@@ -133,7 +137,7 @@ def test_a_reevaluation_feeds_the_pattern_stores_of_earlier_runs(shop):
     assert first[0][:2] == ("small", 3)
     done = evaluate(shop, "--subject", "turn", "--judge", "fake/turns_only")
     assert done.code in (0, 3), done.err
-    newest = {one["subject_id"]: one["score"] for one in verdicts(shop, "--run", "last")}
+    newest = {verdict["subject_id"]: verdict["score"] for verdict in verdicts(shop, "--run", "last")}
     assert means(store) == [("small", 3, round(sum(newest.values()) / 3, 6))] != first
     store.unlink()
     done = evaluate(shop, "--subject", "turn", "--judge", "heuristic/turn")
@@ -148,7 +152,7 @@ def test_a_rubric_that_needs_a_model_is_judged_with_the_one_that_is_named(traced
     traced.write("model.yaml", "replay/chat:\n  path: none.jsonl\n")
     hybrid = evaluate(traced, "--subject", "turn", "--rubric", "turn-hybrid-v1", "--model", model, "--json")
     assert (hybrid.code, hybrid.json["scored"]) == (0, 3), hybrid.err
-    skipped = [one["signals"].get("escalation_skipped") for one in verdicts(traced, "--run", "last")]
+    skipped = [verdict["signals"].get("escalation_skipped") for verdict in verdicts(traced, "--run", "last")]
     assert sorted(skipped, key=str) == [
         None,
         "judge_call_failed",
@@ -173,8 +177,8 @@ def test_the_same_judge_says_the_same_as_before(shop, command, kind):
         newest = verdicts(shop, "--run", "last")
         first = verdicts(shop, "--kind", kind)[: len(newest)]
         ours, theirs = by_subject(newest), by_subject(first)
-        for one in (*ours.values(), *theirs.values()):
-            one["signals"].pop("child_eval_ids", None)
+        for item in (*ours.values(), *theirs.values()):
+            item["signals"].pop("child_eval_ids", None)
         assert ours == theirs
 
 
@@ -185,7 +189,7 @@ def test_sessions_are_judged_by_the_newest_verdicts_on_their_turns(traced):
     session = verdicts(traced, "--run", "last", "--subject", "a")[0]
     assert session["signals"]["mean_turn_score"] == 0.25
     assert session["signals"]["child_eval_ids"] == [
-        one["eval_id"] for one in newest if one["subject_id"] in ("a1", "a2")
+        failure["eval_id"] for failure in newest if failure["subject_id"] in ("a1", "a2")
     ]
 
 
@@ -380,11 +384,11 @@ def test_conversations_judged_again_get_the_same_verdicts(shop, airline):
             judge = f"{{heuristic/{kind}: {{as: heuristic/{kind}}}}}"
             done = evaluate(shop, "--subject", kind, "--judge", judge, "--json")
             assert (done.code, done.json["scored"]) == (0, count)
-            found = by_subject(verdicts(shop, "--run", done.json["run_id"]))
-            assert len(found) == count
-            for subject, one in found.items():
+            output = by_subject(verdicts(shop, "--run", done.json["run_id"]))
+            assert len(output) == count
+            for subject, one in output.items():
                 expected = before[subject]
-                for each in (one, expected):
-                    each["signals"].pop("child_eval_ids", None)
-                    each.pop("fingerprint", None)
+                for item in (one, expected):
+                    item["signals"].pop("child_eval_ids", None)
+                    item.pop("fingerprint", None)
                 assert one == expected

@@ -32,11 +32,11 @@ def listed():
     spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
-    found = {}
+    result = {}
     for name, _, kind, members in generate.event_types((KERNEL / "_kernel" / "events.py").read_text()):
         needed = {member for member in members if not member.endswith("?")}
-        found[name] = needed, {member.rstrip("?") for member in members}, kind
-    return found
+        result[name] = needed, {member.rstrip("?") for member in members}, kind
+    return result
 
 
 def test_no_module_but_one_writes_the_type_of_an_event(listed):
@@ -52,18 +52,18 @@ def test_the_reserved_areas_are_those_of_the_types(listed):
 
 def test_a_run_records_what_is_listed(shop, chat_server, monkeypatch, listed):
     monkeypatch.setenv("JUDGE_URL", chat_server.url)
-    chat_server.answer = lambda asked: json.dumps({"score": 4})  # no verdict: the judge asked for more
+    chat_server.answer = lambda request: json.dumps({"score": 4})  # no verdict: the judge asked for more
     shop.rows(*["An output."] * 6)
     shop.run(TASK.replace("baseline", "# baseline"))
     shop.run(TASK)
     assert shop.run(TASK.replace("1 usd", "0.0001 usd")).json["throttled"]
     met = set()
     for event in shop.events():
-        needed, known, kind = listed[event["type"]]
+        needed, known_values, kind = listed[event["type"]]
         met.add(event["type"])
-        assert f"`{event['sensitivity']}`" in kind or "where" in kind, event
-        if known - {"reason"}:
-            assert needed <= set(event["payload"]) <= known, event["type"]
+        assert f"`{event['sensitivity']}`" in kind or " if " in kind, event
+        if known_values - {"reason"}:
+            assert needed <= set(event["payload"]) <= known_values, event["type"]
     seldom = {
         "batch.intended",
         "batch.created",

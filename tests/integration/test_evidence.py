@@ -39,9 +39,9 @@ class Witness:
     def __init__(self, server):
         self._server, self._facts = server, FACTS.values()
 
-    def __call__(self, asked):
-        text = "\n".join(text for _, text in FENCED.findall(asked.prompt))
-        assert not any(fact in FENCED.sub("", asked.prompt) or fact in asked.system for fact in self._facts)
+    def __call__(self, request):
+        text = "\n".join(text for _, text in FENCED.findall(request.prompt))
+        assert not any(fact in FENCED.sub("", request.prompt) or fact in request.system for fact in self._facts)
         return self._server.sealed(score=sum(fact in text for fact in self._facts) / len(self._facts), confidence=0.9)
 
 
@@ -49,8 +49,8 @@ def event(type_, turn, **payload):
     return {"type": type_, "session_id": "1", "turn_id": turn, "time": "2026-01-31T12:00:00Z", "payload": payload}
 
 
-def turn_completed(turn, asked, said):
-    texts = {"user_prompt_text": asked, "final_response_text": said}
+def turn_completed(turn, request, message):
+    texts = {"user_prompt_text": request, "final_response_text": message}
     return event("turn.completed", turn, stop_reason="end_turn", tool_call_count=1, signals_extra=texts)
 
 
@@ -75,10 +75,10 @@ def judge(shop, chat_server):
     """``judge(lines, source, …)``: write the data and the pipeline, whose model is a witness; return the pipeline's name."""
     chat_server.answer = Witness(chat_server)
 
-    def write(lines, source, options="", more="", kinds=KINDS):
+    def write(lines, source, options="", extra="", kinds=KINDS):
         shop.write("data.jsonl", lines)
         source = f"{source}: {{path: data.jsonl, subjects: {kinds}}}"
-        return shop.pipeline(PIPELINE.format(source=source, url=chat_server.url, options=options, more=more)).name
+        return shop.pipeline(PIPELINE.format(source=source, url=chat_server.url, options=options, more=extra)).name
 
     return write
 
@@ -92,7 +92,7 @@ def scores(shop, *arguments):
 def test_the_model_knows_every_fact_of_the_conversation(shop, judge, name):
     assert shop.dicast("run", judge(*SOURCES[name]), "--json").code == 0
     assert scores(shop) == SCORES
-    (evidence,) = {json.dumps(each["signals"]["evidence"]) for each in verdicts(shop) if each["subject_id"] == "1/2"}
+    (evidence,) = {json.dumps(item["signals"]["evidence"]) for item in verdicts(shop) if item["subject_id"] == "1/2"}
     assert json.loads(evidence)["sections"] == ["POLICY", "EARLIER TURNS", "CONVERSATION", "LIFECYCLE"]
 
 
@@ -104,12 +104,12 @@ def verdicts(shop):
 def test_what_is_judged_again_from_the_ledger_is_shown_as_it_was(shop, judge, name):
     file = judge(*SOURCES[name])
     shop.dicast("run", file, "--json")
-    before = {each["subject_id"]: each["signals"]["evidence"] for each in verdicts(shop)}
+    before = {item["subject_id"]: item["signals"]["evidence"] for item in verdicts(shop)}
     url = re.search(r'base_url: "([^"]+)"', (shop / file).read_text())[1]
     again = f'{{llm/judge: {{as: again, model: {{openai/chat: {{base_url: "{url}", model: m, price: free}}}}}}}}'
     for kind in ("turn", "tool_cycle", "session"):
         assert shop.dicast("evaluate", "--subject", kind, "--judge", again, "--json").code == 0
-    after = {each["subject_id"]: each["signals"]["evidence"] for each in verdicts(shop) if each["judge"] == "again"}
+    after = {item["subject_id"]: item["signals"]["evidence"] for item in verdicts(shop) if item["judge"] == "again"}
     assert after == before
 
 
@@ -117,17 +117,17 @@ def test_a_watch_shows_the_same_and_so_does_what_is_judged_again_after_it(shop, 
     file = judge(*SOURCES["events"])
     assert shop.dicast("watch", file, "--once", "--json").code == 0
     assert scores(shop) == SCORES
-    before = {each["subject_id"]: each["signals"]["evidence"] for each in verdicts(shop)}
+    before = {item["subject_id"]: item["signals"]["evidence"] for item in verdicts(shop)}
     url = re.search(r'base_url: "([^"]+)"', (shop / file).read_text())[1]
     again = f'{{llm/judge: {{as: again, model: {{openai/chat: {{base_url: "{url}", model: m, price: free}}}}}}}}'
     for kind in ("turn", "session"):
         assert shop.dicast("evaluate", "--subject", kind, "--judge", again, "--json").code == 0
-    after = {each["subject_id"]: each["signals"]["evidence"] for each in verdicts(shop) if each["judge"] == "again"}
+    after = {item["subject_id"]: item["signals"]["evidence"] for item in verdicts(shop) if item["judge"] == "again"}
     assert after == {id: evidence for id, evidence in before.items() if id != "c-1"}
 
 
 def test_a_resumed_run_shows_the_same(shop, judge, chat_server):
-    file = judge(*SOURCES["messages"], more="executor: {dicast/async: {concurrency: 1}}")
+    file = judge(*SOURCES["messages"], extra="executor: {dicast/async: {concurrency: 1}}")
     witness = chat_server.answer
     chat_server.script(witness, witness, 401)
     assert shop.dicast("run", file, "--json").code in (2, 3)
@@ -136,7 +136,7 @@ def test_a_resumed_run_shows_the_same(shop, judge, chat_server):
 
 
 def test_with_hashes_alone_turns_are_shown_in_summary_and_the_rest_is_missing_input(shop, judge, chat_server):
-    done = shop.dicast("run", judge(HASHED, "traces/events", more="gate: {min_coverage: 0}"), "--json")
+    done = shop.dicast("run", judge(HASHED, "traces/events", extra="gate: {min_coverage: 0}"), "--json")
     assert done.json["failures"] == {"missing_input": 2}
     assert {id for _, id in scores(shop)} == {"1/1", "1/2"}
     assert "TOOL ACTIVITY:" in chat_server.requests[-1].prompt
@@ -144,8 +144,8 @@ def test_with_hashes_alone_turns_are_shown_in_summary_and_the_rest_is_missing_in
 
 
 def test_a_ledger_of_digests_keeps_nothing_of_the_evidence(shop, judge):
-    more = "ledger: {ledger/sqlite: {path: .dicast/ledger.db, content: digest}}"
-    assert shop.dicast("run", judge(*SOURCES["messages"], more=more), "--json").code == 0
+    extra_text = "ledger: {ledger/sqlite: {path: .dicast/ledger.db, content: digest}}"
+    assert shop.dicast("run", judge(*SOURCES["messages"], extra=extra_text), "--json").code == 0
     assert scores(shop) == SCORES
     kept = (shop / ".dicast" / "ledger.db").read_bytes()
     assert not any(fact.encode() in kept for fact in FACTS.values())
@@ -160,10 +160,10 @@ def test_a_conversation_is_in_the_ledger_once_however_many_turns_it_has(shop, ju
             {"role": "assistant", "content": f"Answer {number}."},
         ]
     assert shop.dicast("run", judge([{"messages": messages}], "traces/messages"), "--json").code == 0
-    kept = Counter(json.dumps(each["payload"]).count("The one policy.") for each in shop.events())
-    assert kept[1] == 1
-    said = [json.dumps(each["payload"]).count('"Question 7?"') for each in shop.events()]
-    assert sum(said) == 2  # as the turn's input, and in its turn.completed
+    replies = Counter(json.dumps(item["payload"]).count("The one policy.") for item in shop.events())
+    assert replies[1] == 1
+    payload = [json.dumps(item["payload"]).count('"Question 7?"') for item in shop.events()]
+    assert sum(payload) == 2  # as the turn's input, and in its turn.completed
 
 
 def test_the_thumb_of_a_turn_is_shown_where_it_is_escalated_all_the_same(shop, chat_server):
@@ -175,9 +175,9 @@ source: {traces/events: {path: data.jsonl}}
 judges: [hybrid/cascade: {as: turn, stages: [heuristic/turn, %s], escalation_threshold: 1, escalate_over_feedback: %s}]
 """
     shop.dicast("run", shop.pipeline(text % (model, "false")).name, "--json")
-    found = {each["subject_id"]: each for each in verdicts(shop)}
-    assert found["1/2"]["signals"]["escalation_skipped"] == "explicit_feedback"
-    assert (found["1/2"]["judge_kind"], found["1/2"]["score"] < 0.5) == ("heuristic", True)
+    result = {item["subject_id"]: item for item in verdicts(shop)}
+    assert result["1/2"]["signals"]["escalation_skipped"] == "explicit_feedback"
+    assert (result["1/2"]["judge_kind"], result["1/2"]["score"] < 0.5) == ("heuristic", True)
     assert chat_server.count == 1
     shop.dicast("run", shop.pipeline(text % (model, "true")).name, "--json")
     assert re.search(
@@ -200,22 +200,22 @@ def test_facts_planted_in_real_transcripts_are_found_whatever_is_judged(shop, ju
                 fact = planted[number, "call", place] = f"fact-{number}-{place}-argued"
                 call["function"]["arguments"] = json.dumps({**json.loads(call["function"]["arguments"]), "note": fact})
         lines.append(record)
-    shown = {}
+    output = {}
 
-    def answer(asked):
-        shown[asked.number] = set(re.findall(r"fact-\d+-\d+-(?:planted|argued)", "".join(
-            text for _, text in FENCED.findall(asked.prompt)
+    def answer(request):
+        output[request.number] = set(re.findall(r"fact-\d+-\d+-(?:planted|argued)", "".join(
+            text for _, text in FENCED.findall(request.prompt)
         )))  # fmt: skip
-        return chat_server.sealed(score=float(bool(shown[asked.number])), confidence=0.9)
+        return chat_server.sealed(score=float(bool(output[request.number])), confidence=0.9)
 
     chat_server.answer = answer
     assert shop.dicast("run", judge(lines, "traces/messages"), "--json").code == 0
     assert set(scores(shop).values()) == {1.0}  # each was shown its policy at least
-    assert set().union(*shown.values()) == set(planted.values())
-    whole = Counter(len(facts) for facts in shown.values())
+    assert set().union(*output.values()) == set(planted.values())
+    full = Counter(len(facts) for facts in output.values())
     for number in range(len(lines)):  # some question, that on the session, has all facts of a conversation
         own = {fact for (line, *_), fact in planted.items() if line == number}
-        assert any(own == facts for facts in shown.values()), (number, whole)
+        assert any(own == facts for facts in output.values()), (number, full)
 
 
 def airline(count):

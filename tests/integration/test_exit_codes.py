@@ -78,9 +78,9 @@ def test_a_timeout_holds_for_each_call_and_not_for_the_run(shop):
 def test_coverage_and_gate_decide_the_code(shop, bad, gate, code, passed):
     shop.rows(*["raise"] * bad, *[1] * (100 - bad))
     done = shop.run(f"metrics: [fake/act]\n{gate}\n")
-    found = done.json["gate"]
+    output = done.json["gate"]
     assert (done.code, bool(done.json["undecided"])) == (code, passed is None)
-    assert found is None if not gate.startswith("gate") else found["passed"] is passed
+    assert output is None if not gate.startswith("gate") else output["passed"] is passed
 
 
 def test_a_failed_gate_is_1_and_says_why(shop):
@@ -177,7 +177,7 @@ def test_a_truth_metric_that_does_not_fit_is_skipped_and_the_proxies_stand(shop)
 @pytest.mark.parametrize("traceback", [False, True])
 def test_a_defect_is_70_and_asks_for_a_report(shop, monkeypatch, traceback):
     shop.rows(1)
-    monkeypatch.setattr("dicast._kernel.run.run.make_plan", lambda *given: 1 / 0)
+    monkeypatch.setattr("dicast._kernel.run.run.make_plan", lambda *inputs: 1 / 0)
     done = shop.dicast("run", shop.pipeline("metrics: [fake/act]\n"), *["--traceback"] * traceback)
     assert done.code == 70
     assert done.out == ""
@@ -190,7 +190,7 @@ def test_a_defect_is_70_and_asks_for_a_report(shop, monkeypatch, traceback):
 
 def test_a_defect_in_json_is_one_document(shop, monkeypatch):
     shop.rows(1)
-    monkeypatch.setattr("dicast._kernel.run.run.make_plan", lambda *given: 1 / 0)
+    monkeypatch.setattr("dicast._kernel.run.run.make_plan", lambda *inputs: 1 / 0)
     done = shop.run("metrics: [fake/act]\n", "--traceback")
     assert done.code == 70
     assert done.json["error"]["kind"] == "defect"

@@ -62,15 +62,15 @@ def schemas(shop):
 
 
 def test_components_have_their_options_with_their_defaults(schemas):
-    found = {
+    result = {
         name: {
-            option: REQUIRED if option in schemas[name]["required"] else one.get("default", NONE)
-            for option, one in schemas[name]["properties"].items()
+            option: REQUIRED if option in schemas[name]["required"] else item.get("default", NONE)
+            for option, item in schemas[name]["properties"].items()
             if option in options
         }
         for name, options in OPTIONS.items()
     }
-    assert found == OPTIONS
+    assert result == OPTIONS
 
 
 def test_what_has_to_be_given_is_in_the_table(schemas):
@@ -84,5 +84,5 @@ def test_options_take_their_choices_and_no_other(schemas):
 
 def test_every_option_is_explained(schemas):
     assert [name for name in OPTIONS if not schemas[name]["description"]] == []
-    properties = [(name, key, one) for name in OPTIONS for key, one in schemas[name]["properties"].items()]
-    assert [(name, key) for name, key, one in properties if not one.get("description")] == []
+    properties = [(name, key, item) for name in OPTIONS for key, item in schemas[name]["properties"].items()]
+    assert [(name, key) for name, key, item in properties if not item.get("description")] == []

@@ -34,9 +34,9 @@ RECORDS = "sinks: [csv/rows: {path: rows.csv}]\n"
 COMPARED = "baseline: {run: last, compare: [stats/score_delta, stats/paired]}\n"
 
 
-def rated(asked):
+def rated(request):
     """Row r0 gets 0 for clarity, r1 gets 1 …, and one more for depth; a prompt that says ``better`` gets another."""
-    text = asked.prompt
+    text = request.prompt
     score = int(re.search(r"r(\d+)", text)[1]) + ("depth" in text) + ("better" in text)
     return json.dumps({"score": score})
 
@@ -52,22 +52,22 @@ def model(shop, chat_server, monkeypatch):
 
 def questions(model):
     """How often each question was asked."""
-    return Counter(asked.prompt.removeprefix("about ") for asked in model.requests)
+    return Counter(request.prompt.removeprefix("about ") for request in model.requests)
 
 
 def unanswered(done):
     """The rows that the aggregate has no record of."""
-    return [one["subject_id"] for one in done.json["aggregates"]["stats/score_stats"]["failures"]]
+    return [failure["subject_id"] for failure in done.json["aggregates"]["stats/score_stats"]["failures"]]
 
 
 def but(answer, *texts):
     """Return an answer function: *answer* for questions with one of *texts*, else the usual answer."""
-    return lambda asked: answer if any(text in asked.prompt for text in texts) else rated(asked)
+    return lambda request: answer if any(text in request.prompt for text in texts) else rated(request)
 
 
 def scores(document):
-    found = document["aggregates"]["stats/score_stats"]["criteria"]
-    return {criterion: (one["count"], one.get("mean")) for criterion, one in found.items()}
+    result = document["aggregates"]["stats/score_stats"]["criteria"]
+    return {criterion: (item["count"], item.get("mean")) for criterion, item in result.items()}
 
 
 WHOLE = {"clarity": (6, 2.5), "depth": (6, 3.5)}
@@ -170,13 +170,13 @@ def test_retry_failed_asks_about_what_failed_alone(shop, model):
     with (shop / "rows.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {(row["subject_id"], row["failure"]) for row in rows} == {(f"r{number}", "") for number in range(6)}
-    shown = shop.dicast("show", "r1", "--json").json
-    assert shown["subject"]["record"]["metrics"]["scores"] == {"clarity": 1, "depth": 2}
+    output = shop.dicast("show", "r1", "--json").json
+    assert output["subject"]["record"]["metrics"]["scores"] == {"clarity": 1, "depth": 2}
 
 
-@pytest.mark.parametrize("said", ["", " \n"])
-def test_reply_that_said_nothing_is_asked_for_again_where_its_failure_is_retried(shop, model, said):
-    model.answer = but(said, "r1 depth")
+@pytest.mark.parametrize("message", ["", " \n"])
+def test_reply_that_said_nothing_is_asked_for_again_where_its_failure_is_retried(shop, model, message):
+    model.answer = but(message, "r1 depth")
     text = TASK.replace("    model: model\n", "    model: model\n    retries: 0\n")
     first = shop.run(text)
     assert first.json["failures"] == {"judge_output_invalid": 1}
@@ -190,12 +190,12 @@ def test_failures_of_a_task_are_listed_and_shown(shop, model):
     model.answer = but(500, *(f"r{row} depth" for row in range(1, 4)))
     run = shop.run(TASK)
     listed = shop.dicast("verdicts", "--failed", "--run", "last", "--json").json["failures"]
-    assert [(one["subject_id"], one["judge"], one["failure_mode"]) for one in listed] == [
+    assert [(item["subject_id"], item["judge"], item["failure_mode"]) for item in listed] == [
         (f"r{row}", "record", "judge_call_failed") for row in range(1, 4)
     ]
-    assert [one["error_message"] for one in listed] == [one["error_message"] for one in run.json["failed_subjects"]]
-    (shown,) = shop.dicast("show", "r2", "--json").json["failures"]
-    assert (shown["judge"], shown["failure_mode"], shown["row"]["id"]) == ("record", "judge_call_failed", "r2")
+    assert [item["error_message"] for item in listed] == [item["error_message"] for item in run.json["failed_subjects"]]
+    (output,) = shop.dicast("show", "r2", "--json").json["failures"]
+    assert (output["judge"], output["failure_mode"], output["row"]["id"]) == ("record", "judge_call_failed", "r2")
     assert "row r2  record: judge_call_failed: " in shop.dicast("show", "r2").out
 
 
@@ -203,7 +203,7 @@ def test_failure_of_a_task_is_listed_once_where_its_verdicts_failed_too(shop, mo
     model.answer = but(500, "r1 depth")
     assert shop.run(TASK + "metrics: [proxy/format]\n").json["failed"] == 1
     listed = shop.dicast("verdicts", "--failed", "--json").json["failures"]
-    assert [(one["subject_id"], one["judge"]) for one in listed] == [("r1", "metrics")]
+    assert [(failure["subject_id"], failure["judge"]) for failure in listed] == [("r1", "metrics")]
 
 
 def test_task_that_counts_as_zero_where_it_fails_is_shown_to_have_failed(shop, model):
@@ -211,9 +211,9 @@ def test_task_that_counts_as_zero_where_it_fails_is_shown_to_have_failed(shop, m
     text = TASK.replace("  prompt/chat:\n", "  prompt/chat:\n    on_failure: zero\n")
     done = shop.run(text + "metrics: [proxy/format]\n").json
     assert (done["labels"]["metrics"]["failed"], done["labels"]["depth"]["failed"]) == (0, 1)
-    shown = shop.dicast("show", "r1", "--json").json
-    assert [verdict["score"] for verdict in shown["verdicts"]] == [0.0]
-    assert [one["failure_mode"] for one in shown["failures"]] == ["judge_call_failed"]
+    output = shop.dicast("show", "r1", "--json").json
+    assert [verdict["score"] for verdict in output["verdicts"]] == [0.0]
+    assert [failure["failure_mode"] for failure in output["failures"]] == ["judge_call_failed"]
 
 
 def test_retry_failed_needs_a_run_to_take_up(shop, model):
@@ -249,13 +249,13 @@ def test_run_that_stopped_early_is_not_gone_on_with(shop, model):
         "value": 2,
         "rows_observed": 3,
     }
-    asked = model.count
-    assert asked <= 8
+    calls = model.count
+    assert calls <= 8
     assert stopped.json["coverage"] == 1
     assert shop.dicast("run", "p.yaml", "--json", "--resume").code == 2  # nothing is unfinished
     again = shop.dicast("run", "p.yaml", "--json", "--resume", stopped.json["run_id"], "--retry-failed")
     assert again.json["stopped"] == stopped.json["stopped"]
-    assert (again.json["scored"], model.count) == (stopped.json["scored"], asked)
+    assert (again.json["scored"], model.count) == (stopped.json["scored"], calls)
 
 
 def test_failure_of_a_run_that_stopped_early_is_retried_and_nothing_else(shop, model):
@@ -287,9 +287,9 @@ def test_what_could_change_a_number_cannot_change_in_between(shop, model):
 
 def test_show_tells_what_was_made_of_a_row(shop, model):
     run = shop.run(TASK + "metrics: [proxy/format]\n")
-    shown = shop.dicast("show", "r3", "--json").json
-    assert shown["subject"]["record"]["metrics"]["scores"] == {"clarity": 3, "depth": 4}
-    assert [verdict.get("score") for verdict in shown["verdicts"]] == [1.0]
+    output = shop.dicast("show", "r3", "--json").json
+    assert output["subject"]["record"]["metrics"]["scores"] == {"clarity": 3, "depth": 4}
+    assert [verdict.get("score") for verdict in output["verdicts"]] == [1.0]
     text = shop.dicast("show", "r3").out
     assert "clarity:" in text
     assert '{"score": 4}' in text
@@ -350,7 +350,7 @@ def test_ledger_of_digests_keeps_numbers_that_runs_are_compared_with(shop, model
 
 def test_broken_off_row_of_a_ledger_of_digests_is_asked_about_anew(shop, model):
     text = TASK + ALONE + "ledger: {ledger/sqlite: {path: d.db, content: digest}}\n"
-    model.answer = lambda asked: but(500, "r1 depth")(asked) if "r2 depth" not in asked.prompt else 401
+    model.answer = lambda request: but(500, "r1 depth")(request) if "r2 depth" not in request.prompt else 401
     assert shop.run(text).code == 3
     model.answer = rated
     resumed = shop.dicast("run", "p.yaml", "--json", "--resume")
@@ -367,8 +367,8 @@ def test_head_asks_about_no_more_rows_and_shows_them_flat(shop, model):
     assert done.json["head"][0]["id"] == "r0"
     assert done.json["head"][1]["llm_clarity"] == '{"score": 1}'
     assert not (shop / "rows.csv").exists()
-    whole = shop.dicast("run", "p.yaml", "--json")
-    assert whole.json["baseline"] == {"run": "last", "run_id": None, "name": None}  # never what was limited
+    full_run = shop.dicast("run", "p.yaml", "--json")
+    assert full_run.json["baseline"] == {"run": "last", "run_id": None, "name": None}  # never what was limited
     with (shop / "rows.csv").open(newline="") as file:
         columns = next(csv.reader(file))
     assert columns[: len(done.json["head"][0])] == list(done.json["head"][0])  # one flattening for both
@@ -378,8 +378,8 @@ def test_head_asks_about_no_more_rows_and_shows_them_flat(shop, model):
     assert "metric_scores_depth" in text
     assert "  more columns with --json: llm_content_metric_prompt_tokens," in text
     assert max(map(len, text.splitlines())) <= 80
-    for more in (["--limit", "1"], ["--resume"]):
-        assert shop.dicast("run", "p.yaml", "--head", "1", *more).code == 2
+    for extra in (["--limit", "1"], ["--resume"]):
+        assert shop.dicast("run", "p.yaml", "--head", "1", *extra).code == 2
 
 
 def test_head_prints_a_table_of_what_was_judged_and_why(shop):
@@ -423,7 +423,7 @@ def test_last_run_is_never_another_pipelines_and_never_the_run_itself(shop, mode
 
 def test_what_metrics_say_of_a_tasks_answers_is_aggregated_and_compared(shop, model):
     """Without an extractor for the scores."""
-    model.answer = lambda asked: "yes" if "better" in asked.prompt or "r1 " in asked.prompt else "no"
+    model.answer = lambda request: "yes" if "better" in request.prompt or "r1 " in request.prompt else "no"
     text = TASK.replace("extractors: [score_extractor/scores: {threshold: 3}]\n", "")
     text += "metrics: [proxy/keywords: {required: ['yes'], as: right}]\n" + COMPARED
     first = shop.run(text)
@@ -432,9 +432,9 @@ def test_what_metrics_say_of_a_tasks_answers_is_aggregated_and_compared(shop, mo
     assert scores(second.json) == {"right": (6, 1.0)}
     assert second.json["comparison"]["stats/score_delta"]["criteria"] == {"right": pytest.approx(5 / 6)}
     assert second.json["comparison"]["stats/paired"]["criteria"]["right"]["n_pairs"] == 6
-    found = json.loads(shop.dicast("compare", first.json["run_id"], second.json["run_id"], "--json").out)
-    assert (found["comparable"], found["differs"]) == (True, ["task"])
-    assert found["comparisons"]["stats/score_delta"]["criteria"] == {"right": pytest.approx(5 / 6)}
+    output = json.loads(shop.dicast("compare", first.json["run_id"], second.json["run_id"], "--json").out)
+    assert (output["comparable"], output["differs"]) == (True, ["task"])
+    assert output["comparisons"]["stats/score_delta"]["criteria"] == {"right": pytest.approx(5 / 6)}
 
 
 def test_verdict_of_a_retried_failure_joins_those_that_its_subject_had(shop):
@@ -444,8 +444,8 @@ def test_verdict_of_a_retried_failure_joins_those_that_its_subject_had(shop):
     (shop / "mood").unlink()
     run_id = failed.json["run_id"]
     assert shop.dicast("run", "p.yaml", "--resume", run_id, "--retry-failed").code == 0
-    found = read_ledger(None, lambda ledger: list(results(ledger, run_id).records()))
-    assert sorted((id_, record["metrics"]["scores"]) for id_, record in found) == [
+    scores = read_ledger(None, lambda ledger: list(results(ledger, run_id).records()))
+    assert sorted((id_, record["metrics"]["scores"]) for id_, record in scores) == [
         ("r0", {"said": 0.1, "opinion": 0.1, "metrics": 0.1}),
         ("r1", {"said": 0.9, "opinion": 0.9, "metrics": 0.9}),
         ("r2", {"said": 0.2, "opinion": 0.2, "metrics": 0.2}),
@@ -470,9 +470,9 @@ def test_whether_a_run_is_like_a_file_of_records_is_not_known(shop, model):
     shop.run(TASK + "sinks: [jsonl/rows: {path: kept.jsonl}]\n")
     text = TASK + COMPARED.replace("run: last", "run: kept.jsonl")
     assert shop.run(text).json["baseline"]["differs"] == ["fingerprints"]
-    told = shop.dicast("show", "last").out
-    assert "unknown whether the runs are alike: a file of records does not state" in told
-    assert "NOT ALIKE" not in told
+    output = shop.dicast("show", "last").out
+    assert "unknown whether the runs are alike: a file of records does not state" in output
+    assert "NOT ALIKE" not in output
 
 
 def test_last_run_is_never_one_that_scored_nothing(shop, model):
@@ -493,10 +493,10 @@ def test_baseline_is_found_by_what_names_it(shop, model, by):
     assert done.code == 0
     assert done.json["comparison"]["stats/score_delta"]["criteria"] == {"clarity": 0, "depth": 1}
     wanted = "kept/rows.jsonl" if "/" in by else first.json["run_id"]
-    found = done.json["baseline"]["run_id"]
-    assert found == wanted or found.endswith(wanted)
-    (told,) = shop.events("comparison.completed")
-    assert told["payload"]["result"] == done.json["comparison"]["stats/score_delta"]
+    output = done.json["baseline"]["run_id"]
+    assert output == wanted or output.endswith(wanted)
+    (reports,) = shop.events("comparison.completed")
+    assert reports["payload"]["result"] == done.json["comparison"]["stats/score_delta"]
 
 
 @pytest.mark.parametrize(
@@ -517,9 +517,9 @@ def test_broken_baseline_is_refused_before_anything_is_asked(shop, model, conten
 
 def test_missing_baseline_is_refused_and_the_nearest_named(shop, model):
     assert shop.run(TASK, "--limit", "1").code == 0
-    asked = model.count
+    calls = model.count
     done = shop.run(TASK + "baseline: {run: shpo}\n")
-    assert (done.code, model.count) == (2, asked)
+    assert (done.code, model.count) == (2, calls)
     assert "'shop'" in done.json["error"]["message"]
     (error,) = done.json["error"]["errors"]
     assert (error["file"], error["path"]) == ("p.yaml", "baseline.run")
@@ -528,9 +528,9 @@ def test_missing_baseline_is_refused_and_the_nearest_named(shop, model):
 def test_unfinished_run_is_no_baseline(shop, model):
     model.answer = but(401, "r2 depth")
     broken = shop.run(TASK + ALONE)
-    asked = model.count
+    calls = model.count
     done = shop.run(TASK + f"baseline: {{run: {broken.json['run_id']}}}\n")
-    assert (done.code, model.count) == (2, asked)
+    assert (done.code, model.count) == (2, calls)
     assert "is not completed" in done.json["error"]["message"]
 
 
@@ -565,14 +565,17 @@ def test_suite_runs_the_baseline_first_and_compares_the_others_with_it(shop, mod
     done = shop.run(SUITE + AGAINST_PLAIN)
     assert (done.code, done.json["suite"], done.json["baseline"]) == (0, "p.yaml", "plain")
     assert order(shop) == ["trial/plain", "trial/strict", "trial/brief"]
-    found = done.json["experiments"]
-    assert list(found) == ["plain", "strict", "brief"]
-    assert found["plain"]["comparison"] is None
+    output = done.json["experiments"]
+    assert list(output) == ["plain", "strict", "brief"]
+    assert output["plain"]["comparison"] is None
     deltas = {
-        name: one["comparison"] and one["comparison"]["stats/score_delta"]["criteria"] for name, one in found.items()
+        name: item["comparison"] and item["comparison"]["stats/score_delta"]["criteria"]
+        for name, item in output.items()
     }
     assert deltas == {"plain": None, "strict": {"clarity": 1, "depth": 1}, "brief": {"clarity": 0, "depth": 1}}
-    assert {one["baseline"]["run_id"] for name, one in found.items() if name != "plain"} == {found["plain"]["run_id"]}
+    assert {item["baseline"]["run_id"] for name, item in output.items() if name != "plain"} == {
+        output["plain"]["run_id"]
+    }
     assert sorted(file.name for file in (shop / "out").iterdir()) == ["brief.csv", "plain.csv", "strict.csv"]
     assert model.count == 36
 
@@ -583,16 +586,18 @@ def test_suite_runs_from_python_as_from_the_command_line(shop, model):
     done = dicast.run("p.yaml")
     assert done.exit_code == command.code == 0
     assert list(done.experiments) == list(command.json["experiments"])
-    for name, one in done.experiments.items():
-        said = command.json["experiments"][name]
-        assert (one.score["mean"], one.aggregates, one.cost) == (
-            said["score"]["mean"],
-            said["aggregates"],
-            said["cost"],
+    for name, entry in done.experiments.items():
+        message = command.json["experiments"][name]
+        assert (entry.score["mean"], entry.aggregates, entry.cost) == (
+            message["score"]["mean"],
+            message["aggregates"],
+            message["cost"],
         )
-        assert (one.comparison is None) == (name == "plain")
+        assert (entry.comparison is None) == (name == "plain")
     assert (done.subjects, done.scored, done.failed, done.coverage, done.score) == (18, 18, 0, 1.0, None)
-    assert Decimal(done.cost["usd"]) == sum(Decimal(one.cost["usd"]) for one in done.experiments.values()) == 36 * CALL
+    assert (
+        Decimal(done.cost["usd"]) == sum(Decimal(entry.cost["usd"]) for entry in done.experiments.values()) == 36 * CALL
+    )
     assert (done.gate["passed"], done.baseline["run"], len(done.verdicts)) == (True, "plain", 18)
     assert order(shop) == ["trial/plain", "trial/strict", "trial/brief"] * 2
     failed = dicast.run("p.yaml", overrides={"metrics": [{"proxy/keywords": {"required": ["nothing"]}}]})
@@ -632,7 +637,7 @@ def test_error_of_the_file_is_told_once_and_those_of_experiments_together(shop, 
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "values"),
     [
         ("out/report.csv", "'out/report-${experiment}.csv'"),
         ("rows.csv.gz", "'rows-${experiment}.csv.gz'"),
@@ -641,17 +646,17 @@ def test_error_of_the_file_is_told_once_and_those_of_experiments_together(shop, 
         ("rows", "'rows-${experiment}'"),
     ],
 )
-def test_two_experiments_that_write_one_file_are_told_a_path_of_each(shop, model, path, told):
+def test_two_experiments_that_write_one_file_are_told_a_path_of_each(shop, model, path, values):
     done = shop.run(SUITE.replace("'out/${experiment}.csv'", json.dumps(path)))
     assert (done.code, model.count) == (2, 0)
-    said = done.json["error"]["message"]
-    assert f"both write to {shop.folder / path}" in said
-    assert f"add the experiment to the path: {told}" in said
-    assert dicast_accepts(shop, told)
+    message = done.json["error"]["message"]
+    assert f"both write to {shop.folder / path}" in message
+    assert f"add the experiment to the path: {values}" in message
+    assert dicast_accepts(shop, values)
 
 
-def dicast_accepts(shop, told):
-    return shop.dicast("check", shop.pipeline(SUITE.replace("'out/${experiment}.csv'", told)).name).code == 0
+def dicast_accepts(shop, values):
+    return shop.dicast("check", shop.pipeline(SUITE.replace("'out/${experiment}.csv'", values)).name).code == 0
 
 
 def test_check_builds_every_experiment(shop, model):
@@ -669,7 +674,7 @@ def test_experiment_whose_gate_fails_keeps_no_other_from_running(shop, model):
     model.answer = but(500, "better r1", "better r2")
     worse = shop.run(text)
     assert worse.code == 3  # coverage weighs more than a gate
-    assert [one["failed"] for one in worse.json["experiments"].values()] == [2, 0, 2]
+    assert [item["failed"] for item in worse.json["experiments"].values()] == [2, 0, 2]
 
 
 def test_experiment_whose_access_is_refused_ends_the_suite(shop, model):
@@ -711,17 +716,17 @@ def test_suite_that_is_taken_up_decides_by_its_gate_of_now_what_had_ended(shop, 
     name = shop.pipeline(text + "gate: {on: metrics, min_score: 0.5}\n").name
     model.answer = but(401, "better r2 depth")
     first = shop.dicast("run", name, "--json").json["experiments"]
-    assert {name: one["gate"]["passed"] for name, one in first.items()} == {
+    assert {name: entry["gate"]["passed"] for name, entry in first.items()} == {
         "strict": None,
         "plain": True,
         "brief": None,
     }
-    asked, model.answer = questions(model)["r1 depth"], rated
+    requests, model.answer = questions(model)["r1 depth"], rated
     shop.pipeline(text + "gate: {min_score: 0.5, on: 'proxy/format', max_score: 0.9}\n")
     done = shop.dicast("run", name, "--json", "--resume")
     assert done.code == 1
-    assert [one["gate"]["passed"] for one in done.json["experiments"].values()] == [False, False, False]
-    assert questions(model)["r1 depth"] == asked == 1  # plain has ended, and asks nobody again
+    assert [entry["gate"]["passed"] for entry in done.json["experiments"].values()] == [False, False, False]
+    assert questions(model)["r1 depth"] == requests == 1  # plain has ended, and asks nobody again
     run_id = done.json["experiments"]["plain"]["run_id"]
     assert run_id == first["plain"]["run_id"]
     assert shop.dicast("show", run_id, "--json").json["gate"] == done.json["experiments"]["plain"]["gate"]
@@ -735,7 +740,7 @@ def test_tried_rows_are_nothing_of_a_suite_that_is_taken_up(shop, model):
     model.answer = rated
     assert shop.dicast("run", name, "--json", "--head", "1").code == 0
     done = shop.dicast("run", name, "--json", "--resume")
-    assert [one["scored"] for one in done.json["experiments"].values()] == [6, 6, 6]
+    assert [entry["scored"] for entry in done.json["experiments"].values()] == [6, 6, 6]
 
 
 def test_an_experiment_that_has_changed_is_not_taken_up_even_where_it_has_ended(shop, model):
@@ -749,9 +754,9 @@ def test_an_experiment_that_has_changed_is_not_taken_up_even_where_it_has_ended(
 
 
 def test_a_baseline_that_a_later_experiment_lacks_costs_the_first_nothing(shop, model):
-    asked = model.count
+    calls = model.count
     done = shop.run(SUITE + AGAINST_PLAIN.replace("run: plain", "run: nope") + ALONE)
-    assert (done.code, model.count) == (2, asked)
+    assert (done.code, model.count) == (2, calls)
     assert "no finished run or baseline 'nope'" in done.json["error"]["message"]
 
 
@@ -767,10 +772,10 @@ def test_value_of_a_suites_variable_may_use_the_environments_and_no_other_of_the
     monkeypatch.setenv("STYLE", "kind ${NO} words")
     variables = 'variables: {PROMPT: "better, in ${STYLE}"}'
     assert shop.run(TASK + f"experiments:\n  better: {{{variables}}}\n", "--limit", "1").code == 0
-    asked = model.count
-    assert asked == sum("better, in kind ${NO} words" in request.prompt for request in model.requests) > 0
+    calls = model.count
+    assert calls == sum("better, in kind ${NO} words" in request.prompt for request in model.requests) > 0
     done = shop.run(TASK + f"experiments:\n  better: {{{variables.replace('STYLE', 'OTHER')}}}\n")
-    assert (done.code, model.count) == (2, asked)
+    assert (done.code, model.count) == (2, calls)
     (error,) = done.json["error"]["errors"]
     assert "the environment variable OTHER is not set" in error["message"]
     assert (error["path"], error["line"]) == ("experiments.better.variables.PROMPT", 12)
@@ -778,9 +783,9 @@ def test_value_of_a_suites_variable_may_use_the_environments_and_no_other_of_the
 
 def test_suite_that_was_never_begun_has_nothing_to_resume(shop, model):
     assert shop.run(TASK, "--limit", "1").code == 0
-    asked = model.count
+    calls = model.count
     done = shop.run(SUITE, "--resume")
-    assert (done.code, model.count) == (2, asked)
+    assert (done.code, model.count) == (2, calls)
     assert "no unfinished run of this suite" in done.json["error"]["message"]
 
 
@@ -792,13 +797,13 @@ def test_retry_failed_of_a_suite_asks_about_what_failed_alone(shop, model):
     model.answer = rated
     done = shop.dicast("run", "p.yaml", "--json", "--resume", "--retry-failed")
     assert (done.code, model.count) == (0, 37)
-    assert [one["failed"] for one in done.json["experiments"].values()] == [0, 0, 0]
+    assert [entry["failed"] for entry in done.json["experiments"].values()] == [0, 0, 0]
 
 
 def test_head_of_a_suite_asks_about_its_rows_for_each_experiment(shop, model):
     done = shop.run(SUITE + AGAINST_PLAIN, "--head", "1")
     assert (done.code, model.count) == (0, 6)
-    assert {name: len(one["head"]) for name, one in done.json["experiments"].items()} == dict.fromkeys(
+    assert {name: len(item["head"]) for name, item in done.json["experiments"].items()} == dict.fromkeys(
         ("plain", "strict", "brief"), 1
     )
     assert not (shop / "out").exists()

@@ -17,9 +17,9 @@ PARTS = {
 def model(shop, chat_server):
     """Two rows; the endpoint refuses two parameters, and its replies are empty."""
 
-    def answer(asked):
+    def answer(request):
         for name in ("max_tokens", "temperature"):
-            if name in asked.body:
+            if name in request.body:
                 message = f"Unsupported parameter: '{name}' is not supported with this model."
                 error = {"message": message, "param": name, "code": "unsupported_parameter"}
                 return chat_server.raw({"error": error}, status=400)
@@ -46,13 +46,13 @@ def test_adaptations_are_reported_although_all_calls_failed(shop, model, part):
 def test_a_warning_about_cut_replies_of_a_task_names_the_task(shop, model):
     judge = "judges: [{llm/judge: {as: j, model: m}}]\n"
     done = shop.run(MODEL % model.url + TASK + "metrics: [check/contains: {value: Lima}]\n" + judge)
-    (cut,) = [one for one in done.json["warnings"] if one["kind"] == "cut_replies"]
+    (cut,) = [entry for entry in done.json["warnings"] if entry["kind"] == "cut_replies"]
     assert (cut["label"], cut["judgments"], cut["failed"]) == ("task", 2, 2)
     assert cut["message"] == (
         "the token limit cut replies of the task's model: no output of 2 rows; "
         "raise max_output_tokens of prompt/chat, or max_reasoning_tokens of its model"
     )
-    assert {one["origin"] for one in done.json["failed_subjects"]} == {"task"}
+    assert {entry["origin"] for entry in done.json["failed_subjects"]} == {"task"}
     summary = " ".join(shop.dicast("run", "p.yaml").out.split())
     assert summary.count("task: judge_output_invalid") in (1, 2)  # the second call may have more room
     assert "metrics: judge_output_invalid" not in summary + " ".join(shop.dicast("show", "r0").out.split())

@@ -42,7 +42,7 @@ def asked(task, rows=ROWS, **pipeline):
 
 def test_rows_are_judged_by_names_options_and_components_made_in_python():
     run = dicast.evaluate(JUDGED, ["diff/match", {"proxy/length": {"max": 5}}, short, short(words=0)])
-    means = {label: one["mean"] for label, one in run.metrics.items()}
+    means = {label: item["mean"] for label, item in run.metrics.items()}
     assert means == {"diff/match": 0.5, "proxy/length": 1.0, "short": 1.0, "short_2": 0.0}
 
 
@@ -214,8 +214,8 @@ def test_a_changed_function_is_another_task():
         )
 
     dicast.read_ledger(None, read)
-    first, same, other = (started[run]["fingerprints"]["task"] for run in runs)
-    assert first == same != other
+    first, equal, other = (started[run]["fingerprints"]["task"] for run in runs)
+    assert first == equal != other
 
 
 # a data frame

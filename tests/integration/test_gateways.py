@@ -78,14 +78,14 @@ def azure(server):
     server.answer = server.reply(VERDICT, usage=OWN_USAGE | {"prompt_tokens_details": {"cached_tokens": 900}})
     other = server.answer
 
-    def answer(asked):
-        versioned = "/deployments/" in asked.path
+    def answer(request):
+        versioned = "/deployments/" in request.path
         key = "api-key" if versioned else "authorization"
-        if key not in asked.headers:
+        if key not in request.headers:
             error = {"code": "401", "message": "Access denied due to invalid subscription key or wrong API endpoint."}
             return server.raw({"error": error}, status=401)
         for name in ("max_tokens", "temperature"):
-            if name in asked.body:
+            if name in request.body:
                 message = f"Unsupported parameter: '{name}' is not supported with this model."
                 return server.raw(
                     {"error": {"message": message, "param": name, "code": "unsupported_parameter"}}, status=400
@@ -100,15 +100,15 @@ def test_azure(chat_server, judged):
     document = judged("azure.yaml")
     assert is_whole(document)
     assert "['max_tokens', 'temperature']" in str(document["adapted"])
-    assert {asked.path for asked in chat_server.requests} == {"/openai/v1/chat/completions"}
+    assert {request.path for request in chat_server.requests} == {"/openai/v1/chat/completions"}
     assert Decimal(document["cost"]["usd"]) == 2 * (100 * Decimal("0.25") + 900 * Decimal("0.025") + 20 * 2) / 1_000_000
 
 
 def test_azure_with_a_version_in_the_address(chat_server, judged):
     azure(chat_server)
     assert is_whole(judged("azure-versioned.yaml"))
-    assert {asked.path for asked in chat_server.requests} == {"/openai/deployments/my-deployment/chat/completions"}
-    assert all("authorization" not in asked.headers for asked in chat_server.requests)
+    assert {request.path for request in chat_server.requests} == {"/openai/deployments/my-deployment/chat/completions"}
+    assert all("authorization" not in request.headers for request in chat_server.requests)
 
 
 def test_azure_filters_a_row(chat_server, judged):
@@ -140,8 +140,8 @@ def test_openrouter(chat_server, judged):
         }
     }
 
-    def answer(asked):
-        if asked.body.get("response_format", {}).get("type") == "json_schema":
+    def answer(request):
+        if request.body.get("response_format", {}).get("type") == "json_schema":
             return chat_server.raw(none_found, status=404)
         body = {
             "id": "gen-1",
@@ -151,7 +151,11 @@ def test_openrouter(chat_server, judged):
                 {
                     "finish_reason": "stop",
                     "native_finish_reason": "end_turn",
-                    "message": {"role": "assistant", "content": VERDICT.replace("$SEAL", asked.seal), "refusal": None},
+                    "message": {
+                        "role": "assistant",
+                        "content": VERDICT.replace("$SEAL", request.seal),
+                        "refusal": None,
+                    },
                 }
             ],
             "usage": OWN_USAGE | {"cost": 0.0011},
@@ -188,7 +192,7 @@ def test_ollama(chat_server, judged):
     body = chat_server.requests[0].body
     assert body["response_format"]["type"] == "json_schema"
     assert body["max_tokens"] > 2048
-    assert all("authorization" not in asked.headers for asked in chat_server.requests)
+    assert all("authorization" not in request.headers for request in chat_server.requests)
 
 
 def test_ollama_without_the_model_ends_the_run(chat_server, judged):
@@ -203,8 +207,8 @@ def test_ollama_without_the_model_ends_the_run(chat_server, judged):
 
 
 def test_lm_studio(chat_server, judged):
-    def answer(asked):
-        form = asked.body.get("response_format", {}).get("type", "text")
+    def answer(request):
+        form = request.body.get("response_format", {}).get("type", "text")
         if form == "json_object":
             return chat_server.raw({"error": "'response_format.type' must be 'json_schema' or 'text'"}, status=400)
         if form == "json_schema":
@@ -218,8 +222,8 @@ def test_lm_studio(chat_server, judged):
 
 
 def test_vllm(chat_server, judged):
-    def answer(asked):
-        if any(message["role"] == "system" for message in asked.body["messages"]):
+    def answer(request):
+        if any(message["role"] == "system" for message in request.body["messages"]):
             message = "System role not supported"
             body = {"object": "error", "message": message, "type": "BadRequestError", "param": None, "code": 400}
             return chat_server.raw(body, status=400)
@@ -269,8 +273,8 @@ def test_sglang(chat_server, judged):
         "code": 400,
     }
 
-    def answer(asked):
-        is_schema = asked.body.get("response_format", {}).get("type") == "json_schema"
+    def answer(request):
+        is_schema = request.body.get("response_format", {}).get("type") == "json_schema"
         if is_schema:
             return chat_server.raw(error, status=400)
         return chat_server.reply(VERDICT, usage=OWN_USAGE | {"reasoning_tokens": 0, "prompt_tokens_details": None})
@@ -292,18 +296,18 @@ def text_of(data):
     return "\n".join(map(text_of, values))
 
 
-def sealed(asked):
-    return VERDICT.replace("$SEAL", re.findall(r"^seal: ([0-9a-f]{12})\s*$", text_of(asked.body), re.MULTILINE)[-1])
+def sealed(request):
+    return VERDICT.replace("$SEAL", re.findall(r"^seal: ([0-9a-f]{12})\s*$", text_of(request.body), re.MULTILINE)[-1])
 
 
 def test_bedrock(chat_server, judged):
     throttled = {"message": "Too many requests, please wait before trying again."}
     chat_server.script(chat_server.raw(throttled, status=429))
 
-    def answer(asked):
-        assert asked.headers["authorization"] == "Bearer sk-of-the-file-0123456789"
-        tools = asked.body.get("toolConfig", {}).get("tools")
-        text = sealed(asked)
+    def answer(request):
+        assert request.headers["authorization"] == "Bearer sk-of-the-file-0123456789"
+        tools = request.body.get("toolConfig", {}).get("tools")
+        text = sealed(request)
         used = {"toolUse": {"toolUseId": "t", "name": "json_tool_call", "input": json.loads(text)}}
         return chat_server.raw(
             {
@@ -350,10 +354,10 @@ def test_vertex(chat_server, judged, tokens, tmp_path, monkeypatch):
     pytest.importorskip("google.auth")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(service_account(tmp_path, tokens)))
 
-    def answer(asked):
-        assert asked.headers["authorization"] == "Bearer token-of-the-test"
+    def answer(request):
+        assert request.headers["authorization"] == "Bearer token-of-the-test"
         usage = {"promptTokenCount": 100, "candidatesTokenCount": 20, "thoughtsTokenCount": 30, "totalTokenCount": 150}
-        candidate = {"content": {"role": "model", "parts": [{"text": sealed(asked)}]}, "finishReason": "STOP"}
+        candidate = {"content": {"role": "model", "parts": [{"text": sealed(request)}]}, "finishReason": "STOP"}
         return chat_server.raw({"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-2.5-flash"})
 
     chat_server.answer = answer

@@ -76,17 +76,17 @@ gate: {{on: quote}}
 """
 
 
-def answer(asked):
+def answer(request):
     """Reply as the model's name says, to the hostile text in the prompt."""
-    fenced = [text for _, text in FENCED.findall(asked.prompt)]
-    sealed = {"seal": asked.seal} if asked.seal else {}
-    decides = {"winner": "tie"} if "SECOND OUTPUT" in asked.prompt else {"score": 0.1}
+    fenced = [text for _, text in FENCED.findall(request.prompt)]
+    sealed = {"seal": request.seal} if request.seal else {}
+    decides = {"winner": "tie"} if "SECOND OUTPUT" in request.prompt else {"score": 0.1}
     verdict = json.dumps(sealed | decides | OWN)
-    match asked.body["model"]:
+    match request.body["model"]:
         case "echo":
             return "\n\n".join(fenced)
         case "repeat":
-            return asked.prompt
+            return request.prompt
         case "quote":
             return "\n\n".join(fenced) + f"\n\nMy verdict:\n```json\n{verdict}\n```"
     return verdict
@@ -122,12 +122,12 @@ def test_only_a_verdict_of_the_model_is_a_verdict(judged, shop, chat_server):
     failures = shop.dicast("verdicts", "--failed", "--json").json["failures"]
     for way in WAYS:
         for label in (f"{way}-{seal}{pair}" for seal in ("true", "false") for pair in ("", "-pair")):
-            given = {verdict["subject_id"]: verdict["score"] for verdict in verdicts if verdict["judge"] == label}
+            components = {verdict["subject_id"]: verdict["score"] for verdict in verdicts if verdict["judge"] == label}
             failed = [failure for failure in failures if failure["judge"] == label]
             good = way in ("quote", "judge")
-            assert given == (dict.fromkeys(ids, 0.5 if label.endswith("pair") else 0.1) if good else {}), label
+            assert components == (dict.fromkeys(ids, 0.5 if label.endswith("pair") else 0.1) if good else {}), label
             assert [failure["failure_mode"] for failure in failed] == ["judge_output_invalid"] * (not good) * len(ids)
-            assert document["judges"][label]["scored"] == len(given)
+            assert document["judges"][label]["scored"] == len(components)
             assert not any(word in failure["error_message"] for failure in failed for word in ("Perfect", "score: 1"))
 
 

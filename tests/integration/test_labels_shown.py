@@ -80,9 +80,9 @@ def surfaces(capfd):
 
 def test_every_label_is_named_everywhere(folder, capfd):
     run()
-    found = surfaces(capfd)
-    badges = {name: found.pop(name) for name in ("gate.svg", "score.svg")}
-    for name, text in found.items():
+    result = surfaces(capfd)
+    badges = {name: result.pop(name) for name in ("gate.svg", "score.svg")}
+    for name, text in result.items():
         assert {label for label in LABELS if label not in text} == set(), name
     assert "<title>talks: no gate</title>" in badges["gate.svg"]
     assert "<title>talks: 3 labels</title>" in badges["score.svg"]
@@ -92,8 +92,8 @@ def test_without_a_gate_nothing_says_passed(folder, capfd):
     done = run()
     assert (done.gate, done.exit_code) == (None, 0)
     for name, text in surfaces(capfd).items():
-        said = text if name not in ("run.html", "runs --json") else ""  # keys of JSON are no sentences
-        assert re.findall(r".*\bpassed\b.*", said) == [], name
+        message = text if name not in ("run.html", "runs --json") else ""  # keys of JSON are no sentences
+        assert re.findall(r".*\bpassed\b.*", message) == [], name
         assert "gate: passed" not in text
     assert "gate: none" in printed(capfd, "show", "last")
     assert json.loads(printed(capfd, "runs", "--json"))["runs"][0]["gate"] is None
@@ -114,7 +114,7 @@ def test_a_failed_judgment_is_shown_as_failed_and_not_as_not_passed(folder, capf
     run(gate={"on": "helpful", "min_pass_rate": 0.1, "min_coverage": 0.9})
     suites = {suite.get("name"): suite for suite in ET.parse("run.xml").getroot()}
     assert [suites["helpful"].get(name) for name in ("errors", "failures")] == ["1", "6"]
-    (case,) = [one for one in suites["helpful"] if one.get("name") == "q03"]
+    (case,) = [item for item in suites["helpful"] if item.get("name") == "q03"]
     assert [child.tag for child in case if child.tag != "properties"] == ["error"]
     for name in ("run.md", "summary.md"):
         assert "### 6 did not pass, 1 without a verdict" in Path(name).read_text()

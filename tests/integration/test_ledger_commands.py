@@ -285,9 +285,9 @@ def test_a_ledger_of_digests_holds_no_text(shop):
     shop.rows("the secret text")
     shop.run("metrics: [proxy/format]\nledger: {ledger/sqlite: {path: l.db, content: digest}}\n")
     assert b"the secret text" not in (shop / "l.db").read_bytes()
-    shown = shop.dicast("show", "r0", "--ledger", "l.db", "--json")
-    assert shown.code == 0
-    assert len(shown.json["verdicts"]) == 1
+    output = shop.dicast("show", "r0", "--ledger", "l.db", "--json")
+    assert output.code == 0
+    assert len(output.json["verdicts"]) == 1
 
 
 def test_a_ledger_of_digests_holds_no_text_that_a_verdict_or_a_failure_quotes(shop):

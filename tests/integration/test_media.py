@@ -48,8 +48,8 @@ def color_of(url):
     return next(name for name, color in COLORS.items() if tuple(pixels[1:4]) == color)
 
 
-def parts_of(asked, kind):
-    content = asked.body["messages"][-1]["content"]
+def parts_of(request, kind):
+    content = request.body["messages"][-1]["content"]
     return [] if isinstance(content, str) else [part[kind] for part in content if part["type"] == kind]
 
 
@@ -57,9 +57,9 @@ def parts_of(asked, kind):
 def vision(chat_server):
     """An endpoint that looks at the image: 1 if the judged output names its color, else 0."""
 
-    def look(asked):
-        output = re.search(r"OUTPUT:\n<<<data \w+\n(.*?)\ndata", asked.prompt, re.DOTALL)
-        colors = [color_of(image["url"]) for image in parts_of(asked, "image_url")]
+    def look(request):
+        output = re.search(r"OUTPUT:\n<<<data \w+\n(.*?)\ndata", request.prompt, re.DOTALL)
+        colors = [color_of(image["url"]) for image in parts_of(request, "image_url")]
         return chat_server.sealed(score=float(bool(output) and output[1] in colors), confidence=0.9)
 
     chat_server.answer = look
@@ -70,8 +70,8 @@ def vision(chat_server):
 def blind(chat_server):
     """An endpoint that refuses parts that are no text."""
 
-    def refuse(asked):
-        if isinstance(asked.body["messages"][-1]["content"], str):
+    def refuse(request):
+        if isinstance(request.body["messages"][-1]["content"], str):
             return chat_server.sealed(score=0.5, confidence=0.5)
         return chat_server.error(blind.status, blind.message)
 
@@ -96,23 +96,23 @@ def photos(shop):
     return shop
 
 
-def judge(url, evidence="", *, price="free", source=None, name="llm/judge", more=""):
+def judge(url, evidence="", *, price="free", source=None, name="llm/judge", extra=""):
     source = (
         source
         or "{rows/jsonl: {path: rows.jsonl, fields: {input: question, output: answer, image: {column: photo, media: image}}}}"
     )
     model = ENDPOINT.format(url=url, price=price)
-    return f"source: {source}\njudges: [{{{name}: {{model: {model}{evidence}}}}}]\n{more}"
+    return f"source: {source}\njudges: [{{{name}: {{model: {model}{evidence}}}}}]\n{extra}"
 
 
 def verdicts(shop):
-    return {one["subject_id"]: one for one in shop.dicast("verdicts", "--json").json["verdicts"]}
+    return {verdict["subject_id"]: verdict for verdict in shop.dicast("verdicts", "--json").json["verdicts"]}
 
 
 def test_image_of_a_row_is_judged_by_a_model_that_sees_it(photos, vision):
     done = photos.run(judge(vision.url))
     assert (done.code, done.json["score"]["mean"]) == (0, 0.5)
-    assert {id: one["score"] for id, one in verdicts(photos).items()} == {"a": 1.0, "b": 0.0}
+    assert {id: verdict["score"] for id, verdict in verdicts(photos).items()} == {"a": 1.0, "b": 0.0}
     assert not done.json["warnings"]
     text, image, rest = vision.requests[0].body["messages"][-1]["content"]
     assert text["text"].startswith("MEDIA:\n<<<data ")
@@ -127,7 +127,7 @@ def test_model_without_vision_gets_markers_and_the_document_warns(photos, blind,
     blind.status, blind.message = status, message
     done = photos.run(judge(blind().url), *ONE)
     assert (done.code, done.json["score"]["mean"]) == (0, 0.5)
-    assert [one["signals"]["evidence"]["hidden"] for one in verdicts(photos).values()] == [{"image": 1}] * 2
+    assert [verdict["signals"]["evidence"]["hidden"] for verdict in verdicts(photos).values()] == [{"image": 1}] * 2
     (warning,) = done.json["warnings"]
     assert (warning["kind"], warning["hidden"]) == ("hidden_media", {"image": 2})
     assert "image: [image/png, red.png, 75 B]" in blind().requests[-2].body["messages"][-1]["content"]
@@ -158,7 +158,7 @@ def test_blank_cells_are_counted_in_the_summary(photos, vision, media):
 
 def test_mark_never_sends_an_image(photos, vision):
     photos.run(judge(vision.url, ", evidence: {media: mark}"))
-    assert all(isinstance(asked.body["messages"][-1]["content"], str) for asked in vision.requests)
+    assert all(isinstance(request.body["messages"][-1]["content"], str) for request in vision.requests)
     assert verdicts(photos)["a"]["signals"]["evidence"]["hidden"] == {"image": 1}
 
 
@@ -174,7 +174,9 @@ def test_image_that_the_endpoint_cannot_read_fails_its_subject_alone(photos, vis
         vision.answer,
         chat_server.error(400, "You uploaded an unsupported image. Please make sure it is valid."),
     )
-    vision.answer = lambda asked: fault if color_of(parts_of(asked, "image_url")[0]["url"]) == "red" else look(asked)
+    vision.answer = lambda request: (
+        fault if color_of(parts_of(request, "image_url")[0]["url"]) == "red" else look(request)
+    )
     done = photos.run(judge(vision.url), *ONE)
     assert done.json["failures"] == {"judge_call_failed": 1}
     assert verdicts(photos)["b"]["score"] == 0.0
@@ -234,15 +236,15 @@ def test_addresses_go_to_hosts_that_the_file_allows(photos, vision):
         ],
     )
     seen = []
-    vision.answer = lambda asked: (
-        seen.extend(part["url"] for part in parts_of(asked, "image_url")),
+    vision.answer = lambda request: (
+        seen.extend(part["url"] for part in parts_of(request, "image_url")),
         vision.sealed(score=1.0, confidence=1.0),
     )[1]
     photos.run(judge(vision.url, ', evidence: {urls: ["*.example.org"]}'))
     assert seen == ["https://img.example.org/a.png"]
-    found = verdicts(photos)
-    assert found["evil.example"]["signals"]["evidence"]["hidden"] == {"image": 1}
-    assert "hidden" not in found["img.example.org"]["signals"]["evidence"]
+    result = verdicts(photos)
+    assert result["evil.example"]["signals"]["evidence"]["hidden"] == {"image": 1}
+    assert "hidden" not in result["img.example.org"]["signals"]["evidence"]
     seen.clear()
     photos.run(judge(vision.url))
     assert seen == []
@@ -332,11 +334,11 @@ def test_pairwise_shows_images_as_outputs(shop, vision):
     rows = [{"id": "a", "input": "Draw red.", "output": data_url(png("red")), "reference": data_url(png("blue"))}]
     shop.write("rows.jsonl", rows)
 
-    def compare(asked):
-        first, second = (color_of(part["url"]) for part in parts_of(asked, "image_url"))
+    def compare(request):
+        first, second = (color_of(part["url"]) for part in parts_of(request, "image_url"))
         return json.dumps(
             {
-                "seal": asked.seal,
+                "seal": request.seal,
                 "winner": "first" if first == "red" else "second",
                 "confidence": 0.9,
                 "rationale": second,
@@ -357,7 +359,7 @@ def test_jury_sends_images(photos, vision):
         f"{source}\njudges: [{{llm/jury: {{judges: [{{llm/judge: {{model: {model}}}}}, {{llm/judge: {{model: {model}, criteria: [all]}}}}]}}}}]\n"
     )
     assert done.json["score"]["mean"] == 0.5, done.out
-    assert all(parts_of(asked, "image_url") for asked in vision.requests)
+    assert all(parts_of(request, "image_url") for request in vision.requests)
 
 
 @pytest.mark.parametrize("cell", ["path", "data URL"])
@@ -369,21 +371,21 @@ def test_content_is_in_the_ledger_once_and_not_at_all_with_digests(shop, vision,
         "rows.jsonl",
         [{"id": "a", "question": "?", "answer": "red", "photo": "a.png" if cell == "path" else data_url(image)}],
     )
-    vision.answer = lambda asked: vision.sealed(score=1.0, confidence=1.0)
+    vision.answer = lambda request: vision.sealed(score=1.0, confidence=1.0)
     for criterion in "one", "two":
-        more = f"ledger: {{ledger/sqlite: {{path: l.db, content: {content}}}}}\n"
-        done = shop.run(judge(vision.url, f", criteria: [{criterion}]", more=more))
+        extra_text = f"ledger: {{ledger/sqlite: {{path: l.db, content: {content}}}}}\n"
+        done = shop.run(judge(vision.url, f", criteria: [{criterion}]", extra=extra_text))
         assert done.code == 0, done.out
     assert least <= (shop / "l.db").stat().st_size / len(image) <= most
 
 
 def test_budget_reserves_the_tokens_of_an_image(photos, vision):
     price = "{input_per_mtok: 10, output_per_mtok: 10}"
-    done = photos.run(judge(vision.url, price=price, more="budget: {run: 0.02 usd}\n"))
+    done = photos.run(judge(vision.url, price=price, extra="budget: {run: 0.02 usd}\n"))
     assert done.code != 0
     assert vision.count == 0
     assert (
-        photos.run(judge(vision.url, ", evidence: {media: mark}", price=price, more="budget: {run: 0.03 usd}\n")).code
+        photos.run(judge(vision.url, ", evidence: {media: mark}", price=price, extra="budget: {run: 0.03 usd}\n")).code
         == 0
     )
 
@@ -400,12 +402,12 @@ ledger: {{ledger/sqlite: {{path: l.db}}}}
 """
 
 
-def name_colors(asked):
-    return " ".join(color_of(image["url"]) for image in parts_of(asked, "image_url")) or "nothing"
+def name_colors(request):
+    return " ".join(color_of(image["url"]) for image in parts_of(request, "image_url")) or "nothing"
 
 
-def task(url, more=""):
-    return TASK.format(model=ENDPOINT.format(url=url, price="free"), more=more)
+def task(url, extra=""):
+    return TASK.format(model=ENDPOINT.format(url=url, price="free"), more=extra)
 
 
 def test_template_shows_images_to_the_model_that_answers(photos, vision):
@@ -416,7 +418,9 @@ def test_template_shows_images_to_the_model_that_answers(photos, vision):
     assert (first["text"], image["type"], last["text"]) == ("Which color? ", "image_url", " Answer in a word.")
     text = base64.b64encode(png("red")).decode()
     query = Query(types=("record.completed",))
-    records = json.dumps(read_ledger(photos / "l.db", lambda live: [one.event.payload for one in live.read(query)]))
+    records = json.dumps(
+        read_ledger(photos / "l.db", lambda live: [subject.event.payload for subject in live.read(query)])
+    )
     assert '"sha256"' in records
     assert text not in records
 

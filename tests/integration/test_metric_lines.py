@@ -56,16 +56,16 @@ def test_stdout_has_the_runs_score_and_each_labels_mean_and_nothing_else(shop, s
     done = lines(shop, PIPELINE)
     assert done.code == 0
     assert all(line.startswith("METRIC ") for line in done.out.splitlines())
-    found = MetricLines(syntax)
-    found.feed(done.out.encode())
+    result = MetricLines(syntax)
+    result.feed(done.out.encode())
     named = {"score": 0.750000005, "metrics": 0.750000005, "a_b": 0.50000001, "a_b_2": 1.0, "score_2": 0.50000001}
-    assert found.result().metrics == pytest.approx(named, abs=1e-12)
+    assert result.result().metrics == pytest.approx(named, abs=1e-12)
 
 
 def test_small_means_have_no_exponent(shop):
     shop.rows(1e-9)
-    said = [f"METRIC {name}=0.000000001" for name in ("score", "metrics", "fake_act")]
-    assert lines(shop, "metrics: [fake/act]\n").out.splitlines() == said
+    message = [f"METRIC {name}=0.000000001" for name in ("score", "metrics", "fake_act")]
+    assert lines(shop, "metrics: [fake/act]\n").out.splitlines() == message
 
 
 def test_the_primary_label_is_the_score(shop):
@@ -135,10 +135,10 @@ def test_dimensions_and_secondary_metrics_are_lines_under_bare_names(shop):
         )
         done = lines(shop, text, "--primary", "judge")
     assert done.code == 0, done.err
-    found = MetricLines("strict")
-    found.feed(done.out.encode())
+    result = MetricLines("strict")
+    result.feed(done.out.encode())
     score = 0.6 * 0.8 + 0.4 * 0.8
-    assert found.result().metrics == pytest.approx(
+    assert result.result().metrics == pytest.approx(
         {
             "score": score,
             "metrics": 0.5,

@@ -34,12 +34,12 @@ def retries(shop):
     """How each row was tried, by its id: attempts, most attempts, and the numbers in the history."""
     return {
         event["payload"]["row"]["id"]: (
-            told["attempts"],
-            told["max_attempts"],
-            [one["attempt"] for one in told["history"]],
+            reports["attempts"],
+            reports["max_attempts"],
+            [item["attempt"] for item in reports["history"]],
         )
         for event in shop.events("record.completed", "record.failed")
-        if (told := event["payload"].get("retry"))
+        if (reports := event["payload"].get("retry"))
     }
 
 
@@ -65,7 +65,7 @@ def test_passing_fault_is_in_the_record_and_its_columns(shop, model, status):
 
 
 def test_lasting_fault_has_no_attempts_left_and_a_refused_request_has(shop, model):
-    model.answer = lambda asked: 500 if "r0" in asked.prompt else model.error(400, "too long")
+    model.answer = lambda request: 500 if "r0" in request.prompt else model.error(400, "too long")
     done = shop.run(TASK)
     assert (done.json["failures"], model.count) == ({"judge_call_failed": 2}, 4)
     assert retries(shop) == {"r0": (3, 3, [1, 2, 3]), "r1": (1, 3, [1])}
@@ -81,11 +81,11 @@ def test_empty_replies_and_faults_are_numbered_together(shop, model):
 def test_reply_that_is_remembered_keeps_how_it_was_tried(shop, model):
     text = TASK.replace(MODEL, f"{{cache/chat: {{model: {MODEL}, path: replies.db}}}}")
     model.script(503)
-    found = []
+    values = []
     for name in ("first.jsonl", "second.jsonl"):
         assert shop.run(f"{text}sinks: [jsonl/rows: {{path: {name}}}]\n").json["scored"] == 2
-        found.append([json.loads(line).get("retry") for line in (shop / name).read_text().splitlines()])
-    first, second = found
+        values.append([json.loads(line).get("retry") for line in (shop / name).read_text().splitlines()])
+    first, second = values
     assert (first, model.count) == (second, 5)
     assert (first[0]["attempts"], first[1]) == (2, None)
 

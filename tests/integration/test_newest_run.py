@@ -52,8 +52,8 @@ def test_last_is_the_run_that_began_last(backwards):
     shop = backwards
     first, second = begun(shop), begun(shop)
     assert first > second
-    found = shop.dicast("verdicts", "--run", "last", "--json").json["verdicts"]
-    assert {verdict["run_id"] for verdict in found} == {second}
+    output = shop.dicast("verdicts", "--run", "last", "--json").json["verdicts"]
+    assert {verdict["run_id"] for verdict in output} == {second}
     assert shop.dicast("compare", "last", first, "--json").json["a"]["run_id"] == second
 
 
@@ -74,5 +74,5 @@ def test_the_newest_verdict_on_a_workloads_run_is_the_last_in_the_ledger(backwar
     assert runs == sorted(runs, reverse=True)
     for order in (runs, runs[::-1]):
         named = [word for run_id in order for word in ("--run", run_id)]
-        found = backwards.dicast("workloads", "--ledger", "ledger.db", "--json", *named).json
-        assert found["data"][0]["mean"] == 1.0
+        output = backwards.dicast("workloads", "--ledger", "ledger.db", "--json", *named).json
+        assert output["data"][0]["mean"] == 1.0

@@ -23,9 +23,9 @@ def tokens(server, *top, **choice):
     content = {"content": [{**listed[0], "top_logprobs": listed}]}
     message = {"role": "assistant", "content": top[0][0]}
     usage = {"prompt_tokens": 100, "completion_tokens": 1, "total_tokens": 101}
-    made = {"index": 0, "message": message, "finish_reason": "length", "logprobs": content, **choice}
+    result = {"index": 0, "message": message, "finish_reason": "length", "logprobs": content, **choice}
     return server.answer_type(
-        body={"id": "x", "object": "chat.completion", "model": "m-1", "choices": [made], "usage": usage}
+        body={"id": "x", "object": "chat.completion", "model": "m-1", "choices": [result], "usage": usage}
     )
 
 
@@ -85,14 +85,12 @@ def test_an_endpoint_that_refuses_the_parameter_ends_the_run_and_names_it(shop, 
 def test_the_summary_claims_no_verdicts_where_none_was_made(shop, model):
     model.answer = model.error(400, "Unsupported parameter: 'logprobs' is not supported with this model.")
     out = shop.dicast("run", shop.pipeline(pipeline()).name).out
-    assert ("stopped: " in out, "judge the remaining" in out, "verdicts are recorded" in out) == (True, True, False), (
-        out
-    )
+    assert ("stopped: " in out, "judge the remaining subjects" in out, "verdicts are recorded" in out) == (True, True, False), out
 
 
 def test_an_endpoint_that_gives_fewer_tokens_is_asked_for_fewer(shop, model):
-    def answer(asked):
-        if asked.body.get("top_logprobs", 0) > 5:
+    def answer(request):
+        if request.body.get("top_logprobs", 0) > 5:
             return model.error(400, "Invalid value for 'top_logprobs': must be at most 5.")
         return tokens(model, ("yes", 0.6), ("no", 0.4))
 
@@ -112,7 +110,9 @@ def test_without_either_word_the_subject_fails_and_names_the_tokens(shop, model)
 
 
 def test_reasons_before_cost_two_calls_within_the_reservation(shop, model):
-    model.answer = lambda asked: tokens(model, ("yes", 0.6), ("no", 0.4)) if asked.body.get("logprobs") else "It fits."
+    model.answer = lambda request: (
+        tokens(model, ("yes", 0.6), ("no", 0.4)) if request.body.get("logprobs") else "It fits."
+    )
     done = shop.run(pipeline("{model: model, form: yes_no, reasoning: before}") + "budget: {run: 1 usd}\n")
     assert done.code == 0, done.err
     assert model.count == 4
@@ -132,7 +132,9 @@ def test_a_cache_gives_the_probabilities_again_for_nothing(shop, model):
 
 
 def test_a_cache_gives_both_calls_again(shop, model):
-    model.answer = lambda asked: tokens(model, ("yes", 0.6), ("no", 0.4)) if asked.body.get("logprobs") else "It fits."
+    model.answer = lambda request: (
+        tokens(model, ("yes", 0.6), ("no", 0.4)) if request.body.get("logprobs") else "It fits."
+    )
     kept = pipeline(
         "{model: model, form: yes_no, reasoning: before}",
         f"{{cache/chat: {{path: replies.db, model: {{{MODEL}}}}}}}",
@@ -143,14 +145,14 @@ def test_a_cache_gives_both_calls_again(shop, model):
 
 
 def test_a_resumed_run_asks_only_about_the_subject_that_failed_after_its_reasons(shop, model):
-    def answer(asked):
-        if not asked.body.get("logprobs"):
+    def answer(request):
+        if not request.body.get("logprobs"):
             return "It fits."
         return model.error(500, "down") if model.count == 4 else tokens(model, ("yes", 0.6), ("no", 0.4))
 
     model.answer = answer
-    one = "executor: {dicast/async: {concurrency: 1}}\n"
-    done = shop.run(pipeline("{model: model, form: yes_no, reasoning: before}") + one)
+    item = "executor: {dicast/async: {concurrency: 1}}\n"
+    done = shop.run(pipeline("{model: model, form: yes_no, reasoning: before}") + item)
     assert (done.json["scored"], done.json["failures"], model.count) == (1, {"judge_call_failed": 1}, 4)
     again = shop.dicast("run", "p.yaml", "--json", "--resume", "--retry-failed")
     assert (again.code, again.json["scored"], model.count) == (0, 2, 6), again.err
@@ -158,8 +160,8 @@ def test_a_resumed_run_asks_only_about_the_subject_that_failed_after_its_reasons
 
 
 def test_letters_are_asked_for_in_both_orders(shop, model):
-    def answer(asked):
-        says_a = asked.prompt.index("mine") < asked.prompt.index("theirs")
+    def answer(request):
+        says_a = request.prompt.index("mine") < request.prompt.index("theirs")
         return tokens(model, ("A", 0.8 if says_a else 0.6), ("B", 0.2 if says_a else 0.4))
 
     model.answer = answer

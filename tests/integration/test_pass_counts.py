@@ -32,7 +32,7 @@ class Liking:
         return Failure("judge_output_invalid", "no reply") if score is None else Judgment(score, 0.9, "llm")
 
 
-def run(name, scores, *, words, failing=(), gate=None, only=None, **more):
+def run(name, scores, *, words, failing=(), gate=None, only=None, **options):
     ids = [str(number) for number in range(ROWS)] if only is None else only
     liking = {id_: {"liking": None if id_ in failing else scores[id_]} for id_ in ids}
     subjects = [Subject("row", id_, "q", " ".join("w" * words.get(id_, 3)), "w w w", liking[id_]) for id_ in ids]
@@ -44,7 +44,7 @@ def run(name, scores, *, words, failing=(), gate=None, only=None, **more):
             "define": {"judge": Liking()},
             "gate": gate or {"on": "liked", "min_score": 0.1},
             "ledger": LEDGER,
-            **more,
+            **options,
         },
         subjects=subjects,
     )
@@ -110,9 +110,9 @@ def test_every_surface_has_the_same_counts(folder, two, capfd):
     assert {label: counts.json() for label, counts in paired.counted().items()} == passes
     markdown = run_markdown(attrs.asdict(done, recurse=False))
     assert main(["show", b, "--ledger", "ledger.db"]) == 0
-    shown = " ".join(capfd.readouterr().out.split())
+    output = " ".join(capfd.readouterr().out.split())
     for counts in passes.values():
-        assert counts["words"] in shown
+        assert counts["words"] in output
         assert counts["words"] in markdown
     paired_test = compared["comparisons"]["stats/paired"]["criteria"]["liked"]
     assert (paired_test["passes_gained"], paired_test["passes_lost"]) == (LIKED["b"], LIKED["a"])
@@ -121,13 +121,13 @@ def test_every_surface_has_the_same_counts(folder, two, capfd):
 def test_every_sentence_about_a_difference_names_its_label(folder, two, capfd):
     done = two[1]
     assert main(["compare", done.baseline["run_id"], done.run_id, "--ledger", "ledger.db"]) == 0
-    shown = capfd.readouterr().out.splitlines()
-    sentences = [line for line in shown if re.search(r"no difference|better|worse|no evidence|pairs differ", line)]
+    output = capfd.readouterr().out.splitlines()
+    sentences = [line for line in output if re.search(r"no difference|better|worse|no evidence|pairs differ", line)]
     assert {line.split(":")[0] for line in sentences} == {"liked", "metrics", "short", "near"}
-    assert any(line.startswith("liked: better: +0.5") for line in shown)
-    assert not any(line.startswith(("no difference", "better", "worse", "no evidence")) for line in shown)
-    assert any(line.startswith("liked: 20 pass in B alone, 1 in A alone, of 22; 1 open") for line in shown)
-    assert max(map(len, shown)) <= 120
+    assert any(line.startswith("liked: better: +0.5") for line in output)
+    assert not any(line.startswith(("no difference", "better", "worse", "no evidence")) for line in output)
+    assert any(line.startswith("liked: 20 pass in B alone, 1 in A alone, of 22; 1 open") for line in output)
+    assert max(map(len, output)) <= 120
 
 
 def test_runs_under_different_lines_are_both_counted_by_the_newer_ones(tmp_path, monkeypatch, capfd):
@@ -163,9 +163,9 @@ def test_a_check_that_is_broken_on_every_row_fails_on_every_surface(tmp_path, mo
     assert (
         main(["compare", first.run_id, broken.run_id, "--ledger", "ledger.db", "--allow-incomparable", "--json"]) == 0
     )
-    found = json.loads(capfd.readouterr().out)
-    assert [found["passes"]["metrics"][side] for side in ("a", "b", "both")] == [ROWS, 0, 0]
-    paired = found["comparisons"]["stats/paired"]["criteria"]
+    output = json.loads(capfd.readouterr().out)
+    assert [output["passes"]["metrics"][side] for side in ("a", "b", "both")] == [ROWS, 0, 0]
+    paired = output["comparisons"]["stats/paired"]["criteria"]
     assert (paired["metrics"]["passes_lost"], paired["near"]["passes_lost"]) == (ROWS, 0)
 
 
@@ -177,5 +177,5 @@ def test_the_only_metric_is_compared_once_and_under_its_name(tmp_path, monkeypat
         for score in (0.2, 0.4)
     ]
     assert main(["compare", *runs, "--ledger", "ledger.db", "--json"]) == 0
-    found = json.loads(capfd.readouterr().out)
-    assert set(found["passes"]) == set(found["comparisons"]["stats/paired"]["criteria"]) == {"liked", "short"}
+    output = json.loads(capfd.readouterr().out)
+    assert set(output["passes"]) == set(output["comparisons"]["stats/paired"]["criteria"]) == {"liked", "short"}

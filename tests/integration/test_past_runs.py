@@ -69,8 +69,8 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(shop, two):
 
 
 def test_filters_keep_runs_of_a_name_from_a_time_on_and_so_many(shop, two):
-    assert [one["name"] for one in listed(shop, "--name", "nightly")] == ["nightly"]
-    assert [one["name"] for one in listed(shop, "--limit", "1")] == ["weekly"]
+    assert [item["name"] for item in listed(shop, "--name", "nightly")] == ["nightly"]
+    assert [item["name"] for item in listed(shop, "--limit", "1")] == ["weekly"]
     assert len(listed(shop, "--since", "2020-01-01")) == 2
     assert listed(shop, "--since", "2999-01-01T00:00:00Z") == []
     none = shop.dicast("runs", "--name", "monthly")
@@ -95,12 +95,12 @@ def test_a_run_is_running_while_a_process_holds_it_and_dead_when_that_is_gone_wi
     with monkeypatch.context() as patch:
         patch.setattr(Window, "run", watched)
         assert shop.run(NIGHTLY).code == 0
-    assert [one["state"] for one in seen] == ["running", "dead"]
-    assert [one["state"] for one in listed(shop)] == ["completed", "dead"]
+    assert [item["state"] for item in seen] == ["running", "dead"]
+    assert [item["state"] for item in listed(shop)] == ["completed", "dead"]
 
 
 def test_the_table_of_runs_fits_80_columns_however_long_the_names_are():
-    one = {
+    item = {
         "run_id": "01M81VZGDZAQ1FREZCFDXZ0PXQ",
         "name": "a-pipeline-with-a-name-that-says-everything-there-is-to-say",
         "kind": "pipeline",
@@ -116,14 +116,14 @@ def test_the_table_of_runs_fits_80_columns_however_long_the_names_are():
         "cost": {"usd": "12.345678", "msat": "0"},
     }
     old = {
-        **one,
+        **item,
         "started_at": "2025-01-02T03:04:05.000Z",
         "state": "dead",
         "subjects": None,
         "score": None,
         "cost": None,
     }
-    lines = list(runs_table([one, old]).lines())
+    lines = list(runs_table([item, old]).lines())
     assert len(lines) == 3
     assert max(map(len, lines)) <= 80
     assert lines[1].split() == [
@@ -224,10 +224,10 @@ def test_show_takes_the_name_of_a_pipeline_for_its_newest_run(shop, two):
 
 def test_a_subject_is_shown_in_the_newest_run_that_judged_it_with_that_runs_output(shop, two):
     nightly, weekly = two
-    found = shop.dicast("show", "r0", "--json").json
-    assert list(found) == ["subject", "verdicts", "failures"]
-    assert found["subject"]["output"] == "new"
-    assert [one["run_id"] for one in found["verdicts"]] == [weekly]
+    output = shop.dicast("show", "r0", "--json").json
+    assert list(output) == ["subject", "verdicts", "failures"]
+    assert output["subject"]["output"] == "new"
+    assert [verdict["run_id"] for verdict in output["verdicts"]] == [weekly]
     text = shop.dicast("show", "r0").out
     assert text.startswith(f"row r0  in run {weekly} (weekly)\n  output: 'new'\n")
     assert text.endswith("also judged in 1 other run; --all shows them\n")
@@ -237,14 +237,14 @@ def test_a_subject_is_shown_in_the_newest_run_that_judged_it_with_that_runs_outp
 
 def test_an_output_of_the_data_that_a_task_took_the_place_of_is_not_shown_as_what_was_judged(shop):
     run(shop, "name: asked\nmetrics: [proxy/format]\ntask: {task/command: {command: [echo, made]}}\n", "given")
-    shown = shop.dicast("show", "r0").out.splitlines()
-    assert shown[1:3] == ["  output of the data, not judged: 'given'", "  response: 'made'"]
+    output = shop.dicast("show", "r0").out.splitlines()
+    assert output[1:3] == ["  output of the data, not judged: 'given'", "  response: 'made'"]
 
 
 def test_a_subject_is_shown_as_the_run_that_is_asked_for_judged_it(shop, two):
     nightly, weekly = two
-    found = shop.dicast("show", "r0", "--run", nightly, "--json").json
-    assert (found["subject"]["output"], [one["run_id"] for one in found["verdicts"]]) == ("old", [nightly])
+    output = shop.dicast("show", "r0", "--run", nightly, "--json").json
+    assert (output["subject"]["output"], [verdict["run_id"] for verdict in output["verdicts"]]) == ("old", [nightly])
     assert shop.dicast("show", "r0", "--run", "last", "--json").json["subject"]["output"] == "new"
     shop.rows("else", name="other.jsonl")
     other = run(shop, "name: other\nsource: {rows/jsonl: {path: other.jsonl}}\nmetrics: [proxy/format]\n")
@@ -256,9 +256,12 @@ def test_a_subject_is_shown_as_the_run_that_is_asked_for_judged_it(shop, two):
 
 def test_all_shows_a_subject_in_each_run_newest_first(shop, two):
     nightly, weekly = two
-    found = shop.dicast("show", "r0", "--all", "--json").json
-    assert [(one["run_id"], one["subject"]["output"]) for one in found["runs"]] == [(weekly, "new"), (nightly, "old")]
-    assert [one["run_id"] for one in found["verdicts"]] == [nightly, weekly]
+    output = shop.dicast("show", "r0", "--all", "--json").json
+    assert [(verdict["run_id"], verdict["subject"]["output"]) for verdict in output["runs"]] == [
+        (weekly, "new"),
+        (nightly, "old"),
+    ]
+    assert [verdict["run_id"] for verdict in output["verdicts"]] == [nightly, weekly]
     text = shop.dicast("show", "r0", "--all").out
     assert text.index("'new'") < text.index("'old'")
     assert "also judged" not in text
@@ -271,8 +274,8 @@ def test_the_run_that_only_read_a_subject_is_not_the_one_that_judged_it(shop, tw
 
 def test_failures_of_a_subject_say_their_run(shop):
     failed = run(shop, "metrics: [fake/act]\n", "raise", code=3)
-    found = shop.dicast("show", "r0", "--json").json
-    assert [(one["run_id"], one["failure_mode"]) for one in found["failures"]] == [(failed, "crashed")]
+    output = shop.dicast("show", "r0", "--json").json
+    assert [(failure["run_id"], failure["failure_mode"]) for failure in output["failures"]] == [(failed, "crashed")]
 
 
 def test_verdicts_and_failures_have_a_column_with_their_run(shop, two):
@@ -286,15 +289,15 @@ def test_verdicts_and_failures_have_a_column_with_their_run(shop, two):
 @pytest.mark.slow
 def test_a_ledger_of_300_runs_and_100_000_events_answers_at_once(shop):
     run(shop, NIGHTLY, *"ab" * 5)
-    events = [Event(**{key: one[key] for key in EVENT}) for one in shop.events()]
+    events = [Event(**{key: event[key] for key in EVENT}) for event in shop.events()]
     clock = Clock()
 
     async def multiply():
         async with Sqlite(shop / ".dicast/ledger.db").open() as live:
             for _ in range(300):
-                run_id, others = clock.id(), 100_000 // 300 // len(events)
-                more = [events[:1], *[events[1:-1]] * others, events[-1:]]
-                live.append([attrs.evolve(one, id=clock.id(), run_id=run_id) for some in more for one in some])
+                run_id, rest = clock.id(), 100_000 // 300 // len(events)
+                extra = [events[:1], *[events[1:-1]] * rest, events[-1:]]
+                live.append([attrs.evolve(item, id=clock.id(), run_id=run_id) for some in extra for item in some])
 
     asyncio.run(multiply())
     began = time.process_time()

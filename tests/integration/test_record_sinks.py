@@ -84,12 +84,12 @@ def test_the_rows_of_the_csv_are_the_ledgers_records(finished):
 
 def test_the_lines_are_the_ledgers_records_whole(finished):
     lines = [json.loads(line) for line in Path("rows.jsonl").read_bytes().splitlines()]
-    whole = {
+    full = {
         line["subject_id"]: {key: value for key, value in line.items() if not key.startswith(("subject_", "session_"))}
         for line in lines
     }
-    failed = whole.pop("q3")
-    assert whole == records(finished)
+    failed = full.pop("q3")
+    assert full == records(finished)
     assert failed["failure"]["kind"] == "refused"
     assert "not that one" in failed["failure"]["message"]
     assert failed["row"]["input"] == "=question 3"
@@ -106,11 +106,11 @@ def test_parquet_and_csv_hold_the_same_table(finished):
     assert frame["metric_scores_tone"].tolist()[:3] == table["metric_scores_tone"].to_pylist()[:3] == [0.25] * 3
     assert frame["APPID"].tolist() == table["APPID"].to_pylist() == list(range(6))
     with duckdb.connect() as base:
-        found = base.execute(
+        result = base.execute(
             "SELECT count(*), avg(metric_scores_truth) FROM 'rows.parquet' WHERE failure IS NULL"
         ).fetchone()
     stats = finished.document["aggregates"]["stats/score_stats"]["criteria"]["truth"]
-    assert found == (5, 0.75) == (stats["count"], stats["mean"])
+    assert result == (5, 0.75) == (stats["count"], stats["mean"])
 
 
 SINKS = ["csv/rows", "jsonl/rows", "jsonl/events", "parquet/rows"]
@@ -188,20 +188,20 @@ def in_files():
     yield [json.loads(line)["subject_id"] for line in Path("rows.jsonl").read_bytes().splitlines()]
 
 
-@pytest.mark.parametrize("more", ["metrics: [proxy/format]", ""])
-def test_rows_that_were_only_read_ahead_when_a_run_stopped_early_are_in_no_file(tmp_path, monkeypatch, more):
+@pytest.mark.parametrize("extra", ["metrics: [proxy/format]", ""])
+def test_rows_that_were_only_read_ahead_when_a_run_stopped_early_are_in_no_file(tmp_path, monkeypatch, extra):
     monkeypatch.chdir(tmp_path)
     stop = "early_stop: [stats/threshold: {metric: scores.tone, threshold: 0.1, min_rows: 3}]\n"
-    text = PIPELINE.replace("metrics: [proxy/format]", more) + stop + "executor: {dicast/async: {concurrency: 2}}\n"
+    text = PIPELINE.replace("metrics: [proxy/format]", extra) + stop + "executor: {dicast/async: {concurrency: 2}}\n"
     rows = [Subject("row", f"q{number}", input=f"question {number}") for number in range(100)]
     model = FakeChatModel(answer, seconds=0.001, cost=Cost("0.0001"))
     done = run_pipeline(text, subjects=rows, components={"fake": model})
-    made = [event.subject_id for event in done.of("record.completed")]
+    result = [event.subject_id for event in done.of("record.completed")]
     assert done.document["stopped"]["reason"] == "early_stop"
-    assert 3 <= len(made) <= len(done.of("subject.read")) < 100
-    assert list(in_files()) == [made] * 3
+    assert 3 <= len(result) <= len(done.of("subject.read")) < 100
+    assert list(in_files()) == [result] * 3
     assert [done.document["sinks"][f"{kind}/rows"] for kind in ("csv", "parquet", "jsonl")] == [
-        {"written": len(made), "lost": 0}
+        {"written": len(result), "lost": 0}
     ] * 3
 
 
@@ -214,10 +214,10 @@ def test_rows_that_failed_and_were_retried_stand_where_they_were_read_or_last_an
 task: {{prompt/chat: {{model: {{{model}}}, user: "{{{{ id }}}}"}}}}
 sinks: [csv/rows: {{path: rows.csv}}, parquet/rows: {{path: rows.parquet}}, jsonl/rows: {{path: rows.jsonl}}]
 """
-    chat_server.answer = lambda asked: 500 if asked.prompt in ("r0", "r3") else "fine"
+    chat_server.answer = lambda request: 500 if request.prompt in ("r0", "r3") else "fine"
     assert shop.run(text).json["failures"] == {"judge_call_failed": 2}
     assert list(in_files()) == [[f"r{number}" for number in range(6)]] * 3
-    chat_server.answer = lambda asked: "better"
+    chat_server.answer = lambda request: "better"
     done = shop.dicast("run", "p.yaml", "--json", "--resume", "--retry-failed")
     assert (done.code, done.json["scored"]) == (0, 6)
     *tables, lines = in_files()
@@ -241,7 +241,7 @@ sinks: [csv/rows: {{path: rows.csv}}, parquet/rows: {{path: rows.parquet}}, json
 executor: {{dicast/async: {{concurrency: 1}}}}
 gate: {{min_coverage: 0}}
 """
-    chat_server.answer = lambda asked: 500 if asked.prompt in failing else "fine"
+    chat_server.answer = lambda request: 500 if request.prompt in failing else "fine"
     assert shop.run(text).json["failures"] == {"judge_call_failed": 3}
     again = ("run", "p.yaml", "--json", "--resume", "--retry-failed")
 
@@ -253,11 +253,11 @@ gate: {{min_coverage: 0}}
         for read in (pd.read_csv, pd.read_parquet):
             frame = read(f"rows.{read.__name__.removeprefix('read_')}")
             assert tuple(frame["subject_id"][frame["failure"].notna()]) == failed
-        told = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
-        assert tuple(line["subject_id"] for line in told if "failure" in line) == failed
+        document = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+        assert tuple(line["subject_id"] for line in document if "failure" in line) == failed
         assert (done["subjects"], done["scored"], done["failed"]) == (rows, rows - len(failed), len(failed))
 
-    chat_server.answer = lambda asked: "better" if asked.prompt == "r1" else 401
+    chat_server.answer = lambda request: "better" if request.prompt == "r1" else 401
     done = shop.dicast(*again).json
     assert done["stopped"]["reason"] == "refused_by_provider"
     left(done, *failing[1:])

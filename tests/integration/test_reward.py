@@ -27,11 +27,11 @@ def pipeline(tmp_path, monkeypatch):
 
 def test_a_batch_is_scored_in_its_order_by_the_columns_of_the_rows(pipeline):
     reward = dicast.reward(pipeline)
-    found = reward(
+    result = reward(
         prompts=["a", "b", "c"], completions=["1", "2", [{"role": "assistant", "content": "3"}]],
         reference=["1", "0", "3"], trainer_state=object(), completion_ids=[[1], [2], [3]],
     )  # fmt: skip
-    assert found == [1.0, 0.0, 1.0]
+    assert result == [1.0, 0.0, 1.0]
     assert reward.__name__ == "quality"
     assert reward([]) == []
 

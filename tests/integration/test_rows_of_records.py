@@ -28,14 +28,14 @@ def test_events_that_are_read_again_give_each_record_its_row(tmp_path):
     """So aggregates of a resumed run get the same records as in an uninterrupted run."""
     _, (started, *events) = events_of(tmp_path)
     reader = RecordReader(started.payload)
-    found = [*reader.read(events), *reader.rest()]
-    assert [record["row"] for _, record, *_ in found] == ROWS
+    subjects = [*reader.read(events), *reader.rest()]
+    assert [record["row"] for _, record, *_ in subjects] == ROWS
 
 
 def test_verdicts_without_what_was_read_have_rows_of_id_and_session(tmp_path):
     _, (started, *events) = events_of(tmp_path)
     reader = RecordReader(started.payload)
-    found = [*reader.read(event for event in events if event.type != "subject.read"), *reader.rest()]
-    assert [record["row"] for _, record, *_ in found] == [
+    subjects = [*reader.read(event for event in events if event.type != "subject.read"), *reader.rest()]
+    assert [record["row"] for _, record, *_ in subjects] == [
         {"id": row["id"], "session_id": row["session_id"]} for row in ROWS
     ]

@@ -94,8 +94,8 @@ def test_last_in_a_ledger_of_tools_alone_says_so(shop):
 def test_a_tools_run_of_the_same_file_is_neither_resumed_nor_meant_by_its_name(shop, ran):
     ledger = {"ledger/sqlite": {"path": LEDGER}}
     tool = dicast.run(shop.folder / "p.yaml", overrides={"ledger": ledger}, kind="tool").run_id
-    found = shop.dicast("compare", "nightly", tool, "--json")
-    assert found.json["a"]["run_id"] == ran
+    result = shop.dicast("compare", "nightly", tool, "--json")
+    assert result.json["a"]["run_id"] == ran
     assert shop.dicast("report", "nightly", "--json").json["runs"][0]["run_id"] == ran
 
 
@@ -116,10 +116,10 @@ def test_older_ledgers_have_kinds_too(started, kind):
 
 
 def test_started_runs_leave_tools_out_unless_asked(shop, ran):
-    found = dicast.read_ledger(
+    result = dicast.read_ledger(
         Path(LEDGER), lambda live: [len(list(started_runs(live.read, tools=t))) for t in (False, True)]
     )
-    assert found == [1, 2]
+    assert result == [1, 2]
 
 
 def test_a_baseline_of_last_is_no_tools_run_of_the_same_pipeline(shop, ran):
@@ -143,8 +143,8 @@ def test_compare_without_runs_takes_the_two_newest_of_a_pipeline_and_no_tools(sh
     second = shop.run(TEXT).json["run_id"]
     assert shop.dicast("labels", "import", "labels.jsonl", "--labeller", "bob").code == 0
     for words in ((), (ran,)):
-        found = shop.dicast("compare", *words, "--json").json
-        assert (found["a"]["run_id"], found["b"]["run_id"]) == (ran, second)
+        output = shop.dicast("compare", *words, "--json").json
+        assert (output["a"]["run_id"], output["b"]["run_id"]) == (ran, second)
     first = shop.run("name: other\nmetrics: [proxy/format]\n")
     assert first.code == 0
     refused = shop.dicast("compare")

@@ -39,10 +39,10 @@ GROUPS = ("model", "judge", "rubric", "session", "day")
 def turn(*, failed=False, id="t-1"):
     """A turn that went well, or one in which a tool failed (confidence .9, or .55)."""
     texts = {"user_prompt_text": "Where is it?", "final_response_text": "In Canberra."}
-    ended = {"stop_reason": "end_turn", "tool_call_count": 1, "signals_extra": texts}
+    ends = {"stop_reason": "end_turn", "tool_call_count": 1, "signals_extra": texts}
     tool = {"tool_use_id": f"{id}-use", "tool_name": "look"}
     work = TraceEvent("tool.failed", {**tool, "error": "503"}) if failed else None
-    events = (TraceEvent("tool.called", tool), *([work] if work else []), TraceEvent("turn.completed", ended))
+    events = (TraceEvent("tool.called", tool), *([work] if work else []), TraceEvent("turn.completed", ends))
     return Subject("turn", id, "Where is it?", "In Canberra.", events=events, session_id="s-1")
 
 
@@ -56,14 +56,14 @@ def cascade(*subjects, grader=None, threshold=0.7, text="", **components):
     return run_pipeline(file + text, subjects=subjects, components=ready)
 
 
-def says(score=0.3, confidence=0.9, **more):
+def says(score=0.3, confidence=0.9, **options):
     """A script for a chat model: it answers in the form it is asked for."""
 
     def reply(request):
-        asked = "\n".join(message.content for message in request.messages)
-        (seal,) = set(re.findall(r"^seal: (\w+)$", asked, re.MULTILINE))
+        requests = "\n".join(message.content for message in request.messages)
+        (seal,) = set(re.findall(r"^seal: (\w+)$", requests, re.MULTILINE))
         return json.dumps(
-            {"seal": seal, "rationale": "It says where.", "score": score, "confidence": confidence, **more}
+            {"seal": seal, "rationale": "It says where.", "score": score, "confidence": confidence, **options}
         )
 
     return reply
@@ -247,12 +247,12 @@ def test_ledger_verdicts_and_document_agree_on_what_was_spent(shop):
     for verdict in verdicts:
         of_judge[verdict["judge"]] += Decimal(verdict["judge_cost_usd"])
     for group in GROUPS:
-        found = shop.dicast("cost", "--include-eval", "--group-by", group, "--run", "last", "--json").json
-        assert found["total_usd"] == ran.json["cost"]["usd"]
-        assert sum(Decimal(row["usd"]) for row in found["data"]) == Decimal(found["total_usd"])
-        assert found["lost_usd"] == ran.json["spend_lost"]["usd"]
+        output = shop.dicast("cost", "--include-eval", "--group-by", group, "--run", "last", "--json").json
+        assert output["total_usd"] == ran.json["cost"]["usd"]
+        assert sum(Decimal(row["usd"]) for row in output["data"]) == Decimal(output["total_usd"])
+        assert output["lost_usd"] == ran.json["spend_lost"]["usd"]
         if group == "judge":
-            assert {row["judge"]: Decimal(row["usd"]) for row in found["data"]} == of_judge
+            assert {row["judge"]: Decimal(row["usd"]) for row in output["data"]} == of_judge
 
 
 # 14.2
@@ -273,9 +273,9 @@ def test_judging_again_never_lowers_what_was_spent(prices):
             async with ledger.open() as live:
                 return [entry.event for entry in live.read(Query(types=("spend.settled",)))]
 
-        found = Accounts("judge").read(asyncio.run(everything())).total.usd.amount
-        assert found - total == price >= last
-        total, last = found, price
+        subjects = Accounts("judge").read(asyncio.run(everything())).total.usd.amount
+        assert subjects - total == price >= last
+        total, last = subjects, price
 
 
 # The cases

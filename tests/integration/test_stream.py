@@ -42,11 +42,11 @@ def test_every_start_has_exactly_one_end_under_its_eval_id(shop):
     shop.run(JUDGING)
     events = shop.events()
     started = {event["payload"]["eval_id"]: event for event in events if event["type"] == "eval.started"}
-    ended = [event for event in events if event["type"] in ("eval.completed", "eval.failed")]
-    assert sorted(started) == sorted(event["payload"]["eval_id"] for event in ended)
-    units = {(event["subject_id"], event["payload"]["judge"]) for event in ended}
-    assert len(units) == len(ended) == 80
-    for event in ended:
+    ends = [event for event in events if event["type"] in ("eval.completed", "eval.failed")]
+    assert sorted(started) == sorted(event["payload"]["eval_id"] for event in ends)
+    units = {(event["subject_id"], event["payload"]["judge"]) for event in ends}
+    assert len(units) == len(ends) == 80
+    for event in ends:
         start = started[event["payload"]["eval_id"]]
         assert (start["subject_id"], start["payload"]["judge"]) == (event["subject_id"], event["payload"]["judge"])
         assert start["seq"] < event["seq"]
@@ -91,8 +91,8 @@ def test_the_payloads_of_the_eval_events(shop):
 def test_a_captured_rationale_alone_lifts_the_sensitivity(shop):
     shop.rows(1)
     shop.run("judges: [fake/opinion: {as: plain}, fake/opinion: {as: open, rationale: because}]\n")
-    found = {event["payload"]["judge"]: event["sensitivity"] for event in shop.events("eval.completed")}
-    assert found == {"plain": "pseudonymous", "open": "user_controlled"}
+    result = {event["payload"]["judge"]: event["sensitivity"] for event in shop.events("eval.completed")}
+    assert result == {"plain": "pseudonymous", "open": "user_controlled"}
     assert {event["sensitivity"] for event in shop.events("eval.started")} == {"pseudonymous"}
 
 
@@ -134,13 +134,13 @@ def test_trace_events_are_told_once(shop, kinds):
     assert done.code == 0
     assert done.json["scored"] == 6
     events = shop.events()
-    told = [event for event in events if event["type"].split(".")[0] in ("turn", "tool", "session")]
-    assert len([event for event in told if event["type"] == "turn.completed"]) == 6
-    assert len([event for event in told if event["type"] == "tool.called"]) == 3
-    assert len([event for event in told if event["type"] == "tool.completed"]) == 3
+    reports = [event for event in events if event["type"].split(".")[0] in ("turn", "tool", "session")]
+    assert len([event for event in reports if event["type"] == "turn.completed"]) == 6
+    assert len([event for event in reports if event["type"] == "tool.called"]) == 3
+    assert len([event for event in reports if event["type"] == "tool.completed"]) == 3
     assert len({event["id"] for event in events}) == len(events)
-    assert all(event["session_id"] for event in told)
-    turns = [event["turn_id"] for event in told if event["type"] == "turn.completed"]
+    assert all(event["session_id"] for event in reports)
+    turns = [event["turn_id"] for event in reports if event["type"] == "turn.completed"]
     assert turns == [f"{session}/{turn}" for session in (1, 2, 3) for turn in (1, 2)]
 
 

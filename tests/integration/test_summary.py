@@ -52,7 +52,7 @@ def test_several_judges_and_no_gate_have_no_score_for_the_run(shop):
 
 
 @pytest.mark.parametrize(
-    ("aggregation", "told"),
+    ("aggregation", "values"),
     [
         ("median", "score: mean 0.4000, median 0.2000, over 3 of 3 subjects"),
         ("max", "score: mean 0.4000, max 1.0000, over 3 of 3 subjects"),
@@ -60,11 +60,11 @@ def test_several_judges_and_no_gate_have_no_score_for_the_run(shop):
         ("mean", "score: mean 0.4000, over 3 of 3 subjects"),
     ],
 )
-def test_the_score_is_told_by_the_name_of_its_aggregation(shop, aggregation, told):
+def test_the_score_is_told_by_the_name_of_its_aggregation(shop, aggregation, values):
     shop.rows(0, 0.2, 1)
     shop.pipeline(f"metrics: [fake/act]\nscoring: {{aggregation: {aggregation}}}\n")
-    assert told in shop.dicast("run", "p.yaml").out.splitlines()
-    assert told in shop.dicast("show", "last").out.splitlines()
+    assert values in shop.dicast("run", "p.yaml").out.splitlines()
+    assert values in shop.dicast("show", "last").out.splitlines()
 
 
 def test_the_document_names_the_label_that_counts_and_the_aggregation(shop):
@@ -192,9 +192,9 @@ def test_the_interval_the_end_and_the_ledger_stand_in_80_columns(shop):
 def test_several_judges_say_in_80_columns_how_one_of_them_counts(shop):
     shop.rows(1)
     shop.pipeline("judges: [fake/opinion, fake/opinion: {as: second}]\n")
-    told = next(line for line in shop.dicast("run", "p.yaml").out.splitlines() if line.startswith("score: "))
-    assert "gate: {on: LABEL}" in told
-    assert len(told) <= 80
+    output = next(line for line in shop.dicast("run", "p.yaml").out.splitlines() if line.startswith("score: "))
+    assert "gate: {on: LABEL}" in output
+    assert len(output) <= 80
 
 
 def test_explicit_feedback_is_no_fallback_and_an_aggregates_own_failures_are_shown(shop):
@@ -240,9 +240,9 @@ def test_a_subject_is_shown_without_the_record_of_another_kind_that_has_its_id(s
         [{"type": "turn.completed", "session_id": "s", "turn_id": "r0", "payload": {"stop_reason": "end_turn"}}],
     )
     shop.run("source: {traces/events: {path: trace.jsonl}}\njudges: [heuristic/turn]\n")
-    shown = shop.dicast("show", "r0", "--json").json["subject"]
-    assert shown["kind"] == "turn"
-    assert "record" not in shown
+    output = shop.dicast("show", "r0", "--json").json["subject"]
+    assert output["kind"] == "turn"
+    assert "record" not in output
 
 
 def test_one_subject_is_told_in_the_singular(shop):

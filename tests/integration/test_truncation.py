@@ -25,13 +25,13 @@ def rows_of(shop):
 
 
 def warnings(done, kind):
-    return [one for one in done.json["warnings"] if one["kind"] == kind]
+    return [entry for entry in done.json["warnings"] if entry["kind"] == kind]
 
 
 def properties(shop):
     """The properties of each test case of the first suite."""
     suite = next(ET.parse(shop / "o.xml").getroot().iter("testsuite"))  # noqa: S314  # written by this test
-    return [{one.get("name"): one.get("value") for one in case.iter("property")} for case in suite.iter("testcase")]
+    return [{item.get("name"): item.get("value") for item in case.iter("property")} for case in suite.iter("testcase")]
 
 
 def page_texts(shop):
@@ -49,7 +49,7 @@ def model(shop, chat_server):
         "r2": chat_server.reply(None, message={"refusal": "I cannot help with Lima."}),
         "r3": chat_server.reply("Li", finish_reason="content_filter"),
     }
-    chat_server.answer = lambda asked: answers[asked.prompt]
+    chat_server.answer = lambda request: answers[request.prompt]
     shop.rows(None, None, None)
     return chat_server
 
@@ -83,14 +83,14 @@ def test_an_output_that_a_filter_cut_is_refused(shop, model):
 def test_cut_replies_of_a_judge_are_counted_and_shown(shop, model):
     replies = iter(["length", "stop", "length", "length", "odd"])
 
-    def judge(asked):
-        text = json.dumps({"seal": asked.seal, "score": 0.5, "confidence": 0.9, "rationale": "Good."})
+    def judge(request):
+        text = json.dumps({"seal": request.seal, "score": 0.5, "confidence": 0.9, "rationale": "Good."})
         return model.reply(text, finish_reason=next(replies))
 
     model.answer = judge
     shop.rows("a", "b", "c")
-    one = "executor: {dicast/async: {concurrency: 1}}\n"
-    done = shop.run(MODEL % model.url + "judges: [{llm/judge: {as: j, model: m}}]\n" + one + SINKS)
+    item = "executor: {dicast/async: {concurrency: 1}}\n"
+    done = shop.run(MODEL % model.url + "judges: [{llm/judge: {as: j, model: m}}]\n" + item + SINKS)
     (cut,), (unknown,) = warnings(done, "cut_replies"), warnings(done, "unknown_finish_reason")
     assert (cut["label"], cut["judgments"], cut["failed"]) == ("j", 2, 1)
     assert unknown["message"] == "verdicts of j have replies that ended for unknown reasons: 'odd' (1)"
@@ -145,14 +145,14 @@ def test_a_finish_reason_in_the_data_is_not_about_the_output_of_a_task(shop, mod
 @pytest.mark.parametrize("model_fields", [{}, {"model": "m-1"}])
 def test_a_turn_whose_message_was_cut_is_counted(shop, model_fields):
     cut = {"role": "assistant", "content": "The capital is L", "finish_reason": "length", **model_fields}
-    whole = {"role": "assistant", "content": "Lima", "finish_reason": "stop", **model_fields}
+    full = {"role": "assistant", "content": "Lima", "finish_reason": "stop", **model_fields}
     ask = {"role": "user", "content": "capital of Peru?"}
-    shop.write("t.jsonl", [{"id": "s1", "messages": [ask, cut, ask, whole]}])
+    shop.write("t.jsonl", [{"id": "s1", "messages": [ask, cut, ask, full]}])
     source = "source: {traces/messages: {path: t.jsonl, subjects: [turn, session]}}\n"
     done = shop.run(source + "judges: [heuristic/turn]\n" + SINKS)
-    (one,) = warnings(done, "cut_outputs")
-    assert one["subjects"] == {"session": 1, "turn": 1}
-    assert one["message"] == "the token limit cut the output of 1 session and 1 turn"
+    (item,) = warnings(done, "cut_outputs")
+    assert item["subjects"] == {"session": 1, "turn": 1}
+    assert item["message"] == "the token limit cut the output of 1 session and 1 turn"
 
 
 ASK = {"role": "user", "content": "hi"}
@@ -173,8 +173,8 @@ ASK = {"role": "user", "content": "hi"}
 def test_the_end_of_a_turn_is_read_from_each_format(shop, record, kind):
     shop.write("t.jsonl", [{"id": "s1", **record}])
     done = shop.run("source: {traces/messages: {path: t.jsonl}}\njudges: [heuristic/turn]\n" + SINKS)
-    (one,) = warnings(done, f"{kind}_outputs")
-    assert one["subjects"] == {"turn": 1}
+    (item,) = warnings(done, f"{kind}_outputs")
+    assert item["subjects"] == {"turn": 1}
     assert [row["finish_reason"] for row in rows_of(shop)] == ["max_tokens" if kind == "cut" else "refusal"]
 
 
@@ -186,8 +186,8 @@ def test_hidden_media_and_cut_evidence_are_shown_by_label(shop):
 
     rows = [Subject("row", name, "", name) for name in ("r0", "r1")]
     sinks = SINKS.replace("o.", f"{shop.folder}/o.")
-    found = run_pipeline(f"judges: [eye]\n{sinks}", subjects=rows, components={"eye": look()}).document["warnings"]
-    hidden, cut = (next(one for one in found if one["kind"] == kind) for kind in ("hidden_media", "cut_evidence"))
+    document = run_pipeline(f"judges: [eye]\n{sinks}", subjects=rows, components={"eye": look()}).document["warnings"]
+    hidden, cut = (next(item for item in document if item["kind"] == kind) for kind in ("hidden_media", "cut_evidence"))
     assert hidden["hidden"] == {"audio": 1, "image": 2}
     assert cut["verdicts"] == 1
     first, second = rows_of(shop)

@@ -68,19 +68,19 @@ def example(tmp_path: Path):
 @pytest.mark.slow
 def test_the_example_tells_the_models_apart_and_what_the_cheap_one_saved(example):
     example("run", "examples/workloads/pipeline.yaml")
-    found = orjson.loads(example("workloads", "--json"))
-    rows = {(row["workload"], row["model"]): row for row in found["data"]}
+    output = orjson.loads(example("workloads", "--json"))
+    rows = {(row["workload"], row["model"]): row for row in output["data"]}
     assert {key: (row["quality"], row["noisy"], row["signal_strength"]) for key, row in rows.items()} == {
         ("count-words", "large-1"): ("0.96@0.80", False, "high"),
         ("count-words", "small-1"): ("0.44@0.80", True, "high"),
         ("explain-cache", "large-1"): ("1.00@0.80", False, "marginal"),
         ("explain-cache", "small-1"): ("0.88@0.80", True, "marginal"),
     }
-    assert found["savings"] == {"successful_usd": "0.1050", "total_usd": "0.3100", "successful_runs": 9}
-    assert found["provenance"]["mixed"] == {}
-    said = example("workloads").splitlines()
-    assert max(map(len, said[1:4])) <= 80
-    assert said[-1] == "savings on successful work: $0.105 of $0.31 total"
+    assert output["savings"] == {"successful_usd": "0.1050", "total_usd": "0.3100", "successful_runs": 9}
+    assert output["provenance"]["mixed"] == {}
+    message = example("workloads").splitlines()
+    assert max(map(len, message[1:4])) <= 80
+    assert message[-1] == "savings on successful work: $0.105 of $0.31 total"
 
 
 def test_a_block_may_be_followed_by_a_model_beside_the_heuristic(tmp_path):

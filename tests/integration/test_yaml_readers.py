@@ -203,7 +203,7 @@ def test_written_text_is_read_back_as_text(text):
 
 def test_no_other_module_reads_yaml():
     """PyYAML is imported by the reader and the two writers."""
-    found = {
+    result = {
         str(path.relative_to(ROOT))
         for folder in (ROOT / "framework", *ROOT.glob("plugins/*/src"), *ROOT.glob("contrib/*/src"))
         for path in folder.rglob("*.py")
@@ -211,7 +211,7 @@ def test_no_other_module_reads_yaml():
         if (isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "yaml" for alias in node.names))
         or (isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "yaml")
     }
-    assert found == {
+    assert result == {
         "framework/dicast/_init/written.py",
         "framework/dicast/toolkit/yaml_reader.py",
         "framework/dicast/toolkit/yaml.py",
