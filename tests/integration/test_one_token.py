@@ -85,7 +85,11 @@ def test_an_endpoint_that_refuses_the_parameter_ends_the_run_and_names_it(shop, 
 def test_the_summary_claims_no_verdicts_where_none_was_made(shop, model):
     model.answer = model.error(400, "Unsupported parameter: 'logprobs' is not supported with this model.")
     out = shop.dicast("run", shop.pipeline(pipeline()).name).out
-    assert ("stopped: " in out, "judge the remaining subjects" in out, "verdicts are recorded" in out) == (True, True, False), out
+    assert ("stopped: " in out, "judge the remaining subjects" in out, "verdicts are recorded" in out) == (
+        True,
+        True,
+        False,
+    ), out
 
 
 def test_an_endpoint_that_gives_fewer_tokens_is_asked_for_fewer(shop, model):

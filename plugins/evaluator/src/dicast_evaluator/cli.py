@@ -175,7 +175,7 @@ def _failed(kind: str, message: str, code: int) -> int:
 def conformance(
     kind: Kind, target: str, score_range: ScoreRange, timeout: float, *, report: bool, as_json: bool
 ) -> int:
-    """Test an evaluator with every kind of payload.
+    """Test an evaluator with all payload kinds.
 
     TARGET is a command in quotes, or an address. The payloads cover the whole protocol. The report has each request, the reply and the tested
     rule. Exit codes: 0 if every rule holds, 1 if a rule is broken, 2 if TARGET never answers.

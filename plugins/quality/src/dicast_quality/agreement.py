@@ -77,7 +77,7 @@ def agreement(
     ledger: Path | None,
     as_json: bool,
 ) -> None:
-    """Report how far judges agree, on subjects that all of them judged; with --gold on labeled subjects.
+    """Report how far judges agree. Only subjects that every judge judged count; with --gold, only labeled subjects.
 
     Alpha and kappa are 1 for perfect agreement and 0 for agreement by chance.
     """

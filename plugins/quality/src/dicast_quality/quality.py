@@ -59,7 +59,7 @@ def quality(
     ledger: Path | None,
     as_json: bool,
 ) -> None:
-    """Report the quality of the judged work: mean score, median and lowest tenth, and the cost of judging."""
+    """Report the quality of the judged work. The figures are the mean score, the median, the lowest tenth, and the cost of judging."""
     options = QualityOptions.about(
         group, kind, start, end, min_confidence, floor, labels, latest=latest, without_people=without_people
     )

@@ -52,7 +52,7 @@ def report(
     no_content: bool,
     as_json: bool,
 ) -> None:
-    """Write a page about runs: one file that loads nothing.
+    """Write a page about runs. The page is one file that loads nothing.
 
     Several runs are shown side by side. Without RUN, the page shows the run that started last, labels aside.
 

@@ -45,7 +45,7 @@ def serve(
     label_token_file: Path | None,
     once: str | None,
 ) -> None:
-    """Serve the figures and rows of ledgers over HTTP, read-only. Every request needs the token."""
+    """Serve ledgers over HTTP, read-only. The answers are figures and rows. Every request needs the token."""
     from .application import application
     from .application import once as answered
 

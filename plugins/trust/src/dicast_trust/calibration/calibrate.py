@@ -126,7 +126,7 @@ def calibrate(
     metric: str | None,
     **options: Any,
 ) -> int:
-    """Find the confidence above which the judges of FILE agree with people, by labels, with a bounded error rate.
+    """Calibrate the judges of FILE by labels. Find the confidence above which they agree with people, with a bounded error rate.
 
     Reads the ledger and judges nothing. Exit codes: 0 each stage has a threshold, 2 wrong request, 3 a stage has no threshold.
     """

@@ -84,7 +84,7 @@ def doctor(
     ledger: Path | None,
     as_json: bool,
 ) -> None:
-    """Examine the judges of FILE by labels, and report whether their scores may decide a gate.
+    """Examine the judges of FILE by labels. Report whether their scores may decide a gate.
 
     Reads the judges' verdicts in the ledger. Asks each judge again about 50 labeled subjects, and about canaries: texts that try to forge its verdict.
     """

@@ -56,7 +56,7 @@ def bisect(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Report how far each of several changes moved the score, by its Shapley value.
+    """Report how far each change moved the score. The measure is the Shapley value of each of several changes.
 
     The changes are the --factor options, or the differences between FILE and OTHER, another pipeline file: each differing place is a factor, named by its path.
 

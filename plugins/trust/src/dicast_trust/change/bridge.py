@@ -64,7 +64,7 @@ def bridge(
     ledger: Path | None,
     as_json: bool,
 ) -> int:  # fmt: skip
-    """Report the difference between the scales of two judges. NEW and OLD are runs over the same anchors.
+    """Compare the scales of two judges. NEW and OLD are runs over the same anchors.
 
     OLD and NEW are ids of runs, or names of pipelines, whose newest run counts. Both runs have judged the same subjects with the same contents, for example with an old and a new model, prompt or rubric. The differences are NEW less OLD, with an interval by
     session. No judge is asked, and no score is changed; --shift reports a mean on the old scale.

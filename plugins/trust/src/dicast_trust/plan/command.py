@@ -92,7 +92,7 @@ def plan(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Forecast a run of FILE: its calls, cost and time, and the width of its interval.
+    """Forecast a run of FILE. The forecast has its calls, cost and time, and the width of its interval.
 
     The forecast uses the paid rows of an earlier run of FILE or of a pilot. Without them it reports the greatest cost of the run. Only the pilot costs money.
     """
