@@ -36,7 +36,7 @@ class Owner:
     started: str = ""
 
     @classmethod
-    def here(cls) -> Owner:
+    def current(cls) -> Owner:
         """Return the current process."""
         host, pid = socket.gethostname().replace(" ", "-"), os.getpid()
         try:
@@ -61,7 +61,7 @@ class Owner:
 
     def has_died(self) -> bool:
         """Return True if the process is known to be dead; only a process of this machine can be."""
-        if not self.machine or self.machine != Owner.here().machine:
+        if not self.machine or self.machine != Owner.current().machine:
             return False
         try:
             os.kill(self.pid, 0)
@@ -92,7 +92,7 @@ def hold_lease(ledger: Ledger, run_id: str) -> Iterator[None]:
     if not isinstance(ledger, Leasing):
         yield
         return
-    holder = ledger.take_lease(run_id, Owner.here().text(), SECONDS, partial(_is_dead, run_id))
+    holder = ledger.take_lease(run_id, Owner.current().text(), SECONDS, partial(_is_dead, run_id))
     if holder is not None:
         owner = Owner.of(holder)
         raise ConfigError(
@@ -136,7 +136,7 @@ def raise_if_lease_lost(ledger: Ledger, run_id: str) -> None:
         lease = ledger.lease_of(run_id) if isinstance(ledger, Leasing) else None
     except LedgerError:  # no other owner is known; the run ends as with any ledger that fails
         return
-    if lease is not None and lease.owner != Owner.here().text():
+    if lease is not None and lease.owner != Owner.current().text():
         owner = Owner.of(lease)
         raise LedgerError(
             f"run {run_id} has lost its lease: host {owner.host} (pid {owner.pid}) has taken it over. The events that this process recorded "
@@ -151,7 +151,7 @@ def _is_dead(run_id: str, lease: Lease) -> bool:
     """
     owner = Owner.of(lease)
     if (
-        owner.machine and owner == Owner.here()
+        owner.machine and owner == Owner.current()
     ):  # without the machine's id, the same name and pid may be on another machine
         return all(thread.name != _keeper(run_id) for thread in threading.enumerate())
     return owner.has_died()

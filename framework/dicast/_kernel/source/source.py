@@ -26,11 +26,11 @@ SOURCE_ERROR = "source_error"
 class SubjectList:
     """A source of subjects that a program passes."""
 
-    given: Iterable[Subject | Due]
+    items: Iterable[Subject | Due]
 
     def subjects(self) -> Iterator[Subject | Due]:
         """Return an iterator over the subjects; it can be read once."""
-        return iter(self.given)
+        return iter(self.items)
 
 
 async def data_digest(source: Source, name: str, pipeline: Pipeline) -> dict[str, str]:
