@@ -19,7 +19,7 @@ ALLOWED = {
     "framework/dicast/toolkit/installing.py": "metadata of a distribution",
     "framework/dicast/_kernel/contract/registry.py": "metadata of a distribution",
     "framework/dicast/_kernel/pipeline/rubrics.py": "rubrics inside a distribution",
-    "framework/dicast/_kernel/leases/leases.py": "files of /proc about processes",
+    "framework/dicast/_kernel/leases/hold_lease.py": "files of /proc about processes",
     "framework/dicast/_kernel/cli/new.py": "templates inside the distribution",
     "framework/dicast/_processes/worker.py": "the null device",
     "framework/dicast/testing/sinks.py": "the conformance kit reads what a sink wrote",

@@ -27,7 +27,7 @@ from ._kernel.contract.protocols import (
     Task,
     estimate,
 )
-from ._kernel.leases.leasing import Leasing
+from ._kernel.leases.protocol import Leasing
 from ._kernel.resume.named_runs import known_run, named_run, newest_run, run_kind, started_runs
 from ._kernel.values import (
     BASES,

@@ -29,7 +29,7 @@ from pathlib import Path
 from dicast import Cost, Event, Refusal, Subject
 from dicast._kernel.asking.budget import BudgetGate
 from dicast._kernel.values.clock import Clock
-from dicast._kernel.leases.leases import hold_lease, live_run_check
+from dicast._kernel.leases.hold_lease import hold_lease, live_run_check
 from dicast._kernel.plan.sections import Budget
 from dicast_ledger import Sqlite
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .._kernel.leases.leasing import Leasing
+from .._kernel.leases.protocol import Leasing
 from .._kernel.values import Claim, Lease, Query, Refusal
 from .._kernel.values.clock import Clock
 from .._kernel.values.errors import LedgerError

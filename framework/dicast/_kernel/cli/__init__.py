@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import errno
 import gc
 import signal
 import sys
@@ -15,24 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...toolkit.files import UnreadableFile
 from ...toolkit.printable import printable_output
 from ..values import is_text
-from ..values.errors import Interrupted, LedgerError, LedgerRefused, PluginError, RequestError
+from ..values.errors import PluginError
+from .exit_codes import UNREAD, UNWRITABLE, exit_code
 from .leaving import end_soon
 from .output import print_error
-
-_OF_PATHS = {
-    errno.EACCES,
-    errno.EISDIR,
-    errno.ELOOP,
-    getattr(errno, "EDQUOT", errno.ENOSPC),  # missing on Windows
-    errno.ENAMETOOLONG,
-    errno.ENOSPC,
-    errno.ENOTDIR,
-    errno.EROFS,
-}
-"""System errors about a path that the user passed."""
 
 if TYPE_CHECKING:
     from ..contract.registry import Offer
@@ -74,8 +61,6 @@ EXTRAS = {
 """Commands missing from a plain install, each with the extra that brings it."""
 _MARGINS = 4
 """Width of the blanks that click writes before the names of commands and before their help."""
-UNREAD = 141
-"""Exit code if the reader of standard output went away: 128 + 13, as for any program that SIGPIPE ends."""
 
 
 class Commands(click.Group):
@@ -169,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, BrokenPipeError):
             return UNREAD
         click.echo(f"cannot write to standard output: {error}", err=True)
-        return 4
+        return UNWRITABLE
 
 
 def _run(argv: list[str]) -> int:
@@ -189,7 +174,7 @@ def _run(argv: list[str]) -> int:
             return UNREAD
         if isinstance(error, OSError) and _is_of_printing(error):
             raise
-        code = _code(error)
+        code = exit_code(error)
         if code is None:
             raise
         print_error(error, code, as_json="--json" in argv)
@@ -215,16 +200,3 @@ def _is_unread(error: BaseException) -> bool:
 def _is_of_printing(error: OSError) -> bool:
     """Return True if *error* comes from writing standard output, which may be a file on a full disk."""
     return any(frame.f_code is click.echo.__code__ for frame, _ in traceback.walk_tb(error.__traceback__))
-
-
-def _code(error: BaseException) -> int | None:
-    """Return the exit code for an error; None for an exception that is not handled here (``SystemExit``)."""
-    codes: list[tuple[type[BaseException] | tuple[type[BaseException], ...], int]] = [
-        ((KeyboardInterrupt, Interrupted, click.Abort), 130),
-        ((RequestError, LedgerRefused, UnreadableFile, click.ClickException), 2),
-        (LedgerError, 4),
-        (Exception, 70),
-    ]
-    if isinstance(error, OSError) and error.filename is not None and error.errno in _OF_PATHS:
-        return 2
-    return next((code for kind, code in codes if isinstance(error, kind)), None)

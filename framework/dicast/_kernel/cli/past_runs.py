@@ -16,8 +16,8 @@ from ...toolkit.text_table import TextTable
 from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STOPPED
-from ..leases.leases import live_run_check
-from ..leases.leasing import Leasing
+from ..leases.hold_lease import live_run_check
+from ..leases.protocol import Leasing
 from ..report.batches import waiting_batches
 from ..report.older import current_document
 from ..resume.named_runs import run_kind, started_runs

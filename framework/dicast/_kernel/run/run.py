@@ -15,7 +15,7 @@ from ..asking.paid_calls import RunServices
 from ..classes import evolve, frozen
 from ..contract.protocols import Ledger, Source
 from ..events import BATCH_EVENTS, RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
-from ..leases.leases import hold_lease, live_run_check, raise_if_lease_lost
+from ..leases.hold_lease import hold_lease, live_run_check, raise_if_lease_lost
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Pipeline, Slot
 from ..records.audit_rate import with_audit_rate

@@ -14,7 +14,7 @@ from ..classes import frozen
 from ..contract.protocols import Ledger
 from ..values import Lease
 from ..values.errors import ConfigError, LedgerError
-from .leasing import Leasing
+from .protocol import Leasing
 
 SECONDS = 15.0
 """Seconds that a lease is valid after each renewal; it is renewed every third of this time."""
