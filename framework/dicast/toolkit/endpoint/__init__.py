@@ -41,7 +41,7 @@ within ``max_reply_bytes``; secrets that the server repeats are masked in replie
 
 A component without calls, limits or costs uses ``client.fetch``, which sends one request and raises :class:`.faults.ConnectionFault`.
 
-This package, :mod:`.options`, :mod:`.faults` and :mod:`.answers` import neither httpx nor an event loop; :mod:`.client` does. A plugin that
+This package, :mod:`.options`, :mod:`.faults`, :mod:`.retries` and :mod:`.answers` import neither httpx nor an event loop; :mod:`.client` does. A plugin that
 opens a client depends on ``dicast-kernel[endpoint]``.
 """
 
@@ -49,7 +49,8 @@ from __future__ import annotations
 
 from . import options
 from .answers import Answer, Complaint
-from .faults import LONGEST_WAIT, CallFault
+from .faults import CallFault
 from .options import Address, ClientLimits
+from .retries import LONGEST_WAIT
 
 __all__ = ["LONGEST_WAIT", "Address", "Answer", "CallFault", "ClientLimits", "Complaint", "options"]

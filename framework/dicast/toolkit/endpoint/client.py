@@ -15,8 +15,9 @@ from ..._kernel.values.endpoint_errors import AccessRefused
 from ..http_reply import IDENTITY, ReplyReader, ReplyRefused, retry_after
 from ..rate_limit import WIRE, RateLimiter, Reachability, RequestTrace
 from .answers import Answer, joined_line
-from .faults import LONGEST_WAIT, CallFault, ConnectionFault, backoff, quiet_retries
+from .faults import CallFault, ConnectionFault
 from .options import Address, ClientLimits
+from .retries import LONGEST_WAIT, OVERLOADED, SERVER_FAULT, attempts, is_retried, may_be_billed, quiet_retries
 from .transport import body_stream, connection_fault, is_long, open_transport
 
 T = TypeVar("T")
@@ -26,10 +27,6 @@ OK = 200
 _FINE = range(200, 300)
 _REDIRECTS = range(300, 400)
 _NO_ACCESS = (401, 402, 403, 404)
-_TRY_AGAIN = (408, 409, 429)
-_OVERLOADED = 429
-_SERVER_FAULT = 500
-_MODEL_MAY_HAVE_RUN = (504, 524)
 """Statuses of a gateway whose model did not answer in time."""
 _SHOWN_CHARS = 300
 
@@ -152,12 +149,7 @@ class Client:
 
     async def _try_again(self, call: Exchange, attempt: Callable[[], Awaitable[T]], fault: CallFault | None) -> T:
         """Continue after *fault*, that of the first try. Most calls have none, and stamina takes as long as a request."""
-        import stamina
-
-        attempts = stamina.retry_context(
-            backoff, self.limits.retries + 1, timeout=None, wait_initial=0.25, wait_max=20, wait_jitter=0.25
-        )
-        async for context in attempts:
+        async for context in attempts(self.limits.retries):
             with context:
                 if fault is not None:
                     first, fault = fault, None
@@ -221,7 +213,7 @@ class Client:
         async with self.limiter.turn(call.tokens) as number:
             answer = await send()
             headers = answer.headers if isinstance(answer, Answer) else {}
-            if answer.status == _OVERLOADED or answer.status >= _SERVER_FAULT:
+            if answer.status == OVERLOADED or answer.status >= SERVER_FAULT:
                 wait = retry_after(headers) or 0.0
                 self.limiter.overloaded(number, wait if wait <= LONGEST_WAIT else 0.0)
             elif answer.status in _FINE:
@@ -331,9 +323,9 @@ class Client:
         if status in _REDIRECTS:
             location = answer.headers.get("Location", "")
             return self.fault(call, f"HTTP {status}: redirects to {location}; redirects are not followed", again=False)
-        if status not in _TRY_AGAIN and status < _SERVER_FAULT:
+        if not is_retried(status):
             return CallFault(message, again=False)
-        cost = call.most if status in _MODEL_MAY_HAVE_RUN else None
+        cost = call.most if may_be_billed(status) else None
         wait = retry_after(answer.headers)
         if wait is not None and wait > LONGEST_WAIT:
             message = f"{message}; it asks to wait {wait:,.0f} s, and dicast waits {LONGEST_WAIT:g} s at most"

@@ -1,21 +1,11 @@
-"""Faults of one try, and the waits between tries."""
+"""Faults of one try of a call."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
-
-import attrs
+from typing import Any, Literal
 
 from ..._kernel.values import Cost, Failure
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from stamina.typing import RetryDetails, RetryHook
-
-LONGEST_WAIT = 300.0
-"""Seconds; a call fails if the endpoint asks for a longer wait."""
 
 
 class CallFault(Exception):
@@ -75,39 +65,9 @@ class ConnectionFault(Exception):
         return self.kind == "broken"
 
 
-def backoff(error: Exception) -> bool | float:
-    """Return whether stamina is to try again after *error*: no, after its usual wait, or after a number of seconds."""
-    if not isinstance(error, CallFault) or not error.again:
-        return False
-    return True if error.wait is None else error.wait
-
-
 def causes(error: BaseException) -> Iterator[BaseException]:
     """Yield *error* and the exceptions from which, or during which, it was raised."""
     current: BaseException | None = error
     while current is not None:
         yield current
         current = current.__cause__ or current.__context__
-
-
-@attrs.frozen
-class _Quiet:
-    """A hook of stamina that ignores the retries of dicast."""
-
-    hook: RetryHook
-
-    def __call__(self, details: RetryDetails) -> AbstractContextManager[None] | None:
-        is_ours = type(details.caused_by).__module__.startswith("dicast")
-        return None if is_ours else self.hook(details)
-
-
-def quiet_retries() -> None:
-    """Keep stamina from reporting retries of dicast: it would log a warning or, with structlog, print to stdout.
-
-    The hooks belong to the process; a program that uses dicast keeps them for its own retries.
-    """
-    import stamina.instrumentation
-
-    hooks = stamina.instrumentation.get_on_retry_hooks()
-    if not all(type(hook).__module__.startswith("dicast") for hook in hooks):
-        stamina.instrumentation.set_on_retry_hooks([_Quiet(hook) for hook in hooks])

@@ -20,7 +20,8 @@ from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits, op
 from dicast.toolkit.endpoint.chat_form import ChatOptions
 from dicast.toolkit.endpoint.chat_loop import ChatLoop, ReadReply
 from dicast.toolkit.endpoint.client import OK, Client, Exchange
-from dicast.toolkit.endpoint.faults import causes, quiet_retries
+from dicast.toolkit.endpoint.faults import causes
+from dicast.toolkit.endpoint.retries import quiet_retries
 from dicast.toolkit.http_reply import ReplyRefused
 
 from .library import forget_clients, load, secrets_around, silent_logging
