@@ -17,7 +17,7 @@ import click
 from ...toolkit.printable import printable_output
 from ..values import is_text
 from ..values.errors import PluginError
-from .exit_codes import UNREAD, UNWRITABLE, exit_code
+from .exit_codes import UNREAD, UNWRITABLE, error_code
 from .leaving import end_soon
 from .output import print_error
 
@@ -174,7 +174,7 @@ def _run(argv: list[str]) -> int:
             return UNREAD
         if isinstance(error, OSError) and _is_of_printing(error):
             raise
-        code = exit_code(error)
+        code = error_code(error)
         if code is None:
             raise
         print_error(error, code, as_json="--json" in argv)

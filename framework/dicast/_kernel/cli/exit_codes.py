@@ -26,7 +26,7 @@ _OF_PATHS = {
 """System errors about a path that the user passed."""
 
 
-def exit_code(error: BaseException) -> int | None:
+def error_code(error: BaseException) -> int | None:
     """Return the exit code for an error; None for an exception that is not handled here (``SystemExit``)."""
     codes: list[tuple[type[BaseException] | tuple[type[BaseException], ...], int]] = [
         ((KeyboardInterrupt, Interrupted, click.Abort), 130),
