@@ -1,4 +1,4 @@
-// A conversation, drawn as one: who said what, and which tools were called with what, folded.
+// A conversation: its messages by role, and its tool calls with their arguments, folded.
 import { html, useEffect, useRef } from "./html.js";
 import { Mark } from "./marks.js";
 import { Media } from "./media.js";
@@ -7,12 +7,12 @@ const WHO = { user: "User", assistant: "Assistant", system: "Policy", developer:
 
 /**
  * `turns` are `{id, messages}` with messages `{kind: said|call|note, role?, text?, name?, arguments?, result?, failed?}`.
- * The turn or the call that is `own` is marked, and, unless `follow` is false, scrolled to. `verdict(id)` gives what was said of a turn, or null.
+ * The turn or the call that is `own` is marked, and, unless `follow` is false, scrolled to. `verdict(id)` returns the verdict on a turn, or null.
  */
 export function Conversation({ turns, own = null, verdict = () => null, follow = true }) {
   const marked = useRef(null);
   useEffect(() => {
-    // A panel is shown only after what is in it was drawn.
+    // A panel is shown only after its content is drawn.
     if (!follow) return undefined;
     const later = requestAnimationFrame(() => marked.current?.scrollIntoView({ block: "start" }));
     return () => cancelAnimationFrame(later);

@@ -21,7 +21,7 @@ export class Num {
 /** JSON text with every number as a Num. */
 export const readExactly = (text) => parse(text, null, (token) => new Num(token));
 
-/** A column of numbers that was written as tokens between commas; what is missing is null. */
+/** A column of numbers that was written as tokens between commas; a missing number is null. */
 export const readColumn = (text, length) =>
   length === 0 ? [] : text.split(",").map((token) => (token === "" ? null : new Num(token)));
 

@@ -1,4 +1,4 @@
-// preact with htm: what every module renders with. Values are set as text and attributes, never as markup.
+// preact with htm, the renderer of every module. Values are set as text and attributes, never as markup.
 import { h } from "preact";
 import htm from "htm";
 

@@ -1,4 +1,4 @@
-// Signs of an outcome: a word and a shape beside each colour.
+// Signs of an outcome: a word and a shape beside each color.
 import { html } from "./html.js";
 
 export const OUTCOMES = {
@@ -17,7 +17,7 @@ export function Mark({ outcome, word }) {
 export const answer = (passed) =>
   passed === true ? ["pass", "passed"] : passed === false ? ["fail", "failed"] : ["none", "undecided"];
 
-/** What a run's document answers: its gate's answer, or without a gate that there is none, or that the run is undecided. */
+/** The answer of a run's document: its gate's answer; without a gate, that there is none or that the run is undecided. */
 export function gateOf(document) {
   if (document.gate) return { reasons: document.gate.reasons, outcome: answer(document.gate.passed)[0], word: `gate ${answer(document.gate.passed)[1]}`, clauses: document.gate.clauses ?? [] };
   const reasons = document.undecided ?? [];

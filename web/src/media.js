@@ -8,8 +8,8 @@ const DRAWN = "img"; // its address is always a data URL; the page's text holds 
 const KINDS = ["image", "audio", "file"];
 
 /**
- * `items` are `{marker, name?, src?}`; `src` is a data URL of a picture, and null for all that is not drawn. `unseen` is what `unseenOf`
- * returns: the labels that saw markers.
+ * `items` are `{marker, name?, src?}`; `src` is a data URL of a picture, and null for other media. `unseen` is the result of `unseenOf`:
+ * the labels that saw markers.
  */
 export function Media({ items, unseen = [] }) {
   if (!items?.length) return null;
@@ -19,12 +19,12 @@ export function Media({ items, unseen = [] }) {
 const kindOf = ({ marker }) => /^\[(image|audio)\b/.exec(marker)?.[1] ?? "file";
 
 /**
- * The labels that saw markers in place of media: `{label, counts, whole}` with the numbers by kind. `said` are pairs of a label and its signals;
+ * The labels that saw markers in place of media: `{label, counts, whole}` with the numbers by kind. `found` are pairs of a label and its signals;
  * `items` are all media of the row, and `whole` are the kinds of which the label saw none.
  */
-export function unseenOf(said, items) {
+export function unseenOf(found, items) {
   const all = items.map(kindOf);
-  return said.map(([label, signals]) => {
+  return found.map(([label, signals]) => {
     const counts = hiddenIn(signals);
     return { label, counts, whole: Object.keys(counts).filter((kind) => Number(counts[kind]) >= all.filter((one) => one === kind).length) };
   }).filter(({ counts }) => Object.keys(counts).length);
@@ -64,8 +64,8 @@ export function withoutMedia(value, name = null, found = []) {
   return [Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withoutMedia(each, key, found)[0]])), found];
 }
 
-function itemOf(given, name) {
-  const value = plainPart(given);
+function itemOf(part, name) {
+  const value = plainPart(part);
   if (!KINDS.includes(value.type) || typeof value.media_type !== "string") return null;
   if (typeof value.data !== "string" && typeof value.url !== "string" && typeof value.sha256 !== "string") return null;
   return { marker: markerOf(value), name, src: sourceOf(value) };

@@ -1,4 +1,4 @@
-// The theme: the system's, until somebody chooses.
+// The theme: the system's, until a person chooses another.
 import { html, useEffect, useState } from "./html.js";
 
 const dark = () => window.matchMedia("(prefers-color-scheme: dark)").matches;

@@ -5,7 +5,7 @@ const BESIDE = 8; // rows that are drawn above and below those in sight
 
 /**
  * `columns` are `{key, head, cell(row), sorts, className}`, `rows` any values. `sort` is `{key, down}`; `onSort(key)` asks for another.
- * `keyOf(row)` names a row, `label(row)` is what is read out of it, `onOpen(row)` opens it. All rows are `height` pixels high.
+ * `keyOf(row)` names a row, `label(row)` is its text for screen readers, `onOpen(row)` opens it. All rows are `height` pixels high.
  */
 export function VirtualTable({ columns, rows, height, sort, onSort, keyOf, onOpen, label, template }) {
   const box = useRef(null);

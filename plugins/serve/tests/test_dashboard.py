@@ -518,7 +518,7 @@ def test_subjects_are_labelled_one_after_the_other(chromium, fresh):
             assert page.locator(".card .big").count() == 0
             page.get_by_role("button", name="Good").click()
             page.get_by_role("button", name="Give the verdict").click()
-        page.wait_for_selector("text=These are done.")
+        page.wait_for_selector("text=These rows are done.")
     counts = {row["judge_kind"]: row["count"] for row in server.get("/judges")["data"] if row["judge_kind"] == "human"}
     assert counts == {"human": "2"}
 

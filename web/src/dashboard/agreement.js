@@ -15,7 +15,7 @@ export function Agreement({ later, kind, judges, tick, query, mayLabel }) {
   const enough = names.length > 1 && kind !== null;
   const whole = useAnswer(enough && !later ? address("/analytics/agreement", { ...asked, worst: 5 }) : null, tick);
   const days = useAnswer(enough && !later ? address("/analytics/agreement/days", asked) : null, tick);
-  return html`<${Tile} title="Agreement" id="agreement">${!enough ? html`<p class="empty">Only one judge has judged these: there is nothing to compare. <a href=${place(["label"])}>Give verdicts of your own</a> to see how far it can be believed.</p>` : html`
+  return html`<${Tile} title="Agreement" id="agreement">${!enough ? html`<p class="empty">Only one judge has judged these: there is nothing to compare. <a href=${place(["label"])}>Give verdicts of your own</a> to see how far you can trust it.</p>` : html`
     <div class="picks"><${Pick} word="of" names=${names} value=${one} name="one" /><${Pick} word="and" names=${names} value=${two} name="two" /></div>
     <${Answer} answer=${whole}>${(document) => html`<p class="head"><span class="big"><${Figure} value=${document.within} path=${whole.at("within")} form=${percent} none="–" /></span>
         <span class="soft"> of <${Figure} value=${document.n} path=${whole.at("n")} /> subjects within <${Figure} value=${document.window} path=${whole.at("window")} /></span></p>
@@ -27,7 +27,7 @@ export function Agreement({ later, kind, judges, tick, query, mayLabel }) {
     ${mayLabel ? html`<p><a href=${place(["label"])}>Give verdicts of your own</a></p>` : null}`}</${Tile}>`;
 }
 
-/** Which two are compared: those that were chosen, else a person with the judge that has judged most, else the two that have. */
+/** The two judges to compare: the chosen ones, else a person with the judge of most verdicts, else the two judges of most verdicts. */
 function pair(found, names, query) {
   const person = found.find((one) => one.judge_kind === "human")?.judge;
   const first = names.includes(query.one) ? query.one : (names.find((name) => name !== person) ?? names[0] ?? null);

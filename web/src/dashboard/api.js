@@ -1,8 +1,8 @@
-// What the API answers, read exactly: every number keeps its token. The browser keeps answers by their ETag.
+// Answers of the API, read exactly: every number keeps its token. The browser keeps answers by their ETag.
 import { readExactly } from "../figures.js";
 import { useEffect, useRef, useState } from "../html.js";
 
-/** An answer that is not one: `status`, and the message that the API gave. */
+/** An error answer: `status`, and the message of the API. */
 export class Refused extends Error {
   constructor(status, message) {
     super(message);
@@ -13,18 +13,18 @@ export class Refused extends Error {
 let ledger = null;
 let round = null;
 
-/** Which ledger is asked about from now on; null is the first. */
+/** Sets the ledger of later requests; null is the first. */
 export const choose = (name) => {
   ledger = name;
 };
 export const chosen = () => ledger;
 
-/** What is asked from now on is asked in the round of this name, so that it is answered once for all who look on; null asks for what is newest. */
+/** Sets the round of later requests: the server answers each round once for all open pages. Null requests the newest data. */
 export const askIn = (name) => {
   round = name;
 };
 
-/** `/path?a=1&b=2`; what is null is left out, and a list comes once for each. */
+/** `/path?a=1&b=2`; a null is left out, and a list gives one parameter for each member. */
 export function address(path, values = {}) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries({ ...values, ledger })) {
@@ -57,7 +57,7 @@ function messageOf(text, status) {
 
 let asking = 0;
 
-/** While something is asked for the page says so to those who do not see it; what an answer leads to is asked for a moment later. */
+/** While a request is open, the page tells screen readers that it loads; requests that follow from an answer start a moment later. */
 export async function ask(url) {
   document.documentElement.setAttribute("aria-busy", "true");
   asking += 1;
@@ -72,7 +72,7 @@ export async function ask(url) {
 }
 export async function send(url, body) {
   const found = await read(url, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
-  askIn(null); // what has come of it is newer than any round
+  askIn(null); // the result is newer than any round
   return found;
 }
 

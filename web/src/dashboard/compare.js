@@ -24,7 +24,7 @@ export function Compare({ query }) {
     <${Answer} answer=${answer} none=${(error) => html`<${Problem} error=${error} />`}>${(document) => html`<${Found} document=${document} at=${answer.at} all=${all} onAll=${() => setAll(true)} />`}</${Answer}>`}`;
 }
 
-/** The runs that are asked for; without them the newest and the one before it of the same name. */
+/** The runs of the query; without them the newest and the one before it of the same name. */
 function sides(listed, query) {
   const b = query.b ?? (listed.find((one, number) => listed.some((other, place) => place > number && other.name === one.name)) ?? listed[0])?.run_id;
   const place = listed.findIndex((one) => one.run_id === b);

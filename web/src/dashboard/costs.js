@@ -1,4 +1,4 @@
-// What judging costs: beside the work that is judged, and beside what it would cost to ask the expensive judge always.
+// The cost of judging: beside the cost of the judged work, and beside the cost if the expensive judge gave every verdict.
 import { html } from "../html.js";
 import { Figure, score } from "../figures.js";
 import { address, useAnswer } from "./api.js";
@@ -17,10 +17,10 @@ export function Costs({ later, from, tick }) {
         <td class="num"><${Spent} usd=${row.judge_cost_usd_total} msat=${row.judge_cost_msat_total} at=${(unit) => saved.at(`data[${number}].judge_cost_${unit}_total`)} /></td>
         <td class="num"><${Usd} value=${row.judge_cost_usd_saved} path=${saved.at(`data[${number}].judge_cost_usd_saved`)} none="–" /></td>
         <td class="num"><${Figure} value=${row.mean_score} path=${saved.at(`data[${number}].mean_score`)} form=${score} /></td></tr>`)}</tbody></table></div>
-      <p class="fine">The sums and the table are of the chosen time. Saved is what asking the expensive judge for every verdict would have cost more; – where it was never asked.</p>`}</${Answer}></${Tile}>`;
+      <p class="fine">The sums and the table are of the chosen time. Saved is the extra cost if the expensive judge had given every verdict; – where that judge never ran.</p>`}</${Answer}></${Tile}>`;
 }
 
-/** A sum. Where calls have no known price, it is what the others come to, and says so. */
+/** A sum. Where calls have no known price, it is the sum of the other calls, and the text says so. */
 function Total({ document, at }) {
   const { unpriced = null } = document;
   if (document.data.length === 0) return html`<p class="middle">–</p><p class="soft">no call is recorded</p>`;

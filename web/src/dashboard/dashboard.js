@@ -1,4 +1,4 @@
-// The dashboard: what a ledger says, as it grows.
+// The dashboard: the verdicts and figures of a ledger, as it grows.
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from "../html.js";
 import { ThemeToggle } from "../theme.js";
 import { choose, chosen, useAnswer } from "./api.js";
@@ -37,10 +37,10 @@ function Dashboard() {
     <main id="main" tabindex="-1" ref=${main}><${Drawn} name=${name} rest=${rest} view=${view} key=${here.path.join("/")} /></main>`;
 }
 
-/** The view of a place. One that cannot be drawn, because the ledger holds what no run has written, says so and leaves the others. */
+/** The view of a place. A view that fails on content of the ledger that no run wrote shows a message, and the other views still work. */
 function Drawn({ name, rest, view }) {
   const [error] = useErrorBoundary();
-  return error ? html`<h1>This cannot be shown</h1><p class="warnings" role="alert">The ledger holds something that this page does not know. <code>dicast ledger verify</code> tells whether it was changed.</p>` : shown(name, rest, view);
+  return error ? html`<h1>This cannot be shown</h1><p class="warnings" role="alert">The ledger holds content that this page cannot read. <code>dicast ledger verify</code> checks whether the ledger was changed.</p>` : shown(name, rest, view);
 }
 
 const isIn = (name, key) => name === key || (key === "runs" && name === "run");
@@ -60,7 +60,7 @@ function State({ state }) {
   return html`<span class=${`state ${outcome}`} role="status"><span class="lamp" aria-hidden="true"></span>${word}</span>`;
 }
 
-/** The ledgers that are served; with one there is nothing to choose. */
+/** The served ledgers; nothing for a single ledger. */
 function Ledgers() {
   const { document } = useAnswer("/ledgers");
   const ledgers = document?.data ?? [];

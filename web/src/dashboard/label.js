@@ -13,7 +13,7 @@ export function Label({ mayLabel, query, live }) {
   const listed = runs.document?.data ?? [];
   const run = listed.find((one) => one.run_id === query.run) ?? listed[0];
   return html`<div class="top"><h1>Label</h1>${run ? html`<label class="pick">run <select value=${run.run_id} onChange=${(event) => alter({ run: event.currentTarget.value, cursor: "" })}>${listed.map((one) => html`<option value=${one.run_id}>${one.name} · ${when(one.started_at)}</option>`)}</select></label>` : null}</div>
-    <${Answer} answer=${runs}>${() => (run ? html`<${Queue} run=${run.run_id} cursor=${query.cursor ?? null} live=${live} key=${run.run_id} />` : html`<p class="empty">There is no run whose subjects could be labelled.</p>`)}</${Answer}>`;
+    <${Answer} answer=${runs}>${() => (run ? html`<${Queue} run=${run.run_id} cursor=${query.cursor ?? null} live=${live} key=${run.run_id} />` : html`<p class="empty">There is no run with subjects to label.</p>`)}</${Answer}>`;
 }
 
 const FEW = 100;
@@ -28,7 +28,7 @@ function Queue({ run, cursor, live }) {
     const subjects = [...new Map(document.data.map((row) => [`${row.subject_kind}/${row.subject_id}`, row])).values()];
     const row = subjects[step];
     if (row === undefined) {
-      return html`<p class="lead">These are done.</p>${document.next_cursor === null ? null : html`<button class="action" type="button" onClick=${() => alter({ cursor: String(document.next_cursor) })}>Next hundred rows</button>`}`;
+      return html`<p class="lead">These rows are done.</p>${document.next_cursor === null ? null : html`<button class="action" type="button" onClick=${() => alter({ cursor: String(document.next_cursor) })}>Next hundred rows</button>`}`;
     }
     return html`<${One} row=${row} run=${run} blind=${blind} onBlind=${setBlind} live=${live} onNext=${() => setStep(step + 1)} key=${`${row.subject_kind}/${row.subject_id}`}
       counted=${html`${step + 1} of ${subjects.length}, of <${Figure} value=${document.total} path=${rows.at("total")} /> rows`} />`;
@@ -39,5 +39,5 @@ function One({ row, run, blind, onBlind, live, onNext, counted }) {
   const answer = useAnswer(subjectAddress(row.subject_kind, row.subject_id, run), 0);
   return html`<p class="small">${counted}</p><div class="story"><div class="what"><h2 class="id" dir="auto">${row.subject_id}</h2><${Answer} answer=${answer}>${({ data }) => html`<${Evidence} data=${data} id=${row.subject_id} kind=${row.subject_kind} />`}</${Answer}></div>
     <div class="said-of"><${LabelForm} kind=${row.subject_kind} id=${row.subject_id} run=${run} blind=${blind} onBlind=${onBlind} onGiven=${() => { live.again(); onNext(); }} />
-      <p class="row"><button class="chip" type="button" onClick=${onNext}>Skip</button> ${blind ? html`<span class="soft">What judges said is not shown.</span>` : html`<a href=${ofSubject(row.subject_kind, row.subject_id, { run })}>What was said of it</a>`}</p></div></div>`;
+      <p class="row"><button class="chip" type="button" onClick=${onNext}>Skip</button> ${blind ? html`<span class="soft">The judges' verdicts are hidden.</span>` : html`<a href=${ofSubject(row.subject_kind, row.subject_id, { run })}>Show the verdicts</a>`}</p></div></div>`;
 }

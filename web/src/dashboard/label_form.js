@@ -1,10 +1,10 @@
-// A person's verdict: a score, and why. It is written as a run of its own, by the judge that is named.
+// A person's verdict: a score, and a reason. It is written as a run of its own, under the entered judge name.
 import { html, useRef, useState } from "../html.js";
 import { address, send } from "./api.js";
 import { Problem } from "./parts.js";
 
 const QUICK = [["1", "Good"], ["0.5", "Mixed"], ["0", "Bad"]];
-const NAME = "dicast.judge"; // what the person is called, kept for the next time in this tab
+const NAME = "dicast.judge"; // the person's judge name, kept for the next verdict in this tab
 
 export function LabelForm({ kind, id, run, blind, onBlind, onGiven }) {
   const [value, setValue] = useState(null);

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "../html.js";
 
 const KEPT = 30; // verdicts in the list of new ones
 const TOGETHER = 250; // ms in which verdicts are drawn as one change
-const SOON = 1500; // ms after a connection until the figures are read anew: what came before it was told to nobody
+const SOON = 1500; // ms after a connection until the figures are read again: no event reports earlier verdicts
 const AGAIN = 3000; // ms until it is tried again, where the server has refused
 
 /** `{state, news, tick}`: whether it is connected, the newest verdicts first, and a number that moves when figures should be read anew. */
@@ -18,8 +18,8 @@ export function useLive(ledger) {
     let source = null;
     let drawing = null;
     let looking = null;
-    let connected = false; // whether this connection has said how far the ledger goes
-    let seen = null; // the row of the ledger up to which everything has been told
+    let connected = false; // whether this connection has reported the ledger's newest row
+    let seen = null; // the newest row of the ledger that was reported
     waiting.current = [];
     setNews([]);
     const draw = () => {
@@ -43,7 +43,7 @@ export function useLive(ledger) {
       setState("live");
       const newest = Number(readExactly(event.data).seq);
       if (seen !== null && newest < seen) {
-        waiting.current = []; // another ledger stands there now, and what was shown is not in it
+        waiting.current = []; // another ledger is at this address now, and does not have the shown verdicts
         setNews([]);
       }
       seen = Number(event.lastEventId);

@@ -1,4 +1,4 @@
-// The first page: how things stand.
+// The first page: quality, cost, the last run, and pending work.
 import { html } from "../html.js";
 import { Figure, score } from "../figures.js";
 import { Interval } from "../charts.js";
@@ -47,14 +47,14 @@ function Nothing() {
 /** Turns are grouped by the model that wrote them; other kinds by the judge's model, since no event says who wrote them. */
 const byJudge = (row) => "judge_model" in row;
 
-/** What a group under the floor has in common, in words: the model under test, or the judge's model. */
+/** A group under the floor, in words: its model under test, or its judge's model. */
 function Under({ row, kind }) {
   const model = row.chosen_model;
   if (byJudge(row)) return model === null ? html`${named(kind)} judged without a model` : html`${named(kind)} judged by <strong dir="auto">${model}</strong>`;
   return model === null ? html`${named(kind)} of no known model` : html`${named(kind)} written by <strong dir="auto">${model}</strong>`;
 }
 
-/** How good the work was by model; as a banner only the groups that are under the floor. */
+/** Mean scores by model; as a banner only the groups that are under the floor. */
 function Quality({ kind, days, answer, banner = false }) {
   const under = (answer.document?.data ?? []).map((row, number) => [row, number]).filter(([row]) => row.below_floor === true);
   if (banner) {
@@ -72,10 +72,10 @@ function Quality({ kind, days, answer, banner = false }) {
         <td class="num"><${Figure} value=${row.verdict_count} path=${answer.at(`data[${number}].verdict_count`)} /></td>
         ${people(document) ? html`<td class="num roomy"><${Figure} value=${row.human_count} path=${answer.at(`data[${number}].human_count`)} /></td>` : null}
         <td class="num"><${Figure} value=${row.thumbs_down_count} path=${answer.at(`data[${number}].thumbs_down_count`)} /></td></tr>`)}</tbody></table></div>
-      <p class="fine">The dashed line is the floor, <${Figure} value=${document.floor} path=${answer.at("floor")} />. A mean is of all verdicts, whatever their confidence.</p>`}</${Answer}></${Tile}>`;
+      <p class="fine">The dashed line is the floor, <${Figure} value=${document.floor} path=${answer.at("floor")} />. A mean includes every verdict, of any confidence.</p>`}</${Answer}></${Tile}>`;
 }
 
-/** Whether people have given some of the verdicts. */
+/** Whether some verdicts are from people. */
 const people = (document) => document.data.some((row) => Number(row.human_count ?? 0) > 0);
 
 /** The last run that had a gate, and those of the same name before it. */
@@ -96,8 +96,8 @@ function LastRun({ runs, tick }) {
 function Backlog({ tick }) {
   const answer = useAnswer(address("/analytics/backlog"), tick);
   return html`<${Tile} title="Pending" id="backlog"><${Answer} answer=${answer}>${(document) => html`<div class="pairs"><div><p class="soft">judges at work on</p><p class="middle"><${Figure} value=${document.open} path=${answer.at("open")} /></p></div>
-      <div><p class="soft">turns that wait for what follows</p><p class="middle">${document.waiting.more ? "at least " : ""}<${Figure} value=${document.waiting.turns} path=${answer.at("waiting.turns")} /></p></div></div>
-    <p class="fine">${document.waiting.oldest === null ? (Number(document.open) === 0 ? "Everything that was begun has ended, and no watched turn waits." : "A judge that was interrupted stays here until it is asked again.") : `A watched turn is judged once its lookahead is over; the oldest that waits ended ${when(document.waiting.oldest)} UTC.`}</p>
+      <div><p class="soft">turns that wait for their lookahead</p><p class="middle">${document.waiting.more ? "at least " : ""}<${Figure} value=${document.waiting.turns} path=${answer.at("waiting.turns")} /></p></div></div>
+    <p class="fine">${document.waiting.oldest === null ? (Number(document.open) === 0 ? "No judge is at work, and no watched turn waits." : "An interrupted judge stays in this list until it judges the subject again.") : `A watched turn is judged once its lookahead is over; the oldest that waits ended ${when(document.waiting.oldest)} UTC.`}</p>
     ${document.data.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Pending by judge"><table><thead><tr><th scope="col">judge</th><th scope="col">of</th><th scope="col" class="num">open</th><th scope="col">oldest</th></tr></thead><tbody>${document.data.map((row, number) => html`<tr><th scope="row" dir="auto">${row.judge}</th><td>${named(row.subject_kind)}</td><td class="num"><${Figure} value=${row.open} path=${answer.at(`data[${number}].open`)} /></td><td>${when(row.oldest)}</td></tr>`)}</tbody></table></div>`}`}</${Answer}></${Tile}>`;
 }
 

@@ -41,7 +41,7 @@ export function Usd({ value, path, none }) {
   return html`<${Figure} value=${value} path=${path} form=${(text) => `$${amount(text)}`} none=${none ?? "not known"} />`;
 }
 
-/** What was spent in both units, which are never added: the second one where there is any of it. `at` gives the place of each. */
+/** The cost in both units, which are never added; the second unit is shown where its amount is not zero. `at` gives the place of each. */
 export function Spent({ usd, msat = null, at, none }) {
   const other = msat !== null && msat !== undefined && Number(msat) !== 0;
   if (other && Number(usd) === 0 && usd !== null) return html`<${Msat} value=${msat} path=${at("msat")} />`;
@@ -56,7 +56,7 @@ export function Problem({ error }) {
   return html`<p class="warnings" role="alert" dir="auto">${error.message}</p>`;
 }
 
-/** What an answer comes to: the problem, a word while it is read, or what `children` makes of the document. */
+/** An answer on the page: its error, a word while it loads, or the result of `children` for the document. */
 export function Answer({ answer, children, none = null }) {
   if (answer.error) return none ? none(answer.error) : html`<${Problem} error=${answer.error} />`;
   if (!answer.document) return html`<p class="empty" role="status">Reading …</p>`;

@@ -1,4 +1,4 @@
-// Places in the page, behind the # of its address: the paths themselves are the API's, and what is behind # is not sent to any server.
+// Places in the page, behind the # of its address: the paths themselves are the API's, and a browser sends no text behind # to a server.
 import { decoded } from "../decoded.js";
 import { useEffect, useState } from "../html.js";
 
@@ -9,8 +9,8 @@ export function readPlace(hash) {
 }
 
 export function place(path, query = {}) {
-  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  const text = new URLSearchParams(given).toString();
+  const filled = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const text = new URLSearchParams(filled).toString();
   return `#/${path.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
 }
 

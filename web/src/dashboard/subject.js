@@ -1,4 +1,4 @@
-// One subject: what was judged, and the whole story of every verdict on it.
+// One subject: its content, and every verdict on it with its reason, cost, and place in the ledger.
 import { html, useState } from "../html.js";
 import { Figure, milliseconds, Num, plain, score } from "../figures.js";
 import { Conversation } from "../conversation.js";
@@ -15,30 +15,30 @@ const CUT = /length|max_|limit|refus|filter|safety/i;
 export const subjectAddress = (kind, id, run) => address(`/analytics/turns/${encodeURIComponent(id)}`, { subject_kind: kind, run });
 
 export function Subject({ kind, id, live, mayLabel, query }) {
-  const [given, give] = useState(0);
-  const answer = useAnswer(subjectAddress(kind, id, query.run ?? null), live.tick + given);
+  const [labels, setLabels] = useState(0);
+  const answer = useAnswer(subjectAddress(kind, id, query.run ?? null), live.tick + labels);
   const [blind, setBlind] = useState(query.blind === "1");
   return html`<${Answer} answer=${answer}>${({ data }) => html`<div class="top"><div><p class="small">${kind.replaceAll("_", " ")}${data.session_id === null ? "" : html` of session <code dir="auto">${data.session_id}</code>`}</p><h1 class="id" dir="auto">${id}</h1><p class="small">as run <a href=${ofRun(data.run_id)}><code>${data.run_id}</code></a> judged it</p></div></div>
-    <div class="story"><div class="what"><h2>What was judged</h2><${Evidence} data=${data} id=${id} kind=${kind} blind=${blind} /></div>
-    <div class="said-of"><h2>What was said of it</h2>
-      ${mayLabel ? html`<${LabelForm} kind=${kind} id=${id} run=${data.run_id} blind=${blind} onBlind=${setBlind} onGiven=${() => { setBlind(false); give(given + 1); live.again(); }} />` : null}
-      ${blind ? html`<p class="note">The verdicts are hidden until yours is given.</p>` : html`<${Verdicts} data=${data} at=${answer.at} eval_=${query.eval} />`}</div></div>`}</${Answer}>`;
+    <div class="story"><div class="what"><h2>Subject</h2><${Evidence} data=${data} id=${id} kind=${kind} blind=${blind} /></div>
+    <div class="said-of"><h2>Verdicts</h2>
+      ${mayLabel ? html`<${LabelForm} kind=${kind} id=${id} run=${data.run_id} blind=${blind} onBlind=${setBlind} onGiven=${() => { setBlind(false); setLabels(labels + 1); live.again(); }} />` : null}
+      ${blind ? html`<p class="note">The verdicts are hidden until you give yours.</p>` : html`<${Verdicts} data=${data} at=${answer.at} eval_=${query.eval} />`}</div></div>`}</${Answer}>`;
 }
 
-/** The conversation where there is one, with what was judged beside it where that has more; no labels of judges where *blind*. */
+/** The conversation where there is one, with the subject's other content; no judge labels where *blind*. */
 export function Evidence({ data, id, kind, blind = true }) {
   const turns = data.conversation;
   const content = data.content ?? {};
   const inside = turns !== null && kind !== "workload";
   const unseen = blind ? [] : unseenOf((data.evaluations ?? []).flatMap((one) => [[one.judge, one.signals], ...(one.scores ?? []).map((score) => [score.metric, score.signals])]), withoutMedia(content)[1]);
-  if (!inside && Object.keys(content).length === 0) return html`<p class="note">The ledger does not hold what was judged: its <code>content</code> is not stored, or the run did not read this subject.</p>`;
+  if (!inside && Object.keys(content).length === 0) return html`<p class="note">The ledger does not hold the content of this subject: its <code>content</code> is not stored, or the run did not read this subject.</p>`;
   return html`${inside && !data.made ? html`<${Conversation} turns=${turns} own=${kind === "session" ? null : id} follow=${isFar(turns, id)} />` : html`<${Material} name="Input" value=${content.input} unseen=${unseen} /><${Material} name=${data.made ? "Output (the task made it)" : "Output"} value=${content.output} unseen=${unseen} />`}
-    ${CUT.test(data.finish_reason ?? "") ? html`<p class="warnings" dir="auto">The output ended before it was whole: <code>${data.finish_reason}</code></p>` : null}
+    ${CUT.test(data.finish_reason ?? "") ? html`<p class="warnings" dir="auto">The output is incomplete: <code>${data.finish_reason}</code></p>` : null}
     <${Material} name="Reference" value=${content.reference} unseen=${unseen} />
     <${Context} context=${content.context ?? {}} unseen=${unseen} />`;
 }
 
-/** Whether what was judged stands so far down in its conversation that a reader would have to look for it. */
+/** Whether the judged turn or call is so far down in its conversation that the page scrolls to it. */
 const isFar = (turns, id) => turns.findIndex((turn) => turn.id === id || turn.messages.some((one) => one.id === id)) > 3;
 
 const written = (value) => (typeof value === "string" ? value : value instanceof Num ? value.token : JSON.stringify(value, (_, each) => (each instanceof Num ? each.value : each), 2));
@@ -58,13 +58,13 @@ function Context({ context, unseen }) {
 }
 
 function Verdicts({ data, at, eval_ }) {
-  const said = data.evaluations.map((one, number) => [one, number]).reverse();
-  return html`${said.length + data.failures.length === 0 ? html`<p class="empty">Nobody has judged it yet.</p>` : null}
-    ${said.map(([one, number]) => html`<${Verdict} one=${one} shown=${data} at=${(path) => at(`data.evaluations[${number}].${path}`)} chosen=${eval_ === String(one.chain.seq)} only=${said.length === 1} key=${one.eval_id} />`)}
+  const verdicts = data.evaluations.map((one, number) => [one, number]).reverse();
+  return html`${verdicts.length + data.failures.length === 0 ? html`<p class="empty">No judge has judged this subject yet.</p>` : null}
+    ${verdicts.map(([one, number]) => html`<${Verdict} one=${one} shown=${data} at=${(path) => at(`data.evaluations[${number}].${path}`)} chosen=${eval_ === String(one.chain.seq)} only=${verdicts.length === 1} key=${one.eval_id} />`)}
     ${data.failures.map((one, number) => html`<article class="card"><h3><span dir="auto">${one.judge}</span> <${Mark} outcome="none" word="failed" /></h3><p dir="auto">${one.origin === "task" ? "no output of the task: " : null}<code>${one.failure_mode}</code> ${one.error_message}</p>${one.finish_reason ? html`<p class="small" dir="auto">the last reply ended with <code>${one.finish_reason}</code></p>` : null}${one.reply ? html`<details><summary>The reply</summary><pre dir="auto" tabindex="0">${one.reply}</pre></details>` : null}<${Other} one=${one} shown=${data} /><${Chain} chain=${one.chain} at=${(path) => at(`data.failures[${number}].${path}`)} run=${one.run_id} /></article>`)}`;
 }
 
-/** One verdict: its score, why, what it rests on, what it cost, and where it stands. */
+/** One verdict: its score, reason, basis, cost, and place in the ledger. */
 function Verdict({ one, shown, at, chosen, only }) {
   return html`<article class=${chosen ? "card chosen" : "card"} aria-current=${chosen ? "true" : undefined}>
     <header class="verdict-head"><h3 dir="auto">${one.judge}</h3><span class="soft">${one.judge_kind}${one.judge_model === null ? "" : html`, <span dir="auto">${one.judge_model}</span>`} · ${when(one.created_at)}</span></header>
@@ -73,9 +73,9 @@ function Verdict({ one, shown, at, chosen, only }) {
     <${Why} signals=${one.signals} />
     <${Scores} scores=${one.scores} at=${at} />
     <details open=${chosen || only}><summary>Signals</summary><${Tree} value=${one.signals} at=${at} path="signals" /></details>
-    <details><summary>Where it comes from</summary><dl class="facts wide">
-      <${Fact} name="rubric" value=${one.rubric_id === null ? null : `${one.rubric_id} ${one.rubric_version ?? ""}`} /><${Fact} name="rests on" value=${one.basis} /><${Fact} name="tier" value=${one.tier} /><${Fact} name="pricing" value=${one.judge_pricing_version} />
-      <${Fact} name="fingerprint of the judge" value=${one.fingerprint} code /><${Fact} name="verdict" value=${one.eval_id} code /><${Fact} name="rests on the verdict" value=${one.parent_eval_id} code /></dl></details>
+    <details><summary>Provenance</summary><dl class="facts wide">
+      <${Fact} name="rubric" value=${one.rubric_id === null ? null : `${one.rubric_id} ${one.rubric_version ?? ""}`} /><${Fact} name="basis" value=${one.basis} /><${Fact} name="tier" value=${one.tier} /><${Fact} name="pricing" value=${one.judge_pricing_version} />
+      <${Fact} name="fingerprint of the judge" value=${one.fingerprint} code /><${Fact} name="verdict" value=${one.eval_id} code /><${Fact} name="based on the verdict" value=${one.parent_eval_id} code /></dl></details>
     <${Chain} chain=${one.chain} at=${at} run=${one.run_id} open=${chosen} /></article>`;
 }
 
@@ -95,7 +95,7 @@ function Why({ signals }) {
 
 function Scores({ scores, at }) {
   if (!scores?.length) return null;
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Scores"><table><thead><tr><th scope="col">metric</th><th scope="col" class="num">value</th><th scope="col">rests on</th><th scope="col">why</th></tr></thead><tbody>${scores.map((one, number) => html`<tr><th scope="row" dir="auto">${one.metric}</th><td class="num"><${Figure} value=${one.value} path=${at(`scores[${number}].value`)} form=${score} /></td><td>${one.basis ?? one.tier}</td><td dir="auto">${[one.details, one.feedback].filter(Boolean).map(written).join("\n")}</td></tr>`)}</tbody></table></div>`;
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Scores"><table><thead><tr><th scope="col">metric</th><th scope="col" class="num">value</th><th scope="col">basis</th><th scope="col">why</th></tr></thead><tbody>${scores.map((one, number) => html`<tr><th scope="row" dir="auto">${one.metric}</th><td class="num"><${Figure} value=${one.value} path=${at(`scores[${number}].value`)} form=${score} /></td><td>${one.basis ?? one.tier}</td><td dir="auto">${[one.details, one.feedback].filter(Boolean).map(written).join("\n")}</td></tr>`)}</tbody></table></div>`;
 }
 
 function Fact({ name, value, code = false }) {

@@ -1,4 +1,4 @@
-// What a run's document says of criteria.
+// The criteria in a run's document.
 
 /** The mean of each criterion, with the keys of its place: of the gate, else of the first aggregate that has one. */
 export function criteria(done) {

@@ -1,10 +1,10 @@
-// What the page was given: the report, whole and exact, at once; its rows, unpacked a moment later.
+// The data in the page: the whole report, exact, at once; its rows, unpacked a moment later.
 import { readColumn, readExactly } from "../figures.js";
 import { loaded, unpack } from "../packed.js";
 
 export const readReport = () => readExactly(document.getElementById("dicast-report").textContent);
 
-/** The rows of all runs, joined by subject: what the table needs. `readTexts` adds what is searched and opened. */
+/** The rows of all runs, joined by subject, for the table. `readTexts` adds the texts for search and for the panel. */
 export async function readRows(report) {
   await loaded();
   const packed = await unpack("dicast-table");
@@ -24,7 +24,7 @@ export async function readRows(report) {
   return { runs, subjects: [...subjects.values()] };
 }
 
-/** Adds to the rows what was judged, and what was said of it. */
+/** Adds the content and the verdicts to the rows. */
 export async function readTexts(rows) {
   for (const block of ["dicast-texts", "dicast-said"]) {
     (await unpack(block)).forEach((columns, number) => Object.assign(rows.runs[number], columns));
@@ -82,7 +82,7 @@ export class Row {
     return this.run.was === null ? null : this.run.was[this.place];
   }
 
-  /** What became of the subject between the baseline and this run: "gained", "lost" or "". */
+  /** The subject's change from the baseline to this run: "gained", "lost" or "". */
   get flip() {
     return this.run.flips === null ? "" : this.run.flips[this.place];
   }
@@ -108,7 +108,7 @@ export class Row {
     return { ...item, src: item.picture === undefined ? null : this.run.pictures[item.picture] };
   }
 
-  /** What was said of the subject, by label, exactly. */
+  /** The exact verdicts on the subject, by label. */
   get ended() {
     return readExactly(this.run.ended[this.place]);
   }
@@ -118,7 +118,7 @@ export class Row {
     return text === null ? null : readExactly(text);
   }
 
-  /** What the user said first in the row's conversation. */
+  /** The user's first message in the row's conversation. */
   get opening() {
     const messages = (this.turns ?? []).flatMap((turn) => turn.messages);
     return messages.find((message) => message.role === "user")?.text ?? "";

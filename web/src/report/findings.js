@@ -1,4 +1,4 @@
-// What aggregates and comparisons found: their words first, their figures as tables.
+// Results of aggregates and comparisons: their words first, their figures as tables.
 import { html } from "../html.js";
 import { at, Figure, Num } from "../figures.js";
 
@@ -16,10 +16,10 @@ export function Findings({ name, found, path, folded = false }) {
   </article>`;
 }
 
-/** What is said of each criterion, where its figures are folded. */
+/** The words of each criterion, where its figures are folded. */
 function Words({ found }) {
-  const said = Object.entries(found.criteria ?? found.categories ?? {}).filter(([, one]) => isMap(one) && one.words);
-  return said.slice(0, MOST).map(([name, one]) => html`<p class="words small" dir="auto"><strong>${name}</strong>: ${one.words}</p>`);
+  const worded = Object.entries(found.criteria ?? found.categories ?? {}).filter(([, one]) => isMap(one) && one.words);
+  return worded.slice(0, MOST).map(([name, one]) => html`<p class="words small" dir="auto"><strong>${name}</strong>: ${one.words}</p>`);
 }
 
 function Members({ found, path }) {
@@ -73,7 +73,7 @@ export function Aggregates({ run }) {
   const found = Object.entries(run.document.aggregates ?? {});
   if (!found.length) return null;
   return html`<section aria-labelledby=${`aggregates-${run.key}`}>
-    <h2 id=${`aggregates-${run.key}`}>What the records come to</h2>
+    <h2 id=${`aggregates-${run.key}`}>Aggregates</h2>
     <div class="stack">${found.map(([name, one]) => html`<${Findings} name=${name} found=${one} path=${at(run.prefix, "aggregates", name)} />`)}</div>
   </section>`;
 }
@@ -101,7 +101,7 @@ export function Comparison({ run, onFlips }) {
     <h2 id=${`baseline-${run.key}`}>Against the baseline</h2>
     <p class="lead">A is the baseline, run <code>${flips?.run_id ?? baseline?.run_id ?? compared.a.run_id}</code> (${flips?.name ?? baseline?.name ?? compared.a.name}); B is this run.
       Differences are B less A.</p>
-    ${differs.length ? html`<p class="warnings">not alike: they differ in ${differs.join(", ")}</p>` : null}
+    ${differs.length ? html`<p class="warnings">not comparable: they differ in ${differs.join(", ")}</p>` : null}
     ${words.map((text) => html`<p class="words" dir="auto">${text}</p>`)}
     ${counts.map(([label, one]) => flips && label === flips.label ? html`<div class="flips"><strong dir="auto">${label}</strong>
       <button type="button" class="chip pass" onClick=${() => onFlips("gained")}><${Figure} value=${one.b} /> pass in B alone</button>

@@ -1,4 +1,4 @@
-// The first thing one sees: did it pass, what is the score, and what does that rest on.
+// The top of the report: the gate's answer, the score, and its basis.
 import { html } from "../html.js";
 import { at, Figure, Num, percent, plain, score } from "../figures.js";
 import { Interval, Shares } from "../charts.js";
@@ -30,10 +30,10 @@ function Gate({ done, at_ }) {
       <thead><tr><th scope="col">answer</th><th scope="col">on</th><th scope="col">clause</th><th scope="col" class="num">asked</th>
         <th scope="col" class="num">found</th><th scope="col">95 % interval</th></tr></thead>
       <tbody>${clauses.map((clause, number) => {
-        const [kind, said] = answer(clause.passed);
+        const [kind, word] = answer(clause.passed);
         const path = (key) => at_("gate", "clauses", number, key);
         const isText = (value) => value !== null && typeof value !== "object";
-        return html`<tr><td><${Mark} outcome=${kind} word=${said} /></td><td dir="auto">${clause.on ?? "–"}</td><td>${clause.rule.replaceAll("_", " ")}</td>
+        return html`<tr><td><${Mark} outcome=${kind} word=${word} /></td><td dir="auto">${clause.on ?? "–"}</td><td>${clause.rule.replaceAll("_", " ")}</td>
           <td class="num">${isText(clause.line) ? clause.line : html`<${Figure} value=${clause.line} path=${path("line")} />`}</td>
           <td class="num">${isText(clause.value) ? clause.value : html`<${Figure} value=${clause.value} path=${path("value")} />`}</td>
           <td>${clause.low === null || clause.low === undefined ? "–" : html`<${Figure} value=${clause.low} path=${path("low")} form=${score} /> to${" "}
@@ -48,7 +48,7 @@ function LabelTable({ done, at_ }) {
   if (labels.length < 2) return null;
   const spread = (one, path) => one.ci_low === null || one.ci_low === undefined ? null : html` <span class="soft">(<${Figure} value=${one.ci_low} path=${path("ci_low")} form=${score} /> to <${Figure} value=${one.ci_high} path=${path("ci_high")} form=${score} />)</span>`;
   return html`<div class="scroll" tabindex="0" role="group" aria-label="Labels"><table class="labels">
-    <thead><tr><th scope="col">label</th><th scope="col">mean (95 % interval)</th><th scope="col">pass rate</th><th scope="col" class="num">scored</th><th scope="col" class="num">failed</th><th scope="col">rests on</th></tr></thead>
+    <thead><tr><th scope="col">label</th><th scope="col">mean (95 % interval)</th><th scope="col">pass rate</th><th scope="col" class="num">scored</th><th scope="col" class="num">failed</th><th scope="col">basis</th></tr></thead>
     <tbody>${labels.map(([name, one]) => {
       const path = (...keys) => at_("labels", name, ...keys);
       return html`<tr><th scope="row" dir="auto">${name}${inGate(done, name) ? html` <span class="role">in the gate</span>` : null}</th>
@@ -92,7 +92,7 @@ function Corrected({ found, path }) {
     const why = found.reasons ? JSON.stringify(found.reasons) : "";
     return html`<p class="small">corrected for the gate: not known ${why}</p>`;
   }
-  return html`<p class="small corrected">corrected for what the gate held back${" "}
+  return html`<p class="small corrected">corrected for the subjects that the gate held back${" "}
     <strong><${Figure} value=${found.mean} path=${path("mean")} form=${score} /></strong>${" "}
     (<${Figure} value=${found.ci_low} path=${path("ci_low")} form=${score} /> to <${Figure} value=${found.ci_high} path=${path("ci_high")} form=${score} />,${" "}
     ${found.method}, <${Figure} value=${found.n_audited} path=${path("n_audited")} /> audited)</p>`;
@@ -102,7 +102,7 @@ function Basis({ found, path }) {
   const bases = Object.entries(found.by_basis ?? {});
   if (!bases.length) return null;
   const parts = bases.map(([basis, count]) => ({ name: restingOn(basis), count, kind: basis }));
-  return html`<div class="basis"><${Shares} parts=${parts} label="What the scores rest on" />
+  return html`<div class="basis"><${Shares} parts=${parts} label="Basis of the scores" />
     <p class="small">resting ${bases.map(([basis, count], number) => html`${number ? ", " : ""}on ${restingOn(basis)}: <${Figure}
       value=${count} path=${path("by_basis", basis)} />`)}</p></div>`;
 }
@@ -143,7 +143,7 @@ function CoverageTile({ run, at_ }) {
   </div>`;
 }
 
-/** Why the run ended before its data did, with what there is to say about it. */
+/** The reason for a run's early end, with its details. */
 function Stopped({ stopped, at_ }) {
   if (!stopped) return null;
   const more = Object.entries(stopped).filter(([key, value]) => key !== "reason" && value !== null && (value instanceof Num || typeof value === "string"));
@@ -152,11 +152,11 @@ function Stopped({ stopped, at_ }) {
 }
 
 function Warnings({ done }) {
-  const said = [
+  const warnings = [
     ...(done.warnings ?? []).map((warning) => warning.message),
     ...Object.values(done.broken ?? {}).map((message) => `broken: ${message}`),
   ];
-  return said.length ? html`<ul class="warnings" aria-label="Warnings">${said.map((text) => html`<li dir="auto">${text}</li>`)}</ul>` : null;
+  return warnings.length ? html`<ul class="warnings" aria-label="Warnings">${warnings.map((text) => html`<li dir="auto">${text}</li>`)}</ul>` : null;
 }
 
 /** One line for a run in a table of several. */

@@ -1,4 +1,4 @@
-// Each metric, judge and criterion: how its values are spread, how many pass, what failed, what it cost.
+// Each metric, judge and criterion: the spread of its values, passes, failures, and cost.
 import { html } from "../html.js";
 import { at, Figure, milliseconds, percent, score } from "../figures.js";
 import { criteria } from "./criteria.js";
@@ -18,7 +18,7 @@ export function Labels({ run }) {
   </section>`;
 }
 
-/** What the document says of a label, and the path to it there. */
+/** A label's entry in the document, and the path to it. */
 function place(label, run) {
   const { metrics, judges, labels } = run.document;
   const part = label.role === "metric" ? "metrics" : label.role === "judge" ? "judges" : null;
@@ -55,21 +55,21 @@ function Label({ label, run }) {
       <div><dt>scored</dt><dd>${known(found?.total) ? html`<${Figure} value=${found.scored} path=${path("scored")} /> of <${Figure} value=${found.total} path=${path("total")} />`
         : html`<${Figure} value=${label.n} />`}</dd></div>
       ${known(found?.corrected?.mean) ? html`<div><dt>corrected</dt><dd><${Figure} value=${found.corrected.mean} path=${path("corrected", "mean")} form=${score} /></dd></div>` : null}
-      ${known(found?.basis) ? html`<div><dt>rests on</dt><dd>${found.basis}</dd></div>` : null}
+      ${known(found?.basis) ? html`<div><dt>basis</dt><dd>${found.basis}</dd></div>` : null}
       ${known(found?.mean_confidence) ? html`<div><dt>confidence</dt><dd><${Figure} value=${found.mean_confidence} path=${path("mean_confidence")} form=${score} /></dd></div>` : null}
       ${Number(found?.escalated ?? 0) ? html`<div><dt>escalated</dt><dd><${Figure} value=${found.escalated} path=${path("escalated")} /></dd></div>` : null}
       ${Number(found?.skipped ?? 0) ? html`<div><dt>skipped</dt><dd><${Figure} value=${found.skipped} path=${path("skipped")} /></dd></div>` : null}
-      ${Number(found?.spared ?? 0) ? html`<div><dt>spared by the gate</dt><dd><${Figure} value=${found.spared} path=${path("spared")} /></dd></div>` : null}
+      ${Number(found?.spared ?? 0) ? html`<div><dt>skipped by the gate</dt><dd><${Figure} value=${found.spared} path=${path("spared")} /></dd></div>` : null}
       ${Object.entries(label.failures).map(([kind, count]) => html`<div><dt><code>${kind}</code></dt><dd><${Figure} value=${count} /></dd></div>`)}
     </dl>
   </article>`;
 }
 
-/** What judging cost, and how long it took, for each label and the whole run. */
+/** The cost and the time of judging, for each label and the whole run. */
 /** Verdicts are timed in whole milliseconds: 0 is less than one. */
 const took = (value) => (Number(value) === 0 ? "< 1 ms" : milliseconds(value));
 
-/** What the task's replies took, as rows beside those of the labels. */
+/** The time of the task's replies, as rows beside those of the labels. */
 const replies = (task) => (task?.replies ?? []).map((one) => ({ ...one, role: "task", label: task.label ?? "task", verdicts: one.replies }));
 
 export function Costs({ run }) {

@@ -1,4 +1,4 @@
-// Where the numbers come from, and how to check that.
+// The source of the numbers, and the command that checks it.
 import { html } from "../html.js";
 
 export function Provenance({ run, made }) {

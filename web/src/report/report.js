@@ -84,14 +84,14 @@ function Report({ report }) {
 
 const when = (time) => (time ? `${time.slice(0, 10)} ${time.slice(11, 16)} UTC` : "");
 
-/** Which rows the page has, where it has not all. */
+/** A note on the shown rows, where the page does not have all. */
 function Sample({ report }) {
   const cut = report.runs.filter((run) => Number(run.rows.shown) < Number(run.rows.total));
   const hidden = report.runs.some((run) => !run.rows.content);
   return html`${cut.map((run) => html`<p class="note">${report.runs.length > 1 ? `${run.title}: ` : ""}<${Figure} value=${run.rows.shown} /> of <${Figure} value=${run.rows.total} /> rows are in this page:${" "}
       <${Figure} value=${run.rows.unscored} /> without a score, the <${Figure} value=${run.rows.worst} /> with the lowest scores, and <${Figure} value=${run.rows.drawn} /> drawn at random from the others.
       All figures above and below the rows are of the whole run.</p>`)}
-    ${hidden ? html`<p class="note">What was judged is not in this page: it was left out, or the ledger does not store it.</p>` : null}`;
+    ${hidden ? html`<p class="note">The content of the subjects is not in this page: it was left out, or the ledger does not store it.</p>` : null}`;
 }
 
 const report = readReport();

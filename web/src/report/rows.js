@@ -15,7 +15,7 @@ export function Rows({ report, rows, whole, ask, onOpen }) {
   const [sort, setSort] = useState({ key: "worst", down: false });
   const search = useRef(null);
   const narrow = useNarrow();
-  // What changes nothing leaves the rows, and where they are scrolled to, as they are.
+  // A change without effect leaves the rows and their scroll position.
   const want = (more) => setWanted((before) => (Object.keys(more).every((key) => before[key] === more[key]) ? before : { ...before, ...more }));
 
   useEffect(() => {
@@ -61,7 +61,7 @@ export function Rows({ report, rows, whole, ask, onOpen }) {
       ${kinds.length > 1 ? html`<div class="chips" role="group" aria-label="Kind">${[["", rows.subjects.length], ...kinds].map(([kind, count]) => html`<${Chip}
         on=${wanted.kind === kind} onClick=${() => want({ kind })}>${kind === "" ? "all kinds" : kind.replaceAll("_", " ")} <b>${plain(count)}</b></${Chip}>`)}</div>` : null}
       <details class="more"><summary>More filters</summary><div class="more-filters">
-        ${bases.length > 1 ? html`<${Choice} label="rests on" value=${wanted.basis} options=${bases} onChange=${(basis) => want({ basis })} />` : null}
+        ${bases.length > 1 ? html`<${Choice} label="basis" value=${wanted.basis} options=${bases} onChange=${(basis) => want({ basis })} />` : null}
         ${hasFlips ? html`<${Choice} label="flips" value=${wanted.flip} onChange=${(flip) => want({ flip })} options=${report.runs.length > 1
           ? [["any", "passes in one run, not in another"]] : [["any", "either way"], ["gained", "pass in B alone"], ["lost", "pass in A alone"]]} />` : null}
         <${Choice} label="value of" value=${wanted.label} options=${[["score", ""], ...labels.map((label) => [label, ""])]} onChange=${(label) => want({ label })} />
@@ -89,7 +89,7 @@ function Choice({ label, value, options, onChange }) {
   </select></label>`;
 }
 
-/** The same rows for paper: the browser prints what is in the page, and a table of any length is not. */
+/** The same rows for paper: the browser prints the elements in the page, and the table has only the rows in sight. */
 function Printed({ columns, rows }) {
   const [printing, setPrinting] = useState(false);
   useEffect(() => {
@@ -153,7 +153,7 @@ function sorted(subjects, sort) {
   const sign = sort.down ? -1 : 1;
   const texts = new Intl.Collator("en", { numeric: true });
   keyed.sort(([a, i], [b, j]) => {
-    if (a === null || b === null) return a === b ? i - j : a === null ? 1 : -1; // what is missing comes last, either way
+    if (a === null || b === null) return a === b ? i - j : a === null ? 1 : -1; // missing values come last, in both orders
     return (typeof a === "string" ? sign * texts.compare(a, b) : sign * (a - b)) || i - j;
   });
   return keyed.map(([, , subject]) => subject);
@@ -198,5 +198,5 @@ function scored(row) {
 }
 
 const preview = (row) => (row.reason || row.text("outputs") || row.opening || row.text("inputs") || "").slice(0, 240);
-/** The row that says most: one that did not pass, and says why. */
+/** The most informative row: one that did not pass, and has a reason. */
 const telling = (one) => one.rows.find((row) => row && row.outcome !== "pass" && row.reason) ?? one.first;

@@ -1,4 +1,4 @@
-// One subject, opened: what was said of it, and what it is.
+// One subject, opened: its verdicts, and its content.
 import { html } from "../html.js";
 import { at, Figure, milliseconds, Num, plain, score } from "../figures.js";
 import { Conversation } from "../conversation.js";
@@ -23,7 +23,7 @@ function OneRow({ row, run, shared, subject }) {
   const ended = row.ended;
   const turns = row.turns;
   const outside = turns === null || subject.kind === "workload";
-  const unseen = unseenOf(saidBy(ended), [INPUT, OUTPUT, REFERENCE, CONTEXT].flatMap((where) => row.media(where)));
+  const unseen = unseenOf(signalsBy(ended), [INPUT, OUTPUT, REFERENCE, CONTEXT].flatMap((where) => row.media(where)));
   return html`<p class="lead"><${Mark} outcome=${row.outcome} /> ${row.score === null ? null : html`<span>score <strong><${Figure} value=${row.score} path=${`${row.path}.score`} form=${score} /></strong></span>`}
       ${row.was === null ? null : html`<span class="soft"> (baseline <${Figure} value=${row.was} form=${score} />)</span>`}</p>
     ${shared ? html`<${Material} name="Output" text=${row.text("outputs")} media=${row.media(OUTPUT)} unseen=${unseen} />` : null}
@@ -38,7 +38,7 @@ function OneRow({ row, run, shared, subject }) {
 
 const [INPUT, OUTPUT, REFERENCE, CONTEXT] = [0, 1, 2, 3];
 
-/** The media of a row, its input and reference, and its output if that is wanted. */
+/** The media of a row, its input and reference, and on request its output. */
 function Given({ row, output = false, unseen = [] }) {
   const media = row.media(CONTEXT);
   return html`${media.length ? html`<section class="material"><h3>Media</h3><${Media} items=${media} unseen=${unseen} /></section>` : null}
@@ -47,7 +47,7 @@ function Given({ row, output = false, unseen = [] }) {
     <${Material} name="Reference" text=${row.text("references")} media=${row.media(REFERENCE)} unseen=${unseen} />`;
 }
 
-/** In the conversation of a session: what was said of each of its turns, where the page has that. */
+/** In the conversation of a session: the verdicts on each of its turns, where the page has them. */
 function verdictOf(row, subject) {
   return (id) => {
     const other = row.run.byTurn?.(id);
@@ -57,7 +57,7 @@ function verdictOf(row, subject) {
 }
 
 /** Pairs of a label and its signals: of each verdict, and of each metric's score. */
-const saidBy = (ended) => Object.entries(ended).flatMap(([label, payload]) => [[label, payload.signals], ...(payload.scores ?? []).map((one) => [one.metric, one.signals])]);
+const signalsBy = (ended) => Object.entries(ended).flatMap(([label, payload]) => [[label, payload.signals], ...(payload.scores ?? []).map((one) => [one.metric, one.signals])]);
 
 function Material({ name, text, folded = false, media = null, unseen = [] }) {
   if (text === null || text === undefined || text === "") return null;
@@ -67,14 +67,14 @@ function Material({ name, text, folded = false, media = null, unseen = [] }) {
 
 const text = (value) => (typeof value === "string" ? value : value instanceof Num ? value.token : JSON.stringify(value, null, 2));
 
-/** What each metric and judge said, with its reason. */
+/** The value of each metric and judge, with its reason. */
 function Verdicts({ ended, row }) {
-  const all = Object.entries(ended).flatMap(([label, payload]) => ("failure_mode" in payload ? [failed(label, payload)] : said(label, payload, row)));
-  if (all.length > MANY) all.sort((one, other) => (one.rank ?? 0) - (other.rank ?? 0)); // the lowest are what one looks for
+  const all = Object.entries(ended).flatMap(([label, payload]) => ("failure_mode" in payload ? [failed(label, payload)] : valuesOf(label, payload, row)));
+  if (all.length > MANY) all.sort((one, other) => (one.rank ?? 0) - (other.rank ?? 0)); // the lowest first
   const [lines, more] = useFirst(all, "verdicts");
   if (!lines.length) return null;
   const reasons = lines.some((line) => line.reason !== "");
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Verdicts"><table class="verdicts"><thead><tr><th scope="col">label</th><th scope="col" class="num">value</th><th scope="col">rests on</th>
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Verdicts"><table class="verdicts"><thead><tr><th scope="col">label</th><th scope="col" class="num">value</th><th scope="col">basis</th>
     ${reasons ? html`<th scope="col">reason</th>` : null}</tr></thead><tbody>${lines.map((line) => html`<tr><th scope="row" dir="auto">${line.label}</th><td class="num">${line.value}</td><td>${line.basis}</td>
     ${reasons ? html`<td class="reason" dir="auto">${line.reason}</td>` : null}</tr>`)}</tbody></table></div>${more}`;
 }
@@ -83,7 +83,7 @@ function failed(label, payload) {
   return { label, value: html`<${Mark} outcome="none" word="failed" />`, basis: "–", reason: html`${payload.origin === "task" ? "no output of the task: " : null}<code>${payload.failure_mode}</code> ${payload.error_message}` };
 }
 
-function said(label, payload, row) {
+function valuesOf(label, payload, row) {
   const scores = payload.scores ?? [];
   const lines = scores.map((one, number) => ({
     label: one.metric + (Number(one.rollout ?? 0) ? ` (rollout ${Number(one.rollout) + 1})` : ""),
@@ -93,7 +93,7 @@ function said(label, payload, row) {
     reason: [one.details, one.feedback].filter(Boolean).map(text).join("\n"),
   }));
   const beside = [...(payload.skipped ?? []).map((one) => ({ label: one.metric, value: "–", basis: "–", reason: `skipped: ${one.reason}` })),
-    ...(payload.spared ?? []).map((one) => ({ label: one.metric, value: "–", basis: "–", reason: "not asked: the gate of the proxies did not pass" }))];
+    ...(payload.spared ?? []).map((one) => ({ label: one.metric, value: "–", basis: "–", reason: "skipped: the gate of the proxies did not pass" }))];
   if (label === "metrics" && scores.length) return [...lines, ...beside];
   const rationale = payload.signals?.rationale_redacted ?? payload.signals?.rationale;
   const flags = payload.signals?.flags_negative;
@@ -105,7 +105,7 @@ function said(label, payload, row) {
 const facts = (signals) => Object.entries(signals ?? {}).filter(([, value]) => value instanceof Num || (typeof value === "string" && value.length < 60))
   .map(([key, value]) => `${key.replaceAll("_", " ")} ${value instanceof Num ? plain(value) : value}`).join(", ");
 
-/** What a task made of the row, and what was measured of that. */
+/** The task's output for the row, and its measurements. */
 function Record({ record, row }) {
   if (record === null) return null;
   const responses = record.responses ? Object.entries(record.responses) : record.response ? [["response", record.response]] : [];
@@ -117,7 +117,7 @@ function Record({ record, row }) {
 function Evidence({ ended, row }) {
   return html`${Object.entries(ended).map(([label, payload]) => {
     const { scores, skipped, spared, ...facts } = payload;
-    return html`<details class="evidence"><summary>How <span dir="auto">${label}</span> came to that</summary><dl class="facts wide">
+    return html`<details class="evidence"><summary>Evidence of <span dir="auto">${label}</span></summary><dl class="facts wide">
       ${Object.entries(facts).filter(([, value]) => value !== null).map(([key, value]) => html`<div><dt dir="auto">${key.replaceAll("_", " ")}</dt><dd dir="auto">${leaf(value, at(`${row.path}.verdicts`, label, key), key)}</dd></div>`)}
       ${(scores ?? []).filter((one) => Object.keys(one.signals ?? {}).length).slice(0, MANY).map((one) => html`<div><dt dir="auto">${one.metric}</dt><dd dir="auto">${text(one.signals)}</dd></div>`)}
     </dl></details>`;

@@ -1,4 +1,4 @@
-// How far confidences can be believed: where people, or gold labels, said what is right.
+// Calibration of confidences, where people or gold labels give the right answer.
 import { html } from "../html.js";
 import { Figure, percent, score } from "../figures.js";
 import { Reliability } from "../charts.js";
@@ -7,11 +7,11 @@ export function Trust({ run }) {
   if (!run.reliability.length) return null;
   return html`<section aria-labelledby=${`trust-${run.key}`}>
     <h2 id=${`trust-${run.key}`}>Confidence against labels</h2>
-    <p class="lead">Of the subjects that a person has labelled: how often the verdict falls on the label's side of the pass line, by the
+    <p class="lead">Of the subjects with a person's label: how often the verdict falls on the label's side of the pass line, by the
       judge's own confidence. On the diagonal a judge is as right as it says.</p>
     <div class="cards">${run.reliability.map((judge) => html`<article class="card">
       <h3 dir="auto">${judge.label}</h3>
-      <p class="small"><${Figure} value=${judge.agree} form=${percent} /> of <${Figure} value=${judge.n} /> labelled subjects agree</p>
+      <p class="small"><${Figure} value=${judge.agree} form=${percent} /> of <${Figure} value=${judge.n} /> subjects with labels agree</p>
       <${Reliability} bins=${judge.bins} label=${`Confidence of ${judge.label} against agreement with labels`} />
       <details><summary>Figures</summary><div class="scroll" tabindex="0" role="group" aria-label="Figures"><table><thead><tr><th scope="col" class="num">confidence</th>
         <th scope="col" class="num">agree</th><th scope="col">95 % interval</th><th scope="col" class="num">n</th></tr></thead>
