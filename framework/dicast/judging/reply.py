@@ -155,7 +155,7 @@ def _unsealed(text: str, keys: Sequence[str], message: JudgedMessage) -> ReplyOb
             continue
         if not _has_copied_head(text, candidate, message):
             return candidate
-    raise BadReply("it only repeats what stands in the judged text")
+    raise BadReply("it only repeats an object of the judged text")
 
 
 def _has_copied_head(text: str, candidate: ReplyObject, message: JudgedMessage) -> bool:

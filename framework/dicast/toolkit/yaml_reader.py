@@ -337,7 +337,9 @@ class Composer:
         if not isinstance(error, yaml.MarkedYAMLError):
             code = ord(text[error.start]) if isinstance(error, UnicodeEncodeError) else getattr(error, "character", 0)
             place = self.start if self.start.line is None else self.start.after(text.partition(chr(code))[0])
-            return place.problem(f"the character U+{code:04X} cannot stand in YAML; remove it, or escape it in quotes")
+            return place.problem(
+                f"the character U+{code:04X} is not allowed in YAML; remove it, or escape it in quotes"
+            )
         mark = error.problem_mark or error.context_mark
         character = text[mark.index : mark.index + 1] if mark else ""
         cause = "; ".join(part for part in (error.problem, _ADVICE.get(character, error.context)) if part)
