@@ -113,7 +113,7 @@ def refused(text, **components):
 
 def test_label_taken_by_a_preset_is_reported_at_its_line():
     (problem,) = refused("metrics:\n  - proxy/format\n  - preset/default_proxy\n")
-    assert problem.startswith("<text>:3:5: the label 'proxy/format' is taken, at <text>:2:5 (metrics[0])")
+    assert problem.startswith("<text>:3:5: the label 'proxy/format' is used already at <text>:2:5 (metrics[0])")
 
 
 def test_wrong_option_of_a_preset_names_the_nearest():
@@ -133,7 +133,7 @@ def test_preset_is_no_judge():
     assert "preset/default_proxy is a preset, not a judge" in problem
 
 
-def test_dear_metric_of_a_preset_is_refused_among_the_proxies():
+def test_expensive_metric_of_a_preset_is_refused_among_the_proxies():
     model = FakeChatModel("x", cost=Cost("0.01"))
     (problem,) = refused("metrics: {proxy: [{preset/default_truth: {model: m}}]}", m=model)
-    assert "llm/judge costs money, and proxies always run" in problem
+    assert "llm/judge costs money, but proxies always run" in problem
