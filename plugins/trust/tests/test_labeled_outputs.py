@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 
 import pytest
 import yaml
 from test_labels import at_a_terminal
+from trust_project import Project
 
 from dicast import Reply
 from dicast.reading import output_digest
@@ -47,24 +49,35 @@ def record_replies(project, outputs):
     run_pipeline(yaml.safe_dump(pipeline), components={"model": FakeChatModel(reply)})
 
 
+@pytest.fixture(scope="module")
+def judged_twice(tmp_path_factory):
+    """Folder and run ids of a project whose file ran twice over the same rows; its task answers politely, then rudely."""
+    folder = tmp_path_factory.mktemp("twice")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.delenv("DICAST_LEDGER", raising=False)
+        project, ids = Project(folder), []
+        record_replies(project, [f"{style} answer to r{n}" for style in STYLES for n in range(N)])
+        project.lines("rows.jsonl", [{"id": f"r{n}", "input": "?"} for n in range(N)])
+        (folder / "answer.py").write_text(ANSWER)
+        (folder / "pipeline.yaml").write_text(PIPELINE)
+        for style in STYLES:
+            (folder / "style.txt").write_text(style)
+            ids.append(project.run()["run_id"])
+    return folder, ids
+
+
 @pytest.fixture
-def task_project(project):
-    """Project with two runs of one file over the same rows; its task answers politely in the first and rudely in the second."""
-    record_replies(project, [f"{style} answer to r{n}" for style in STYLES for n in range(N)])
-    project.lines("rows.jsonl", [{"id": f"r{n}", "input": "?"} for n in range(N)])
-    (project.folder / "answer.py").write_text(ANSWER)
-    (project.folder / "pipeline.yaml").write_text(PIPELINE)
+def task_project(project, judged_twice):
+    """Copy of the project that ran twice."""
+    shutil.copytree(judged_twice[0], project.folder, dirs_exist_ok=True)
     return project
 
 
 @pytest.fixture
-def runs(task_project):
+def runs(judged_twice):
     """Ids of the two runs."""
-    ids = []
-    for style in STYLES:
-        (task_project.folder / "style.txt").write_text(style)
-        ids.append(task_project.run()["run_id"])
-    return ids
+    return judged_twice[1]
 
 
 def gold(project, style, **extra):
