@@ -55,7 +55,7 @@ def test_variables_that_multiply_are_refused_at_their_place(attack, monkeypatch,
     ended = attack.bounded("check", "pipeline.yaml", gib=1, seconds=20)
     assert ended.code == 2, ended
     assert "pipeline.yaml:" in ended.errors
-    assert "more than 16 MiB of text in place of variables" in ended.errors
+    assert "the values of variables have more than 16 MiB of text" in ended.errors
     assert len(ended.errors) < 2_000
 
 

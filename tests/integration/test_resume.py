@@ -619,7 +619,7 @@ def test_a_run_that_another_process_is_carrying_out_is_not_resumed(holding):
     for which in ([], [started["run_id"]]):
         done = holding.dicast("run", "p.yaml", "--json", "--resume", *which)
         assert done.code == 2
-        assert f"run {started['run_id']} is still under way" in done.json["error"]["message"]
+        assert f"run {started['run_id']} is still running on host" in done.json["error"]["message"]
     assert holding.events() == before
     assert len(words(holding, "holding")) == 2
 

@@ -219,7 +219,7 @@ def test_package_that_is_not_installed_is_named():
 
 @pytest.mark.parametrize("options", [{}, {"path": Path("m.gguf"), "package": PACKAGE}])
 def test_either_path_or_package_is_given(options):
-    with pytest.raises(ConfigError, match="either path or package"):
+    with pytest.raises(ConfigError, match="a GGUF file is named by one of path, package and packages"):
         Chat(**options)
 
 

@@ -194,7 +194,7 @@ def test_workers_of_xdist_share_one_run(folder):
 def test_a_wrong_pipeline_is_told_to_all_workers_and_tried_once(folder):
     (folder / "answers.dicast.yaml").write_text((PIPELINE % 0.5) + "baseline: {run: none}\n")
     _, done = run(folder, "--dicast", "-n", "2")
-    assert done.stdout.count("there is no finished run or baseline 'none' in this ledger") >= 5
+    assert done.stdout.count("this ledger has no finished run or baseline 'none'") >= 5
     assert done.returncode == 1
 
 

@@ -66,7 +66,7 @@ def test_all_sandboxes_of_a_run_are_one_pool(tmp_path):
 
 def test_waiting_for_its_turn_is_not_the_programs_time(tmp_path):
     rows = [{"id": str(number), "output": "x"} for number in range(4)]
-    command = {"command": "sleep 0.3", "timeout": 0.6, "backend": {"sandbox/bubblewrap": {"concurrency": 1}}}
+    command = {"command": "sleep 0.6", "timeout": 1.2, "backend": {"sandbox/bubblewrap": {"concurrency": 1}}}
     run = dicast.run(pipeline(tmp_path, rows, metrics=[{"sandbox/command": command}]))
     assert run.score["mean"] == 1
 

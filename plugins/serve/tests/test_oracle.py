@@ -68,10 +68,10 @@ def money(document):
         ("&subject_kind=session", {"kind": "session"}),
         ("&group_by=judge_kind&min_confidence=0.5", {"group_by": "judge_kind", "least": 0.5}),
         ("&group_by=rubric_id&latest=true", {"group_by": "rubric_id", "latest": True}),
-        ("&without_human=true", {"apart": True}),
+        ("&without_human=true", {"without_people": True}),
         (
             "&without_human=true&group_by=judge_kind&latest=true",
-            {"group_by": "judge_kind", "latest": True, "apart": True},
+            {"group_by": "judge_kind", "latest": True, "without_people": True},
         ),
         ("&group_by=none&judge=a&judge=b&floor=0.5", {"group_by": "none", "judge": ("a", "b"), "floor": 0.5}),
     ],
