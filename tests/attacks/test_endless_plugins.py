@@ -197,6 +197,7 @@ def test_a_metric_that_never_ends_is_a_timeout_of_its_own_row(start, tmp_path, m
     assert ("swallows" in bad) == ("ignored its cancellation" in messages.get("swallows", "")), messages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("metric", "output", "failures"),
     [("now", "leaves a thread", {}), ("later", "leaves a thread", {"timeout": 1}), ("later", "leaves a task", {})],

@@ -58,6 +58,7 @@ def judge(path):
     return run_pipeline(text, subjects=subjects, components={"j": paid})
 
 
+@pytest.mark.slow
 def test_a_ledger_is_whole_after_a_disk_that_was_full_at_any_write(disk):
     folder, resize = disk
     failed = 0

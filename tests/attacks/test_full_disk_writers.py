@@ -96,6 +96,7 @@ def quickly(names, quick):
     return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", quickly(SINKS, ("badge", "annotations")))
 def test_a_sink_on_a_full_disk_leaves_the_older_file(disk, tmp_path, name):
     (tmp_path / "p.yaml").write_text(PIPELINE.format(more=f"sinks: [{SINKS[name]}]\n{MORE.get(name, '')}"))

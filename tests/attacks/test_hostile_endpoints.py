@@ -302,6 +302,7 @@ def test_a_key_that_is_repeated_is_neither_returned_nor_said(attacked):
             assert "".join(form.lower().split()).replace("\\", "") not in shown, (attack, form, found)
 
 
+@pytest.mark.slow
 def test_certificates_are_checked_whatever_the_environment_says(client, tmp_path):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(_certificate(tmp_path))
@@ -311,6 +312,7 @@ def test_certificates_are_checked_whatever_the_environment_says(client, tmp_path
         assert secure.asked == []
 
 
+@pytest.mark.slow
 def test_no_key_goes_to_a_proxy_of_the_environment_in_clear(client, endpoint, elsewhere, tmp_path):
     proxies = dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY"), elsewhere.url)
     ask(client, tmp_path, endpoint.url, ["fine"], **proxies)

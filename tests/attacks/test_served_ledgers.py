@@ -208,6 +208,7 @@ def test_who_looks_on_is_let_go_when_another_ledger_stands_there(tmp_path, plain
         newer(ledger, head)
 
 
+@pytest.mark.slow
 def test_a_ledger_that_is_locked_is_answered_from_or_an_error_and_it_recovers(tmp_path, plain):
     shutil.copy(plain, tmp_path / "ledger.db")
     served = Served(tmp_path)

@@ -73,6 +73,7 @@ def test_other_contents_are_no_anchors(anchors, capsys):
     assert result["reasons"]["difference"] == "20 anchors of the 30 needed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -109,6 +110,7 @@ def test_intervals_are_those_of_a_clustered_regression(pairs):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "code"), [(4, 3), (5, 0)])
 def test_fewer_than_5_anchors_are_undecided(anchors, capsys, n, code):
     lines = Path("rows.jsonl").read_text().splitlines(keepends=True)
@@ -131,6 +133,7 @@ def test_labels_choose_the_anchors_and_are_compared_with_both_judges(anchors, ca
     assert result["gold"]["new"]["mean_difference"] == pytest.approx(14 / 40 - 1)
 
 
+@pytest.mark.slow
 def test_outputs_of_a_task_that_differ_are_no_anchors(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("rows.jsonl").write_text("".join(json.dumps({"id": str(n)}) + "\n" for n in range(10)))

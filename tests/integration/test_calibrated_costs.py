@@ -51,6 +51,7 @@ def cascade(tmp_path, monkeypatch, chat_server, capsys):
     return cascade
 
 
+@pytest.mark.slow
 def test_the_cascade_costs_its_first_stage_and_a_share_of_the_last(cascade):
     """A call takes 100 tokens: .001 usd of the small model, .1 of the large one, which is asked about the odd half."""
     found = cascade(day=50)
@@ -58,5 +59,6 @@ def test_the_cascade_costs_its_first_stage_and_a_share_of_the_last(cascade):
     assert found["cost"] == {"cascade": "2.04", "last_stage_alone": "4"}
 
 
+@pytest.mark.slow
 def test_calls_that_a_cap_kept_from_being_made_make_no_stage_cheaper(cascade):
     assert cascade(day=2)["cost"] == {"cascade": "2.04", "last_stage_alone": "4"}

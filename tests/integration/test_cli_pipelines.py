@@ -144,6 +144,7 @@ def test_on_failure_decides_what_a_failed_metric_means(shop, on_failure, mean_, 
         assert done.json["metrics"]["fake/act"]["skipped"] == 1
 
 
+@pytest.mark.slow
 def test_retries_ask_again_after_what_may_pass(shop):
     shop.rows("hang")
     done = shop.run("metrics: [fake/wait: {timeout: 0.05, retries: 2, journal: asked}]\n")

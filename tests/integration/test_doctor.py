@@ -74,6 +74,7 @@ def card(capsys, *args):
     return json.loads(out.out)
 
 
+@pytest.mark.slow
 def test_a_good_judge_can_gate_and_its_card_opens_the_gate(judged, folder, capsys, chat_server):
     before = chat_server.count
     found = card(capsys, "--out", "card.json")
@@ -243,6 +244,7 @@ def talks(folder, count=110):
                 gold.write(json.dumps({"subject_id": id, "subject_kind": kind, "score": int(good)}) + "\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["session", "tool_cycle"])
 def test_sessions_and_tool_calls_get_canaries_too(folder, chat_server, capsys, kind):
     talks(folder)

@@ -188,6 +188,7 @@ judges: [hybrid/cascade: {as: turn, stages: [heuristic/turn, %s], escalation_thr
 # Real transcripts.
 
 
+@pytest.mark.slow
 @pytest.mark.outside_data
 def test_facts_planted_in_real_transcripts_are_found_whatever_is_judged(shop, judge, chat_server):
     lines, planted = [], {}

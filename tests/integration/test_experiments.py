@@ -580,6 +580,7 @@ def test_suite_runs_the_baseline_first_and_compares_the_others_with_it(shop, mod
     assert model.count == 36
 
 
+@pytest.mark.slow
 def test_suite_runs_from_python_as_from_the_command_line(shop, model):
     text = SUITE + AGAINST_PLAIN + "metrics: [proxy/length]\ngate: {on: metrics, min_score: 0.9}\n"
     command = shop.run(text)

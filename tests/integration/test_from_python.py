@@ -169,6 +169,7 @@ def test_json_and_subjects_are_outputs_too():
     assert run.score["mean"] == 1.0
 
 
+@pytest.mark.slow
 def test_functions_that_wait_do_so_side_by_side():
     together = threading.Barrier(8, timeout=30)
 

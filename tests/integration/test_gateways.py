@@ -300,6 +300,7 @@ def sealed(request):
     return VERDICT.replace("$SEAL", re.findall(r"^seal: ([0-9a-f]{12})\s*$", text_of(request.body), re.MULTILINE)[-1])
 
 
+@pytest.mark.slow
 def test_bedrock(chat_server, judged):
     throttled = {"message": "Too many requests, please wait before trying again."}
     chat_server.script(chat_server.raw(throttled, status=429))

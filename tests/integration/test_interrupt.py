@@ -112,6 +112,7 @@ def test_a_busy_metric_does_not_hold_up_the_end(shop):
     assert shop.events("eval.failed") == []
 
 
+@pytest.mark.slow
 def test_a_waiting_metric_does_not_hold_up_the_end(shop):
     shop.rows("hang", "hang")
     shop.pipeline("metrics: [fake/wait: {journal: calls}]\n")

@@ -150,6 +150,7 @@ def test_a_namesake_of_another_machine_is_not_taken_for_this_process(held, monke
     assert (done.code, "is still running" in done.json["error"]["message"]) == (2, True)
 
 
+@pytest.mark.slow
 def test_an_owner_whose_lease_was_taken_stops_and_records_nothing_more(held):
     process = begin(held)
     process.send_signal(signal.SIGSTOP)  # the machine sleeps

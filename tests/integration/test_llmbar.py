@@ -44,6 +44,7 @@ def test_a_cascade_of_recorded_judges_is_calibrated_and_decides_the_other_half()
         assert one["usd"] < one["last_usd"]
 
 
+@pytest.mark.slow
 @pytest.mark.outside_data
 def test_the_table_of_decisions_has_every_recorded_judge():
     found = run("decisions.py")["judges"]

@@ -630,6 +630,7 @@ def test_a_run_that_another_process_is_carrying_out_is_not_resumed(holding):
     assert f"run {started['run_id']} has ended" in done.json["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_run_whose_process_was_killed_is_nobody_s(holding):
     holding.rows(1, 1)
     holding.pipeline("metrics: [holding/holds]\n")

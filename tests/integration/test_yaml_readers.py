@@ -201,6 +201,7 @@ def test_written_text_is_read_back_as_text(text):
     assert yaml.read_yaml(yaml.write_yaml({"x": text}), "x").plain() == {"x": text}
 
 
+@pytest.mark.slow
 def test_no_other_module_reads_yaml():
     """PyYAML is imported by the reader and the two writers."""
     result = {

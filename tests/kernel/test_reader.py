@@ -345,6 +345,7 @@ def test_a_huge_file_is_refused(write):
     assert "16 MiB" in the_problem(write("p.yaml", b"#" * (16 * 2**20 + 1))).message
 
 
+@pytest.mark.slow
 def test_a_large_list_is_read_in_reasonable_time(write):
     path = write("p.yaml", "x:\n" + "  - some words of text\n" * 90_000)
     began = time.process_time()

@@ -24,6 +24,7 @@ def splits(service):
     return [payload["example"]["split"] for payload in service.requests if "example" in payload]
 
 
+@pytest.mark.slow
 def test_the_winner_is_chosen_on_the_valset_and_its_gain_reported_on_the_test_split(folder, evaluator, model):
     folder.data(**SPLITS)
     code, report = folder.dicast(folder.spec(), "--output", "best.txt")
@@ -48,6 +49,7 @@ def test_the_winner_is_chosen_on_the_valset_and_its_gain_reported_on_the_test_sp
     assert "delta" not in "".join(model.prompts)
 
 
+@pytest.mark.slow
 def test_money_is_what_the_ledger_settled(folder, model):
     folder.data(dataset=WORDS)
     _, report = folder.dicast(folder.spec())
@@ -59,6 +61,7 @@ def test_money_is_what_the_ledger_settled(folder, model):
     assert Decimal(report["cost"]["usd"]) == spent == Decimal("0.11") * len(model.prompts)
 
 
+@pytest.mark.slow
 def test_the_budget_in_money_holds_over_reflections_and_resumed_runs(folder, model):
     folder.data(dataset=WORDS)
     spec = folder.spec(optimization={"money": "1.00 usd", "run_dir": "run", "early_stop": False, "budget": 500})
@@ -320,6 +323,7 @@ def test_a_text_of_people_is_printed_without_json(folder):
     assert "candidate 1: 0.2000 on valset" in done.stderr
 
 
+@pytest.mark.slow
 def test_failed_evaluations_are_counted_and_shown(folder, evaluator, model):
     folder.data(dataset=WORDS)
     evaluator.answer = lambda request: {"score": 7 if "alpha" in request["candidate"] else 0.5}

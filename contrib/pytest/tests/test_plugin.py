@@ -101,6 +101,7 @@ def test_each_subject_is_an_item_and_so_is_the_gate(folder):
     assert (folder / "out.csv").is_file()
 
 
+@pytest.mark.slow
 def test_a_file_without_a_gate_has_an_item_for_its_coverage(folder):
     text = "\n".join(line for line in (PIPELINE % 0.5).splitlines() if not line.startswith("gate"))
     (folder / "answers.dicast.yaml").write_text(text)
@@ -133,6 +134,7 @@ def test_collecting_judges_nothing(folder):
     assert (asked_ids(folder), (folder / ".dicast").exists()) == ([], False)
 
 
+@pytest.mark.slow
 def test_a_file_is_collected_where_it_is_named_or_fits_the_ini_option(folder):
     (folder / "evals").mkdir()
     text = (folder / "answers.dicast.yaml").read_text().replace("rows.jsonl", "../rows.jsonl")
@@ -145,6 +147,7 @@ def test_a_file_is_collected_where_it_is_named_or_fits_the_ini_option(folder):
     }
 
 
+@pytest.mark.slow
 def test_last_failed_judges_only_what_failed(folder):
     count_calls(folder)
     run(folder, "--dicast")
@@ -169,6 +172,7 @@ def test_the_gate_is_not_asked_about_some_of_the_subjects(folder):
     assert asked_ids(folder) == ["1", "2", "3", "4"]
 
 
+@pytest.mark.slow
 def test_some_subjects_are_no_baseline_of_the_pipeline(folder):
     run(folder, "--dicast")
     run(folder, "--dicast", "--lf")
@@ -253,6 +257,7 @@ def test_disabled_judges_nothing(folder):
     assert not (folder / ".dicast").exists()
 
 
+@pytest.mark.slow
 def test_names_are_stable_and_of_one_line(folder):
     from dicast import Subject
     from dicast_pytest.collection import item_name
@@ -285,6 +290,7 @@ def test_text_of_others_does_nothing_to_a_terminal_and_is_valid_xml(folder):
     assert names == {"dicast_metrics", "dicast_city\\u001b[1m"}
 
 
+@pytest.mark.slow
 def test_a_session_is_judged_by_its_turns_also_where_it_alone_is_selected(folder):
     turn = {"type": "turn.completed", "session_id": "s", "payload": {"stop_reason": "end_turn", "tool_call_count": 0}}
     turn["payload"]["signals_extra"] = {"final_response_text": "I cannot help with that request"}

@@ -163,6 +163,7 @@ def test_a_batch_that_was_not_confirmed_is_known_by_its_items(file, server):
     assert (done.scored, sizes(server), server.billed) == (5, [5], 5)
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_taken_up(file, server):
     server.seconds = 1e9
     command = [sys.executable, "-m", "dicast", "run", "p.json", "--json"]

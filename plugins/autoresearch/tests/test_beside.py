@@ -382,6 +382,7 @@ def test_a_second_loop_and_resume_wait_for_nobody_and_disturb_nobody(repository)
     process.wait()
 
 
+@pytest.mark.slow
 def test_merge_fast_forwards_the_branch_or_prints_the_command(repository):
     begin(repository)
     assert repository.json("merge")["message"].startswith("nothing to merge")
@@ -422,6 +423,7 @@ def test_every_name_of_a_session_has_a_ref(repository, name):
     assert len(refs) == 1
 
 
+@pytest.mark.slow
 def test_a_change_that_was_kept_by_hand_merges_by_the_printed_command(repository):
     begin(repository)
     words = ["--hypothesis", "h", "--learned", "l", "--next-action-hint", "n"]
@@ -466,6 +468,7 @@ def test_a_shallow_clone_has_its_history_in_the_checkout(repository, place):
     assert repository.state() == before
 
 
+@pytest.mark.slow
 def test_a_session_whose_files_are_committed_works_and_no_index_is_refreshed(repository):
     begin(repository)
     (repository.root / ".git/info/exclude").write_text("")

@@ -87,6 +87,7 @@ def test_a_proposer_that_never_ends_is_ended_with_what_it_started(repository, pl
     assert have_ended("600.251")
 
 
+@pytest.mark.slow
 def test_sigterm_undoes_the_round_and_ends_what_it_started(repository):
     repository.init()
     repository.loop("Path('slow.py').write_text(source(90))", 1)
@@ -153,6 +154,7 @@ def test_what_was_changed_before_is_never_touched(repository):
     assert (repository.root / "slow.py").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_what_is_staged_elsewhere_stays_staged_and_is_not_committed(repository):
     repository.init()
     repository.write("other.txt", "staged")
@@ -236,6 +238,7 @@ def test_hooks_are_told_the_state_and_proposers_too(repository):
     assert state["session"]["goal"] == "faster"
 
 
+@pytest.mark.slow
 def test_the_page_shows_hostile_texts_as_text(repository, tmp_path):
     repository.init("--name", "<script>alert(1)</script>")
     repository.loop("print('ASI learned=<img src=x onerror=alert(1)>'); Path('slow.py').write_text(source(90))", 1)
@@ -291,6 +294,7 @@ def test_a_proposer_that_is_no_command_is_refused(repository):
         assert "is not a command" in repository.dicast("loop", "--propose", command, code=2).stderr
 
 
+@pytest.mark.slow
 def test_a_script_behind_a_link_and_a_module_are_what_measures(repository):
     repository.write("bench.py", "import slow\nprint(f'METRIC cost={slow.work(10)[1]}')\n")
     os.symlink("bench.py", repository.root / "link.py")

@@ -115,6 +115,7 @@ def test_a_node_project_with_node_modules_runs_as_it_is(repository, place):
     assert repository.state() == before
 
 
+@pytest.mark.slow
 def test_untracked_paths_are_linked_on_request_and_shown(repository, place):
     repository.write("data/numbers.txt", "100")
     repository.write("measure.py", "print('METRIC cost=' + open('data/numbers.txt').read())\n")

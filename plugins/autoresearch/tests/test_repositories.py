@@ -57,6 +57,7 @@ def test_a_detached_head_stays(repository):
     assert (done["merged"], done["command"]) == (False, "git merge --ff-only refs/dicast/loop/cost")
 
 
+@pytest.mark.slow
 def test_linked_worktrees_have_loops_of_their_own(repository, place):
     other = repository.root.parent / "linked"
     repository.git("worktree", "add", "-q", "-b", "linked", str(other))
@@ -109,6 +110,7 @@ def test_a_submodule_cannot_be_changed(repository, tmp_path, place):
     assert repository.git("diff", "--name-only", "HEAD", "refs/dicast/loop/cost") == "slow.py\n"
 
 
+@pytest.mark.slow
 def test_files_that_a_sparse_checkout_leaves_out_stay_out_and_in_the_commit(repository):
     repository.write("far/away.txt", "x")
     repository.git("add", "-A")

@@ -225,6 +225,7 @@ def test_without_the_library_a_schema_says_what_to_install(monkeypatch):
     assert IsJson().schema is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, "{" * 100_000, '{"a":' * 50_000, '["' + "x" * 200_000, "[1," * 100_000]
 )

@@ -119,6 +119,7 @@ def test_a_command_that_is_none_is_refused(judged, command):
         judged(metric(command), {"output": "a"})
 
 
+@pytest.mark.slow
 def test_what_a_command_has_started_ends_with_its_time(judged, program, tmp_path):
     note = tmp_path / "pid"
     code = (

@@ -150,7 +150,9 @@ def test_a_range_makes_a_score_of_any_metric_and_lower_may_be_better(judged, pro
         result = judged(lines(command, range=[0, 1000], direction=direction), {"output": ""})
         assert result.values == [0.75]
         assert result.scores[0]["signals"]["primary_metric"] == 250
-    with pytest.raises(dicast.RequestError, match="evaluator/metric_lines has a raw scale; set its bounds, as in range"):
+    with pytest.raises(
+        dicast.RequestError, match="evaluator/metric_lines has a raw scale; set its bounds, as in range"
+    ):
         judged(lines(command, direction="lower"), {"output": ""})
 
 

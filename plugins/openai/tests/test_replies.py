@@ -155,6 +155,7 @@ def test_waits_between_tries(chat_server, ask):
     assert 0.5 <= times[2] - times[1] < 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["seconds", "date", "milliseconds"])
 def test_retry_after_is_kept(chat_server, ask, kind):
     headers = {
@@ -415,6 +416,7 @@ def test_retries_are_not_told_on_stderr_or_in_the_log(chat_server, ask, caplog, 
     assert (caplog.text, *capfd.readouterr()) == ("", "", "")
 
 
+@pytest.mark.slow
 def test_fewer_calls_at_once_after_the_endpoint_had_too_much(chat_server, model, monkeypatch):
     monkeypatch.setattr("dicast.toolkit.endpoint.first_call.FIRST_SECONDS", 0.1)
     chat_server.latency, chat_server.gathers = 0.1, 40

@@ -162,6 +162,7 @@ def test_the_proxy_of_the_file_is_asked(chat_server, ask):
     assert chat_server.requests[0].headers["host"] == "model.invalid"
 
 
+@pytest.mark.slow
 def test_calls_go_out_at_once_over_one_client(chat_server, model, question, monkeypatch):
     monkeypatch.setattr("dicast.toolkit.endpoint.first_call.FIRST_SECONDS", 0.1)
     chat_server.gathers = 120

@@ -36,6 +36,7 @@ def request_of(*texts, **fields):
     return ChatRequest(tuple(Message("user", text) for text in texts), **fields)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "vocabulary"), VOCABULARIES.items())
 def test_a_model_s_own_tokenizer_counts(model, vocabulary):
     counted = len(tokenizer(vocabulary).encode_ordinary(TEXT))

@@ -23,6 +23,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_commands_print_what_is_shown(folder):
     printed = ""
     for line in re.findall(r"^\$ dicast (.+)$", README.read_text("utf-8"), re.MULTILINE):

@@ -279,6 +279,7 @@ metrics: [proxy/format]
     assert done.document["failures"] == {"crashed": 1}
 
 
+@pytest.mark.slow
 def test_a_real_model_answers_the_rows(model_server):
     done = run_pipeline(
         f"""

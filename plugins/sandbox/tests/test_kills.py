@@ -110,6 +110,7 @@ def test_kill_9_leaves_no_process_and_no_workspace(tmp_path, command, moment):
         run.process.kill()
 
 
+@pytest.mark.slow
 def test_kill_9_ends_candidates_that_have_a_sandbox_of_their_own(tmp_path):
     tests = "from solution import f\nf(1)\n"
     with started(tmp_path, "python3 check.py", mode="isolated", files={"check.py": tests}) as run:
@@ -117,6 +118,7 @@ def test_kill_9_ends_candidates_that_have_a_sandbox_of_their_own(tmp_path):
         run.process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("command", [SLOW, QUICK], ids=["slow", "quick"])
 def test_being_asked_to_stop_ends_all_sandboxes_and_exits_with_130(tmp_path, command, number):
@@ -126,6 +128,7 @@ def test_being_asked_to_stop_ends_all_sandboxes_and_exits_with_130(tmp_path, com
         assert run.process.wait(20) == 130
 
 
+@pytest.mark.slow
 def test_being_asked_twice_to_stop_leaves_nothing(tmp_path):
     with started(tmp_path, SLOW) as run:
         wait_for(lambda: len(run.sandboxes()) > 16)

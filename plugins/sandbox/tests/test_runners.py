@@ -33,6 +33,7 @@ def npm(script: str) -> dict[str, str]:
     return {"package.json": json.dumps({"scripts": {"test": script}})}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "files", "message"),
     [

@@ -236,7 +236,7 @@ def test_what_has_no_room_in_the_workspace_is_no_zero(checkout, tmp_path):
     git(checkout, "commit", "-q", "-m", "Big")
     for source in ({"repository": checkout}, {"template": checkout}):
         result = judge(Command(command="true", profile="small", **source))
-        assert (result.kind, "bytes that its profile allows" in result.message) == ("missing_input", True)
+        assert (result.kind, "that its profile allows" in result.message) == ("missing_input", True)
 
 
 @needs_bubblewrap

@@ -190,6 +190,7 @@ def test_of_what_is_not_there_the_client_has_nothing(client):
     assert client.get("/analytics/turns/nothing", headers={"if-none-match": "*"}).status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/runs?limit=1", "/runs/last"])
 def test_a_run_whose_lease_ends_goes_on_no_longer_though_the_ledger_stands_still(client, ledger, path):
     def client_as(**headers):

@@ -390,6 +390,7 @@ def test_a_run_corrects_its_mean_and_that_of_its_truth_metric(audited):
     )
 
 
+@pytest.mark.slow
 def test_an_audit_scores_as_a_run_without_a_gate(audited):
     scores = {verdict.subject_id: verdict.score for verdict in audited("{threshold: 0}").verdicts}
     result = audited("{audit: {rate: 1, seed: 1}}")

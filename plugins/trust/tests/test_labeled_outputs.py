@@ -172,6 +172,7 @@ def test_import_records_the_digest_of_the_runs_output_and_export_writes_it(task_
     assert document["raters"]["polite"]["base_rate"] == 1.0
 
 
+@pytest.mark.slow
 def test_label_shows_the_output_that_the_task_made_and_records_its_digest(task_project, runs):
     screen, code = at_a_terminal(
         "label", "pipeline.yaml", "--random", "1", "--labeller", "ada", keys="y", folder=task_project.folder
@@ -230,6 +231,7 @@ ledger: {ledger/sqlite: {path: ledger.db}}
 """
 
 
+@pytest.mark.slow
 def test_label_shows_a_conversation_as_a_judge_sees_it_and_offers_sessions(project):
     project.lines("talks.jsonl", [TALK])
     (project.folder / "pipeline.yaml").write_text(TALKS)

@@ -112,6 +112,7 @@ def at_a_terminal(*arguments, keys, folder):
     return screen, process.returncode
 
 
+@pytest.mark.slow
 def test_person_at_a_terminal_is_shown_the_evidence_and_no_verdict(judged):
     screen, code = at_a_terminal(
         "label", "pipeline.yaml", "--random", "3", "--labeller", "ada", keys="ynt", folder=judged.folder
