@@ -329,7 +329,6 @@ def test_a_cost_that_was_not_announced_is_paid_once_and_refused_by_name(odd, sec
         assert done.code == 3
 
 
-@pytest.mark.slow
 def test_a_reservation_of_a_killed_process_does_not_hold_up_a_new_run(shop):
     budget = "budget: {run: 10 usd, day: 0.03 usd}\n"
     shop.rows(1, 1)
@@ -350,7 +349,6 @@ def test_a_reservation_of_a_killed_process_does_not_hold_up_a_new_run(shop):
     ] * 2
 
 
-@pytest.mark.slow
 def test_a_reservation_of_a_living_process_is_waited_for(shop):
     budget = "budget: {run: 10 usd, day: 0.01 usd}\n"
     shop.rows(1)
@@ -514,7 +512,6 @@ def test_a_sink_that_cannot_be_opened_is_2_and_nothing_is_judged(odd):
     assert "no such disk" in done.json["error"]["message"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["text", "negative", "truth", "float"])
 def test_a_sink_that_returns_no_count_has_lost_the_events_and_is_4(odd, how):
     odd.rows(1, 1)
@@ -545,7 +542,6 @@ raise SystemExit(main(["run", "p.yaml", "--json"]))
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_ends_a_run_whose_sink_never_answers(odd):
     odd.rows(*["hang"] * 3)
@@ -568,7 +564,6 @@ def release():
 # A ledger that fails while the run is under way
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_when_the_ledger_fails_document_table_and_ledger_agree(odd, monkeypatch, concurrency):
     monkeypatch.setattr("dicast._kernel.stream.stream.BATCH", 20)

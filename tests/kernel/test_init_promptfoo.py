@@ -50,7 +50,6 @@ def verdicts(capsys):
     return [verdict["score"] == 1 for verdict in sorted(output, key=lambda verdict: int(verdict["subject_id"]))]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_each_row_passes_and_fails_as_promptfoo_recorded_it(example, tmp_path, monkeypatch, capsys):
     for needed in ("rouge_score", "rapidfuzz", "jsonschema_rs") if example.name.endswith("types") else ():

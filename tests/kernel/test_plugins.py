@@ -224,7 +224,6 @@ def test_the_kernels_own_name_is_taken(install):
     assert "dicast-evil 6.6" in message
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", [{"block": ["brevity"]}, {"environ": {"DICAST_BLOCK": "x, brevity"}}])
 def test_a_blocked_plugin_is_not_imported_and_naming_it_is_an_error(plugin, how):
     plugin("brevity", GOOD)

@@ -216,7 +216,6 @@ def test_a_metric_that_is_excused_leaves_the_subject_its_others():
     assert [verdict.skipped for verdict in done.verdicts] == [(), ({"metric": "cpu/act", "reason": "crashed"},), ()]
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize("word", ["busy", "regex", "deaf"])
 def test_a_call_that_takes_too_long_is_ended_also_where_it_hears_no_timer(word):

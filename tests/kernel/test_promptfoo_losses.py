@@ -175,7 +175,6 @@ def test_lists_of_variables_that_make_too_many_rows_are_refused_at_once(take, tm
     assert not (tmp_path / "pipeline.yaml").exists()
 
 
-@pytest.mark.slow
 def test_tests_that_are_too_many_together_are_refused(take):
     values = json.dumps([f"v{number}" for number in range(300)])
     code, document, _ = take(f"  - vars: {{x: {values}, y: {values}}}\n  - vars: {{x: {values}, y: {values}}}")

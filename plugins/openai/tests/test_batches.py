@@ -168,7 +168,6 @@ def test_a_cap_makes_several_batches_and_is_never_exceeded(judged, batch_server,
     assert done.scored + sum(done.failures.values()) == 12
 
 
-@pytest.mark.slow
 def test_a_cascade_sends_only_what_escalates(folder, model, batch_server):
     cascade = {
         "hybrid/cascade": {
@@ -223,7 +222,6 @@ def test_all_judges_rollouts_and_metrics_of_a_file_are_one_batch(folder, model, 
     assert Decimal(done.cost["usd"]) == 30 * COST
 
 
-@pytest.mark.slow
 def test_reasons_before_the_verdict_are_two_batches_that_are_taken_up(started, batch_server, model, folder):
     def reply(body):
         answer, text = plain(body), body["messages"][-1]["content"]
@@ -449,7 +447,6 @@ def started(folder, model, batch_server):
     return start
 
 
-@pytest.mark.slow
 def test_ctrl_c_leaves_the_batch_and_its_reservations(started, batch_server, folder):
     batch_server.seconds = 1e9
     running = started()
@@ -484,7 +481,6 @@ def test_an_endpoint_that_is_away_for_a_while_is_waited_for(judged, batch_server
     assert sizes(batch_server) == [3]
 
 
-@pytest.mark.slow
 def test_cancel_batches_cancels_at_ctrl_c_and_a_resumed_run_buys_the_rest(started, batch_server):
     batch_server.seconds = 1e9
     running = started("--cancel-batches", count=6)
@@ -498,7 +494,6 @@ def test_cancel_batches_cancels_at_ctrl_c_and_a_resumed_run_buys_the_rest(starte
     assert Decimal(done["cost"]["usd"]) == 6 * COST
 
 
-@pytest.mark.slow
 def test_a_resumed_run_with_cancel_batches_makes_no_new_batch(started, batch_server):
     batch_server.seconds = 1e9
     running = started(count=6)
@@ -516,7 +511,6 @@ def test_a_resumed_run_with_cancel_batches_makes_no_new_batch(started, batch_ser
     assert "--resume --retry-failed" in message
 
 
-@pytest.mark.slow
 def test_cancel_batches_takes_up_the_run_of_the_same_name_alone(started, batch_server, folder):
     batch_server.seconds = 1e9
     names = [("--set", f"name={name}") for name in ("one", "other")]
@@ -531,7 +525,6 @@ def test_cancel_batches_takes_up_the_run_of_the_same_name_alone(started, batch_s
     assert (done["name"], second["status"], batch_server.steps.count("cancel")) == ("one", "in_progress", 1)
 
 
-@pytest.mark.slow
 def test_the_summary_names_whole_commands_and_cancelled_batches(started, batch_server, folder):
     batch_server.seconds = 1e9
     command = ["run", "p.json", "--set", "name=n"]
@@ -555,7 +548,6 @@ def test_the_summary_names_whole_commands_and_cancelled_batches(started, batch_s
     assert f"batch {batch['id']} has ended" in done.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["error", "reply"])
 def test_a_failed_judgment_is_bought_anew_when_it_is_retried(started, batch_server, how):
     plain = batch_server.reply
@@ -577,7 +569,6 @@ def test_a_failed_judgment_is_bought_anew_when_it_is_retried(started, batch_serv
     assert sizes(batch_server) == ([5, 1, 1] if how == "error" else [5, 1])
 
 
-@pytest.mark.slow
 def test_reservations_of_a_dead_run_are_open_for_other_runs(started, batch_server, folder, judged):
     batch_server.seconds = 1e9
     running = started()
