@@ -103,3 +103,13 @@ def test_rows_without_a_score_are_counted_as_failures(project, labeled):
 def test_wrong_requests_are_refused_by_name(project, labeled, options, message):
     labeled(lambda number: number >= 70)
     assert message in project.refused("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", *options)
+
+
+def test_labels_of_subjects_without_a_score_are_refused_with_a_step_that_metrics_have(project, labeled):
+    labeled(lambda number: number >= 70)
+    labels = (project.folder / "gold.jsonl").read_text()
+    (project.folder / "gold.jsonl").write_text(labels + '{"subject_id": "unknown", "score": 1}\n')
+    refused = project.refused("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--metric", "similar")
+    assert "unknown" in refused
+    assert "run the file over them first" in refused
+    assert "--judge-missing" not in refused

@@ -50,23 +50,24 @@ def matched(outputs: LabeledOutputs, stages: Sequence[Stage]) -> dict[Subject, G
         result |= {subject: label for subject, label in by_kind.items() if label is not None}
         unknown += [] if candidates else [key]
     if unknown:
-        raise DataError(_unjudged(gold, unknown, kinds, stages[0].label))
+        raise DataError(_unjudged(gold, unknown, kinds, stages[0]))
     return result
 
 
-def _unjudged(gold: Gold, unknown: Sequence[Subject], kinds: Mapping[str, Sequence[str]], label: str) -> Problem:
+def _unjudged(gold: Gold, unknown: Sequence[Subject], kinds: Mapping[str, Sequence[str]], stage: Stage) -> Problem:
     """Return the problem of labels of the subjects *unknown*; *kinds* are the kinds of judged subjects by id."""
     kind, first = unknown[0]
     if first in kinds:
         step = f"; it has a verdict on {kinds[first][0]} {first!r}, but the label has the kind {kind!r}: fix subject_kind, or leave it out"
     else:
         suggestion = nearest(first, kinds)
-        step = f"{f'; did you mean {suggestion!r}?' if suggestion else ''}: run the file over them first, or add --judge-missing"
+        asking = "" if stage.slot.kind == "metric" else ", or add --judge-missing"
+        step = f"{f'; did you mean {suggestion!r}?' if suggestion else ''}: run the file over them first{asking}"
     names = f"{', '.join(repr(id) for _, id in unknown[:_MAX_NAMES])}{' …' if len(unknown) > _MAX_NAMES else ''}"
     about = f"{len(unknown):,} of {len(gold.by_subject):,} labels in {gold.source}"
     line = gold.lines.get((kind, first))
     outputs = ", or no verdict on the output that the label names" if gold.names_outputs else ""
-    message = f"{about} are of subjects that {label} has no verdict on{outputs} ({names}){step}"
+    message = f"{about} are of subjects that {stage.label} has no verdict on{outputs} ({names}){step}"
     return Problem(message, gold.source if line else None, line, value=first)
 
 
