@@ -117,10 +117,10 @@
   </div>`}function pl({run:t,at_:e}){let n=t.document,r=Object.entries(n.failures);return c`<div class="tile">
     <h3>Coverage</h3>
     <p class="big"><${_} value=${n.coverage} path=${e("coverage")} form=${U} none="none" /></p>
-    <${Jn} parts=${[{name:"scored",count:n.scored,kind:"pass"},{name:"failed",count:n.failed,kind:"none"},{name:"no room in the budget",count:n.unaffordable,kind:"open"}]} label="Scored and failed subjects" />
+    <${Jn} parts=${[{name:"scored",count:n.scored,kind:"pass"},{name:"failed",count:n.failed,kind:"none"},{name:"budget exhausted",count:n.unaffordable,kind:"open"}]} label="Scored and failed subjects" />
     <p class="small"><${_} value=${n.scored} path=${e("scored")} /> scored, <${_} value=${n.failed} path=${e("failed")} /> failed,${" "}
       of <${_} value=${n.subjects} path=${e("subjects")} /> subjects read${Number(n.skipped)?c`, <${_} value=${n.skipped}
-      path=${e("skipped")} /> not judged`:""}${Number(n.unaffordable)?c`, <${_} value=${n.unaffordable} path=${e("unaffordable")} /> without room in the budget`:""}</p>
+      path=${e("skipped")} /> not judged`:""}${Number(n.unaffordable)?c`, <${_} value=${n.unaffordable} path=${e("unaffordable")} /> not judged: budget exhausted`:""}</p>
     ${r.length?c`<ul class="kinds">${r.map(([i,o])=>c`<li><code>${i}</code> <${_} value=${o}
       path=${e("failures",i)} /></li>`)}</ul>`:c`<p class="small">no subject failed</p>`}
   </div>`}function ml({stopped:t,at_:e}){if(!t)return null;let n=Object.entries(t).filter(([r,i])=>r!=="reason"&&i!==null&&(i instanceof W||typeof i=="string"));return c`<p class="warnings" dir="auto">stopped before the end: ${String(t.reason).replaceAll("_"," ")}${n.map(([r,i])=>c`, ${r.replaceAll("_"," ")}${" "}
@@ -266,7 +266,7 @@
     <button class="quiet" type="button" onClick=${()=>r(1)} aria-label="Next"><span aria-hidden="true">↓</span></button>`,s=i.length>1&&new Set(i.map(([a])=>`${a.text("inputs")}
 ${a.text("references")}`)).size===1;return c`<${or} title=${`${t.kind.replaceAll("_"," ")} ${t.id}`} onClose=${n} actions=${o} key=${t.key}>
     ${s?c`<${Ls} row=${i[0][0]} />`:null}
-    <div class=${i.length>1?"beside":""}>${i.map(([a,l])=>c`<div class="side">
+    <div class=${i.length>1?"side-by-side":""}>${i.map(([a,l])=>c`<div class="side">
       ${i.length>1?c`<h3 dir="auto">${l.title}</h3>`:null}<${Rl} row=${a} run=${l} shared=${s} subject=${t} /></div>`)}</div>
   </${or}>`}function Rl({row:t,run:e,shared:n,subject:r}){let i=t.ended,o=t.turns,s=o===null||r.kind==="workload",a=Os(Pl(i),[Is,ar,Ds,qs].flatMap(l=>t.media(l)));return c`<p class="lead"><${G} outcome=${t.outcome} /> ${t.score===null?null:c`<span>score <strong><${_} value=${t.score} path=${`${t.path}.score`} form=${T} /></strong></span>`}
       ${t.was===null?null:c`<span class="soft"> (baseline <${_} value=${t.was} form=${T} />)</span>`}</p>

@@ -1,4 +1,4 @@
-// Signs of an outcome: a word and a shape beside each color.
+// Signs of an outcome: a word and a shape next to each color.
 import { html } from "./html.js";
 
 export const OUTCOMES = {

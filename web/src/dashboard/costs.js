@@ -1,4 +1,4 @@
-// The cost of judging: beside the cost of the judged work, and beside the cost if the expensive judge gave every verdict.
+// The cost of judging, next to the cost of the judged work and the cost of judging everything with the expensive judge.
 import { html } from "../html.js";
 import { Figure, score } from "../figures.js";
 import { address, useAnswer } from "./api.js";
@@ -25,5 +25,5 @@ function Total({ document, at }) {
   const { unpriced = null } = document;
   if (document.data.length === 0) return html`<p class="middle">–</p><p class="soft">no call is recorded</p>`;
   return html`<p class="middle">${unpriced === null ? "" : "at least "}<${Spent} usd=${unpriced === null ? document.total_usd : document.known_usd} msat=${document.total_msat} at=${(unit) => at(unit === "usd" && unpriced !== null ? "known_usd" : `total_${unit}`)} /></p>
-    ${unpriced === null ? null : html`<p class="soft">besides <${Figure} value=${unpriced} path=${at("unpriced")} /> ${Number(unpriced) === 1 ? "call" : "calls"} whose price is not known</p>`}`;
+    ${unpriced === null ? null : html`<p class="soft">plus <${Figure} value=${unpriced} path=${at("unpriced")} /> ${Number(unpriced) === 1 ? "call" : "calls"} whose price is not known</p>`}`;
 }

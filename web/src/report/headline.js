@@ -133,11 +133,11 @@ function CoverageTile({ run, at_ }) {
     <${Shares} parts=${[
       { name: "scored", count: done.scored, kind: "pass" },
       { name: "failed", count: done.failed, kind: "none" },
-      { name: "no room in the budget", count: done.unaffordable, kind: "open" },
+      { name: "budget exhausted", count: done.unaffordable, kind: "open" },
     ]} label="Scored and failed subjects" />
     <p class="small"><${Figure} value=${done.scored} path=${at_("scored")} /> scored, <${Figure} value=${done.failed} path=${at_("failed")} /> failed,${" "}
       of <${Figure} value=${done.subjects} path=${at_("subjects")} /> subjects read${Number(done.skipped) ? html`, <${Figure} value=${done.skipped}
-      path=${at_("skipped")} /> not judged` : ""}${Number(done.unaffordable) ? html`, <${Figure} value=${done.unaffordable} path=${at_("unaffordable")} /> without room in the budget` : ""}</p>
+      path=${at_("skipped")} /> not judged` : ""}${Number(done.unaffordable) ? html`, <${Figure} value=${done.unaffordable} path=${at_("unaffordable")} /> not judged: budget exhausted` : ""}</p>
     ${failures.length ? html`<ul class="kinds">${failures.map(([kind, count]) => html`<li><code>${kind}</code> <${Figure} value=${count}
       path=${at_("failures", kind)} /></li>`)}</ul>` : html`<p class="small">no subject failed</p>`}
   </div>`;

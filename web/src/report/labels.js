@@ -69,7 +69,7 @@ function Label({ label, run }) {
 /** Verdicts are timed in whole milliseconds: 0 is less than one. */
 const took = (value) => (Number(value) === 0 ? "< 1 ms" : milliseconds(value));
 
-/** The time of the task's replies, as rows beside those of the labels. */
+/** The time of the task's replies, as further rows of the labels' table. */
 const replies = (task) => (task?.replies ?? []).map((one) => ({ ...one, role: "task", label: task.label ?? "task", verdicts: one.replies }));
 
 export function Costs({ run }) {

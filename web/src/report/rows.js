@@ -165,7 +165,7 @@ function labelsOf(report, rows, subjects) {
   return all.filter((label) => subjects.some((subject) => subject.rows.some((row) => row?.value(label) !== null && row?.value(label) !== undefined)));
 }
 
-const MANY = 5; // columns of values that fit beside the texts
+const MANY = 5; // columns of values that fit next to the texts
 
 function columnsOf(report, labels, subjects, narrow) {
   const several = report.runs.length > 1;

@@ -14,7 +14,7 @@ export function SubjectDrawer({ subject, report, onClose, onStep }) {
   const alike = rows.length > 1 && new Set(rows.map(([row]) => `${row.text("inputs")}\n${row.text("references")}`)).size === 1;
   return html`<${Drawer} title=${`${subject.kind.replaceAll("_", " ")} ${subject.id}`} onClose=${onClose} actions=${actions} key=${subject.key}>
     ${alike ? html`<${Given} row=${rows[0][0]} />` : null}
-    <div class=${rows.length > 1 ? "beside" : ""}>${rows.map(([row, run]) => html`<div class="side">
+    <div class=${rows.length > 1 ? "side-by-side" : ""}>${rows.map(([row, run]) => html`<div class="side">
       ${rows.length > 1 ? html`<h3 dir="auto">${run.title}</h3>` : null}<${OneRow} row=${row} run=${run} shared=${alike} subject=${subject} /></div>`)}</div>
   </${Drawer}>`;
 }
@@ -92,13 +92,13 @@ function valuesOf(label, payload, row) {
     basis: one.basis ?? one.tier,
     reason: [one.details, one.feedback].filter(Boolean).map(text).join("\n"),
   }));
-  const beside = [...(payload.skipped ?? []).map((one) => ({ label: one.metric, value: "–", basis: "–", reason: `skipped: ${one.reason}` })),
+  const unscored = [...(payload.skipped ?? []).map((one) => ({ label: one.metric, value: "–", basis: "–", reason: `skipped: ${one.reason}` })),
     ...(payload.spared ?? []).map((one) => ({ label: one.metric, value: "–", basis: "–", reason: "skipped: the gate of the proxies did not pass" }))];
-  if (label === "metrics" && scores.length) return [...lines, ...beside];
+  if (label === "metrics" && scores.length) return [...lines, ...unscored];
   const rationale = payload.signals?.rationale_redacted ?? payload.signals?.rationale;
   const flags = payload.signals?.flags_negative;
   const reason = rationale ? text(rationale) : Array.isArray(flags) && flags.length ? flags.map(text).join(", ") : facts(payload.signals);
-  return [{ label, value: html`<${Figure} value=${payload.score} path=${at(`${row.path}.verdicts`, label, "score")} form=${score} />`, basis: payload.basis ?? payload.tier, reason }, ...lines, ...beside];
+  return [{ label, value: html`<${Figure} value=${payload.score} path=${at(`${row.path}.verdicts`, label, "score")} form=${score} />`, basis: payload.basis ?? payload.tier, reason }, ...lines, ...unscored];
 }
 
 /** Signals that are a number or a word, where a judge gave no reason. */

@@ -16,7 +16,7 @@ from dicast.toolkit.gallery import Gallery
 
 from .media import placed_text, thoughts
 
-ERROR_CHARS = 200  # of each error of a call: what came of it, not its whole traceback
+ERROR_CHARS = 200  # shown of the error of a call, in place of its whole traceback
 _WORD_DIGITS = 12
 _FEEDBACK = ("feedback.explicit", "feedback.implicit")
 _SYSTEM = ("system", "developer")
