@@ -24,6 +24,9 @@ from .optional_records import HasObservesFailures as HasObservesFailures
 from .optional_records import HasSourceField as HasSourceField
 
 if TYPE_CHECKING:
+    from dicast.toolkit.beginning import Beginning
+    from dicast.toolkit.detection import Detection
+
     from . import Cost, Failure, Judge, Problem, ReadCounts, Rubric, RunContext, Score, Subject
 
 
@@ -192,6 +195,14 @@ class HasCheck(Protocol):
 
     def check(self) -> str | Awaitable[str]:
         """Read all input before a subject is judged, raise :class:`~dicast.DataError` with every bad line, and return a digest of the data. Without it, ids are compared while subjects are read."""
+
+
+class HasDetect(Protocol):
+    """Sources; on the component. The plugin must be in the entry-point group ``dicast.formats``."""
+
+    @classmethod
+    def detect(cls, beginning: Beginning) -> Detection | None:
+        """Return the :class:`~dicast.toolkit.detection.Detection` of the source's format in a file that begins so; None for any other format. ``dicast import`` and ``dicast init`` ask it. Without it, the source is named in the pipeline."""
 
 
 class HasTotal(Protocol):

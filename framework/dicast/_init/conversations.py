@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..toolkit.beginning import Beginning
 from ..toolkit.dialects import is_message
-from .beginning import Beginning
 
 _LISTS = ("messages", "contents", "conversations", "conversation")
 _IDS = ("id", "conversation_id", "session_id", "thread_id", "chat_id", "dialog_id", "dialogue_id", "uuid")

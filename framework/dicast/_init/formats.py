@@ -12,9 +12,9 @@ from typing import Any
 import attrs
 
 from .._kernel.values.errors import ConfigError, DataError, Problem
+from ..toolkit.beginning import Beginning
 from ..toolkit.input_file import InputFile
 from ..toolkit.yaml import read_yaml
-from .beginning import Beginning
 
 Record = Mapping[str, Any]
 

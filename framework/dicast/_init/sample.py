@@ -14,11 +14,13 @@ import orjson
 from .._kernel.pipeline.build import load_pipeline
 from .._kernel.values import Due, Subject
 from .._kernel.values.errors import ConfigError, DataError, Problem
+from ..toolkit.beginning import Beginning, read_beginning
+from ..toolkit.detection import detected
 from ..toolkit.encodings import UTF_8
 from ..toolkit.files import UnreadableFile, check_regular
 from ..toolkit.input_file import InputFile
-from .beginning import Beginning, read_beginning, text_encoding
 from .conversations import are_conversations, id_templates, is_conversation
+from .encoding import text_encoding
 from .formats import refuse_other_formats
 from .written import escaped
 
@@ -52,7 +54,7 @@ class Sample:
     @property
     def turns(self) -> bool:
         """True where these are conversations, and each row stands for one turn."""
-        return self.source.startswith("traces/")
+        return not self.source.startswith("rows/")
 
     @property
     def columns(self) -> list[str]:
@@ -75,9 +77,12 @@ def read_sample(path: Path, kind: str | None, reading: Mapping[str, Any], *, is_
         raise DataError(Problem(str(error.strerror), str(path))) from error
     encoding = text_encoding(path, reading.get("encoding"), is_asked=is_asked)
     beginning = read_beginning(path, encoding)
+    detection = None if kind == "rows" else detected(beginning)
+    options = {name: value for name, value in reading.items() if name != "encoding"}
+    if detection is not None:
+        return _of_turns(detection.component, path, {**detection.options, **options}, beginning)
     if kind != "rows":
         refuse_other_formats(path, beginning)
-    options = {name: value for name, value in reading.items() if name != "encoding"}
     chosen = None if kind == "rows" else _conversations(path, beginning, kind)
     if chosen is not None:
         if encoding != UTF_8:

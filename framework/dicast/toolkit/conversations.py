@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, TypeGuard
+from typing import Literal, TypeGuard
 
 import attrs
 
@@ -24,6 +24,7 @@ from dicast import TraceEvent, normalize_stop_reason
 
 from .assembly import Assembly
 from .call_matching import CallMatching, NameCall
+from .expressions import Expression
 from .parts import (
     MediaPart,
     Part,
@@ -42,14 +43,6 @@ from .sessions import MESSAGE, Session, Turn
 MAX_TOKENS = "max_tokens"
 _SPOKEN = (TextPart, ReasoningPart, RefusalPart, MediaPart, UnknownPart)
 _ACTIONS = (ToolCall, ToolResult)
-
-
-class Expression(Protocol):
-    """A compiled regular expression."""
-
-    def search(self, text: str) -> object | None:
-        """Return a match anywhere in *text*, else None."""
-        ...
 
 
 def _same_name(turn_id: str, call_id: str) -> str:
@@ -111,7 +104,10 @@ class _Step:
 
 
 class Conversation:
-    """A conversation while it is read. *id* names its session, *parent_id* the session that started it, for a sub-agent."""
+    """A conversation while it is read. *id* names its session, *parent_id* the session that started it, for a sub-agent.
+
+    *counts* has the counts of its contents, *models* the number of recorded calls by model.
+    """
 
     def __init__(self, id: str, rules: Rules | None = None, *, parent_id: str | None = None) -> None:
         self.id, self.parent_id = id, parent_id
@@ -123,6 +119,7 @@ class Conversation:
         self._steps = self._before
         self._system: str | None = None
         self._ids: dict[int, str] = {}
+        self.models: Counter[str] = Counter()
         self._has_feedback = False
 
     @property
@@ -170,6 +167,8 @@ class Conversation:
 
         Without model, usage and cost, the call is recorded only if its reply was cut by the token limit.
         """
+        if model is not None:
+            self.models[model] += 1
         values = {"model": model, "usage": usage, "cost_usd": cost_usd}
         payload = {key: value for key, value in values.items() if value is not None}
         stop = {} if stop_reason is None else {"stop_reason": _recorded_stop(stop_reason)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import metadata
 from typing import Any, Literal
 
@@ -102,13 +103,16 @@ class Registry:
 
     def load_all(self) -> Mapping[str, Plugin]:
         """Load every plugin; a plugin that cannot be loaded has the reason in its *status* and *error*."""
-        for name, plugin in list(self.scan().items()):
-            if plugin.status == "not_loaded":
-                try:
-                    self.load(name)
-                except PluginError:
-                    continue  # recorded as the plugin's status
+        for name in list(self.scan()):
+            self.attempt(name)
         return self._plugins
+
+    def attempt(self, name: str) -> Plugin:
+        """Load the installed plugin *name*, and return its state: *error* has the reason why it cannot be loaded."""
+        if self.scan()[name].status == "not_loaded":
+            with suppress(PluginError):  # recorded as the plugin's status
+                self.load(name)
+        return self._plugins[name]
 
     def find(self, name: str, kinds: Sequence[str]) -> Component:
         """Return the component *name* (``proxy/format``), which must be of one of *kinds*, the expected kind first.
@@ -148,6 +152,11 @@ def commands() -> Mapping[str, Offer]:
 def readers() -> Mapping[str, Offer]:
     """Return the readers of ledgers that plugins add, by name. Reads metadata and imports no plugin."""
     return _by_name("dicast.readers")
+
+
+def formats() -> Mapping[str, Offer]:
+    """Return the plugins with sources that detect the format of a file, by name. Reads metadata and imports no plugin."""
+    return _by_name("dicast.formats")
 
 
 def rubrics() -> Mapping[str, Offer]:

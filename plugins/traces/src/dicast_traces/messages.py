@@ -24,17 +24,18 @@ from dicast import (
     nearest,
 )
 from dicast.toolkit.call_matching import NameCall
-from dicast.toolkit.conversations import Expression, Rules
+from dicast.toolkit.conversations import Rules
 from dicast.toolkit.dialects import FORMATS, Format
+from dicast.toolkit.documents import Records, layout_of
 from dicast.toolkit.encodings import UTF_8, check_encoding, known_encoding
+from dicast.toolkit.expressions import compiled, pattern_fault
 from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 from dicast.toolkit.json_values import MISSING, lookup
+from dicast.toolkit.repeats import Repeats
 from dicast.toolkit.sessions import Kind, Session, chosen, subjects
 
-from .documents import Records, layout_of
 from .reading import Reader, Totals
-from .repeats import Repeats
 
 _PLACE = re.compile(r"\{\{\s*([^{}\s]+)\s*\}\}")
 
@@ -51,7 +52,7 @@ class Layout:
 
     def reader(self, name_call: NameCall) -> Reader:
         """Return a reader of conversations, whose tool calls *name_call* names."""
-        error = None if self.tool_error is None else _expression(self.tool_error)
+        error = None if self.tool_error is None else compiled(self.tool_error)
         rules = Rules(error, self.trailing == "keep", name_call)
         return Reader(rules, self.format, self.unknown == "mark")
 
@@ -109,7 +110,7 @@ class Messages:
         problems = []
         if self.id is not None and (wrong := _template_fault(self.id)):
             problems.append(Problem(wrong, path="id", value=self.id))
-        if self.tool_error is not None and (wrong := _pattern_fault(self.tool_error)):
+        if self.tool_error is not None and (wrong := pattern_fault(self.tool_error)):
             problems.append(Problem(wrong, path="tool_error", value=self.tool_error))
         if problems:
             raise ConfigError(problems)
@@ -219,27 +220,4 @@ def _template_fault(template: str) -> str | None:
     rest = _PLACE.sub("", template)
     if "{" in rest or "}" in rest or rest == template:
         return f"{template!r} is no template for an id; write paths into the record, as in {{{{ task_id }}}}-{{{{ trial }}}}"
-    return None
-
-
-def _expression(pattern: str) -> Expression:
-    import re2  # type: ignore[import-untyped]  # here, since it is 1.6 MB and only this option needs it
-
-    options = re2.Options()
-    options.log_errors = False
-    compiled: Expression = re2.compile(pattern, options)
-    return compiled
-
-
-def _pattern_fault(pattern: str) -> str | None:
-    import re2  # as above
-
-    try:
-        _expression(pattern)
-    except (re2.error, UnicodeEncodeError) as error:
-        reason = (
-            error.args[0].decode(errors="replace") if isinstance(error, re2.error) else "it has half of a character"
-        )
-        unsupported = "RE2 reads it: without lookaround and backreferences, and with \\z for \\Z"
-        return f"{pattern!r:.100} is not a regular expression: {reason} ({unsupported})"
     return None

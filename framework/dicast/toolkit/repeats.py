@@ -47,3 +47,41 @@ class Repeats:
         self._database.executemany("INSERT INTO ids VALUES (?)", self._waiting)
         self._database.execute("COMMIT")
         self._waiting.clear()
+
+
+class UniqueNames:
+    """Names that are unique in an input: the second use of ``a`` becomes ``a#2``. *repeated* counts such uses."""
+
+    def __init__(self) -> None:
+        self.repeated = 0
+        self._database = sqlite3.connect("", isolation_level=None)  # as above
+        self._database.executescript(
+            "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; CREATE TABLE names (name TEXT PRIMARY KEY, uses INTEGER) WITHOUT ROWID"
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._database.close()
+
+    def restart(self) -> None:
+        """Forget all names."""
+        self.repeated = 0
+        self._database.execute("DELETE FROM names")
+
+    def take(self, name: str) -> str:
+        """Return *name*, or ``name#N`` at its N-th use."""
+        uses = self._use(name)
+        if uses == 1:
+            return name
+        self.repeated += 1
+        while self._use(unique := f"{name}#{uses}") > 1:
+            uses = self._use(name)
+        return unique
+
+    def _use(self, name: str) -> int:
+        (uses,) = self._database.execute(
+            "INSERT INTO names VALUES (?, 1) ON CONFLICT DO UPDATE SET uses = uses + 1 RETURNING uses", (name,)
+        ).fetchone()
+        return int(uses)

@@ -1,0 +1,229 @@
+"""One file of recorded sessions while a format reads it, and the counts of an input."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast import DataError, Due, Failure, Problem, ReadCounts, Subject
+
+from .conversations import Conversation, Counts, Rules
+from .dialects import Shapes
+from .documents import Placed, Records, layout_of
+from .input_file import InputCheck, InputFile, Numbered
+from .json_values import inexact, marked_numbers, too_deep
+from .parts import UnknownPart
+from .repeats import UniqueNames
+from .sessions import Kind, Session
+from .surrogates import escaped, with_lone_surrogates
+
+_REASONS = {
+    "trailing": "without a reply to the last user message (trailing: keep judges it)",
+    "no_turn": "without a user message",
+    "no_tool_cycle": "without a tool call",
+}
+
+
+@attrs.frozen
+class Failed:
+    """A failed record of a format, in place of a session: its *id*, and the *reason* why it failed."""
+
+    id: str
+    reason: str
+
+    def subject(self, kind: Kind) -> Due:
+        """Return the record as a failed subject of *kind*."""
+        id_ = self.id if kind == "session" else f"{self.id}/1"
+        return Due(Subject(kind, id_, session_id=self.id), failure=Failure("source_error", self.reason))
+
+
+@attrs.define
+class Totals:
+    """Counts of an input: its sessions and failed records are *records*.
+
+    *unknown* counts the undocumented shapes, *marked* these and other marked content, both by kind; *first_places* has the place of the first of each.
+    """
+
+    records: int = 0
+    failed: int = 0
+    turns: int = 0
+    dropped: Counter[str] = attrs.field(factory=Counter)
+    contents: Counts = attrs.field(factory=Counts)
+    models: Counter[str] = attrs.field(factory=Counter)
+    marked: Counter[str] = attrs.field(factory=Counter)
+    unknown: Counter[str] = attrs.field(factory=Counter)
+    first_places: dict[str, str] = attrs.field(factory=dict)
+    has_trailing: bool = False
+
+    def read_counts(self, notes: Sequence[str] = ()) -> ReadCounts:
+        """Return the counts as a run's document has them, with further *notes*."""
+        contents = {key: value for key, value in attrs.asdict(self.contents).items() if key != "marked"}
+        contents["trailing_messages"] = contents.pop("dropped")
+        sessions = {"sessions": self.records - self.failed, "turns": self.turns}
+        details = {"contents": sessions | contents, "models": self.models, "unknown": self.unknown}
+        return ReadCounts(self.records, self.marked, self.dropped, self.failed, details, (*notes, *self._notes()))
+
+    def note_dropped(self, session: Session) -> None:
+        """Count the newest record, *session*, as a record without a subject, by its reason."""
+        reason = "no_tool_cycle" if session.turns else "trailing" if self.has_trailing else "no_turn"
+        self.dropped[reason] += 1
+
+    def without_subjects(self) -> str:
+        """Return the message for records without any subject."""
+        reasons = "; ".join(f"{count:,} {_REASONS[name]}" for name, count in sorted(self.dropped.items()))
+        return (
+            f"there are no subjects in {self.records:,} session{'s' * (self.records != 1)}: {reasons or 'no records'}"
+        )
+
+    def _notes(self) -> Iterator[str]:
+        for kind, count in sorted(self.marked.items()):
+            yield f"{kind} marked {count:,} time{'s' * (count != 1)}, first at {self.first_places[kind]}"
+        if count := self.contents.unmatched_results:
+            yield f"{count:,} tool result{'s' * (count != 1)} without a call"
+        if count := self.contents.dropped:
+            yield f"{count:,} last user message{'s' * (count != 1)} without a reply left out (trailing: drop)"
+
+
+@attrs.define
+class SessionReading:
+    """One pass over one *file*, whose relative *name* is empty unless it is in a folder.
+
+    Iterate over :meth:`objects` or :meth:`records`; make a :meth:`conversation` for each session, and :meth:`end` it. Undocumented shapes go
+    through :meth:`unknown`, or through *shapes* where a function of :mod:`dicast.toolkit.dialects` reads a message. Without *check* the first
+    fault is raised.
+    """
+
+    file: InputFile
+    name: str
+    rules: Rules
+    is_marked: bool
+    max_bytes: int
+    check: InputCheck | None
+    totals: Totals
+    names: UniqueNames
+    shapes: Shapes = attrs.field(init=False)
+    _unique: dict[str, str] = attrs.field(factory=dict, init=False)
+    _marks: Counter[str] = attrs.field(factory=Counter, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.shapes = Shapes(self.is_marked)
+
+    def objects(self) -> Numbered[dict[str, Any]]:
+        """Yield the JSON object of each line that is not blank, with its number.
+
+        A last line without an end, cut while it was written, is marked. So are numbers that need more than 64 bits, and lone surrogates.
+        """
+        for number, line in self.file.lines(self.max_bytes, self.check):
+            try:
+                value = orjson.loads(line)
+                if inexact(line) is not None:
+                    value = marked_numbers(line, self._mark_number)
+            except orjson.JSONDecodeError as error:
+                value = self._repaired(line, error, number)
+                if value is None:
+                    self._settle(number)
+                    continue
+            if type(value) is not dict:
+                self.refuse("the line is no JSON object", number)
+            elif too_deep(line, value):
+                self.refuse("the line is nested too deeply to be recorded", number)
+            else:
+                yield number, value
+            self._settle(number)
+
+    def records(self) -> Placed:
+        """Yield the JSON objects of the file, each with its number and its first line: one a line, the items of an array, or whole documents."""
+        layout = layout_of(self.file, self.max_bytes)
+        records = Records(self.file, layout, self.max_bytes, self.check)
+        for number, line, record in records:
+            if records.failures.pop(line, None) is not None:
+                self.mark("lone surrogate")
+            yield number, line, record
+            self._settle(line)
+
+    def conversation(self, id: str, parent_id: str | None = None) -> Conversation:
+        """Return a new conversation with the unique form of *id*; *parent_id* is the id of the session that started it."""
+        unique = self._unique[id] = self.names.take(id)
+        parent = None if parent_id is None else self._unique.get(parent_id, parent_id)
+        return Conversation(unique, self.rules, parent_id=parent)
+
+    def end(
+        self,
+        conversation: Conversation,
+        context: Mapping[str, object] | None = None,
+        disposition: str = "completed",
+        time: str | None = None,
+    ) -> Session:
+        """Count a conversation and return its session; *context* has the other fields of its record."""
+        session = conversation.session({} if context is None else context, disposition, time)
+        totals = self.totals
+        totals.records += 1
+        totals.turns += len(session.turns)
+        totals.contents.add(conversation.counts)
+        totals.models.update(conversation.models)
+        totals.has_trailing = conversation.counts.dropped > 0
+        return session
+
+    def failed(self, id: str, reason: str) -> Failed:
+        """Count a record that failed where it was recorded, and return it as a failed subject."""
+        self.totals.records += 1
+        self.totals.failed += 1
+        return Failed(self.names.take(id), reason)
+
+    def unknown(self, kind: str, name: object, path: str, names: tuple[str, ...] = ()) -> UnknownPart:
+        """Return the marker of an undocumented *kind* of value at *path*, or report it; *names* are the documented names of that kind."""
+        return self.shapes.unknown(kind, name, path, names)
+
+    def mark(self, what: str) -> None:
+        """Count content that a marker or its text replaced."""
+        self._marks[what] += 1
+
+    def refuse(self, problem: str | Problem, line: int) -> None:
+        """Report that *line* is not in the format."""
+        self.file.fault(problem, line, self.check)
+
+    def _mark_number(self, digits: str) -> str:
+        self.mark("number of more than 64 bits")
+        return digits
+
+    def _settle(self, line: int) -> None:
+        """Count the marks of the record on *line*, and report its unknown shapes."""
+        if self.shapes.problems:
+            problems, self.shapes.problems = self.shapes.problems, []
+            self.file.fault(DataError(problems), line, self.check)
+        for counted, is_unknown in ((self.shapes.marked, True), (self._marks, False)):
+            if counted:
+                self.totals.marked.update(counted)
+                for kind in counted:
+                    self.totals.first_places.setdefault(kind, f"{self.file.label}:{line}")
+                if is_unknown:
+                    self.totals.unknown.update(counted)
+                counted.clear()
+
+    def _repaired(self, line: bytes, error: orjson.JSONDecodeError, number: int) -> object:
+        """Return the value of a *line* that orjson does not read, None for a blank, cut or wrong line."""
+        if not line.strip():
+            return None
+        if with_lone_surrogates(line) is not None and (repaired := escaped(marked_numbers(line, self._mark_number))):
+            self.mark("lone surrogate")
+            return repaired.value
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as wrong:
+            if line.endswith(b"\n") or wrong.end < len(line):
+                self.file.undecodable(
+                    Problem(f"byte 0x{line[wrong.start]:02x} is not UTF-8; save the file as UTF-8"), number, self.check
+                )
+                return None
+            text = line[: wrong.start].decode()
+        if line.endswith(b"\n") or not line.lstrip().startswith(b"{") or error.pos < len(text.rstrip()):
+            self.refuse(Problem(f"the line is not JSON: {error.msg}", column=error.pos + 1), number)
+        elif self.is_marked:
+            self.mark("cut line")
+        else:
+            self.refuse("the last line was cut while it was written (unknown: mark leaves it out)", number)
+        return None

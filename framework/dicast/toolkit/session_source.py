@@ -1,0 +1,204 @@
+"""Base of sources that read sessions recorded by another tool, from a file or from all files of a folder.
+
+A format is a subclass with a title, ``detect`` and ``sessions``::
+
+    @attrs.frozen
+    class Diary(SessionSource):
+        title = "a diary"
+
+        @classmethod
+        def detect(cls, beginning: Beginning) -> Detection | None:
+            return Detection(cls.title) if any("diary" in record for record in beginning.objects) else None
+
+        def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
+            for line, record in reading.objects():
+                conversation = reading.conversation(record["diary"])
+                ...
+                yield reading.end(conversation, line)
+
+The base has the options, two passes, unique ids, counts, failed records and unknown shapes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import attrs
+
+from dicast import ConfigError, DataError, Due, Problem, ReadCounts, Subject, Within
+
+from .beginning import Beginning, read_beginning
+from .call_matching import NameCall
+from .conversations import Rules
+from .detection import Detection
+from .encodings import UTF_8
+from .expressions import compiled, pattern_fault
+from .file_source import check_source, each_subject, open_source
+from .input_file import MAX_LINE_BYTES, MAX_LISTED, InputCheck, InputFile
+from .input_files import InputFiles, find_files, refuse_missing
+from .repeats import Repeats, UniqueNames
+from .session_reading import Failed, SessionReading, Totals
+from .sessions import Kind, Session, chosen, subjects
+
+
+@attrs.frozen
+class SessionSource:
+    """Sessions that another tool recorded.
+
+    :param path: a file, a folder whose files of the format are read, or ``-`` for standard input. gzip is recognized. Files of another format
+        in the folder are left out, and named in the summary.
+    :param unknown: ``mark`` reads a role, part or record type that the format does not document as a marker such as
+        ``[unknown part "video"]``, and counts it in ``read.marked``. ``error`` refuses the file and reports each with its line.
+    :param kinds: the kinds of subjects to judge (``subjects`` in a pipeline): ``turn``, ``tool_cycle``, ``session``.
+    :param tool_error: a regular expression in the syntax of RE2; a result of a tool whose text has a match is a failure, in addition to results that
+        the format marks as failures. None by default.
+    :param trailing: ``keep`` makes a turn of a last user message without a reply, ``drop`` leaves it out.
+    :param history: give each tool cycle all earlier calls of its session, as ``execution_history`` in its context.
+    :param max_line_bytes: the longest line or record that is read, in bytes; 64 MiB by default.
+    """
+
+    title: ClassVar[str] = "a recorded session"
+
+    path: Path
+    unknown: Literal["mark", "error"] = attrs.field(default="mark", validator=attrs.validators.in_(("mark", "error")))
+    kinds: tuple[Kind, ...] = attrs.field(default=("turn",), alias="subjects", converter=chosen)
+    tool_error: str | None = None
+    trailing: Literal["drop", "keep"] = attrs.field(default="drop", validator=attrs.validators.in_(("drop", "keep")))
+    history: bool = False
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
+
+    def __attrs_post_init__(self) -> None:
+        if self.tool_error is not None and (wrong := pattern_fault(self.tool_error)):
+            raise ConfigError(Problem(wrong, path="tool_error", value=self.tool_error))
+
+    open, check, subjects = open_source, check_source, each_subject
+
+    @classmethod
+    def detect(cls, beginning: Beginning) -> Detection | None:
+        """Return the detection of the format in a file that begins so, None for another format."""
+        raise NotImplementedError
+
+    def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
+        """Yield the sessions and the failed records of one file, which *reading* reads."""
+        raise NotImplementedError
+
+    @contextmanager
+    def reading(self) -> Iterator[RecordedSessions]:
+        """Open the input and yield the live source.
+
+        :raises DataError: if the path does not exist, or has another format.
+        """
+        refuse_missing(self.path)
+        with InputFile.opened(self.path) as file, Repeats() as repeats, UniqueNames() as names:
+            if not self.path.is_dir():
+                self._refuse_other(read_beginning(file.path, UTF_8), file)
+            files = attrs.evolve(find_files(file.path, self.detect, self.title), label=file.label)
+            yield RecordedSessions(self, files, repeats, names)
+
+    def _refuse_other(self, beginning: Beginning, file: InputFile) -> None:
+        if self.detect(beginning) is None:
+            what = "the file is empty" if not beginning.start.strip() else f"this does not look like {self.title}"
+            advice = "name the file of a session" if "empty" in what else "dicast import finds the source for a file"
+            raise DataError(Problem(f"{what}; {advice}", file.label))
+
+
+class RecordedSessions:
+    """The open input of a :class:`SessionSource`: one file is open, and its sessions are in memory one at a time."""
+
+    def __init__(self, source: SessionSource, files: InputFiles, repeats: Repeats, names: UniqueNames) -> None:
+        self.kinds = source.kinds
+        self.total: int | None = None
+        self._source, self._files, self._repeats, self._names = source, files, repeats, names
+        self._totals = Totals()
+
+    def check(self) -> str:
+        """Read everything once and return the SHA-256 of the data.
+
+        :raises DataError: naming the bad lines and unknown shapes, or that there is nothing to judge.
+        """
+        digest, problems = hashlib.sha256(), list[Problem]()
+        self._totals, count, faults = Totals(), 0, 0
+        for name in self._start():
+            with self._files.opened(name) as file, InputCheck(file) as check:
+                for session in self._sessions(file, name, check, self._note_call):
+                    count += 1 if isinstance(session, Failed) else self._count(session)
+                try:
+                    digest.update(f"{name}\0{check.finish(1)}\n".encode(errors="surrogateescape"))
+                except DataError as error:
+                    faults += check.total
+                    problems += error.problems[: MAX_LISTED - len(problems)]
+        self._repeats.finish()
+        if problems:
+            listed = sum(problem.line is not None for problem in problems)
+            rest = [Problem(f"… and {faults - listed:,} more", self._files.label)] if faults > listed else []
+            raise DataError([problem for problem in problems if problem.line is not None] + rest)
+        if not count:
+            raise DataError(Problem(self._totals.without_subjects(), self._files.label))
+        self.total = count
+        return digest.hexdigest()
+
+    def subjects(self) -> Iterator[Subject | Due]:
+        """Yield the subjects of one session after the other; a failed record is one subject of the coarsest kind.
+
+        :raises DataError: at the first bad line.
+        """
+        if not self._repeats.is_complete:
+            self.check()
+        self._totals = Totals()
+        for name in self._start():
+            with self._files.opened(name) as file:
+                for session in self._sessions(file, name, None, self._name_call):
+                    if isinstance(session, Failed):
+                        yield session.subject(self.kinds[-1])
+                        continue
+                    subject = None
+                    for subject in subjects(session, self.kinds, history=self._source.history):
+                        yield subject
+                    if subject is None:
+                        self._totals.note_dropped(session)
+
+    def read_counts(self) -> ReadCounts:
+        """Return the counts of the newest pass, so far."""
+        notes = [*self._files.notes(self._source.title)]
+        if repeated := self._names.repeated:
+            notes.append(f"{repeated:,} session id{'s' * (repeated != 1)} occur again; the second ends with #2")
+        return self._totals.read_counts(notes)
+
+    def _start(self) -> tuple[str, ...]:
+        """Start a pass over the files; return their names."""
+        self._names.restart()
+        return self._files.names
+
+    def _sessions(
+        self, file: InputFile, name: str, check: InputCheck | None, name_call: NameCall
+    ) -> Iterator[Session | Failed]:
+        source = self._source
+        error = None if source.tool_error is None else compiled(source.tool_error)
+        rules = Rules(error, source.trailing == "keep", name_call)
+        is_marked = source.unknown == "mark"
+        reading = SessionReading(file, name, rules, is_marked, source.max_line_bytes, check, self._totals, self._names)
+        try:
+            yield from source.sessions(reading)
+        except DataError as problem:
+            if check is None:
+                raise
+            file.fault(problem, problem.problems[0].line or 1, check)
+
+    def _count(self, session: Session) -> int:
+        """Return the number of subjects of *session*; a session without any is counted as dropped."""
+        count = sum(1 for _ in subjects(session, self.kinds))
+        if not count:
+            self._totals.note_dropped(session)
+        return count
+
+    def _note_call(self, turn_id: str, call_id: str) -> str:
+        self._repeats.note(call_id)
+        return call_id
+
+    def _name_call(self, turn_id: str, call_id: str) -> str:
+        return f"{turn_id}/{call_id}" if call_id in self._repeats else call_id
