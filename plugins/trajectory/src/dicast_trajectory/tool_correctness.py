@@ -1,0 +1,98 @@
+"""The tools that an agent called, against the expected tools."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dicast import ConfigError, Failure, InputPath, Problem, RunContext, Score, Subject
+
+from .calls import calls_of
+from .match import live_references
+from .references import References, check_inline
+
+_METRIC = "trajectory/tool_correctness"
+
+
+@attrs.frozen
+class ToolCorrectness:
+    """F1 of the called tools against the expected tools, as multisets of names: order and arguments do not count.
+
+    With c calls, e expected calls and m names in both, as often as the smaller count has them, precision is m/c, recall is m/e, and the
+    score is 2m/(c+e). It is 1 where no tool was expected and none was called. A subject without expected tools is a Failure
+    ``missing_input``.
+
+    :param expected: the names of the expected tools: a list for all subjects, or a file of JSON lines ``{"id": ID, "calls": […]}`` with
+        the id of a subject or session. By default each row has its own, in ``reference``. Calls with arguments count by their names.
+    :param column: the place of a row's expected tools, a dotted path; ``reference`` by default.
+    """
+
+    name = "tool_correctness"
+    tier = "truth"
+
+    expected: InputPath | Sequence[Any] | None = None
+    column: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.expected is not None and self.column is not None:
+            raise ConfigError(Problem("expected and column are two places of the same names; keep one", path="column"))
+        if not isinstance(self.expected, Path | None):
+            check_inline(self.expected, "expected")
+
+    def reads(self, base: Path) -> Mapping[str, Path]:
+        """Return the file of the expected tools: other tools are another metric."""
+        return {"expected": self.expected} if isinstance(self.expected, Path) else {}
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[LiveToolCorrectness]:
+        """Read the expected tools, once a run.
+
+        :raises DataError: with every line of the file that has no names.
+        """
+        yield self._live()
+
+    def score(self, subject: Subject) -> Score | Failure:
+        """Score *subject* outside of any run; a file is read for this call."""
+        return self._live().score(subject)
+
+    def _live(self) -> LiveToolCorrectness:
+        return LiveToolCorrectness(live_references(_METRIC, self.expected, self.column, "expected"))
+
+
+@attrs.frozen
+class LiveToolCorrectness:
+    """Compares called tools with the expected tools that were read."""
+
+    references: References
+
+    def score(self, subject: Subject) -> Score | Failure:
+        """Compare the tools of one subject."""
+        references = self.references.of(subject)
+        if isinstance(references, Failure):
+            return references
+        calls = calls_of(subject, _METRIC)
+        if isinstance(calls, Failure):
+            return calls
+        return compare_names(Counter(call.name for call in calls), Counter(call.name for call in references))
+
+
+def compare_names(called: Counter[str], expected: Counter[str]) -> Score:
+    """Return the F1 of two multisets of names."""
+    matched = (called & expected).total()
+    total = called.total() + expected.total()
+    if not total:
+        return Score(
+            1.0, details="no calls, and none was expected", signals={"precision": 1.0, "recall": 1.0, "matched": 0}
+        )
+    precision = matched / called.total() if called else 0.0
+    recall = matched / expected.total() if expected else 0.0
+    missing, extra = sorted((expected - called).elements()), sorted((called - expected).elements())
+    lines = [f"{kind}: {', '.join(names)}." for kind, names in (("Missing", missing), ("Extra", extra)) if names]
+    signals = {"precision": precision, "recall": recall, "matched": matched, "missing": missing, "extra": extra}
+    details = f"precision {precision:.4g}, recall {recall:.4g}"
+    return Score(2 * matched / total, details=details, feedback="\n".join(lines), signals=signals)
