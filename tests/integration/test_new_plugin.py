@@ -9,16 +9,21 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
 from dicast._kernel.cli import main
-from dicast._kernel.cli.new import KINDS
+from dicast._kernel.cli.new import BACKENDS, KINDS
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
+COMPONENTS = [kind for kind in KINDS if kind not in ("command", "gate_clause", "rubrics")]
+BUILT_BY = dict(zip(KINDS, cycle(BACKENDS), strict=False))
+"""Build backend of the new package of each kind."""
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 PANEL = '''
@@ -98,8 +103,10 @@ def wheel(project: Path, into: Path) -> Path:
 def wheels(tmp_path_factory):
     """The wheels of plugins and of their dependencies, by folder name, each built once."""
     folder = tmp_path_factory.mktemp("plugins")
-    for kind in KINDS:
-        assert main(["new", kind, f"my_{kind}", "--directory", str(folder)]) == 0
+    for kind, backend in BUILT_BY.items():
+        assert main(["new", kind, f"my_{kind}", "--directory", str(folder), "--backend", backend]) == 0
+    for backend in BACKENDS:
+        assert main(["new", "rubrics", f"clarity_{backend}", "--directory", str(folder), "--backend", backend]) == 0
     (folder / "panel").mkdir()
     (folder / "panel" / "dicast_panel.py").write_text(PANEL)
     (folder / "panel" / "pyproject.toml").write_text(PROJECT.format(name="panel"))
@@ -168,7 +175,7 @@ def test_new_plugins_pass_their_own_tests_from_their_wheels(wheels, authors, sub
     for kind in KINDS:
         with subtests.test(kind):
             found = re.findall(rf"^dicast-my-{kind.replace('_', '-')}/tests/\S+ (\w+)", tested, re.MULTILINE)
-            assert len(found) >= 10, tested
+            assert len(found) >= (10 if kind in COMPONENTS else 2), tested
             assert set(found) == {"PASSED"}, tested
 
 
@@ -195,8 +202,22 @@ def test_a_judge_serves_as_judge_as_metric_and_inside_another(authors, tmp_path)
 def test_wheels_bring_nothing_but_themselves(authors, tmp_path):
     listed = json.loads(run(authors, "-m", "dicast", "plugins", "--load", "--json", folder=tmp_path))["plugins"]
     assert {plugin["name"]: plugin["status"] for plugin in listed} == dict.fromkeys(
-        ("dicast", *(f"my_{kind}" for kind in KINDS), "panel"), "ok"
+        ("dicast", *(f"my_{kind}" for kind in COMPONENTS), "panel"), "ok"
     )
+
+
+def test_a_new_command_is_a_command_of_dicast(authors, tmp_path):
+    assert "Count the failures of RUN by their kind." in run(
+        authors, "-m", "dicast", "my-command", "-h", folder=tmp_path
+    )
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_wheel_of_each_backend_has_the_rubrics_and_the_mark_of_types(backend, wheels):
+    names = zipfile.ZipFile(wheels[0][f"dicast-clarity-{backend}"]).namelist()
+    package = f"dicast_clarity_{backend}"
+    expected = {f"{package}/{name}" for name in ("__init__.py", "py.typed", f"clarity-{backend}-v1.md")}
+    assert {name for name in names if ".dist-info/" not in name and not name.endswith("/")} == expected
 
 
 def test_the_documented_plugin_works_from_its_wheel(environment, wheels, tmp_path):

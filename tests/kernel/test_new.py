@@ -9,7 +9,13 @@ import tomllib
 import pytest
 
 from dicast._kernel.cli import main
-from dicast._kernel.cli.new import KINDS
+from dicast._kernel.cli.new import BACKENDS, KINDS
+
+ENTRY_POINTS = {
+    "command": ("dicast.commands", "tool-care", "dicast_tool_care:tool_care"),
+    "gate_clause": ("dicast.gate_clauses", "tool_care", "dicast_tool_care:ToolCare"),
+    "rubrics": ("dicast.rubrics", "tool-care-v1", "dicast_tool_care"),
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -22,12 +28,24 @@ def test_writes_a_whole_plugin(kind, tmp_path, capsys):
         str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()
     )
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"]["dicast"] == {"tool_care": "dicast_tool_care"}
-    assert project["dependencies"][1] == "dicast-kernel>=0.1,<0.2"
+    group, name, value = ENTRY_POINTS.get(kind, ("dicast", "tool_care", "dicast_tool_care"))
+    assert project["entry-points"] == {group: {name: value}}
+    assert project["dependencies"][-1] == "dicast-kernel>=0.1,<0.2"
     for path in folder.rglob("*.py"):
         ast.parse(path.read_text())
     assert "${" not in "".join(path.read_text() for path in folder.rglob("*") if path.suffix in (".py", ".toml", ".md"))
     assert "python-version: ${{ matrix.python }}" in (folder / ".github" / "workflows" / "ci.yml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("backend", "requirement"), [("hatch", "hatchling"), ("setuptools", "setuptools"), ("uv", "uv_build")]
+)
+def test_the_package_is_built_by_the_named_backend(backend, requirement, tmp_path):
+    assert main(["new", "rubrics", "tone", "--backend", backend, "--directory", str(tmp_path)]) == 0
+    project = tomllib.loads((tmp_path / "dicast-tone" / "pyproject.toml").read_text())
+    (required,) = project["build-system"]["requires"]
+    assert required.startswith(f"{requirement}>=")
+    assert backend in BACKENDS
 
 
 @pytest.mark.parametrize(("pip", "install", "run"), [(True, "pip", ""), (False, "uv pip", "uv run ")])
@@ -74,6 +92,14 @@ def test_refuses_names_that_cannot_be(name, message, tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["run", "gate_check"])
+def test_refuses_the_name_of_a_command_for_a_command_alone(name, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("dicast._kernel.cli.new.commands", lambda: {"gate-check": object()})
+    assert main(["new", "command", name, "--directory", str(tmp_path)]) == 2
+    assert f"the command 'dicast {name.replace('_', '-')}' is installed" in capsys.readouterr().err
+    assert main(["new", "metric", name, "--directory", str(tmp_path)]) == 0
+
+
 def test_refuses_a_folder_that_exists(tmp_path, capsys):
     (tmp_path / "dicast-brief").mkdir()
     assert main(["new", "judge", "brief", "--directory", str(tmp_path)]) == 2
@@ -89,4 +115,4 @@ def test_refuses_a_directory_that_cannot_be_made(tmp_path, capsys):
 
 def test_unknown_kind_names_the_kinds(tmp_path, capsys):
     assert main(["new", "widget", "brief"]) == 2
-    assert "'metric', 'judge', 'sink', 'source'" in capsys.readouterr().err
+    assert "'metric', 'judge', 'preset', 'model'" in capsys.readouterr().err

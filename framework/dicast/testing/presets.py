@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._kernel.plan.sections import SlotOptions
 from .conformance import Conformance
 from .pipeline import Bench
 
@@ -15,13 +16,13 @@ class PresetConformance(Conformance):
     preset: str
 
     def test_every_metric_can_be_built(self, component: Any, bench: Bench) -> None:
-        """The metrics that it names exist and accept the preset's options."""
+        """The metrics that it names exist and accept the preset's options, slot keys such as ``as`` included."""
         items = list(component.metrics())
         assert items, "a preset stands for at least one metric"
         builder = bench.builder()
         builder.component({self.named: dict(self.options)}, (self.kind,))
         for item in items:
-            builder.component(item, ("metric", "judge"))
+            builder.component(item, ("metric", "judge"), SlotOptions)
 
     def test_metrics_are_the_same_each_time(self, component: Any) -> None:
         """A resumed run uses the same metrics."""
