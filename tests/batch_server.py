@@ -125,7 +125,7 @@ class BatchServer:
                 response = {"status_code": 200, "request_id": "r", "body": self.reply(line["body"])}
                 outputs.append({"id": "o", "custom_id": line["custom_id"], "response": response, "error": None})
             elif isinstance(outcome, int | tuple):
-                status, message = outcome if isinstance(outcome, tuple) else (outcome, "told to fail")
+                status, message = outcome if isinstance(outcome, tuple) else (outcome, "set to fail")
                 body = {"error": {"message": message, "code": status}}
                 response = {"status_code": status, "request_id": "r", "body": body}
                 errors.append({"id": "o", "custom_id": line["custom_id"], "response": response, "error": None})
@@ -185,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
                     self.close_connection = True
                     return
                 if told is not None:
-                    self._send({"error": {"message": "told to fail"}}, told)
+                    self._send({"error": {"message": "set to fail"}}, told)
                     return
                 server.note("after create")
                 self._send(server.shown(batch))
@@ -200,7 +200,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send({"object": "list", "data": [server.shown(one) for one in page], "has_more": more})
             case "GET", ["batches", id_]:
                 if (told := server.note("poll")) is not None and told != "drop":
-                    self._send({"error": {"message": "told to fail"}}, told)
+                    self._send({"error": {"message": "set to fail"}}, told)
                     return
                 self._send(server.shown(server.batches[id_]))
             case "POST", ["batches", id_, "cancel"]:

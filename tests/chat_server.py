@@ -131,7 +131,7 @@ class ChatServer:
         return Answer(json.dumps({"seal": "$SEAL", "rationale": "It does what was asked.", **fields}))
 
     @staticmethod
-    def error(status: int, message: str = "told to fail", retry_after: object = None, **headers: str) -> Answer:
+    def error(status: int, message: str = "set to fail", retry_after: object = None, **headers: str) -> Answer:
         """An error in the shape of the OpenAI API. *retry_after*: seconds, or the header's text."""
         given = {} if retry_after is None else {"Retry-After": str(retry_after)}
         return Answer(

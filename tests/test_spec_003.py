@@ -206,22 +206,22 @@ def test_num_rollouts_is_another_name_of_rollouts():
 
 
 @metric(tier="truth", cost="600 msat")
-async def dear(subject):
+async def costly(subject):
     """Costs 600 msat."""
     raise AssertionError("it was asked")
 
 
-BUDGET = "{proxy: [{a: {as: a}}, {b: {as: b}}], truth: [{dear: {as: dear}}]}"
+BUDGET = "{proxy: [{a: {as: a}}, {b: {as: b}}], truth: [{costly: {as: costly}}]}"
 
 
 def dear_run(**scoring):
-    components = {"a": FakeMetric(Score(1.0)), "b": FakeMetric(Score(0.6)), "dear": dear()}
+    components = {"a": FakeMetric(Score(1.0)), "b": FakeMetric(Score(0.6)), "costly": costly()}
     return run(BUDGET, [sample("x")], components=components, scoring=scoring, budget={"run": "100 msat"})
 
 
 def test_truth_over_the_budget_is_skipped_and_the_proxies_stand():
     (found,) = dear_run().verdicts
-    assert (found.score, found.tier, found.skipped) == (0.8, "proxy", ({"metric": "dear", "reason": "run_cap"},))
+    assert (found.score, found.tier, found.skipped) == (0.8, "proxy", ({"metric": "costly", "reason": "run_cap"},))
 
 
 def test_under_skip_subject_the_subject_is_skipped():

@@ -178,7 +178,7 @@ def database(*affected: str):
             self._give({"results": [known if query["package"]["name"] in affected else {} for query in asked]})
 
         def do_GET(self):
-            self._give({"id": "TEST-1", "modified": "2026-01-01T00:00:00Z", "summary": "as told", "affected": []})
+            self._give({"id": "TEST-1", "modified": "2026-01-01T00:00:00Z", "summary": "on purpose", "affected": []})
 
         def _give(self, document):
             body = json.dumps(document).encode()
@@ -206,7 +206,7 @@ def test_the_audit_names_a_known_vulnerability():
     with database("pyyaml") as url:
         found = script("audit", "--service-url", url)
     assert found.returncode == 1, found.stderr
-    assert "TEST-1: as told" in found.stdout
+    assert "TEST-1: on purpose" in found.stdout
 
 
 @needs_uv

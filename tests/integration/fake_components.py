@@ -31,7 +31,7 @@ def act(subject: Subject, *, journal: str = "", moody: str = ""):
         case "busy" if moody and Path(moody).exists():
             return Failure("judge_call_failed", "in a mood")
         case "raise":
-            raise RuntimeError("as told")
+            raise RuntimeError("on purpose")
         case "exit":
             raise SystemExit(9)
         case "interrupted":
@@ -63,7 +63,7 @@ def act(subject: Subject, *, journal: str = "", moody: str = ""):
         case "wordy":
             return Score(0.5, details="failed\nTraceback\n  here")
         case str() if said.startswith("fail:"):
-            return Failure(said[5:], "as told")
+            return Failure(said[5:], "on purpose")
     return Score(float(said))
 
 
@@ -81,7 +81,7 @@ async def wait(subject: Subject, *, seconds: float = 0.0, journal: str = "", jit
     if subject.output == "hang":
         await asyncio.Event().wait()
     if subject.output == "raise":
-        raise RuntimeError("as told")
+        raise RuntimeError("on purpose")
     await asyncio.sleep(seconds + random.random() * jitter)
     return Score(float(subject.output))
 

@@ -110,13 +110,13 @@ class Unreadable:
     kind: str
 
     def check(self):
-        """Fail, as told."""
+        """Fail on purpose."""
         if self.kind == "check raises":
             raise OSError("no such disk")
         return {"check says 5": 5, "check says bytes": b"x"}.get(self.kind)
 
     def open(self, run):
-        """Fail, as told."""
+        """Fail on purpose."""
         if self.kind == "open raises":
             raise OSError("no such disk")
         import contextlib
@@ -141,7 +141,7 @@ class Bad:
     how: str
 
     def open(self, run):
-        """Fail, as told."""
+        """Fail on purpose."""
         import contextlib
 
         if self.how == "open":
@@ -149,7 +149,7 @@ class Bad:
         return contextlib.nullcontext(self)
 
     async def write(self, events):
-        """Answer as told."""
+        """Answer as planned."""
         if self.how == "never":
             Path("asked").touch()
             await asyncio.Event().wait()

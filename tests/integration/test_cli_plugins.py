@@ -157,7 +157,7 @@ class ByLength(Priced):
         return Cost(len(subject.text))
 
 @attrs.frozen(kw_only=True)
-class Dear(Priced):
+class Costly(Priced):
     "Score."
     usd: str
 
@@ -206,7 +206,7 @@ class Usual:
 
 @hookimpl
 def dicast_metrics():
-    return [fixed, Priced, ByLength, Dear, Several]
+    return [fixed, Priced, ByLength, Costly, Several]
 
 @hookimpl
 def dicast_judges():
@@ -230,7 +230,7 @@ def test_the_listing_says_what_a_component_costs_as_far_as_its_class_can(shop, i
         "priced/opinion": "500 msat",
         "priced/priced": "0.2 usd",
         "priced/by_length": "by its input",
-        "priced/dear": "by its options",
+        "priced/costly": "by its options",
         "priced/asking": "as its model",
         "priced/several": "free or as its others",
         "priced/chat": "by its price",

@@ -151,11 +151,11 @@ def test_without_leave_nothing_is_asked_and_the_card_says_why(judged, capsys, ch
 def test_what_the_budget_refuses_is_null_with_its_reason(folder, chat_server, capsys):
     rows(folder, 40)
     chat_server.answer = judging
-    dear = CHECK.replace("price: free", "price: {input_per_mtok: 100, output_per_mtok: 100}")
+    costly = CHECK.replace("price: free", "price: {input_per_mtok: 100, output_per_mtok: 100}")
     budget = "budget: {run: 100 usd, session: 100 usd, day: 100 usd}"
-    pipeline(folder, judge=dear, url=chat_server.url, more=budget)
+    pipeline(folder, judge=costly, url=chat_server.url, more=budget)
     assert main(["run", "file.yaml"]) == 0
-    pipeline(folder, judge=dear, url=chat_server.url, more="budget: {run: 0 usd, session: 0 usd, day: 0 usd}")
+    pipeline(folder, judge=costly, url=chat_server.url, more="budget: {run: 0 usd, session: 0 usd, day: 0 usd}")
     capsys.readouterr()
     before = chat_server.count
     (judge,) = card(capsys)["judges"]

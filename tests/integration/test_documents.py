@@ -22,8 +22,8 @@ VERDICT = {
 }  # fmt: skip
 TEXT = """
 name: whole
-metrics: [fake/act: {as: shape, weight: 3}, fake/truth: {value: 0.5, as: gold}, fake/paid: {as: dear}]
-judges: [fake/opinion: {as: second}, fake/paid_judge: {as: dear-judge}]
+metrics: [fake/act: {as: shape, weight: 3}, fake/truth: {value: 0.5, as: gold}, fake/paid: {as: costly}]
+judges: [fake/opinion: {as: second}, fake/paid_judge: {as: costly-judge}]
 sinks: [csv/rows: {path: out.csv}, jsonl/events: {path: out.jsonl}]
 gate: {on: metrics, min_score: 0.1, min_coverage: 0.5}
 budget: {run: 5 usd, session: 5 usd, day: 5 usd}
@@ -48,9 +48,9 @@ def test_a_run_has_every_field_of_the_contract(ran):
     assert set(ran["score"]) >= {"mean", "aggregate", "ci_low", "ci_high", "ci_method", "by_tier"}
     assert (ran["score"]["label"], ran["score"]["aggregation"]) == ("metrics", "median")
     assert ran["score"]["by_tier"] == {"truth": 3, "proxy": 1}
-    assert set(ran["metrics"]) == {"shape", "gold", "dear"}
+    assert set(ran["metrics"]) == {"shape", "gold", "costly"}
     assert all(set(tally) >= {"mean", "scored", "total"} for tally in ran["metrics"].values())
-    assert list(ran["judges"]) == ["second", "dear-judge"]
+    assert list(ran["judges"]) == ["second", "costly-judge"]
     assert all(
         set(tally) == {"mean", "mean_confidence", "scored", "total", "escalated", "fallbacks"}
         for tally in ran["judges"].values()
@@ -95,11 +95,11 @@ def test_verdicts_have_every_field_and_no_more_money_than_the_run(shop, ran):
     assert first["confidence"] == 1.0
     assert first["judge_cost_usd"] == "0.01"
     items = first["scores"]
-    assert [item["metric"] for item in items] == ["shape", "gold", "dear"]
+    assert [item["metric"] for item in items] == ["shape", "gold", "costly"]
     expected = {"metric", "value", "confidence", "tier", "weight", "rollout", "details", "cost", "signals"}
     assert all(set(item) == expected for item in items)
     assert [item["weight"] for item in items] == [3, 1, 1]
-    second = next(verdict for verdict in verdicts if verdict["judge"] == "dear-judge")
+    second = next(verdict for verdict in verdicts if verdict["judge"] == "costly-judge")
     assert (second["judge_kind"], second["judge_model"], second["judge_cost_usd"]) == ("llm", "m-1", "0.01")
     spent = sum(float(verdict["judge_cost_usd"]) for verdict in verdicts)
     assert spent == pytest.approx(float(ran["cost"]["usd"]))
@@ -162,9 +162,9 @@ def test_show_gives_a_subject_with_its_verdicts_and_failures(shop, ran):
     assert (output.json["subject"]["kind"], output.json["subject"]["id"]) == ("row", "r3")
     assert output.json["subject"]["output"] == "raise"
     assert output.json["verdicts"] == []
-    assert {failure["judge"] for failure in output.json["failures"]} == {"metrics", "second", "dear-judge"}
+    assert {failure["judge"] for failure in output.json["failures"]} == {"metrics", "second", "costly-judge"}
     fine = shop.dicast("show", "r0", "--json").json
-    assert [verdict["judge"] for verdict in fine["verdicts"]] == ["metrics", "second", "dear-judge"]
+    assert [verdict["judge"] for verdict in fine["verdicts"]] == ["metrics", "second", "costly-judge"]
     assert fine["verdicts"] == shop.dicast("verdicts", "--subject", "r0", "--json").json["verdicts"]
 
 
@@ -278,9 +278,9 @@ def test_a_cost_that_is_not_known_is_null_and_never_zero(shop, install):
     def dicast_metrics():
         return [unpriced]
     """
-    install("dicast-dear", "1.0", {"dicast": {"dear": "dicast_dear"}}, dicast_dear=source)
+    install("dicast-costly", "1.0", {"dicast": {"costly": "dicast_costly"}}, dicast_costly=source)
     shop.rows(1, 1)
-    done = shop.run("metrics: [dear/unpriced]\nsinks: [csv/rows: {path: out.csv}]\n")
+    done = shop.run("metrics: [costly/unpriced]\nsinks: [csv/rows: {path: out.csv}]\n")
     assert done.json["cost"]["usd"] is None
     assert shop.dicast("verdicts", "--json").json["verdicts"][0]["judge_cost_usd"] is None
     with open(shop / "out.csv", newline="") as file:

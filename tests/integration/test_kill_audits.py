@@ -26,7 +26,7 @@ name: gated
 source: {{rows/jsonl: {{path: rows.jsonl}}}}
 metrics:
   - proxy/keywords: {{as: quick, required: [fine]}}
-  - llm/judge: {{as: dear, model: {{openai/chat: {{base_url: "{url}", model: m, price: {{input_per_mtok: 1, output_per_mtok: 1}}}}}}, criteria: [right]}}
+  - llm/judge: {{as: costly, model: {{openai/chat: {{base_url: "{url}", model: m, price: {{input_per_mtok: 1, output_per_mtok: 1}}}}}}, criteria: [right]}}
 scoring: {{audit: {{rate: 0.4, seed: 3}}}}
 executor: {{dicast/async: {{concurrency: 4}}}}
 budget: {{session: 100 usd, day: 100 usd}}
@@ -126,8 +126,8 @@ def test_a_killed_run_audits_the_same_subjects_and_comes_to_the_same_corrected_s
     assert (found["n_audited"], found["held_back"], found["method"]) == (wanted["n_audited"], 160, "general")
     for name in ("mean", "ci_low", "ci_high", "lambda", "ess", "plain_bias"):
         assert found[name] == pytest.approx(wanted[name], rel=1e-12, abs=1e-12)
-    assert resumed["metrics"]["dear"]["corrected"]["mean"] == pytest.approx(
-        whole["metrics"]["dear"]["corrected"]["mean"], rel=1e-12
+    assert resumed["metrics"]["costly"]["corrected"]["mean"] == pytest.approx(
+        whole["metrics"]["costly"]["corrected"]["mean"], rel=1e-12
     )
     assert resumed["cost"]["if_all_judged"] == whole["cost"]["if_all_judged"]
     shown = json.loads(dicast("show", resumed["run_id"], "--json", "--ledger", "killed.db").stdout)

@@ -79,7 +79,7 @@ def test_lasting_500_is_four_calls_and_then_a_failure_that_cost_nothing(shop, ch
     assert done.json["failures"] == {"judge_call_failed": 1}
     assert chat_server.count == 4
     (failure,) = failures(shop)
-    assert "HTTP 500: told to fail (4 tries)" in failure["error_message"]
+    assert "HTTP 500: set to fail (4 tries)" in failure["error_message"]
     assert done.json["cost"]["usd"] == "0"
     assert len(shop.events("spend.reserved")) == len(shop.events("spend.released")) == 1
 

@@ -266,8 +266,8 @@ def test_judging_again_never_lowers_what_was_spent(prices):
     for price in sorted(prices):
         cost = Cost(price)
         judge = FakeJudge(Judgment(0.5, cost=cost), cost=cost)
-        text = "judges: [dear]\nledger: book\nbudget: {session: 100 usd, day: 100 usd}\n"
-        run_pipeline(text, subjects=[CLEAN], components={"dear": judge, "book": ledger})
+        text = "judges: [costly]\nledger: book\nbudget: {session: 100 usd, day: 100 usd}\n"
+        run_pipeline(text, subjects=[CLEAN], components={"costly": judge, "book": ledger})
 
         async def everything():
             async with ledger.open() as live:

@@ -105,17 +105,17 @@ def test_show_says_who_judged_and_cuts_none_but_the_longest_signal(shop):
     assert line.endswith(" characters)")
 
 
-GATED = "metrics: [fake/act, fake/paid: {as: dear}, fake/truth: {as: cheap}]\nbudget: {session: 1 usd}\n"
+GATED = "metrics: [fake/act, fake/paid: {as: costly}, fake/truth: {as: cheap}]\nbudget: {session: 1 usd}\n"
 
 
 def test_what_the_gate_spared_is_told_with_what_that_saved(shop):
     shop.rows(0.1, 0.2, 0.3, 0.9)
     shop.pipeline(GATED)
     lines = shop.dicast("run", "p.yaml").out.splitlines()
-    told = ["  the gate spared 3 runs of dear: 0.03 usd", "  the gate spared 3 runs of cheap: free"]
+    told = ["  the gate spared 3 runs of costly: 0.03 usd", "  the gate spared 3 runs of cheap: free"]
     assert [line for line in lines if "spared" in line] == told
     assert [line for line in shop.dicast("show", "last").out.splitlines() if "spared" in line] == told
-    assert "    dear  not run because of the gate" in shop.dicast("show", "r0").out.splitlines()
+    assert "    costly  not run because of the gate" in shop.dicast("show", "r0").out.splitlines()
     assert "spared" not in shop.dicast("show", "r3").out
 
 
@@ -127,10 +127,10 @@ def test_nothing_is_said_of_a_gate_that_spared_nothing(shop):
 
 def test_a_verdict_says_what_it_was_spared(shop):
     shop.rows(0.1)
-    assert shop.run(GATED).json["metrics"]["dear"]["saved"] == {"usd": "0.01", "msat": "0"}
+    assert shop.run(GATED).json["metrics"]["costly"]["saved"] == {"usd": "0.01", "msat": "0"}
     (verdict,) = shop.dicast("verdicts", "--json").json["verdicts"]
     assert verdict["spared"] == [
-        {"metric": "dear", "runs": 1, "amount": "0.01", "unit": "usd"},
+        {"metric": "costly", "runs": 1, "amount": "0.01", "unit": "usd"},
         {"metric": "cheap", "runs": 1, "amount": "0", "unit": "usd"},
     ]
 

@@ -22,13 +22,13 @@ def cheap(subject: Subject) -> Score:
     return Score(1.0)
 
 @metric(tier="truth", cost="0.01 usd")
-async def dear(subject: Subject, *, price: str = "0.01", seconds: float = 0.01) -> Score:
+async def costly(subject: Subject, *, price: str = "0.01", seconds: float = 0.01) -> Score:
     await asyncio.sleep(seconds * (1 + int(subject.id) % 3))
     return Score(0.5, cost=Cost(price))
 
 @hookimpl
 def dicast_metrics():
-    return [cheap, dear]
+    return [cheap, costly]
 """
 
 
@@ -44,7 +44,7 @@ def start(tmp_path, plugin):
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, data)))
         text = {
             "source": {"rows/jsonl": {"path": f"{name}.jsonl"}},
-            "metrics": [*metrics, {"shop/dear": {"price": price}}],
+            "metrics": [*metrics, {"shop/costly": {"price": price}}],
             "budget": budget,
             "ledger": {"ledger/sqlite": {"path": "shared.db", "busy_timeout": 60}},
             "executor": {"dicast/async": {"concurrency": 4}},

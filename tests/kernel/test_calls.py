@@ -525,7 +525,7 @@ def test_a_paid_call_that_failed_for_nothing_gives_its_room_back():
 
 def test_a_metric_whose_price_is_unknown_is_skipped_and_never_bought():
     @attrs.frozen
-    class Dear:
+    class Costly:
         tier = "truth"
 
         def estimate(self, subject):
@@ -534,9 +534,9 @@ def test_a_metric_whose_price_is_unknown_is_skipped_and_never_bought():
         def score(self, subject):
             raise AssertionError("it was asked")
 
-    text = "metrics: [{cheap: {as: cheap}}, {dear: {as: dear}}]"
-    done = run_pipeline(text, subjects=[sample("x")], components={"cheap": FakeMetric(Score(1.0)), "dear": Dear()})
-    assert done.verdicts[0].skipped == ({"metric": "dear", "reason": "unknown_price"},)
+    text = "metrics: [{cheap: {as: cheap}}, {costly: {as: costly}}]"
+    done = run_pipeline(text, subjects=[sample("x")], components={"cheap": FakeMetric(Score(1.0)), "costly": Costly()})
+    assert done.verdicts[0].skipped == ({"metric": "costly", "reason": "unknown_price"},)
     assert spends(done) == []
 
 

@@ -17,9 +17,9 @@ from dicast.testing import run_pipeline, sample
 def single(subject):
     """Return the score for the output: a number is the score, a word a way to fail."""
     if subject.output == "raise":
-        raise RuntimeError("as told")
+        raise RuntimeError("on purpose")
     if subject.output == "fail":
-        return Failure("refused", "as told")
+        return Failure("refused", "on purpose")
     if subject.output == "odd":
         return Score(0.5, signals={"odd": object()})
     return {"none": None, "bare": 0.5}.get(subject.output) if isinstance(subject.output, str) else Score(subject.output)

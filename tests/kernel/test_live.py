@@ -252,9 +252,9 @@ def test_a_paid_answer_to_what_has_changed_since_is_not_used_again():
     async def again(run):
         yield Due(turn("t1"), "feedback_arrived", run.run_id)
 
-    dearer = FakeJudge(Judgment(0.5, cost=Cost("0.01")), cost=Cost("0.01"))
-    done = watch(again, dearer, ledger=ledger)
-    assert len(dearer.asked) == 1
+    costlier = FakeJudge(Judgment(0.5, cost=Cost("0.01")), cost=Cost("0.01"))
+    done = watch(again, costlier, ledger=ledger)
+    assert len(costlier.asked) == 1
     assert done.document["cost"]["usd"] == "0.02"
 
 

@@ -336,7 +336,7 @@ def test_a_task_that_pays_without_an_estimate_is_refused(task):
     assert any("c reports a cost of 0.002 usd and estimates nothing" in message for message in messages)
 
 
-@pytest.mark.parametrize("cost", ["dear", -1, float("nan"), float("inf"), True, [1]], ids=str)
+@pytest.mark.parametrize("cost", ["costly", -1, float("nan"), float("inf"), True, [1]], ids=str)
 def test_a_cost_that_is_no_number_fails_the_row_and_counts_as_the_estimate(cost):
     task = PricedTask(lambda subject: Answered.of(subject, {"": {"content": "a", "metrics": {"cost": cost}}}))
     done = run_section("task", task)

@@ -33,7 +33,7 @@ def by_output(subject: Subject) -> Judgment:
 
 
 @metric(tier="truth", cost="0.02 usd")
-def dear(subject: Subject) -> Score:
+def costly(subject: Subject) -> Score:
     """Costs money."""
     return Score(1.0)
 
@@ -62,8 +62,8 @@ def test_a_missing_output_is_no_empty_text_to_a_metric_that_reads_text():
 
 
 def test_nothing_is_reserved_for_a_missing_output():
-    text = "metrics: [dear]\nbudget: {run: 0.01 usd}"
-    done = run_pipeline(text, subjects=[NOTHING], components={"dear": dear()})
+    text = "metrics: [costly]\nbudget: {run: 0.01 usd}"
+    done = run_pipeline(text, subjects=[NOTHING], components={"costly": costly()})
     assert done.document["failures"] == {"missing_input": 1}
     assert [event.type for event in done.events if event.type.startswith(("spend", "budget"))] == []
 

@@ -90,7 +90,7 @@ class Asking:
             case "failure":
                 return Failure("judge_output_invalid", "no use")
             case "raise":
-                raise RuntimeError("as told")
+                raise RuntimeError("on purpose")
             case "says":
                 return Judgment(0.5, cost=Cost("0.05"), includes_replies=True)
         return Judgment(0.5, self.confidence, "llm", answer.model)
@@ -542,7 +542,7 @@ def test_a_fault_of_a_judge_inside_a_judge_is_a_failure_to_its_owner():
     @attrs.frozen
     class Faulty:
         def judge(self, subject, children):
-            raise RuntimeError("as told")
+            raise RuntimeError("on purpose")
 
     assert judged(Both((Faulty(),))).verdicts[0].signals["kind"] == "crashed"
 

@@ -20,7 +20,7 @@ def length(subject: Subject, *, least: int = 1):
     return Score(float(len(subject.text) >= least))
 
 @metric(tier="truth", cost="5 msat")
-async def dear(subject: Subject):
+async def costly(subject: Subject):
     return Score(0.5, cost=Cost("5", "msat"))
 
 @attrs.frozen
@@ -36,7 +36,7 @@ class Both:
 
     def metrics(self):
         more = [] if self.other is None else [{"t/wrapped": {"inner": self.other}}]
-        return [{"t/length": {"least": self.least, "weight": 3}}, "t/dear", *more]
+        return [{"t/length": {"least": self.least, "weight": 3}}, "t/costly", *more]
 
 @attrs.frozen
 class Wrapped:
@@ -73,7 +73,7 @@ class Odd:
 
     index: int
     def metrics(self):
-        return [[3, {}, {"t/length": None}, {"t/length": {}, "t/dear": {}}, {5: {}}][self.index]]
+        return [[3, {}, {"t/length": None}, {"t/length": {}, "t/costly": {}}, {5: {}}][self.index]]
 
 @attrs.frozen
 class Nested:
@@ -84,7 +84,7 @@ class Nested:
 
 @hookimpl
 def dicast_metrics():
-    return [length, dear, Wrapped]
+    return [length, costly, Wrapped]
 @hookimpl
 def dicast_presets():
     return [Both, Wrong, Broken, Nested, Odd]
@@ -106,9 +106,9 @@ def test_each_metric_has_its_label_its_gate_and_its_cost():
     done = run_pipeline("metrics: [t/both]", subjects=[sample("abc"), sample("ab", id="short")])
     good, short = done.verdicts
     assert (good.score, good.tier, short.score, short.tier) == (0.875, "truth", 0.0, "proxy")
-    assert {label: done.document["metrics"][label]["scored"] for label in ("t/length", "t/dear")} == {
+    assert {label: done.document["metrics"][label]["scored"] for label in ("t/length", "t/costly")} == {
         "t/length": 2,
-        "t/dear": 1,
+        "t/costly": 1,
     }
     assert done.document["cost"]["msat"] == "5"
 
@@ -118,7 +118,7 @@ def test_a_metrics_own_slot_keys_come_before_those_of_the_preset():
         "metrics: [{t/both: {weight: 2, on: [row, turn], as: b}}]", needs_source=False
     ).metrics
     assert (first.label, first.weight, first.on) == ("b/length", 3.0, ("row", "turn"))
-    assert (second.label, second.weight, second.on) == ("b/dear", 2.0, ("row", "turn"))
+    assert (second.label, second.weight, second.on) == ("b/costly", 2.0, ("row", "turn"))
 
 
 def test_a_component_given_as_an_option_is_handed_on():
@@ -132,14 +132,14 @@ def test_a_component_given_as_an_option_is_handed_on():
 
 def test_fingerprints_are_those_of_the_metrics_written_out():
     short = load_pipeline("metrics: [{t/both: {least: 5}}]", needs_source=False)
-    long = load_pipeline("metrics: [{t/length: {least: 5, weight: 3}}, t/dear]", needs_source=False)
+    long = load_pipeline("metrics: [{t/length: {least: 5, weight: 3}}, t/costly]", needs_source=False)
     assert short.fingerprints == long.fingerprints
 
 
 def test_what_is_wrong_inside_is_reported_at_the_presets_line():
     assert problems("metrics:\n  - t/length\n  - t/wrong\n") == [
         "<text>:3:5: unknown option 'leest' of t/length, did you mean 'least'? (metrics[1][0])",
-        "<text>:3:5: plugin 't' offers no metric 'nothing' (offers: dear, length, wrapped) (metrics[1][1])",
+        "<text>:3:5: plugin 't' offers no metric 'nothing' (offers: costly, length, wrapped) (metrics[1][1])",
         "<text>:3:5: the label 't/length' is used already at <text>:2:5 (metrics[0]); rename one of them with 'as' (metrics[1][2].as)",
     ]
 
@@ -160,7 +160,7 @@ def test_presets_hold_no_presets():
 
 
 def test_a_dear_metric_is_refused_among_the_proxies():
-    assert any("t/dear costs money" in problem for problem in problems("metrics: {proxy: [t/both]}"))
+    assert any("t/costly costs money" in problem for problem in problems("metrics: {proxy: [t/both]}"))
 
 
 def test_a_preset_stands_in_no_option():

@@ -36,13 +36,13 @@ def act(subject, *, salt: int = 0):
         case "deaf":
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
             time.sleep(60)
-        case "raise": raise RuntimeError("as told")
+        case "raise": raise RuntimeError("on purpose")
         case "exit": raise SystemExit(9)
         case "refused": raise AccessRefused("401 from nobody")
         case "none": return None
         case "nan": return Score(float("nan"))
         case "odd": return Score(0.5, signals={"odd": object()})
-        case "fail": return Failure("refused", "as told")
+        case "fail": return Failure("refused", "on purpose")
         case "print": print("printed", flush=True)
         case "unreadable": return Score(1.0, signals=Unreadable(a=1))
         case "fork":

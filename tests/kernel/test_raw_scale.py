@@ -25,7 +25,7 @@ class Number:
     def score(self, subject):
         if subject.output == "broken":
             return Failure("crashed", "no number")
-        return RawScore(subject.output, 0.5, "as told")
+        return RawScore(subject.output, 0.5, "on purpose")
 
 
 @attrs.frozen
@@ -61,7 +61,7 @@ def test_a_raw_value_is_recorded_without_a_score():
         (None, -4.0, "truth"),
     ]
     (item,) = done.verdicts[0].scores
-    assert (item["value"], item["raw"], item["confidence"], item["details"]) == (None, 83.5, 0.5, "as told")
+    assert (item["value"], item["raw"], item["confidence"], item["details"]) == (None, 83.5, 0.5, "on purpose")
     assert done.verdicts[0].signals["raw"] == {"it": 83.5}
     assert done.of("run.started")[0].payload["raw"] == ["it", "metrics"]
 

@@ -23,7 +23,7 @@ class Number:
     needs_range: bool = False
 
     def score(self, subject):
-        return RawScore(subject.output, 0.5, "as told", signals={"said": subject.output})
+        return RawScore(subject.output, 0.5, "on purpose", signals={"said": subject.output})
 
 
 @attrs.frozen
@@ -42,7 +42,7 @@ def test_a_range_makes_a_score_of_a_raw_one(kind):
     done = judged(kind(), 8, 1, scale=", range: [0, 10]")
     assert [verdict.score for verdict in done.verdicts] == [0.8, 0.1]
     (score,) = done.verdicts[0].scores
-    assert (score["confidence"], score["details"], score["signals"]) == (0.5, "as told", {"said": 8})
+    assert (score["confidence"], score["details"], score["signals"]) == (0.5, "on purpose", {"said": 8})
 
 
 @pytest.mark.parametrize("kind", [Number, Together])

@@ -63,9 +63,9 @@ def test_a_truth_that_the_gate_spared_is_skipped_and_says_so():
 def test_what_the_budget_left_no_room_for_is_skipped():
     judge = FakeJudge(Judgment(0.9, 0.8, "llm", "m", Cost("0.1")), cost=Cost("0.1"))
     subjects, reader, done = read(
-        "judges: [dear]\nbudget: {run: 0.1 usd, session: 9 usd, day: 9 usd}\n", rows("a", "b"), dear=judge
+        "judges: [costly]\nbudget: {run: 0.1 usd, session: 9 usd, day: 9 usd}\n", rows("a", "b"), costly=judge
     )
-    first, second = (subject.outcomes["dear"] for subject in subjects)
+    first, second = (subject.outcomes["costly"] for subject in subjects)
     assert (first.score, first.cost_usd, first.basis) == (0.9, "0.1", "model")
     assert second.score is None
     assert second.failure == "throttled_no_heuristic" or "run_cap" in second.skipped
@@ -108,24 +108,24 @@ def test_numbers_for_readers_and_for_programs():
 
 
 def test_a_label_that_another_clause_of_the_gate_is_on_decides_too():
-    text = "metrics: [cheap, other]\njudges: [dear]\ngate: [{on: metrics, min_score: 0.3}, {on: dear, min_pass_rate: 0.9}, {on: cheap, min_score: 0.1}]\n"
+    text = "metrics: [cheap, other]\njudges: [costly]\ngate: [{on: metrics, min_score: 0.3}, {on: costly, min_pass_rate: 0.9}, {on: cheap, min_score: 0.1}]\n"
     cheap, other = FakeMetric([Score(1.0), Score(1.0), Score(0.2)]), FakeMetric(Score(1.0))
-    dear = FakeJudge([Judgment(score, 0.8, "llm", "m", Cost.zero()) for score in (0.9, 0.1, 0.9)])
-    subjects, reader, _ = read(text, rows("a", "b", "c"), cheap=cheap, other=other, dear=dear)
-    assert reader.counted == ["metrics", "dear", "cheap"]
+    costly = FakeJudge([Judgment(score, 0.8, "llm", "m", Cost.zero()) for score in (0.9, 0.1, 0.9)])
+    subjects, reader, _ = read(text, rows("a", "b", "c"), cheap=cheap, other=other, costly=costly)
+    assert reader.counted == ["metrics", "costly", "cheap"]
     worst = [item.worst(reader.counted) for item in subjects]
     assert [None if item is None else (item.label, item.shortfall) for item in worst] == [
         None,
-        ("dear", "0.1000, below 0.5"),
+        ("costly", "0.1000, below 0.5"),
         ("metrics", "0.6000, as not every metric passes"),
     ]
 
 
 def test_the_reason_of_a_judge_s_verdict_is_its_rationale():
     signals = {"rationale_redacted": "It is rude.", "rationale_scope": "ledger", "attempts": 1}
-    dear = FakeJudge(Judgment(0.1, 0.8, "llm", "m", Cost.zero(), signals=signals))
-    (subject,), _, _ = read("judges: [dear]\n", rows("a"), dear=dear)
-    assert subject.outcomes["dear"].reason == "It is rude."
+    costly = FakeJudge(Judgment(0.1, 0.8, "llm", "m", Cost.zero(), signals=signals))
+    (subject,), _, _ = read("judges: [costly]\n", rows("a"), costly=costly)
+    assert subject.outcomes["costly"].reason == "It is rude."
     assert facts(signals) == "attempts 1"
 
 

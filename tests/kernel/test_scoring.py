@@ -136,7 +136,7 @@ def test_where_all_that_scored_has_weight_0_nothing_is_made_up(given_, extra, fa
 
 
 def test_a_proxy_of_weight_0_and_a_truth_that_does_not_fit_are_throttled():
-    done = judge((1,), (dear(),), options={"p0": {"weight": 0}}, budget={"run": "100 msat"})
+    done = judge((1,), (costly(),), options={"p0": {"weight": 0}}, budget={"run": "100 msat"})
     assert failures(done) == [
         ("throttled_no_heuristic", "no metric gave a score that counts (t0: run_cap, p0: weight 0)")
     ]
@@ -163,7 +163,7 @@ def test_under_combine_truth_the_proxies_score_what_they_hold_back():
 
 
 def test_under_combine_truth_a_truth_that_never_ran_is_a_failure():
-    done = judge((1,), (dear(),), scoring={"combine": "truth"}, budget={"run": "100 msat"})
+    done = judge((1,), (costly(),), scoring={"combine": "truth"}, budget={"run": "100 msat"})
     assert [kind for kind, _ in failures(done)] == ["throttled_no_heuristic"]
     done = judge((1,), (BAD,), scoring={"combine": "truth"}, options={"t0": {"on_failure": "exclude"}})
     assert failures(done) == [("missing_input", "no metric gave a score that counts (t0: refused, p0: weight 0)")]
@@ -289,11 +289,11 @@ def test_a_judge_stands_as_a_truth_metric():
 
 
 def test_a_judge_listed_without_a_tier_is_truth():
-    text = "metrics: [{cheap: {as: cheap}}, {dear: {as: dear}}]"
-    components = {"cheap": FakeMetric(Score(0.2)), "dear": FakeJudge()}
+    text = "metrics: [{cheap: {as: cheap}}, {costly: {as: costly}}]"
+    components = {"cheap": FakeMetric(Score(0.2)), "costly": FakeJudge()}
     done = run_pipeline(text, subjects=[sample("x")], components=components)
     assert done.verdicts[0].tier == "proxy"
-    assert components["dear"].asked == []
+    assert components["costly"].asked == []
 
 
 def test_a_judge_that_fails_among_the_metrics_fails_the_subject():
@@ -464,12 +464,12 @@ def test_the_audited_share_is_the_rate():
 
 
 @metric(tier="truth", cost="600 msat")
-async def dear(subject):
+async def costly(subject):
     return Score(0.0, cost=Cost("600", "msat"))
 
 
 def test_a_truth_metric_over_budget_is_skipped_and_the_proxies_stand():
-    done = judge((1, 0.6), (dear(),), budget={"run": "100 msat"})
+    done = judge((1, 0.6), (costly(),), budget={"run": "100 msat"})
     (verdict,) = done.verdicts
     assert (verdict.score, verdict.tier, verdict.truth_reason) == (0.8, "proxy", None)
     assert verdict.skipped == ({"metric": "t0", "reason": "run_cap"},)
@@ -490,30 +490,30 @@ def test_a_truth_metric_over_budget_is_skipped_and_the_proxies_stand():
 
 
 def test_a_truth_metric_that_fits_runs():
-    done = judge((1,), (dear(),), budget={"run": "600 msat"})
+    done = judge((1,), (costly(),), budget={"run": "600 msat"})
     assert (done.verdicts[0].score, done.verdicts[0].tier) == (0.5, "truth")
     assert done.document["cost"] == {"usd": "0", "msat": "600"}
 
 
 def test_truth_alone_over_budget_is_throttled_and_nothing_is_made_up():
-    done = judge((), (dear(),), budget={"run": "100 msat"})
+    done = judge((), (costly(),), budget={"run": "100 msat"})
     assert [kind for kind, _ in failures(done)] == ["throttled_no_heuristic"]
     assert done.exit_code == 5
 
 
 def test_truth_over_budget_beside_one_that_failed_is_no_throttling():
     options = {"t1": {"on_failure": "exclude"}}
-    done = judge((), (dear(), BAD), budget={"run": "100 msat"}, options=options)
+    done = judge((), (costly(), BAD), budget={"run": "100 msat"}, options=options)
     assert [kind for kind, _ in failures(done)] == ["missing_input"]
 
 
 def test_on_failure_zero_does_not_turn_a_skipped_metric_into_a_score():
-    outcome = verdict((1,), (dear(),), budget={"run": "100 msat"}, options={"t0": {"on_failure": "zero"}})
+    outcome = verdict((1,), (costly(),), budget={"run": "100 msat"}, options={"t0": {"on_failure": "zero"}})
     assert (outcome.score, outcome.tier) == (1.0, "proxy")
 
 
 def test_an_audit_over_budget_is_listed_as_skipped():
-    outcome = verdict((0.1,), (dear(),), scoring={"audit": {"rate": 1}}, budget={"run": "0 msat"})
+    outcome = verdict((0.1,), (costly(),), scoring={"audit": {"rate": 1}}, budget={"run": "0 msat"})
     assert (outcome.truth_reason, outcome.skipped) == (None, ({"metric": "t0", "reason": "run_cap"},))
 
 
