@@ -130,7 +130,7 @@ def test_json_csv_events_ledger_and_verdicts_agree(shop, ran):
             assert float(row[f"metric_{item['metric']}"]) == item["value"]
     assert rows["r3"]["failure"] == "crashed"
     assert rows["r3"]["metric_shape"] == ""
-    assert float(rows["r0"]["judge_dear_judge_score"]) == 1
+    assert float(rows["r0"]["judge_costly_judge_score"]) == 1
     assert rows["r0"]["judge_second_kind"] == "heuristic"
     assert sum(float(row["cost_usd"]) for row in rows.values()) == pytest.approx(float(ran["cost"]["usd"]))
     assert ran["score"]["mean"] == pytest.approx(

@@ -296,7 +296,7 @@ def test_several_fields_may_follow_one_flag(init):
         ("a,b\n1,2\n3\n", "a.csv", (), "a.csv:3: the record has 1 value, the header has 2 columns: a, b"),
         (b"a,b\n1,\xff\n", "a.csv", (), "a.csv: the file is not UTF-8 (line 2); cp1252 might fit: dicast init a.csv --encoding cp1252"),
         ('{"a": 1}\n{"a": \n', "a.jsonl", (), "a.jsonl:2:"),
-        ("a,b\n1,2\n", "a.csv", (), "the columns are a, b: say --fields output=COLUMN"),
+        ("a,b\n1,2\n", "a.csv", (), "the columns are a, b: name it with --fields output=COLUMN"),
         ("a,b\n1,2\n", "a.csv", ("--fields", "outptu=a"), "did you mean 'output'?"),
         ("answr,b\n1,2\n", "a.csv", ("--fields", "output=answer"), "the data has no column 'answer'; it has answr, b, did you mean 'answr'?"),
         ("a,b\n1,2\n", "a.csv", ("--kind", "turns"), "conversations are JSON: one a line, or an array of them"),
@@ -312,7 +312,7 @@ def test_what_cannot_be_read_or_guessed_is_said(text, name, options, said, init)
 def test_no_output_is_guessed_where_another_column_may_have_it(init):
     code, document, pipeline = init("Frage,Antwort\nWie viele Beine?,Acht\nWelcher Planet?,Merkur\n", "fragen.csv")
     assert (code, pipeline) == (2, None)
-    assert document["error"]["message"].endswith("the columns are Frage, Antwort: say --fields output=COLUMN")
+    assert document["error"]["message"].endswith("the columns are Frage, Antwort: name it with --fields output=COLUMN")
     code, document, _ = init("question,topic\nWhy is it?,physics\nWho was it?,history\n", "topics.csv")
     assert (code, document["judged"]) == (0, "nothing yet: no column has outputs")
 

@@ -181,7 +181,7 @@ def test_conversations_of_one_id_are_told_apart_by_a_second_key_or_their_number(
     text = (tmp_path / "pipeline.yaml").read_text()
     assert (
         template is not None
-        or 'they are named by their numbers. Other keys name them so: id: "{{ id }}-{{ KEY }}"' in text
+        or 'conversations are named by their numbers. To use keys as names: id: "{{ id }}-{{ KEY }}"' in text
     )
 
 
@@ -273,7 +273,7 @@ def test_results_of_a_batch_are_rows_with_the_text_of_the_replies(init):
 def test_a_column_of_objects_alone_is_no_answer(init):
     code, document, source = init(lines({"blob": {"a": 1}}, {"blob": {"a": 2}}), "rows.jsonl")
     assert (code, source) == (2, None)
-    assert "cannot tell which column has the outputs" in document["error"]["message"]
+    assert "no column looks like the outputs" in document["error"]["message"]
 
 
 CAFE = "question,answer,expected\nWhere?,at the caf\N{LATIN SMALL LETTER E WITH ACUTE} there,caf\N{LATIN SMALL LETTER E WITH ACUTE}\n"

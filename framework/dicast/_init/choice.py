@@ -64,8 +64,8 @@ def model_of(model: Model) -> dict[str, Any]:
 def for_turns(source: str) -> Choice:
     """Return the sections that judge each turn of conversations."""
     comments = [
-        "heuristic/turn scores each turn by how it ended, which tools failed, what was said, and how the user reacted. It asks no",
-        "model. To ask one where the heuristic is unsure: hybrid/cascade with the stages heuristic/turn and llm/judge.",
+        "heuristic/turn scores each turn without a model: by its end, its failed tools, its texts, and the user's reaction. To ask a",
+        "model where the heuristic is unsure: hybrid/cascade with the stages heuristic/turn and llm/judge.",
     ]
     gate = _gate({"on": "heuristic/turn", "min_pass_rate": PASS_RATE}, "turn")
     return Choice(
@@ -80,7 +80,7 @@ def for_rows(guesses: Guesses, model: Model | None) -> Choice:
     judged = _judged(guesses, model, makes=makes)
     sections = []
     if model is not None and (makes or judged.asks):
-        why = "Its key is in the provider's own environment variable: OPENAI_API_KEY, ANTHROPIC_API_KEY …"
+        why = "Its key is in the provider's environment variable: OPENAI_API_KEY, ANTHROPIC_API_KEY …"
         if isinstance(model, Local):
             why = "It runs in this process: no key, no network, no cost. On a slow machine give the judge a longer timeout."
         sections.append(FileSection({"define": {"asked": model_of(model)}}, [why]))
@@ -100,7 +100,7 @@ def _judged(guesses: Guesses, model: Model | None, *, makes: bool) -> _Judged:
     if assertions is not None and installed("check/assertions"):
         option = {} if assertions == "assert" else {"column": assertions}
         about = [
-            f"Each row's own list of checks, in column {_quoted(assertions)}: a row passes where all of them hold."
+            f"Each row's own list of checks, in column {_quoted(assertions)}: a row passes if all of its checks pass."
         ]
         return _Judged(
             [{"check/assertions": option} if option else "check/assertions"], "each row's own checks", about, 1.0
@@ -120,13 +120,13 @@ def _paired(guesses: Guesses, model: Model | None) -> _Judged:
     """Which of two outputs is better, which only a model can say."""
     first, second = (_quoted(guesses.by_field[field].column) for field in ("output", "reference"))
     about = [
-        f"Which is better, {first} or {second}? A model says so, asked in both orders: 1 is for the first, 0.5 a tie."
+        f"Which is better, {first} or {second}? A model compares them in both orders: 1 means the first is better, 0.5 a tie."
     ]
     if model is not None and installed("llm/pairwise"):
         how = "which of two outputs is better, by a model"
         judge = short_pairwise() if isinstance(model, Local) else {"llm/pairwise": {"model": "asked"}}
         return _Judged([judge], how, about, 0.5, asks=True)
-    about.append("None was named (dicast init DATA --model NAME): this judges the form of the first one alone.")
+    about.append("No model was named (dicast init DATA --model NAME), so only the form of the first is checked.")
     return _Judged(["proxy/format"], "the first of two outputs, by its form alone", about, 1.0, FORM_RATE)
 
 
@@ -137,49 +137,49 @@ def _compared(output: Column | None, reference: Column, model: Model | None) -> 
     longer = output is None or output.length >= max(_LONGER * reference.length, reference.length + 10)
     if reference.numeric and (output is None or output.numeric):
         about = [
-            f"{_quoted(reference.name)} has numbers: equal within rel_tol 1e-9, or what you write here as abs_tol or rel_tol."
+            f"{_quoted(reference.name)} has numbers: equal within rel_tol 1e-9; set abs_tol or rel_tol to allow more."
         ]
         return _Judged(["diff/numeric"], f"{against}, as numbers", about)
     if reference.json:
         about = [
-            f"{seen.format('JSON')}: compared value by value, with keys in any order; ignore: [PATH] leaves places out."
+            f"{seen.format('JSON')}: compared value by value, with keys in any order; ignore: [PATH] excludes places."
         ]
         return _Judged([{"proxy/format": {"require_json": True}}, "diff/json"], f"{against}, as JSON", about, 1.0)
     if isinstance(model, Local) and installed("llm/judge"):
         return _by_model(None, _AGREES, f"{against}, by a model", model)
     if reference.length <= SHORT and longer and installed("check/contains"):
         about = [
-            f"{seen.format('short texts')}{', the outputs are longer' if output else ''}: an output is right where it contains its reference, in whatever case."
+            f"{seen.format('short texts')}{', the outputs are longer' if output else ''}: an output is right if it contains its reference, in upper or lower case."
         ]
         value = "{{ reference }}"
         return _Judged([{"check/icontains": {"value": value}}], f"{against}, which it must contain", about)
     if reference.length < LONG and not longer:
         about = [
-            f"{seen.format('labels' if reference.labels else 'short texts')}: one is right where its words are equal, white space aside.",
-            "Where case does not matter: check/equals: {ignore_case: true}",
+            f"{seen.format('labels' if reference.labels else 'short texts')}: an output is right if its words equal the reference's; white space is ignored.",
+            "To ignore case: check/equals: {ignore_case: true}",
         ]
         return _Judged(["diff/match"], f"{against}, for equal words", about, 1.0)
     if model is not None and installed("llm/judge"):
         return _by_model(None, _AGREES, f"{against}, by a model", model)
     if find_spec("rapidfuzz"):
         about = [
-            f"{seen.format('texts')}: how alike are they, letter by letter? Likeness knows no meaning:",
+            f"{seen.format('texts')}: compared by the similarity of their letters, which ignores meaning:",
             *_MODEL_HINT,
         ]
         return _Judged(["diff/similarity"], f"{against}, by similarity", about, _ALIKE)
     about = [
-        f"{seen.format('texts')}: the share of words that both have in the same order. That knows no meaning:",
+        f"{seen.format('texts')}: compared by the share of equal words in the same order, which ignores meaning:",
         *_MODEL_HINT,
         f"Or compare letters: {how_to_install('similarity')}, then diff/similarity.",
     ]
-    return _Judged(["diff/match"], f"{against}, by the words they share", about, 0.5)
+    return _Judged(["diff/match"], f"{against}, by equal words", about, 0.5)
 
 
-_MODEL_HINT = ("dicast init DATA --model NAME has a model judge instead, which is asked for each row and paid for.",)
+_MODEL_HINT = ("To judge by a model instead, which costs money for each row: dicast init DATA --model NAME.",)
 
 
 _WEAK = [
-    "A base model, one that was not trained to follow instructions, may decide by chance and fail an output that equals its reference.",
+    "A base model, without training to follow instructions, may decide by chance and fail an output that equals its reference.",
     "Compare its verdicts with labels of yours before you rely on them: dicast label, then dicast agreement.",
 ]
 """Advice for users of a small judge before its first verdict."""
@@ -191,8 +191,8 @@ def _by_model(guesses: Guesses | None, criteria: list[str], how: str, model: Mod
     if isinstance(model, Local):
         context = [] if guesses is None else list(guesses.contexts)
         comments = [
-            "The model is asked for one word, yes or no; the probability of yes is the score. Give it examples of your own data:",
-            "four to eight, as many yes as no. A small model checks outputs against a reference; it is no open judge.",
+            "The model answers with one word, yes or no; the probability of yes is the score. Give it examples from your own data:",
+            "four to eight, as many yes as no. A small model can compare outputs with a reference, but cannot judge open questions.",
         ]
         if guesses is None:
             comments += _WEAK
@@ -204,18 +204,16 @@ def _by_model(guesses: Guesses | None, criteria: list[str], how: str, model: Mod
 def _asked_for_numbers(guesses: Guesses | None, criteria: list[str], how: str) -> _Judged:
     context = {} if guesses is None or not guesses.contexts else {"context": guesses.contexts}
     judge = {"llm/judge": {"model": "asked", "criteria": criteria} | context}
-    comments = [
-        "The model is asked about each row whose output is not empty. Write your own criteria, a sentence each."
-    ]
+    comments = ["The model judges each row with an output. Write your own criteria, one sentence each."]
     return _Judged(["proxy/format", judge], how, comments, _ALIKE, asks=True)
 
 
 def _formal(output: Column | None, *, makes: bool) -> _Judged:
     is_json = output is not None and output.json
     comments = [
-        "There is nothing to compare the outputs with, so this judges their form alone: not empty, "
+        "There is no reference, so only the form of the outputs is checked: not empty, "
         + ("JSON." if is_json else "none of these phrases."),
-        "Add a column with what is expected (--fields reference=COLUMN), or a model that judges (--model NAME):",
+        "Add a column with the expected outputs (--fields reference=COLUMN), or a model as judge (--model NAME):",
         "  - llm/judge: {model: {openai/chat: {model: NAME}}, criteria: [answers the question, invents nothing]}",
     ]
     form: list[Any] = (
@@ -223,7 +221,7 @@ def _formal(output: Column | None, *, makes: bool) -> _Judged:
         if is_json
         else ["proxy/format", {"proxy/keywords": {"forbidden": _PHRASES}}]
     )
-    how = "nothing yet: no column has outputs" if makes else "by their form alone"
+    how = "nothing yet: no column has outputs" if makes else "by form alone"
     return _Judged(form, how, comments, 1.0, PASS_RATE if makes else FORM_RATE)
 
 
@@ -233,19 +231,21 @@ def _task(guesses: Guesses, model: Model | None) -> FileSection:
     if model is not None:
         return FileSection(
             {"task": tasks},
-            ["No column has outputs: the model makes them. Write your prompt here; {{ NAME }} is a column."],
+            ["No column has outputs: the model writes them. Write your prompt here; {{ NAME }} is a column."],
         )
     why = [
-        "No column has outputs, and no model was named (--model NAME): until a task makes them, this judges nothing."
+        "No column has outputs, and no model was named (--model NAME). A task must write outputs before they can be judged."
     ]
-    return FileSection({"task": tasks}, [*why, "To have one made, remove the marks of these lines:"], active=False)
+    return FileSection(
+        {"task": tasks}, [*why, "To use this task, remove the comment marks of its lines:"], active=False
+    )
 
 
 def _gate(clause: Mapping[str, Any], what: str) -> FileSection:
     rate = clause["min_pass_rate"]
     comments = [
-        f"The run fails (exit code 1) where fewer than {rate:.0%} of the {what}s pass. The number is a place to start, not measured on your",
-        f"data: raise it to what you need. Where fewer than 95% of the {what}s could be judged, the run is undecided (exit code 3).",
+        f"The run fails (exit code 1) if fewer than {rate:.0%} of the {what}s pass. This number is a start, not measured on your",
+        f"data: adjust it. If fewer than 95% of the {what}s could be judged, the run is undecided (exit code 3).",
     ]
     return FileSection({"gate": {**clause, "min_coverage": 0.95}}, comments)
 
@@ -255,7 +255,7 @@ def _about_scoring(judged: _Judged) -> list[str]:
     if judged.pass_at is not None:
         about.append(f"A row passes with a score of {judged.pass_at:g} or more.")
     if len(judged.metrics) > 1:
-        about.append("combine: truth keeps the cheap checks out of the score of what passes them.")
+        about.append("combine: truth leaves the cheap checks out of the score of rows that pass them.")
     return about
 
 

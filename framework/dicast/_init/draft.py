@@ -62,7 +62,7 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
     says = [*sample.says] if guesses is None else [*_guessed(guesses, sample.source), *_unread(sample)]
     path = os.path.relpath(data.absolute(), out.absolute().parent)
     head = [
-        f"Written by dicast init from {one_comment(data.name)} ({count}). It says what it guessed: change what is wrong.",
+        f"Written by dicast init from {one_comment(data.name)} ({count}). Comments mark the guesses: correct any that are wrong.",
         f"dicast check {out.name} checks this file, dicast run {out.name} runs it.",
     ]
     sections = [
@@ -79,10 +79,10 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
     ]
     untried = "it would ask a model, which may cost money" if choice.asks and wishes.model else None
     if isinstance(wishes.model, Local) and untried is not None:
-        untried = "a model in this process takes its time to load"
+        untried = "a model in this process is slow to load"
     first = None
     if choice.makes and wishes.model is None:
-        untried = "no column has outputs, and no task makes them yet"
+        untried = "no column has outputs, and no task writes them yet"
         again = quote(str(out.with_stem(f"{out.stem}-2")))
         first = f"dicast init {quote(str(data))} --model NAME --out {again}"
     document = {
@@ -91,7 +91,7 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
         "judged": choice.how,
         "fields": {} if guesses is None else {field: {"column": column_guess.column, "why": column_guess.why} for field, column_guess in guesses.by_field.items()},
     }  # fmt: skip
-    says = [f"{one_line(str(data))} has {count}; what is judged: {choice.how}.", *says]
+    says = [f"{one_line(str(data))} has {count}; judged: {choice.how}.", *says]
     return Draft({out: file_text(head, sections)}, says, document, untried, first)
 
 
@@ -110,8 +110,8 @@ def _guesses(sample: Sample, wishes: Wishes) -> Guesses:
         guesses = guess(sample, given_fields([f"{field}={name}" for field, name in fields.items()], sample.columns))
     read_objects(guesses, sample)
     if "output" not in guesses.by_field and "input" not in guesses.by_field:
-        wrong = f"cannot tell which column has the outputs; the columns are {listed(sample.columns)}"
-        raise ConfigError(f"{wrong}: say --fields output=COLUMN")
+        wrong = f"no column looks like the outputs; the columns are {listed(sample.columns)}"
+        raise ConfigError(f"{wrong}: name it with --fields output=COLUMN")
     return guesses
 
 
@@ -133,7 +133,7 @@ def _guessed(guesses: Guesses, source: str) -> list[str]:
             lines.append(f"{field}: none found{by_number if field == 'id' else ''}")
     if guesses.contexts:
         named = ", ".join(one_comment(repr(name)) for name in guesses.contexts)
-        lines.append(f"what answers may rest on: {named} (guessed: a word in the name)")
+        lines.append(f"context of the answers: {named} (guessed: a word in the name)")
     if rest := [name for name in guesses.rest if name not in guesses.contexts]:
         lines.append(f"in each row's context: {one_comment(', '.join(map(repr, rest)), 100)}")
     return lines

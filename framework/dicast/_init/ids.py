@@ -80,5 +80,5 @@ def _templates(column: str, guesses: Guesses) -> Iterator[Guess]:
 
 
 def _numbers(column: str) -> Guess:
-    why = f"ids of column {column!r} are missing or occur twice: rows are named by their numbers. Columns name them so: {{{{ {column} }}}}-{{{{ OTHER }}}}"
+    why = f"ids of column {column!r} are missing or occur twice: rows are named by their numbers. To use columns as names: {{{{ {column} }}}}-{{{{ OTHER }}}}"
     return Guess("{{ line }}", why)

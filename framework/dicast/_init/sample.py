@@ -127,7 +127,7 @@ def _of_turns(source: str, path: Path, options_given: Mapping[str, Any], beginni
     options, says, chats = dict(options_given), [], source == "traces/messages"
     if chats:
         options["unknown"] = "mark"
-        says.append("unknown: roles and parts that no format documents become markers, and are counted")
+        says.append("unknown: undocumented roles and parts become markers, and are counted")
         template, why = _id_of(source, path, options, beginning)
         options |= {} if template is None else {"id": template}
         says += [f"id: {why}"] if why else []
@@ -152,7 +152,7 @@ def _id_of(source: str, path: Path, options: Mapping[str, Any], beginning: Begin
         return None, None
     name = templates[0][0].strip("{} ")
     return None, (
-        f"key {name!r} is not in all conversations, or occurs twice: they are named by their numbers. Other keys name them so: "
+        f"key {name!r} is not in all conversations, or occurs twice: conversations are named by their numbers. To use keys as names: "
         f'id: "{{{{ {name} }}}}-{{{{ KEY }}}}"'
     )
 
