@@ -26,7 +26,7 @@ OLD = {
 
 
 def test_bases_are_ordered_from_a_human_down_to_a_proxy():
-    assert BASES == ("human", "truth", "model", "heuristic", "proxy")
+    assert BASES == ("human", "truth", "model", "heuristic", "proxy", "recorded")
     assert weakest(["truth", "heuristic", "model"]) == "heuristic"
     assert weakest([]) == "proxy"
 

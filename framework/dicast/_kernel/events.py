@@ -81,10 +81,10 @@ EVAL_COMPLETED = "eval.completed"
 :param subject_kind: the subject's kind.
 :param subject_id: the subject's id.
 :param judge: the label.
-:param score: in [0, 1]; null for a label with a raw scale.
+:param score: in [0, 1]; null for a label with a raw scale, and for a category of another tool (``signals.category``).
 :param raw?: the value of a raw label; null if the proxies held the subject back.
 :param confidence: in [0, 1].
-:param basis: the basis of the score: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
+:param basis: the basis of the score: ``human``, ``truth``, ``model``, ``heuristic``, ``proxy`` or, for a score of another tool, ``recorded``.
 :param calibrated: true if the model was measured against labels.
 :param tier: ``truth`` or ``proxy``.
 :param truth_reason: why truth metrics ran: ``gate``, ``audit`` or null.
@@ -94,7 +94,7 @@ EVAL_COMPLETED = "eval.completed"
 :param stratum?: the audit group of the subject, if groups have their own audit rates.
 :param spared?: the metrics that did not run because of the gate, with their possible cost.
 :param signals: the evidence of the verdict.
-:param judge_kind: the kind of judge that answered.
+:param judge_kind: the kind of judge that answered; ``recorded`` for a score of another tool, with the label ``recorded/NAME``.
 :param judge_model: the model, or null.
 :param models?: the models that answered, by the label of the component that called them.
 :param adapted?: the parameters that endpoints refused and that were left out or translated, by the label of the component that called.

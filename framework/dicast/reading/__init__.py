@@ -33,7 +33,17 @@ if TYPE_CHECKING:
     from .._kernel.resume.reading import document as run_document
     from .._kernel.resume.reading import verdict as verdict_of
     from .columns import Floats, Ints
-    from .gold import Gold, LabeledOutputs, decides, from_event, given_labels, ledger_gold, random_labels, read_gold
+    from .gold import (
+        Gold,
+        LabeledOutputs,
+        decides,
+        from_event,
+        given_labels,
+        is_in_ledger,
+        ledger_gold,
+        random_labels,
+        read_gold,
+    )
     from .numbering import Numbering, exact_sum, first_places, parts_by_key, rows_by_key, view
     from .outputs import JudgedContents, JudgedOutput, JudgedOutputs, output_digest
     from .readers import Reader, reader
@@ -49,6 +59,7 @@ _ON_FIRST_USE = {
             "given_labels",
             "ledger_gold",
             "random_labels",
+            "is_in_ledger",
             "read_gold",
         ),
         ".gold",
@@ -100,6 +111,7 @@ __all__ = [
     "first_places",
     "from_event",
     "given_labels",
+    "is_in_ledger",
     "joined_numbers",
     "ledger_gold",
     "line_of",

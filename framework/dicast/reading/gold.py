@@ -12,11 +12,12 @@ from .._kernel.classes import define, evolve, field, frozen
 from .._kernel.contract.protocols import Ledger
 from .._kernel.events import RUN_STARTED
 from .._kernel.resume.named_runs import known_run
-from .._kernel.values import Event, Query
+from .._kernel.values import RECORDED_PREFIX, Event, Query
 from .._kernel.values.errors import ConfigError, DataError, Problem
 from ..toolkit.gold import GoldLabel, gold_labels
 from ..toolkit.input_file import InputCheck, InputFile
 from .outputs import JudgedOutput, JudgedOutputs
+from .recorded_gold import labels_of_scores
 
 LABEL_GIVEN = "label.given"
 """The event of a label: ``{subject, subject_kind, score, labeller, output_digest, drawn}``."""
@@ -86,12 +87,16 @@ def decides(label: GoldLabel) -> bool:
 
 
 def read_gold(source: Path | str, ledger: Ledger | None = None, *, draws: bool = False) -> Gold:
-    """Return the labels in the file *source*; with the word ``ledger`` the labels of *ledger*, with ``-`` of standard input.
+    """Return the labels in the file *source*; with the word ``ledger`` the labels of *ledger*, with ``recorded/NAME`` the scores of
+    another tool in *ledger*, with ``-`` of standard input.
 
     :param draws: refuse labels that say that their subjects were not drawn with equal chances, and leave such labels of a ledger out.
     :raises DataError: naming every bad line; also where two labels of one output differ and nobody has decided between them.
     :raises ConfigError: where the ledger has no labels.
     """
+    label = Path(source).as_posix()
+    if label.startswith(RECORDED_PREFIX) and ledger is not None and not Path(source).exists():
+        return recorded_gold(ledger, label)
     if str(source) == LEDGER and ledger is not None and not Path(LEDGER).exists():
         return ledger_gold(ledger, draws=draws)
     with InputFile.opened(Path(source)) as file, InputCheck(file) as check:
@@ -171,6 +176,21 @@ def ledger_gold(ledger: Ledger, *, draws: bool = True) -> Gold:
         raise DataError(problems[:_LISTED])
     listed = [[*_key(label), label.score, label.labeller] for label in labels]
     return Gold(_by_output(labels), sha256(orjson.dumps(listed)).hexdigest(), "the ledger's labels")
+
+
+def recorded_gold(ledger: Ledger, label: str) -> Gold:
+    """Return the scores of another tool with *label* as labels.
+
+    :raises ConfigError: where the ledger has none, or where they are no scores in [0, 1].
+    """
+    labels = labels_of_scores(ledger, label)
+    listed = [[*_key(item), item.score, item.labeller] for item in labels]
+    return Gold(_by_output(labels), sha256(orjson.dumps(listed)).hexdigest(), label)
+
+
+def is_in_ledger(source: Path | str) -> bool:
+    """Return True if *source* names labels of a ledger, and no file."""
+    return (str(source) == LEDGER or Path(source).as_posix().startswith(RECORDED_PREFIX)) and not Path(source).exists()
 
 
 def _key(label: GoldLabel) -> Key:

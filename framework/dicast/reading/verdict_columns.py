@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 
 from .._kernel.events import EVAL_COMPLETED, EVAL_FAILED
-from .._kernel.values import Entry, Event, Query
+from .._kernel.values import RECORDED, Entry, Event, Query
 from ..toolkit.money import rounded
 from .columns import code_of, growing
 from .names import Names
@@ -49,6 +49,11 @@ class VerdictOrigin(NamedTuple):
     rubric_version: str | None
     fingerprint: str | None
     pricing_version: str | None
+
+    @property
+    def is_recorded(self) -> bool:
+        """True if another tool gave the score; such scores enter no figure of dicast's own verdicts."""
+        return self.judge_kind == RECORDED
 
 
 Line = tuple[

@@ -10,7 +10,7 @@ from ..values import BASES
 
 Document = Mapping[str, Any]
 
-_WORDS = ("human", "truth", "uncalibrated model", "heuristic", "proxy only")
+_WORDS = ("human", "truth", "uncalibrated model", "heuristic", "proxy only", "recorded")
 """Words for the bases of scores, in the order of :data:`BASES`."""
 
 _MODEL = 2
@@ -40,7 +40,11 @@ def score_lines(done: Document) -> Iterator[str]:
 
 def _over(done: Document, score: Document) -> str:
     """Return the number of subjects in the mean, of all subjects that should have a score."""
-    figures = done["labels"].get(score["label"]) or done["metrics"].get(score["label"]) or {}
+    figures = (
+        done["labels"].get(score["label"])
+        or done["metrics"].get(score["label"])
+        or done.get("recorded", {}).get(score["label"], {})
+    )
     due = done["scored"] + done["failed"] + done["unaffordable"]
     scored, total = figures.get("scored", done["scored"]), figures.get("total", due)
     return f"over {scored:,} of {total:,} subjects"

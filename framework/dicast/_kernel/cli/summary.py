@@ -69,6 +69,7 @@ def _parts(done: Document, command: RunCommand | None) -> Iterator[str | Drawing
     yield from _tallies("metrics", done["metrics"])
     if len(done["labels"]) <= 1:
         yield from _tallies("judges", done["judges"])
+    yield from _tallies("recorded by other tools", done.get("recorded", {}))  # documents of older versions have none
     yield from _worst_lines(done)
     yield from _failed_lines(done)
     yield from _findings_lines(done)
@@ -144,6 +145,8 @@ def _tally_row(label: str, tally: Document) -> tuple[str, str, str, str, str]:
     mean = "-" if tally["mean"] is None else f"{tally['mean']:.4f}"
     sure = "" if tally.get("mean_confidence") is None else f"{tally['mean_confidence']:.2f}"
     extra = [f"{tally[what]:,} {what}" for what in ("skipped", "escalated") if tally.get(what)]
+    extra += ["raw scale"] if tally.get("scale") == "raw" and "total" in tally and "by_basis" in tally else []
+    extra += (f"{count:,} {one_line(name)}" for name, count in tally.get("categories", {}).items())
     extra += (_fallback(why, count) for why, count in tally.get("fallbacks", {}).items())
     return label, mean, f"{tally['scored']:,} of {tally['total']:,}", sure, ", ".join(extra)
 

@@ -8,6 +8,7 @@ from ..classes import frozen
 from ..plan.clauses import Clause, Gate, GatedFile
 from ..plan.labels import file_labels
 from ..plan.sections import METRICS, Scoring, Slot
+from ..values import RECORDED_PREFIX
 from ..values.names import nearest
 from .clause import read_clause
 from .faults import Part
@@ -58,6 +59,11 @@ class GatedLabels:
         """The labels whose means audits can correct."""
         truths = [slot.label for slot in self.metrics if slot.tier == "truth"]
         return (METRICS, *truths) if self.metrics else ()
+
+
+def _exists(label: str, existing: Sequence[str]) -> bool:
+    """Return True if *label* exists, or is that of a score that another tool recorded; only the data has such scores."""
+    return label in existing or label.startswith(RECORDED_PREFIX)
 
 
 def gate_line(gate: Gate, labels: Sequence[str], label: str) -> float | None:
@@ -128,13 +134,13 @@ class GateSection:
         declared, existing = labels.declared, labels.existing
         for path, slot in components:
             for option, used in getattr(slot.component, "label_options", {}).items():
-                for label in (label for label in used if label not in existing):
+                for label in (label for label in used if not _exists(label, existing)):
                     self._report_label((*path, Part(slot.name), option), f"{option} of {slot.name}", label, existing)
         for index, clause in enumerate(gate.clauses):
             path = clause_place(self._file, index)
             if clause.on is None:
                 self._check_on(path, clause, declared)
-            elif clause.on not in existing and not labels.is_open:
+            elif not _exists(clause.on, existing) and not labels.is_open:
                 self._report_label((*path, "on"), "gate.on", clause.on, existing)
             on = clause.on or only_label(declared)
             if on in labels.of_slots and on not in raw_labels(labels.metrics):

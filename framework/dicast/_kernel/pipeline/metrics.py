@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from ..plan.sections import METRICS, PASS_AT, Slot, SlotOptions, Tier
+from ..values import RECORDED_PREFIX
 from ..values.names import nearest
 from .builder import Built
 from .faults import Part
@@ -78,6 +79,12 @@ class MetricSections:
             self._sections.fault(
                 path, f"the label {METRICS!r} belongs to the combined verdict; choose another with 'as'"
             )
+        label = options.label or built.component.name
+        if label.startswith(RECORDED_PREFIX):
+            message = (
+                f"labels with {RECORDED_PREFIX} belong to scores that other tools recorded; choose another with 'as'"
+            )
+            self._sections.fault(path, message, label)
         scale, line = self._scale(path, built), options.pass_at
         is_raw = scale is None and bool(getattr(built.live, "needs_range", False))
         if line is None and not is_raw:

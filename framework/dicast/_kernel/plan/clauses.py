@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..classes import Attribute, evolve, field, frozen
-from ..values import Basis
 from ..values.errors import ConfigError
 from ..values.passes import METRICS
 from .audit import SHARE
@@ -129,7 +128,7 @@ class Clause:
     max_score: float | None = field(default=None)
     min_pass_rate: float | None = field(default=None, validator=SHARE)
     min_coverage: float = field(default=MIN_COVERAGE, validator=SHARE)
-    min_basis: Basis | None = None
+    min_basis: Literal["human", "truth", "model", "heuristic", "proxy"] | None = None
     bound: Bound = "point"
     parts: tuple[GateClause, ...] = field(default=(), metadata={"keys": ()})
 

@@ -8,16 +8,13 @@ from typing import Any
 from .clauses import Gate
 from .sections import METRICS, Pipeline, Slot
 
-RECORDED = "recorded/"
-"""Prefix of labels whose scores another tool recorded; such labels never count."""
-
 _SCORES = "scores"
 
 
 def file_labels(metrics: Iterable[Slot], judges: Iterable[Slot], criteria: Iterable[str]) -> tuple[str, ...]:
     """Return the labels that a file declares: all metrics together, each judge, each criterion of its task."""
     labels = [METRICS for _ in [*metrics][:1]]
-    labels += [slot.label for slot in judges if not slot.label.startswith(RECORDED)]
+    labels += [slot.label for slot in judges]
     return tuple(dict.fromkeys([*labels, *criteria]))
 
 

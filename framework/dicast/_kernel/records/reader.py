@@ -21,7 +21,7 @@ from ..events import (
 )
 from ..plan.labels import recorded_labels, recorded_score_label
 from ..plan.sections import METRICS
-from ..values import Event, Query, Record, Results, Subject
+from ..values import RECORDED_PREFIX, Event, Query, Record, Results, Subject
 from ..values.passes import PassRule
 from ..values.payloads import value_of
 from .passes import ledger_passes, recorded_rule
@@ -58,7 +58,7 @@ class RecordReader:
         for event in events:
             if event.type == SUBJECT_READ and event.payload.get("content"):
                 self.know(_subject_of(event))
-            elif event.type in self.types:
+            elif event.type in self.types and not str(event.payload.get("judge", "")).startswith(RECORDED_PREFIX):
                 if self._pending and _subject(self._pending[0]) != _subject(event):
                     yield from self._next()
                 self._pending.append(event)

@@ -16,6 +16,7 @@ from .fold import Report
 from .gate import answered
 from .labels import Ending, label_figures, raw_scale, score_figures
 from .read_counts import read_document, read_warnings
+from .recorded import recorded_figures
 from .tally import Tally
 
 Document = dict[str, Any]
@@ -40,8 +41,7 @@ def document(
     """
     report.close()
     ending = Ending(stopped, intervals)
-    due = report.scored + report.failed + report.unaffordable
-    coverage = report.scored / due if due else None
+    coverage = report.share_scored
     read = read_document(report, counts)
     done = {
         "run_id": report.run_id,
@@ -58,6 +58,7 @@ def document(
         "labels": {label: label_figures(report, label, ending) for label in report.labels},
         "metrics": _metrics(report, ending),
         "judges": _judges(report),
+        **recorded_figures(report.recorded),
         "models": {label: sorted(models) for label, models in sorted(report.models.items())},
         "adapted": {label: sorted(names) for label, names in sorted(report.adapted.items())},
         "assumed": list(report.started.get("assumed", ())),

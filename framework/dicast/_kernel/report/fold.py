@@ -22,7 +22,7 @@ from ..events import (
 )
 from ..plan.labels import recorded_labels, recorded_score_label
 from ..plan.sections import METRICS, RECORD
-from ..values import Basis, Cost, Event
+from ..values import RECORDED_PREFIX, Basis, Cost, Event
 from ..values.passes import PassRule
 from ..values.score import zero_costs
 from ..values.stop_reasons import output_ending
@@ -30,8 +30,9 @@ from .batches import Batches
 from .corrected import Corrections
 from .endings import EndingNotes
 from .evidence import EvidenceNotes
+from .recorded import RecordedTally
 from .spool import BATCH, Passes
-from .tally import Group, Rows, Tally, Watched
+from .tally import Group, Rows, Tally, Watched, add_names, tier_of
 
 WORST = 5
 FAILED_SHOWN = 10
@@ -53,11 +54,12 @@ class Report:
         self.tiers: Counter[str] = Counter(truth=0, proxy=0)
         self.metrics: dict[str, Tally] = {}
         self.judges: dict[str, Tally] = {}
+        self.recorded: dict[str, RecordedTally] = {}
         self.spent, self.lost = zero_costs(), zero_costs()
         self.throttled: Counter[str] = Counter()
         self.watched: dict[str, Watched] = {}
         self.criteria: tuple[str, ...] = ()
-        self.raw: frozenset[str] = frozenset()
+        self.raw: set[str] = set()
         self.rule = PassRule()
         self._due_criteria: tuple[str, ...] = ()
         self.rows = Rows()
@@ -117,6 +119,12 @@ class Report:
         elif group.counted:
             self.scored += 1
 
+    @property
+    def share_scored(self) -> float | None:
+        """The share of scored subjects among those that were to be scored; None if there are none."""
+        due = self.scored + self.failed + self.unaffordable
+        return self.scored / due if due else None
+
     def worst(self) -> list[dict[str, object]]:
         """Return the subjects with the lowest scores, lowest first."""
         lowest = sorted(self._worst, reverse=True)
@@ -137,7 +145,7 @@ class Report:
         payload: Mapping[str, Any] = event.payload
         self.started, self.run_id = payload, event.run_id
         self.rule = PassRule.of(payload)
-        self.raw = frozenset(payload.get("raw", ()))
+        self.raw = set(payload.get("raw", ()))
         self.metrics = {label: Tally() for label in self._labels("metrics")}
         self.judges = {label: Tally() for label in [*self._labels("judges"), METRICS]}
         self._counted = frozenset(self._labels("counted"))
@@ -146,7 +154,8 @@ class Report:
         watched = dict.fromkeys(
             [*self.labels, *payload.get("gated", ()), *([self.score_label] if self.score_label else ())]
         )
-        self.criteria = tuple(label for label in watched if label not in self.metrics and label not in self.judges)
+        known = {*self.metrics, *self.judges}
+        self.criteria = tuple(x for x in watched if x not in known and not x.startswith(RECORDED_PREFIX))
         self._due_criteria = tuple(label for label in self.criteria if label in payload.get("labels", ()))
         for label in watched:
             passes = self.metrics[label].passes if label in self.metrics else Passes()
@@ -169,6 +178,8 @@ class Report:
     def _complete(self, event: Event) -> None:
         self._completed.append(event)
         label = str(event.payload["judge"])
+        if label.startswith(RECORDED_PREFIX):
+            return
         self.evidence.note(label, event.payload)
         self.endings.note_verdict(label, event.payload)
         group = self._grouped(event, label)
@@ -181,11 +192,14 @@ class Report:
             pending.setdefault(str(event.payload["judge"]), []).append(event)
         self._completed.clear()
         for label, events in pending.items():
+            if label.startswith(RECORDED_PREFIX):
+                self._tally_recorded(label, events)
+                continue
             sessions = [event.session_id for event in events]
             scores = self.judges.setdefault(label, Tally()).add(events, raw=label in self.raw)
             for key, names in (("models", self.models), ("adapted", self.adapted)):
                 for by_label in [event.payload[key] for event in events if key in event.payload]:
-                    _add_names(names, by_label)
+                    add_names(names, by_label)
             if label == METRICS:
                 self._tally_metrics(events)
                 if self.corrections is not None:
@@ -194,15 +208,35 @@ class Report:
                 watched.add(sessions, scores, [self.rule.verdict(label, event.payload) for event in events])
                 if label in self.raw:
                     watched.scores.spare([at for at, score in zip(sessions, scores, strict=True) if score is None])
-            if label == self.score_label:
-                self.tiers.update([str(event.payload["tier"]) for event in events])
-                self._note_worst([(event.subject_kind, event.subject_id) for event in events], scores)
+            self._note_score(label, events, scores)
+
+    def _note_score(self, label: str, events: Sequence[Event], scores: Sequence[float | None]) -> None:
+        """Note tiers and lowest *scores* if *label* is that of the run's score."""
+        if label == self.score_label:
+            self.tiers.update([str(event.payload["tier"]) for event in events])
+            self._note_worst([(event.subject_kind, event.subject_id) for event in events], scores)
+
+    def _tally_recorded(self, label: str, events: Sequence[Event]) -> None:
+        """Count the scores of another tool. They make no subject judged or scored."""
+        tally = self.recorded.setdefault(label, RecordedTally())
+        numbers = tally.add(events)
+        if tally.is_raw:
+            self.raw.add(label)
+        if (watched := self.watched.get(label)) is not None:
+            passes = [self.rule.verdict(label, event.payload) for event in events]
+            watched.add([event.session_id for event in events], numbers, passes)
+        self._note_score(label, events, numbers)
+
+    def coverage(self, label: str) -> float | None:
+        """Return the share of subjects that the watched *label* scored."""
+        tally = self.recorded.get(label)
+        return self.watched[label].coverage() if tally is None else tally.share(self.subject_kinds, self.failed_records)
 
     def _note_reply(self, event: Event) -> None:
         """Count the adaptations of a task's model. A ledger of digests has no replies."""
         reply: Any = event.payload.get("reply")
         if reply is not None and reply.get("adapted"):
-            _add_names(self.adapted, {"task": reply["adapted"]})
+            add_names(self.adapted, {"task": reply["adapted"]})
 
     def _tally_metrics(self, events: Sequence[Event]) -> None:
         payloads: list[Mapping[str, Any]] = [event.payload for event in events]
@@ -235,7 +269,7 @@ class Report:
         tally.add_scores([value for value in values if value is not None])
         if label == self.score_label:
             scored = [(event, value) for event, value in zip(events, values, strict=True) if value is not None]
-            self.tiers.update([_tier(event.payload, label) for event, _ in scored])
+            self.tiers.update([tier_of(event.payload, label) for event, _ in scored])
             self._note_worst([(event.subject_kind, event.subject_id) for event, _ in scored], [v for _, v in scored])
         if (watched := self.watched.get(label)) is not None:
             watched.scores.add([(at, value) for at, value in zip(sessions, values, strict=True) if value is not None])
@@ -247,9 +281,9 @@ class Report:
                 ]
             )
 
-    def tally(self, label: str) -> Tally:
+    def tally(self, label: str) -> Tally | RecordedTally:
         """Return the running sums of *label*, a metric's or a verdict's; empty for a criterion."""
-        return self.metrics.get(label) or self.judges.get(label) or Tally()
+        return self.metrics.get(label) or self.judges.get(label) or self.recorded.get(label) or Tally()
 
     def _judged_by(self, label: str, events: Sequence[Event]) -> Sequence[Event]:
         """Return the *events* whose subjects have a kind that the metric *label* judges."""
@@ -283,7 +317,7 @@ class Report:
         if "skipped" in payload:
             group.skipped = group.skipped or label in self._counted
             return
-        _add_names(self.adapted, payload.get("adapted", {}))
+        add_names(self.adapted, payload.get("adapted", {}))
         self.endings.note_failure(label, event)
         self._show_failed(event, label, str(payload["failure_mode"]), payload["error_message"])
         if label in self._counted:
@@ -310,7 +344,7 @@ class Report:
 
     def _fail_record(self, event: Event) -> None:
         self.rows.fail(event)
-        _add_names(self.adapted, {"task": event.payload["adapted"]} if "adapted" in event.payload else {})
+        add_names(self.adapted, {"task": event.payload["adapted"]} if "adapted" in event.payload else {})
         mode = str(event.payload["failure_mode"])
         for label in self.criteria:
             self.watched[label].add_record(event.session_id, {}, label)
@@ -359,13 +393,3 @@ class Report:
     def _add(self, sums: dict[str, Cost], payload: Mapping[str, Any]) -> None:
         unit = payload["unit"]
         sums[unit] = Cost(payload["amount"], unit) + sums[unit]
-
-
-def _tier(payload: Mapping[str, Any], metric: str) -> str:
-    """Return the tier of *metric* in the *payload* of a verdict that lists its value."""
-    return next(str(item["tier"]) for item in payload["scores"] if item["metric"] == metric)
-
-
-def _add_names(names: dict[str, set[str]], by_label: Any) -> None:
-    for label, added in by_label.items():
-        names.setdefault(label, set()).update(added)

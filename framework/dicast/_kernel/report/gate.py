@@ -102,7 +102,7 @@ def _finding_json(finding: Finding) -> Document:
 def _rules(clause: Clause, on: str | None, report: Report, coverage: float | None) -> Iterator[Finding]:
     watched = None if on is None else report.watched.get(on)
     if watched is not None:
-        coverage = watched.coverage()
+        coverage = report.coverage(str(on))
     yield _coverage(clause, on, coverage)
     if watched is None:
         return

@@ -199,3 +199,14 @@ class Watched:
             return None
         self.scores.add([(session, score)])
         return float(score)
+
+
+def tier_of(payload: Mapping[str, Any], metric: str) -> str:
+    """Return the tier of *metric* in the *payload* of a verdict that lists its value."""
+    return next(str(item["tier"]) for item in payload["scores"] if item["metric"] == metric)
+
+
+def add_names(names: dict[str, set[str]], by_label: Any) -> None:
+    """Add the names of *by_label* to *names*, by label."""
+    for label, added in by_label.items():
+        names.setdefault(label, set()).update(added)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 from ..asking.earlier_units import EarlierUnits, UnitState
+from ..asking.recorded_unit import RecordedUnit, recorded_units
 from ..asking.unit import Unit
 from ..classes import define, evolve, field
 from ..contract.protocols import Ledger
@@ -31,7 +32,7 @@ class Job:
     """
 
     due: Due
-    units: Sequence[tuple[Unit, str]]
+    units: Sequence[tuple[Unit | RecordedUnit, str]]
     events: list[Event] = field(factory=list)
     earlier: Sequence[EarlierEvent] = ()
     children: Sequence[Verdict] = ()
@@ -73,12 +74,13 @@ class Starter:
         if units is None:
             units = self._units[subject.kind] = self._plan.units_for(subject.kind)
         family = self._families.take(subject) if self._families.pending else None
+        recorded = recorded_units(due.recorded, keeps_content=self._plan.keeps_content) if due.recorded else []
         if self._live:
-            job = self._start_live(due, units, family)
+            job = self._start_live(due, units, recorded, family)
         elif self._spool is not None:
-            job = await self._start_again(due, units, self._spool, family)
+            job = await self._start_again(due, units, recorded, self._spool, family)
         else:
-            job = Job(due, [(unit, self._eval_id(family)) for unit in units], record=self._records)
+            job = Job(due, self._named_units(units, recorded, family, {}), record=self._records)
             self._join(job)
             self._emit(job, read=True, started=())
         if due.from_run is not None:
@@ -96,6 +98,17 @@ class Starter:
         eval_id, family.eval_id = family.eval_id, ""
         return eval_id
 
+    def _named_units(
+        self,
+        units: Iterable[Unit],
+        recorded: Iterable[RecordedUnit],
+        family: Family | None,
+        open_ids: Mapping[str, str],
+    ) -> list[tuple[Unit | RecordedUnit, str]]:
+        """Return each unit with its eval_id; children refer to no verdict of another tool."""
+        judged = [(unit, open_ids.get(unit.label) or self._eval_id(family)) for unit in units]
+        return [*judged, *((unit, open_ids.get(unit.label) or self._stream.clock.id()) for unit in recorded)]
+
     def _join(self, job: Job) -> None:
         """Find the subject's family and its parent's verdict; a subject of an earlier run is looked up in the ledger."""
         due, subject = job.due, job.due.subject
@@ -112,26 +125,33 @@ class Starter:
         self._stream.commit()  # the verdict with this id may have been emitted just now
         return self._recorded.named(subject)
 
-    def _start_live(self, due: Due, units: Iterable[Unit], family: Family | None) -> Job:
+    def _start_live(
+        self, due: Due, units: Iterable[Unit], recorded: Iterable[RecordedUnit], family: Family | None
+    ) -> Job:
         """Start a subject that may have been judged before. Evaluations that a killed process left open are continued."""
         states = {} if self._spool is None else self._spool.states(due.subject.kind, due.subject.id)
         open_ids = {label: state.eval_id for label, state in states.items() if state.state == "open"}
-        job = Job(
-            due, [(unit, open_ids.get(unit.label) or self._eval_id(family)) for unit in units], record=self._records
-        )
+        job = Job(due, self._named_units(units, recorded, family, open_ids), record=self._records)
         self._join(job)
         self._emit(job, read=not open_ids, started=open_ids)
         return job
 
-    async def _start_again(self, due: Due, units: Iterable[Unit], spool: EarlierUnits, family: Family | None) -> Job:
+    async def _start_again(
+        self,
+        due: Due,
+        units: Iterable[Unit],
+        recorded: Iterable[RecordedUnit],
+        spool: EarlierUnits,
+        family: Family | None,
+    ) -> Job:
         subject = due.subject
         states: Mapping[str, UnitState] = spool.states(subject.kind, subject.id)
         open_ids = {label: state.eval_id for label, state in states.items() if state.state == "open"}
         undone = ("open", "failed") if self._retry else ("open",)
         done = {label for label, state in states.items() if state.state not in undone}
-        planned = [
-            (unit, open_ids.get(unit.label) or self._eval_id(family)) for unit in units if unit.label not in done
-        ]
+        undone_units = [unit for unit in units if unit.label not in done]
+        undone_recorded = [unit for unit in recorded if unit.label not in done]
+        planned = self._named_units(undone_units, undone_recorded, family, open_ids)
         job = Job(due, planned, record=self._records and RECORD not in done)
         self._rejoin(job, spool, done)
         if moved(states, retry=self._retry):

@@ -8,7 +8,7 @@ from ..classes import define, field
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED
 from ..resume.reading import verdict
-from ..values import PARENTS, Event, Query, Subject, Verdict
+from ..values import PARENTS, RECORDED, Event, Query, Subject, Verdict
 
 
 @define
@@ -84,7 +84,7 @@ class RecordedChildren:
         for entry in self._ledger.read(Query(self._live, types, session_id=session, after=self._seq)):
             event, self._seq = entry.event, entry.seq
             self._used_ids.add(str(event.payload["eval_id"]))
-            if event.type == EVAL_COMPLETED:
+            if event.type == EVAL_COMPLETED and event.payload["judge_kind"] != RECORDED:
                 self._note(verdict(event), event.turn_id)
 
     def _note(self, verdict_: Verdict, turn: str | None) -> None:
@@ -121,5 +121,6 @@ class RecordedChildren:
 
 
 def children_of(events: Collection[Event]) -> list[Verdict]:
-    """Return the verdicts among a subject's terminal events."""
-    return [verdict(event) for event in events if event.type == EVAL_COMPLETED]
+    """Return the verdicts among a subject's terminal events, except scores that another tool recorded."""
+    ends = (event for event in events if event.type == EVAL_COMPLETED)
+    return [verdict(event) for event in ends if event.payload["judge_kind"] != RECORDED]

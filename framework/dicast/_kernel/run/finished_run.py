@@ -23,7 +23,7 @@ class Run:
 
     *labels* has the figures of each label of the file: all metrics together, each judge, each criterion. *score* has the figures of the
     only label, or, among several, of the label in the first clause's ``on``; else it is None. Means are over scored subjects, and
-    *coverage* is the share of subjects that every accepting label scored. *gate* is None if the file has none; ``gate["passed"]`` is
+    *coverage* is the share of subjects that every accepting label scored. *recorded* has the figures of the scores that other tools recorded. *gate* is None if the file has none; ``gate["passed"]`` is
     None if it is undecided. *undecided* has the reasons, with or without a gate. *read_counts* is the document's ``read``. Amounts of
     money are decimal strings, None when unknown; *exit_code* is the exit code of ``dicast run``. *batches* are the batches that the
     endpoint has not returned.
@@ -69,6 +69,7 @@ class Run:
     warnings: Sequence[Mapping[str, Any]] = ()
     undecided: Sequence[str] = ()
     labels: Mapping[str, Mapping[str, Any]] = field(factory=dict)
+    recorded: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     models: Mapping[str, Sequence[str]] = field(factory=dict)
     adapted: Mapping[str, Sequence[str]] = field(factory=dict)
     assumed: Sequence[str] = ()

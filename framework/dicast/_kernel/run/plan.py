@@ -36,7 +36,7 @@ from ..values.errors import ConfigError, Problem
 class Plan:
     """Units in the order of the file, and the opened component of every slot.
 
-    *collecting* are the live chat models that collect calls for batches.
+    *collecting* are the live chat models that collect calls for batches. *keeps_content* is whether the ledger stores the judged content.
     """
 
     units: tuple[Unit, ...]
@@ -45,6 +45,7 @@ class Plan:
     task: Call | None = None
     extractors: tuple[Call, ...] = ()
     collecting: tuple[Any, ...] = ()
+    keeps_content: bool = True
 
     @property
     def inline(self) -> bool:
@@ -85,7 +86,8 @@ async def make_plan(pipeline: Pipeline, run: RunContext, stack: AsyncExitStack, 
         units.append(Unit(METRICS, _digest(pipeline, metrics), lambda _: _COMBINED_PLAN, metrics=combined))
     units += [Unit(slot.label, slot.fingerprint, _planned(slot), slot=slot) for slot in pipeline.judges]
     extractors = tuple(calls[slot.path] for slot in pipeline.extractors)
-    return Plan(tuple(units), calls, counted_labels(pipeline), task, extractors, tuple(opener.collecting))
+    collecting, counted = tuple(opener.collecting), counted_labels(pipeline)
+    return Plan(tuple(units), calls, counted, task, extractors, collecting, run.keeps_content)
 
 
 _COMBINED_PLAN = {"rubric_id": RUBRIC_ID, "rubric_version": RUBRIC_VERSION, "judge_kind_planned": "metrics"}

@@ -17,6 +17,7 @@ from typing import Any
 from ..asking.earlier_units import EarlierUnits
 from ..asking.paid_calls import RunServices
 from ..asking.task import Producer, Production
+from ..asking.unit import Unit
 from ..contract.protocols import Ledger
 from ..plan.sections import RECORD
 from ..records.observers import RecordObservers
@@ -176,7 +177,7 @@ class Window:
     async def _work(self, job: Job) -> None:
         """Make every verdict of the subject without emitting it."""
         subject, stream, failure, production = job.due.subject, self._stream, job.due.failure, None
-        if self._producer is not None and (job.record or job.units):
+        if self._producer is not None and (job.record or any(isinstance(unit, Unit) for unit, _ in job.units)):
             production = await self._producer.make(subject, failure)
             job.events += [production.event] if job.record and production.event is not None else []
         elif failure is not None:

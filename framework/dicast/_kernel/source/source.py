@@ -75,6 +75,8 @@ async def read(source: Source, name: str) -> AsyncIterator[Due]:
             _refuse_other(due.subject, name)
             if due.failure is not None:
                 _refuse_other_failure(due, name)
+            if due.recorded:
+                _refuse_repeated_names(due, name)
             if due.subject.events != () or due.subject.trail.stop:
                 fresh = seen_events.new(due.subject)
                 _refuse_other_events(fresh, f"{name}, {due.subject.kind} {due.subject.id!r}")
@@ -205,6 +207,14 @@ def _refuse_other(subject: object, name: str) -> None:
     texts = (subject.kind, subject.session_id or "", subject.parent_id or "")
     if not all(map(is_text, texts)):
         raise DataError(f"{name}, subject {subject_id!r}: kind, session_id and parent_id are texts, not {texts!r:.200}")
+
+
+def _refuse_repeated_names(due: Due, name: str) -> None:
+    names = [score.name for score in due.recorded]
+    if len(names) > len(set(names)):
+        repeated = next(score for place, score in enumerate(names) if score in names[:place])
+        message = f"{name}, {due.subject.kind} {due.subject.id!r}: two recorded scores have the name {repeated!r:.100}"
+        raise DataError(f"{message}; give each score a name of its own")
 
 
 def _refuse_other_failure(due: Due, name: str) -> None:

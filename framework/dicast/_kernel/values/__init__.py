@@ -25,6 +25,7 @@ from .event import (
 from .paths import InputPath
 from .read_counts import ReadCounts
 from .record import ONLY, Answered, Record, Results
+from .recorded_score import RECORDED, RECORDED_PREFIX, RecordedScore
 from .score import Cost, Failure, Judgment, Rubric, Score, Secret, is_text
 from .stop_reasons import COMPLETE, MAX_TOKENS, REFUSAL, normalize_stop_reason
 from .subject import KINDS, PARENTS, Due, Subject, TraceEvent
@@ -36,6 +37,8 @@ __all__ = [
     "MAX_TOKENS",
     "ONLY",
     "PARENTS",
+    "RECORDED",
+    "RECORDED_PREFIX",
     "REFUSAL",
     "RESERVED_AREAS",
     "Answered",
@@ -59,6 +62,7 @@ __all__ = [
     "Query",
     "ReadCounts",
     "Record",
+    "RecordedScore",
     "Refusal",
     "Reply",
     "Results",

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, get_args
 
-Basis = Literal["human", "truth", "model", "heuristic", "proxy"]
-"""``truth`` is a reference, an execution or an assertion; ``model`` is a model's opinion."""
+Basis = Literal["human", "truth", "model", "heuristic", "proxy", "recorded"]
+"""``truth`` is a reference, an execution or an assertion; ``model`` is a model's opinion; ``recorded`` is the score of another tool, on unknown evidence."""
 
 BASES: tuple[Basis, ...] = get_args(Basis)
 """Every basis, the strongest first."""
 
-_OF_KIND: dict[str, Basis] = {"human": "human", "evaluator": "truth", "llm": "model", "metrics": "proxy"}
+_OF_KIND: dict[str, Basis] = {
+    "human": "human",
+    "evaluator": "truth",
+    "llm": "model",
+    "metrics": "proxy",
+    "recorded": "recorded",
+}
 
 
 def weakest(bases: Iterable[Basis], default: Basis = "proxy") -> Basis:

@@ -40,7 +40,7 @@ FAILURE_KINDS = (
     "checks_failed",
     "source_error",
 )
-JUDGE_KINDS = ("heuristic", "llm", "hybrid", "metrics", "evaluator", "jury", "human")
+JUDGE_KINDS = ("heuristic", "llm", "hybrid", "metrics", "evaluator", "jury", "human", "recorded")
 
 
 def _amount(value: object) -> Decimal | None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import orjson
 
 from ..classes import define, field, frozen
+from .recorded_score import RecordedScore
 from .score import Failure
 
 KINDS = ("tool_cycle", "turn", "row", "candidate", "session", "workload")
@@ -118,7 +119,8 @@ class Due:
     *answered* is called with the terminal events of the subject, verdicts and failures, once the ledger has them; a run that stops
     earlier does not call it. *failure*, of the kind ``source_error``, means that the recording system reports the failure of the subject:
     each label that accepts the subject fails with it, and no task, metric or judge is called. The subject has its known parts.
-    *finish_reason* is the word of the data for the end of the subject's output, such as ``length``.
+    *finish_reason* is the word of the data for the end of the subject's output, such as ``length``. *recorded* are the scores that another tool
+    gave to the subject, each with a name of its own: each becomes a verdict, without a call and without a cost.
     """
 
     subject: Subject
@@ -127,3 +129,4 @@ class Due:
     answered: Callable[[Sequence[Any]], object] | None = None
     failure: Failure | None = None
     finish_reason: str | None = None
+    recorded: tuple[RecordedScore, ...] = ()

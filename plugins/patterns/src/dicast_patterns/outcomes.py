@@ -114,6 +114,8 @@ class Feed:
         judge, payload = self._options.judge, event.payload
         if event.subject_kind != "turn" or (judge is not None and payload["judge"] != judge):
             return None
+        if judge is None and payload.get("judge_kind") == "recorded":  # a score of another tool counts only by its name
+            return None
         score, confidence = payload["score"], payload["confidence"]
         if score is None:  # a raw score, which is not on the scale of the mean
             return None

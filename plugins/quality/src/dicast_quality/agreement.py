@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 @click.option(
     "--gold",
     type=click.Path(path_type=Path),
-    help="Labels to compare with: JSON lines {subject_id, score}, or CSV; - is stdin, ledger the ledger's own labels.",
+    help="Labels to compare with: JSON lines {subject_id, score}, or CSV; - is stdin, ledger the ledger's own labels, "
+    "recorded/NAME the scores of another tool.",
 )
 @click.option(
     "--any-output",
@@ -197,16 +198,16 @@ class ComparisonOptions:
         names = ", ".join(sorted(ratings.labels))
         needed = 1 if self.gold else 2
         if between != "judges":
-            if len(self.labels or ratings.labels) != 1:
+            if len(self.labels or ratings.own_labels) != 1:
                 raise ConfigError(f"--between {between} is about one judge; choose it with --judge, from {names}")
             if len(ratings.raters) < needed:
                 raise ConfigError(self._too_few(between, ratings))
-        elif not self.labels and len(ratings.labels) != needed:
+        elif not self.labels and len(ratings.own_labels) != needed:
             choice = "one judge" if self.gold else "two or more judges"
             raise ConfigError(f"choose {choice} with --judge, from {names}")
 
     def _too_few(self, between: Between, ratings: Ratings) -> str:
-        (label,), (rater,) = self.labels or ratings.labels, ratings.raters
+        (label,), (rater,) = self.labels or ratings.own_labels, ratings.raters
         other_judges = ", ".join(sorted(ratings.labels - {label})) or "no other judge"
         return (
             f"{label!r} has been asked{self._where()} in one {between.removesuffix('s')} only, {rater}: judge the same "

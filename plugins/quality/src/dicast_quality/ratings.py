@@ -82,17 +82,22 @@ class VerdictFilter:
         return len(runs) > 1 or any(runs)
 
 
+RECORDED = "recorded/"
+"""Start of the labels of scores that other tools recorded."""
+
+
 class Ratings:
     """Ratings of any number of subjects.
 
     *raters* are numbers by name. *makers* are the makers of verdicts by number. *labels* are all judges in the chosen runs, including those not
-    chosen. *kinds* are the kinds of the judged subjects. *gold* are people's labels.
+    chosen; *own_labels* are the labels without scores of other tools, which count only by name. *kinds* are the kinds of the judged subjects. *gold* are people's labels.
     """
 
     def __init__(self, judged: VerdictColumns, gold: LabeledOutputs | None = None) -> None:
         self.raters: dict[str, int] = {}
         self.makers: list[Maker] = []
         self.labels: set[str] = set()
+        self.own_labels: set[str] = set()
         self.kinds: set[str] = set()
         self.gold = gold
         self._of_code: dict[int, int] = {}
@@ -110,7 +115,8 @@ class Ratings:
         self.labels = {columns.origins[code].judge for code in codes}
         if filter.between == "rubrics":
             self.labels |= {str(event.payload["judge"]) for event in open_judgments}
-        chosen = [code for code in codes if not filter.labels or columns.origins[code].judge in filter.labels]
+        self.own_labels = {label for label in self.labels if not label.startswith(RECORDED)}
+        chosen = [code for code in codes if columns.origins[code].judge in (filter.labels or self.own_labels)]
         self.kinds = {columns.origins[code].kind for code in chosen}
         numbers: dict[Maker, int] = {}
         for code in chosen:

@@ -64,7 +64,7 @@ class Group:
 
 
 class Verdicts:
-    """Verdicts among *judged* on subjects of one *kind*, by *labels* (all if empty), from *first* to before *last*.
+    """Verdicts among *judged* on subjects of one *kind*, by *labels* (all of dicast's own if empty), from *first* to before *last*.
 
     Times are milliseconds since 1970.
     """
@@ -83,7 +83,8 @@ class Verdicts:
         self._rows: dict[int, list[int]] = {
             code: []
             for code, origin in enumerate(judged.origins)
-            if origin.kind == kind and (not labels or origin.judge in labels)
+            if origin.kind == kind
+            and (origin.judge in labels if labels else by == "judge_kind" or not origin.is_recorded)
         }
         self._without_people = False
         self._persons = {code for code in self._rows if judged.origins[code].judge_kind == "human"}

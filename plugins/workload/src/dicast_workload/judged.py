@@ -109,15 +109,16 @@ def _looked_up(ledger: Ledger, subject_id: str) -> Mapping[str, Any]:
 
 def _label(terminal: Sequence[Event], label: str | None) -> str:
     labels = list(dict.fromkeys(str(event.payload["judge"]) for event in terminal))
+    own = [name for name in labels if not name.startswith("recorded/")]  # scores of other tools count only by name
     if not labels:
         raise ConfigError("this run judged no workloads; name another one with --run")
-    if label is None and len(labels) > 1:
+    if label is None and len(own) > 1:
         raise ConfigError(f"several judges have judged these workloads: name one with --judge ({', '.join(labels)})")
     if label is not None and label not in labels:
         near = nearest(label, labels)
         hint = f", did you mean {near!r}?" if near else ""
         raise ConfigError(f"no judge {label!r} has judged these workloads{hint} (there is: {', '.join(labels)})")
-    return label or labels[0]
+    return label or (own or labels)[0]
 
 
 def _newest(terminal: Iterable[Event]) -> dict[str, Event]:

@@ -15,7 +15,7 @@ from dicast.commands import as_json, ledger_path, overrides, print_json
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.terminal import print_lines
 
-from ..labels.gold import Gold, read_gold
+from ..labels.gold import Gold, is_in_ledger, read_gold
 from ..labels.matching import check_count, check_kinds
 from ..terminal.options import any_output, check_out, names, rate, share
 from ..verdicts.rules import Agree, Rules, Signals
@@ -199,8 +199,8 @@ class Request:
         return attrs.evolve(self.options, pass_at=line, agree=self.agree or usual)
 
     def gold(self, source: Path) -> Gold:
-        """Return the labels in the file, or in the ledger if *source* is the word ``ledger``."""
-        if str(source) == "ledger" and not source.exists():
+        """Return the labels in the file, or in the ledger if *source* is the word ``ledger`` or ``recorded/NAME``."""
+        if is_in_ledger(source):
             return self.judges.read_ledger(lambda live: read_gold(source, live, draws=True), self.path)
         return read_gold(source, draws=True)
 

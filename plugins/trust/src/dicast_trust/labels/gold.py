@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from dicast.reading import Gold, LabeledOutputs, decides, from_event, given_labels, random_labels, read_gold
+from dicast.reading import (
+    Gold,
+    LabeledOutputs,
+    decides,
+    from_event,
+    given_labels,
+    is_in_ledger,
+    random_labels,
+    read_gold,
+)
 from dicast.reading.gold import ADJUDICATED, DRAWN, LABEL_GIVEN, RANDOMLY, WEIGHT, Subject, outputs_of_labels
 
 __all__ = [
@@ -17,6 +26,7 @@ __all__ = [
     "decides",
     "from_event",
     "given_labels",
+    "is_in_ledger",
     "outputs_of_labels",
     "random_labels",
     "read_gold",
