@@ -14,6 +14,7 @@ import attrs
 from .._kernel.values.errors import ConfigError, DataError, Problem
 from ..toolkit.beginning import Beginning
 from ..toolkit.input_file import InputFile
+from ..toolkit.installing import how_to_install
 from ..toolkit.yaml import read_yaml
 
 Record = Mapping[str, Any]
@@ -27,11 +28,15 @@ _MOST_YAML = 2**20
 
 @attrs.frozen
 class FileFormat:
-    """A format of another tool: its *title*, the test *fits* that recognizes it, and the *advice* for a file of it."""
+    """A format of another tool: its *title*, the test *fits* that recognizes it, and the *advice* for a file of it.
+
+    *extra* has the source that reads it, if that may not be installed.
+    """
 
     title: str
     fits: Callable[[Beginning], bool]
     advice: str = _ADVICE
+    extra: str | None = None
 
 
 def refuse_other_formats(path: Path, beginning: Beginning) -> None:
@@ -41,7 +46,8 @@ def refuse_other_formats(path: Path, beginning: Beginning) -> None:
     """
     form = next((candidate for candidate in FORMATS if candidate.fits(beginning)), None) or _of_yaml(path)
     if form is not None:
-        raise DataError(Problem(f"this looks like {form.title}; {form.advice}", str(path)))
+        advice = form.advice if form.extra is None else f"install its source: {how_to_install(form.extra)}"
+        raise DataError(Problem(f"this looks like {form.title}; {advice}", str(path)))
 
 
 def _any(test: Callable[[Record], bool]) -> Callable[[Beginning], bool]:
@@ -58,9 +64,11 @@ def _objects(value: object) -> list[Record]:
 
 
 def _is_otlp(record: Record) -> bool:
-    return any(
-        isinstance(record.get(key), list) for key in ("resourceSpans", "resourceLogs", "resourceMetrics", "scopeSpans")
-    )
+    return any(isinstance(record.get(key), list) for key in ("resourceSpans", "scopeSpans"))
+
+
+def _is_otlp_of_others(record: Record) -> bool:
+    return any(isinstance(record.get(key), list) for key in ("resourceLogs", "resourceMetrics"))
 
 
 def _is_tempo(record: Record) -> bool:
@@ -200,9 +208,10 @@ FORMATS = (
     FileFormat(
         "a binary file", _is_binary, "text in UTF-16 without a mark is read with --encoding utf-16-le or utf-16-be"
     ),
-    FileFormat("OpenTelemetry traces (OTLP JSON)", _any(_is_otlp)),
-    FileFormat("OpenTelemetry traces (Tempo export)", _any(_is_tempo)),
-    FileFormat("Jaeger traces", _any(_is_jaeger)),
+    FileFormat("OpenTelemetry traces (OTLP JSON)", _any(_is_otlp), extra="otel"),
+    FileFormat("OpenTelemetry traces (Tempo export)", _any(_is_tempo), extra="otel"),
+    FileFormat("Jaeger traces", _any(_is_jaeger), extra="otel"),
+    FileFormat("OpenTelemetry logs or metrics (OTLP JSON)", _any(_is_otlp_of_others)),
     FileFormat("an Inspect log", _any(_is_inspect)),
     FileFormat("an ATIF trajectory", _any(lambda record: str(record.get("schema_version", "")).startswith("ATIF"))),
     FileFormat("an AgentV transcript", _any(_is_agentv)),
@@ -220,7 +229,7 @@ FORMATS = (
     FileFormat("LangSmith runs", _any(_is_langsmith)),
     FileFormat("Langfuse observations", _any(_is_langfuse)),
     FileFormat("MLflow traces", _any(_is_mlflow)),
-    FileFormat("spans of traces", _any(lambda record: _is_span(record) or _has_spans(record))),
+    FileFormat("spans of traces", _any(lambda record: _is_span(record) or _has_spans(record)), extra="otel"),
     FileFormat(
         "requests of a batch, without answers", _any(_is_batch_input), "name the file with the results of the batch"
     ),

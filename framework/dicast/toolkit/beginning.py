@@ -85,18 +85,18 @@ def _records(file: InputFile, lines: tuple[bytes, ...]) -> tuple[Layout, tuple[o
         is_document = len(lines) == 1
         return ("document" if is_document else "lines"), tuple(values)
     if first[:1] == b"[":
-        return "array", tuple(_items(file))
-    with file.binary() as stream:
-        document = _parsed(stream.read(_MOST_BYTES))
-    return ("other", ()) if document is None else ("document", (document,))
+        return "array", tuple(_values(file, is_array=True))
+    documents = tuple(_values(file, is_array=False))
+    return ("document" if documents else "other"), documents
 
 
-def _items(file: InputFile) -> Iterator[object]:
-    """Yield the first items of a JSON array."""
+def _values(file: InputFile, *, is_array: bool) -> Iterator[object]:
+    """Yield the first items of a JSON array, or the first of the documents that follow each other."""
     with file.binary() as stream:
         scanner = Scanner(iter(lambda: stream.read(_PIECE), b""), _MOST_BYTES)
         scanner.peek()
-        scanner.skip(b"[")
+        if is_array:
+            scanner.skip(b"[")
         try:
             for _ in range(MOST_RECORDS):
                 value = _parsed(scanner.value()) if scanner.peek() not in (b"]", b"") else None
@@ -104,7 +104,8 @@ def _items(file: InputFile) -> Iterator[object]:
                     return
                 yield value
                 scanner.peek()
-                scanner.skip(b",")
+                if is_array:
+                    scanner.skip(b",")
         except TooLong:
             return
 

@@ -46,6 +46,7 @@ class Totals:
     """Counts of an input: its sessions and failed records are *records*.
 
     *unknown* counts the undocumented shapes, *marked* these and other marked content, both by kind; *first_places* has the place of the first of each.
+    *left_out* counts the parts of the input that no session is made of, by their name in the plural.
     """
 
     records: int = 0
@@ -57,6 +58,7 @@ class Totals:
     marked: Counter[str] = attrs.field(factory=Counter)
     unknown: Counter[str] = attrs.field(factory=Counter)
     first_places: dict[str, str] = attrs.field(factory=dict)
+    left_out: Counter[str] = attrs.field(factory=Counter)
     has_trailing: bool = False
 
     def read_counts(self, notes: Sequence[str] = ()) -> ReadCounts:
@@ -75,13 +77,18 @@ class Totals:
     def without_subjects(self) -> str:
         """Return the message for records without any subject."""
         reasons = "; ".join(f"{count:,} {_REASONS[name]}" for name, count in sorted(self.dropped.items()))
-        return (
-            f"there are no subjects in {self.records:,} session{'s' * (self.records != 1)}: {reasons or 'no records'}"
-        )
+        reasons = "; ".join(filter(None, (reasons, self._left_out()))) or "no records"
+        return f"there are no subjects in {self.records:,} session{'s' * (self.records != 1)}: {reasons}"
+
+    def _left_out(self) -> str:
+        counts = ", ".join(f"{count:,} {name}" for name, count in sorted(self.left_out.items()))
+        return f"{counts} left out: no session is made of them" if counts else ""
 
     def _notes(self) -> Iterator[str]:
         for kind, count in sorted(self.marked.items()):
             yield f"{kind} marked {count:,} time{'s' * (count != 1)}, first at {self.first_places[kind]}"
+        if left_out := self._left_out():
+            yield left_out
         if count := self.contents.unmatched_results:
             yield f"{count:,} tool result{'s' * (count != 1)} without a call"
         if count := self.contents.dropped:
@@ -125,7 +132,7 @@ class SessionReading:
             except orjson.JSONDecodeError as error:
                 value = self._repaired(line, error, number)
                 if value is None:
-                    self._settle(number)
+                    self.settle(number)
                     continue
             if type(value) is not dict:
                 self.refuse("the line is no JSON object", number)
@@ -133,7 +140,7 @@ class SessionReading:
                 self.refuse("the line is nested too deeply to be recorded", number)
             else:
                 yield number, value
-            self._settle(number)
+            self.settle(number)
 
     def records(self) -> Placed:
         """Yield the JSON objects of the file, each with its number and its first line: one a line, the items of an array, or whole documents."""
@@ -143,7 +150,7 @@ class SessionReading:
             if records.failures.pop(line, None) is not None:
                 self.mark("lone surrogate")
             yield number, line, record
-            self._settle(line)
+            self.settle(line)
 
     def conversation(self, id: str, parent_id: str | None = None) -> Conversation:
         """Return a new conversation with the unique form of *id*; *parent_id* is the id of the session that started it."""
@@ -190,8 +197,11 @@ class SessionReading:
         self.mark("number of more than 64 bits")
         return digits
 
-    def _settle(self, line: int) -> None:
-        """Count the marks of the record on *line*, and report its unknown shapes."""
+    def settle(self, line: int) -> None:
+        """Count the marks since the last call for the record on *line*, and report its unknown shapes.
+
+        :meth:`objects` and :meth:`records` do so after each record; a format that reads messages later does it itself.
+        """
         if self.shapes.problems:
             problems, self.shapes.problems = self.shapes.problems, []
             self.file.fault(DataError(problems), line, self.check)

@@ -1,0 +1,218 @@
+"""The history of a conversation, put together from the messages that its spans repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast.toolkit.conversations import Conversation
+from dicast.toolkit.parts import Part, ReasoningPart, TextPart, ToolCall, ToolResult, visible_text
+
+from .conventions.figures import Figures
+from .conventions.message import Message
+from .conventions.reading import ToolUse
+from .conventions.values import parsed
+
+
+@attrs.define(eq=False)
+class Entry:
+    """A message of the history with the time of its first span, and the *figures* of the call that wrote it."""
+
+    role: str
+    parts: list[Part]
+    time: str | None
+    trace_id: str
+    figures: Figures | None = None
+
+
+class History:
+    """The messages of a conversation, each once, in the order of the spans."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._calls: dict[str, ToolCall] = {}
+        self._results: dict[str, ToolResult] = {}
+        self._used: set[int] = set()  # calls that a span of a tool is
+        self._answered: set[int] = set()  # calls with a result
+        self._traces: set[str] = set()
+
+    def add_inputs(self, messages: Sequence[Message], time: str | None, trace_id: str) -> None:
+        """Add the messages that a model was given, as far as they are new."""
+        place, is_first = 0, trace_id not in self._traces
+        new: list[Message] = []
+        matches = 0
+        for message in messages:
+            match = self._find(message, place)
+            if match is None:
+                new.append(message)
+            else:
+                place = match + 1
+                matches += 1
+        self._traces.add(trace_id)
+        if not new and is_first and messages and messages[-1].role == "user" and self._has_answer(place):
+            new = [messages[-1]]  # the same words in another trace are said again
+        for message in new:
+            self._append(message, time, trace_id, None)
+
+    def add_outputs(self, messages: Sequence[Message], time: str | None, trace_id: str, figures: Figures) -> None:
+        """Add the answers of a model."""
+        for number, message in enumerate(messages):
+            stop = message.stop_reason or figures.stop_reason
+            call_figures = attrs.evolve(figures, stop_reason=stop) if number == 0 else None
+            self._append(message, time, trace_id, call_figures)
+
+    def add_missing_outputs(self, messages: Sequence[Message], time: str | None, trace_id: str) -> None:
+        """Add the answers of an agent, as far as its models have not given them."""
+        for message in messages:
+            if self._find(message, 0) is None:
+                self._append(message, time, trace_id, None)
+
+    def add_call(self, figures: Figures, time: str | None, trace_id: str) -> None:
+        """Add a call of a model whose messages are unknown."""
+        self.entries.append(Entry("", [], time, trace_id, figures))
+
+    def call_tool(self, use: ToolUse, time: str | None, trace_id: str) -> ToolCall:
+        """Return the call that the span of a tool is; it is added if no model has asked for it."""
+        call = self._calls.get(use.id or "") or self._open_call(use)
+        if call is None:
+            call = ToolCall(use.id, use.name, use.arguments)
+            self._append(Message("assistant", [call]), time, trace_id, None)
+        elif call.arguments is None:
+            call.arguments = use.arguments
+        self._used.add(id(call))
+        return call
+
+    def end_tool(self, call: ToolCall, use: ToolUse, time: str | None, trace_id: str) -> None:
+        """Add the result in the span of a tool, unless a model was already given it."""
+        failed = use.error is not None
+        earlier = self._results.get(call.id) if call.id else None
+        if earlier is not None:
+            earlier.is_error = earlier.is_error or failed
+            if earlier.content is None:
+                earlier.content = use.result
+            return
+        if not use.has_result and not failed:
+            return
+        content = use.result if use.has_result else use.error
+        result = ToolResult(call.id or use.id, content, use.name, failed)
+        self._append(Message("tool", [result]), time, trace_id, None)
+        self._answered.add(id(call))
+
+    def add_to(self, conversation: Conversation) -> None:
+        """Add the history to *conversation*."""
+        for entry in self.entries:
+            figures = entry.figures
+            if entry.role not in ("system", "user") and not conversation.has_turns:
+                conversation.start_turn()
+            if figures is not None:
+                conversation.model_call(
+                    model=figures.model,
+                    usage=figures.usage,
+                    cost_usd=figures.cost_usd,
+                    stop_reason=figures.stop_reason,
+                    time=entry.time,
+                )
+            if entry.role:
+                conversation.add(entry.role, entry.parts, time=entry.time)
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether there is a message."""
+        return any(entry.role for entry in self.entries)
+
+    @property
+    def ends_with_answer(self) -> bool:
+        """Whether the last message is the assistant's or a tool's."""
+        last = next((entry for entry in reversed(self.entries) if entry.role), None)
+        return last is not None and last.role != "user"
+
+    def _append(self, message: Message, time: str | None, trace_id: str, figures: Figures | None) -> None:
+        """Add a message without the calls and results that are already there."""
+        parts: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                if part.id and part.id in self._calls:
+                    continue
+                if part.id:
+                    self._calls[part.id] = part
+            elif isinstance(part, ToolResult):
+                if part.id and part.id in self._results:
+                    self._merge(self._results[part.id], part)
+                    continue
+                if part.id:
+                    self._results[part.id] = part
+            parts.append(part)
+        if parts or not message.parts or figures is not None:
+            role = message.role if parts or not message.parts else ""
+            self.entries.append(Entry(role, parts, time, trace_id, figures))
+
+    def _merge(self, earlier: ToolResult, again: ToolResult) -> None:
+        earlier.is_error = earlier.is_error or again.is_error
+        if earlier.content in (None, ""):
+            earlier.content = again.content
+
+    def _open_call(self, use: ToolUse) -> ToolCall | None:
+        """Return the oldest call of the same tool that no span is yet, with the same arguments if there is one."""
+        if use.id is not None:
+            calls = [call for call in self._all_calls() if call.id is None]
+        else:
+            calls = self._all_calls()
+        open_calls = [call for call in calls if call.name == use.name and id(call) not in self._used]
+        equal = [call for call in open_calls if parsed(call.arguments) == parsed(use.arguments)]
+        return next(iter(equal or open_calls), None)
+
+    def _all_calls(self) -> list[ToolCall]:
+        return [part for entry in self.entries for part in entry.parts if isinstance(part, ToolCall)]
+
+    def _has_answer(self, place: int) -> bool:
+        return any(entry.role not in ("user", "system", "") for entry in self.entries[place:])
+
+    def _find(self, message: Message, place: int) -> int | None:
+        """Return where the history has *message*, from *place* on."""
+        if ids := _tool_ids(message):
+            matches_all = [part_id in self._calls if is_call else part_id in self._results for is_call, part_id in ids]
+            if all(matches_all) and len(ids) == sum(isinstance(part, ToolCall | ToolResult) for part in message.parts):
+                return self._place_of(ids[-1], place)
+        key = key_of(message.role, message.parts)
+        start = 0 if message.role == "system" else place
+        for number in range(start, len(self.entries)):
+            entry = self.entries[number]
+            if entry.role == message.role and key_of(entry.role, entry.parts) == key:
+                return number if message.role != "system" else place - 1
+        return None
+
+    def _place_of(self, id_: tuple[bool, str], place: int) -> int:
+        kind = ToolCall if id_[0] else ToolResult
+        for number, entry in enumerate(self.entries):
+            if any(isinstance(part, kind) and part.id == id_[1] for part in entry.parts):
+                return max(number, place - 1)
+        return place - 1
+
+
+def _tool_ids(message: Message) -> list[tuple[bool, str]]:
+    return [
+        (isinstance(part, ToolCall), part.id)
+        for part in message.parts
+        if isinstance(part, ToolCall | ToolResult) and part.id
+    ]
+
+
+def key_of(role: str, parts: Sequence[Part]) -> tuple[Any, ...]:
+    """Return the key by which messages are compared: the visible text, the tool calls and the results, without reasoning."""
+    spoken = [part for part in parts if not isinstance(part, ToolCall | ToolResult | ReasoningPart)]
+    text = " ".join((visible_text(spoken) or "").split())
+    actions = [_action(part) for part in parts if isinstance(part, ToolCall | ToolResult)]
+    return (role, text, *actions)
+
+
+def _action(part: ToolCall | ToolResult) -> tuple[object, ...]:
+    if part.id:
+        return (type(part).__name__, part.id)
+    content = parsed(part.arguments if isinstance(part, ToolCall) else part.content)
+    if isinstance(content, list) and content and isinstance(content[0], TextPart):
+        content = visible_text(content)
+    plain = content if isinstance(content, str) else orjson.dumps(content, default=str, option=orjson.OPT_SORT_KEYS)
+    return (type(part).__name__, part.name, plain)

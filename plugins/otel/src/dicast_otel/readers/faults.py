@@ -1,0 +1,56 @@
+"""Checked access to the values of a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+class Malformed(Exception):
+    """A value that the format of the document does not have at *path*."""
+
+    def __init__(self, message: str, path: str) -> None:
+        super().__init__(message)
+        self.message, self.path = message, path
+
+
+def items(value: object, path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the objects of a list with their numbers; null is an empty list.
+
+    :raises Malformed: if it is no list of objects.
+    """
+    if value is None:
+        return
+    if not isinstance(value, list):
+        raise Malformed(f"this is a list, not {value!r:.60}", path)
+    for number, item in enumerate(value):
+        yield number, mapping(item, f"{path}[{number}]")
+
+
+def mapping(value: object, path: str) -> Mapping[str, Any]:
+    """Return an object.
+
+    :raises Malformed: if it is none.
+    """
+    if not isinstance(value, Mapping):
+        raise Malformed(f"this is an object, not {value!r:.60}", path)
+    return value
+
+
+def integer(value: object, path: str) -> int | None:
+    """Return an integer, which may be written as a text; None if it is missing.
+
+    :raises Malformed: if it is none.
+    """
+    if value is None or value == "":
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and value.lstrip("-").isascii() and value.lstrip("-").isdigit() and len(value) <= _DIGITS:
+        return int(value)
+    raise Malformed(f"this is an integer, not {value!r:.60}", path)
+
+
+_DIGITS = 20

@@ -1,0 +1,166 @@
+"""Spans in OTLP's JSON form: requests of an exporter, exports of Tempo, and single spans."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..span import Span, SpanEvent, flat
+from .faults import Malformed, integer, items, mapping
+
+_HEX = frozenset("0123456789abcdefABCDEF")
+_RESOURCES = ("resourceSpans", "resource_spans", "batches")
+_SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans", "ilSpans")
+_ERROR_CODES = (2, "2", "STATUS_CODE_ERROR", "ERROR", "Error", "error")
+
+
+def is_otlp(document: Mapping[str, Any]) -> bool:
+    """Return whether *document* has groups of spans by resource."""
+    return any(isinstance(document.get(key), list) for key in _RESOURCES) or isinstance(_trace(document), Mapping)
+
+
+def read_otlp(document: Mapping[str, Any], path: str = "") -> Iterator[Span]:
+    """Yield the spans of a request or an export.
+
+    :raises Malformed: with the path of the first value that OTLP does not have.
+    """
+    inner = _trace(document)
+    if isinstance(inner, Mapping):
+        yield from read_otlp(inner, f"{path}trace.")
+        return
+    key = next(key for key in _RESOURCES if isinstance(document.get(key), list))
+    for number, group in items(document[key], f"{path}{key}"):
+        where = f"{path}{key}[{number}]"
+        resource = attributes_of((group.get("resource") or {}).get("attributes"), f"{where}.resource.attributes")
+        for name in _SCOPES:
+            for scope_number, scoped in items(group.get(name), f"{where}.{name}"):
+                scope = scoped.get("scope") or scoped.get("instrumentationLibrary") or {}
+                scope_name = str(scope.get("name") or "")
+                at = f"{where}.{name}[{scope_number}].spans"
+                for span_number, span in items(scoped.get("spans"), at):
+                    yield read_span(span, f"{at}[{span_number}]", scope_name, resource)
+
+
+def _trace(document: Mapping[str, Any]) -> object:
+    """Return the object in which Tempo's second API has the groups."""
+    inner = document.get("trace")
+    return inner if isinstance(inner, Mapping) and any(isinstance(inner.get(key), list) for key in _RESOURCES) else None
+
+
+def read_span(span: Mapping[str, Any], path: str, scope: str = "", resource: Mapping[str, Any] | None = None) -> Span:
+    """Return a span of OTLP, whose ids are hex or base64 and whose integers may be texts.
+
+    :raises Malformed: with the path of the wrong value.
+    """
+    status = span.get("status") or {}
+    failed = isinstance(status, Mapping) and status.get("code") in _ERROR_CODES
+    parent = _either(span, "parentSpanId", "parent_span_id")
+    events = [
+        SpanEvent(
+            str(event.get("name") or ""),
+            attributes_of(event.get("attributes"), f"{path}.events[{number}].attributes"),
+            integer(_either(event, "timeUnixNano", "time_unix_nano"), f"{path}.events[{number}].timeUnixNano"),
+        )
+        for number, event in items(span.get("events"), f"{path}.events")
+    ]
+    links = [
+        (
+            hex_id(_either(link, "traceId", "trace_id"), f"{path}.links[{number}].traceId"),
+            hex_id(_either(link, "spanId", "span_id"), f"{path}.links[{number}].spanId"),
+        )
+        for number, link in items(span.get("links"), f"{path}.links")
+    ]
+    return Span(
+        hex_id(_either(span, "traceId", "trace_id"), f"{path}.traceId"),
+        hex_id(_either(span, "spanId", "span_id"), f"{path}.spanId"),
+        hex_id(parent, f"{path}.parentSpanId") if parent else None,
+        str(span.get("name") or ""),
+        flat(attributes_of(span.get("attributes"), f"{path}.attributes")),
+        integer(_either(span, "startTimeUnixNano", "start_time_unix_nano"), f"{path}.startTimeUnixNano"),
+        integer(_either(span, "endTimeUnixNano", "end_time_unix_nano"), f"{path}.endTimeUnixNano"),
+        events,
+        links,
+        str(status.get("message") or "") if failed else None,
+        scope,
+        resource or {},
+    )
+
+
+def _either(value: Mapping[str, Any], *names: str) -> Any:
+    return next((value[name] for name in names if value.get(name) is not None), None)
+
+
+def hex_id(value: object, path: str) -> str:
+    """Return an id as lower-case hex: OTLP's JSON has hex, protobuf's own JSON form has base64.
+
+    :raises Malformed: if it is neither.
+    """
+    if not isinstance(value, str) or not value:
+        raise Malformed(f"an id is a text of hex digits, not {value!r:.60}", path)
+    text = value.removeprefix("0x")
+    if len(text) in (16, 32) and _HEX.issuperset(text):
+        return text.lower()
+    try:
+        data = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        data = b""
+    if len(data) in (8, 16):
+        return data.hex()
+    if _HEX.issuperset(text):  # shorter ones are written without zeros by some tools
+        return text.lower()
+    raise Malformed(f"the id {value!r:.60} is neither hex nor base64", path)
+
+
+def attributes_of(value: object, path: str) -> dict[str, Any]:
+    """Return OTLP's list of keys with typed values as a mapping; a mapping is taken as it is.
+
+    :raises Malformed: if it is neither.
+    """
+    if isinstance(value, Mapping):
+        return dict(value)
+    result = {}
+    for number, item in items(value, path):
+        key = item.get("key")
+        if not isinstance(key, str):
+            raise Malformed("an attribute needs 'key', a text", f"{path}[{number}]")
+        result[key] = plain(item.get("value"), f"{path}[{number}].value")
+    return result
+
+
+def plain(value: object, path: str) -> Any:
+    """Return a value of OTLP (``{"stringValue": …}``) as a plain one.
+
+    :raises Malformed: if its type is unknown.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        return value  # as Jaeger and some exporters write it
+    if not value:
+        return None
+    key = next((key for key in value if key in _KINDS), None)
+    if key is None:
+        raise Malformed(f"a value is one of {', '.join(_KINDS)}, not {', '.join(map(str, value)):.60}", path)
+    inner = value[key]
+    kind = _KINDS[key]
+    if kind == "int":
+        return integer(inner, path)
+    if kind == "array":
+        values = inner.get("values") if isinstance(inner, Mapping) else inner
+        return [plain(item, path) for item in values or ()]
+    if kind == "map":
+        return attributes_of(mapping(inner, path).get("values") or [], path)
+    return inner
+
+
+_KINDS = {
+    **dict.fromkeys(("stringValue", "string_value"), "text"),
+    **dict.fromkeys(("boolValue", "bool_value"), "bool"),
+    **dict.fromkeys(("intValue", "int_value"), "int"),
+    **dict.fromkeys(("doubleValue", "double_value"), "double"),
+    **dict.fromkeys(("arrayValue", "array_value"), "array"),
+    **dict.fromkeys(("kvlistValue", "kvlist_value"), "map"),
+    **dict.fromkeys(("bytesValue", "bytes_value"), "bytes"),
+}

@@ -1,0 +1,93 @@
+"""Spans in one shape, whichever format they were written in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+import attrs
+
+Attributes: TypeAlias = Mapping[str, Any]
+
+NANOSECONDS = 1_000_000_000
+
+
+@attrs.frozen
+class SpanEvent:
+    """An event of a span: its *name*, its *attributes*, its *time* in nanoseconds since the epoch."""
+
+    name: str
+    attributes: Attributes
+    time: int | None = None
+
+
+@attrs.frozen
+class Span:
+    """A span of a trace. *start* and *end* are nanoseconds since the epoch, None if unknown; ids are lower-case hex where the format has bytes.
+
+    *links* are pairs of a trace id and a span id. *error* is the message of a failed span, empty if it has none, None for a span without
+    a failure. *scope* is the name of the instrumentation.
+    """
+
+    trace_id: str
+    id: str
+    parent_id: str | None
+    name: str
+    attributes: Attributes
+    start: int | None = None
+    end: int | None = None
+    events: Sequence[SpanEvent] = ()
+    links: Sequence[tuple[str, str]] = ()
+    error: str | None = None
+    scope: str = ""
+    resource: Attributes = attrs.field(factory=dict)
+
+    @property
+    def ends(self) -> int:
+        """The end of the span, else its start, else 0."""
+        return self.end if self.end is not None else self.start or 0
+
+
+def text_of_time(nanoseconds: int | None) -> str | None:
+    """Return a time in nanoseconds as ISO 8601 with microseconds, None for an unknown time."""
+    if nanoseconds is None:
+        return None
+    second, rest = divmod(nanoseconds, NANOSECONDS)
+    try:
+        moment = datetime.fromtimestamp(second, UTC)
+    except (OverflowError, ValueError, OSError):  # no clock shows such a time
+        return None
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
+
+
+def flat(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *attributes* with nested objects as dotted names, as Phoenix writes ``{"llm": {"model_name": …}}``."""
+    result: dict[str, Any] = {}
+    for key, value in attributes.items():
+        area = key.partition(".")[0]
+        if (area in _NESTED and isinstance(value, Mapping)) or (area == "llm" and _has_objects(value)):
+            _flatten(key, value, result)
+        else:
+            result[key] = value
+    return result
+
+
+def _has_objects(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
+
+
+_NESTED = frozenset(
+    ("llm", "openinference", "input", "output", "session", "tool", "tool_call", "retrieval", "embedding", "reranker")
+)
+
+
+def _flatten(key: str, value: object, result: dict[str, Any]) -> None:
+    if isinstance(value, Mapping) and value:
+        for name, inner in value.items():
+            _flatten(f"{key}.{name}", inner, result)
+    elif isinstance(value, list) and _has_objects(value):
+        for number, inner in enumerate(value):
+            _flatten(f"{key}.{number}", inner, result)
+    else:
+        result[key] = value

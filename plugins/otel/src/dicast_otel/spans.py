@@ -1,0 +1,132 @@
+"""The source ``otel/spans``: files with spans of OpenTelemetry, judged as conversations."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from dicast import DataError, Problem
+from dicast.toolkit.beginning import Beginning
+from dicast.toolkit.detection import Detection
+from dicast.toolkit.session_reading import Failed, SessionReading
+from dicast.toolkit.session_source import SessionSource
+from dicast.toolkit.sessions import Session
+
+from .assembly import SessionAssembly
+from .readers import TITLES, Malformed, read_document, shape_of
+from .readers.protobuf import delimited, is_request, parse_request, read_request
+from .store import SpanStore
+
+_PROTOBUF = "OTLP protobuf"
+_PLURALS = {
+    "other": "spans of other work",
+    "chain": "spans of program steps",
+    "retriever": "spans of retrievers",
+    "embedding": "spans of embeddings",
+    "reranker": "spans of rerankers",
+    "guardrail": "spans of guardrails",
+    "evaluator": "spans of evaluators",
+    "prompt": "spans of prompt templates",
+}
+
+
+@attrs.frozen
+class Spans(SessionSource):
+    """Spans of OpenTelemetry as conversations: OTLP (JSON and protobuf), Jaeger, Tempo, and spans that SDKs and stores dump.
+
+    A conversation has the spans with the same ``gen_ai.conversation.id`` or ``session.id``, else those of a trace. The messages come from the spans
+    of models, tools and agents, by the GenAI conventions (new and old), OpenInference, OpenLLMetry, Vercel AI, MLflow, Langfuse, pydantic-ai, Google
+    ADK. Each model call repeats its history: a message, a tool call and a result count once. An agent inside another agent is a conversation of
+    its own, with the ``parent_id`` of the other. Spans of other work are counted.
+    """
+
+    title = "spans of OpenTelemetry"
+
+    @classmethod
+    def detect(cls, beginning: Beginning) -> Detection | None:
+        """Return the detection of a file with spans."""
+        if is_request(beginning.start) or is_request(beginning.start[4:]):
+            return Detection(_PROTOBUF)
+        records = [record for record in beginning.records if record is not None]
+        records = [item for record in records for item in (record if isinstance(record, list) else [record])]
+        shapes = [shape_of(record) for record in records]
+        shape = next(iter(shapes), None)
+        if shape is None or None in shapes:
+            return None
+        return Detection(TITLES[shape])
+
+    def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
+        """Yield the conversations of a file; those whose spans record no messages are failed."""
+        store = SpanStore.temporary()
+        try:
+            for span, line in _spans(reading):
+                store.add(span, line)
+            store.flush()
+            unplaced: Counter[str] = Counter()
+            for trace_id in store.traces():
+                trace = store.trace(trace_id)
+                store.join(trace)
+                unplaced += trace.unplaced
+            for id_ in store.sessions():
+                parts = store.parts(id_)
+                assembly = SessionAssembly(parts, reading.shapes)
+                unplaced += assembly.unplaced
+                yield _session(reading, assembly)
+                reading.settle(store.line_of(parts.threads[0][0].id))
+            left_out = {_PLURALS[kind]: count for kind, count in unplaced.items()}
+            if store.repeated:
+                left_out["spans that came twice"] = store.repeated
+            reading.totals.left_out.update(left_out)
+        finally:
+            store.close()
+
+
+def _session(reading: SessionReading, assembly: SessionAssembly) -> Session | Failed:
+    if assembly.failure is not None:
+        return reading.failed(assembly.id, assembly.failure)
+    conversation = reading.conversation(assembly.id, assembly.parent_id)
+    assembly.add_to(conversation)
+    return reading.end(conversation, assembly.context, assembly.disposition, assembly.end_time)
+
+
+def _spans(reading: SessionReading) -> Iterator[tuple[Any, int]]:
+    """Yield the spans of a file, each with its line.
+
+    :raises DataError: (through the reading) for records that have no spans.
+    """
+    with reading.file.binary() as stream:
+        start = stream.read(64)
+    if is_request(start) or is_request(start[4:]):
+        yield from _protobuf_spans(reading, is_delimited=not is_request(start))
+        return
+    for _, line, record in reading.records():
+        values = record["messages"] if set(record) == {"messages"} else [record]  # a list on one line
+        for number, value in enumerate(values):
+            try:
+                for span in read_document(value, f"[{number}]" if len(values) > 1 else ""):
+                    yield span, line
+            except Malformed as error:
+                reading.refuse(Problem(error.message, path=error.path.lstrip(".") or None), line)
+
+
+def _protobuf_spans(reading: SessionReading, *, is_delimited: bool) -> Iterator[tuple[Any, int]]:
+    with reading.file.binary() as stream:
+        try:
+            data = stream.read(reading.max_bytes + 1)
+        except (EOFError, OSError, zlib.error) as error:
+            raise DataError(Problem(f"the data cannot be read to its end: {error}", reading.file.label)) from error
+    if len(data) > reading.max_bytes:
+        reading.refuse(f"a request of OTLP is longer than max_line_bytes ({reading.max_bytes:,})", 1)
+        return
+    if reading.check is not None:
+        reading.check.digest.update(data)
+    try:
+        for request in delimited(data) if is_delimited else [data]:
+            for span in read_request(parse_request(request)):
+                yield span, 1
+    except Malformed as error:
+        reading.refuse(error.message, 1)

@@ -1,0 +1,150 @@
+"""The spans of a trace by session: which conversation each belongs to, and which agent started which."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from .conventions.kinds import Kind, kind_of
+from .span import Span
+
+SESSION_KEYS = ("gen_ai.conversation.id", "session.id", "langfuse.session.id", "traceloop.association.properties.session_id",
+                "traceloop.association.properties.thread_id", "gcp.vertex.agent.session_id", "mlflow.trace.session",
+                "ai.telemetry.metadata.sessionId", "ai.telemetry.metadata.threadId", "thread_id")  # fmt: skip
+"""The attributes that name a conversation; the first that a span has counts."""
+
+PLACED: frozenset[Kind] = frozenset(("model", "tool", "agent"))
+"""The kinds of spans that a conversation is made of."""
+
+
+def session_of(attributes: Mapping[str, Any]) -> str | None:
+    """Return the id of the conversation in *attributes*, None if they have none."""
+    for key in SESSION_KEYS:
+        value = attributes.get(key)
+        if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
+            return str(value)
+    return None
+
+
+@attrs.define
+class Thread:
+    """The spans of one agent in a session: *id* of its conversation, *parent_id* of the conversation that started it.
+
+    *spans* are those of models, tools and agents, *steps* the other spans with an input and an output.
+    """
+
+    id: str
+    parent_id: str | None = None
+    spans: list[tuple[Kind, Span]] = attrs.field(factory=list)
+    steps: list[tuple[Kind, Span]] = attrs.field(factory=list)
+
+
+@attrs.define
+class Trace:
+    """All spans of one trace. *unplaced* counts the spans that no conversation is made of, by their kind."""
+
+    id: str
+    spans: Sequence[Span]
+    unplaced: Counter[str] = attrs.field(factory=Counter)
+    kinds: dict[str, Kind | None] = attrs.field(factory=dict)
+    _by_id: dict[str, Span] = attrs.field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._by_id = {span.id: span for span in self.spans}
+        self.kinds = {span.id: kind_of(span) for span in self.spans}
+
+    def threads(self) -> list[Thread]:
+        """Return the threads of the trace in the order of their first spans."""
+        only = self._only_session()
+        acting = self._acting_agents()
+        threads: dict[str, Thread] = {}
+        for span in sorted(self.spans, key=_begin):
+            kind = self.kinds[span.id]
+            if kind is None:
+                self.unplaced["other"] += 1
+                continue
+            base = self._session(span) or only or self.id
+            id_, parent = self._thread(span, base, acting)
+            thread = threads.get(id_)
+            if thread is None:
+                thread = threads[id_] = Thread(id_, parent)
+            elif thread.parent_id is None and parent != id_:
+                thread.parent_id = parent
+            if kind in PLACED:
+                thread.spans.append((kind, span))
+            else:
+                thread.steps.append((kind, span))
+        return [thread for thread in threads.values() if self._is_conversation(thread)]
+
+    def _is_conversation(self, thread: Thread) -> bool:
+        """Return whether *thread* has a conversation; else its spans are counted as unplaced."""
+        if thread.spans or any(kind == "chain" for kind, _ in thread.steps):
+            return True
+        self.unplaced.update(kind for kind, _ in thread.steps)
+        return False
+
+    def links(self) -> Iterator[str]:
+        """Yield the ids of other traces that spans without a parent in this trace are linked to."""
+        for span in self.spans:
+            if span.parent_id is None or span.parent_id not in self._by_id:
+                yield from (trace_id for trace_id, _ in span.links if trace_id != self.id)
+
+    def sessions(self) -> list[str]:
+        """Return the ids that the spans of the trace name."""
+        return list(dict.fromkeys(id_ for span in self.spans if (id_ := session_of(span.attributes)) is not None))
+
+    def ancestors(self, span: Span) -> Iterator[Span]:
+        """Yield the spans around *span*, the nearest first."""
+        seen = {span.id}
+        parent = self._by_id.get(span.parent_id or "")
+        while parent is not None and parent.id not in seen:
+            yield parent
+            seen.add(parent.id)
+            parent = self._by_id.get(parent.parent_id or "")
+
+    def _session(self, span: Span) -> str | None:
+        name = session_of(span.attributes)
+        if name is not None:
+            return name
+        return next(
+            (id_ for around in self.ancestors(span) if (id_ := session_of(around.attributes)) is not None), None
+        )
+
+    def _only_session(self) -> str | None:
+        sessions = self.sessions()
+        return sessions[0] if len(sessions) == 1 else None
+
+    def _acting_agents(self) -> set[str]:
+        """Return the ids of agents that call models themselves: only then is an agent inside of them another conversation."""
+        acting = set()
+        for span in self.spans:
+            if self.kinds[span.id] == "model":
+                nearest = next((around for around in self.ancestors(span) if self.kinds[around.id] == "agent"), None)
+                if nearest is not None:
+                    acting.add(nearest.id)
+        return acting
+
+    def _thread(self, span: Span, base: str, acting: set[str]) -> tuple[str, str | None]:
+        """Return the ids of the span's conversation and of the conversation that started it."""
+        chain = [around for around in self.ancestors(span) if around.id in acting]
+        if self.kinds[span.id] == "agent" and span.id in acting:
+            chain = [span, *chain]
+        if len(chain) <= 1:
+            return base, None
+        names = [self._name(agent, chain[place + 1 :], base) for place, agent in enumerate(chain)]
+        return names[0], names[1]
+
+    def _name(self, agent: Span, outer: Sequence[Span], base: str) -> str:
+        """Return the id of an agent's conversation: its own, else that of the outermost with the agent's span."""
+        session = self._session(agent) or base
+        if not outer:
+            return session
+        is_own = session != (self._session(outer[-1]) or base)
+        return session if is_own else f"{session}/{agent.id}"
+
+
+def _begin(span: Span) -> tuple[int, int]:
+    return span.start or 0, -span.ends
