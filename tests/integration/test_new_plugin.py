@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
 
@@ -24,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 COMPONENTS = [kind for kind in KINDS if kind not in ("command", "gate_clause", "rubrics")]
 BUILT_BY = dict(zip(KINDS, cycle(BACKENDS), strict=False))
 """Build backend of the new package of each kind."""
+EXAMPLES = sorted(path.parent for path in (ROOT / "examples" / "third-party").glob("*/pyproject.toml"))
+THIRD_PARTY = [path.name for path in EXAMPLES]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 PANEL = '''
@@ -111,6 +114,8 @@ def wheels(tmp_path_factory):
     (folder / "panel" / "dicast_panel.py").write_text(PANEL)
     (folder / "panel" / "pyproject.toml").write_text(PROJECT.format(name="panel"))
     documented(folder / "brevity")
+    for example in EXAMPLES:
+        shutil.copytree(example, folder / example.name)
     ours = [ROOT / "framework", ROOT / "plugins" / "rows", ROOT / "plugins" / "ledger"]
     projects = [*ours, *(path for path in sorted(folder.iterdir()))]
     return {project.name: wheel(project, folder.parent / "dist") for project in projects}, folder
@@ -135,12 +140,12 @@ def environment(wheels, tmp_path_factory):
     tested = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["uv"]
     constraints.write_text("\n".join(tested["constraint-dependencies"]))
 
-    def make(*names: str, extra: str = "") -> Path:
+    def make(*names: str, extra: str = "", others: Sequence[str] = ()) -> Path:
         folder = tmp_path_factory.mktemp("environment")
         uv("venv", "--quiet", "--python", sys.executable, folder)
         python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
         built, _ = wheels
-        needed = [f"dicast-kernel{extra} @ {built['framework'].as_uri()}", *(built[name] for name in names)]
+        needed = [f"dicast-kernel{extra} @ {built['framework'].as_uri()}", *(built[name] for name in names), *others]
         uv("pip", "install", "--quiet", "--python", python, "--constraint", constraints, *needed)
         return python
 
@@ -149,8 +154,9 @@ def environment(wheels, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def authors(environment):
-    """The environment of the authors of all kinds of plugins, including a judge that calls another."""
-    return environment(*(f"dicast-my-{kind.replace('_', '-')}" for kind in KINDS), "panel", extra="[testing]")
+    """The environment of the authors of all kinds of plugins, including a judge that calls another, and of the examples of third parties."""
+    names = [f"dicast-my-{kind.replace('_', '-')}" for kind in KINDS]
+    return environment(*names, "panel", *THIRD_PARTY, extra="[testing]", others=["hypothesis"])
 
 
 def run(python: Path, *arguments: object, folder: Path) -> str:
@@ -184,6 +190,21 @@ def test_a_new_plugin_passes_its_own_tests_in_its_folder(wheels, authors):
     assert re.search(r"^\d\d passed", shown, re.MULTILINE), shown
 
 
+@pytest.mark.parametrize("name", THIRD_PARTY)
+def test_an_example_of_a_third_party_passes_its_own_tests_from_its_wheel(name, wheels, authors):
+    shown = run(authors, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder=wheels[1] / name)
+    assert re.search(r"^\d+ passed in", shown, re.MULTILINE), shown
+
+
+@pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_of_a_third_party_has_what_its_publication_needs(folder):
+    project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["build-system"]["requires"][0].startswith(("setuptools>=", "hatchling>="))
+    assert project["project"]["license-files"] == ["LICENSE"]
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert names >= {"README.md", "LICENSE", ".github/workflows/ci.yml"}
+
+
 def test_a_judge_serves_as_judge_as_metric_and_inside_another(authors, tmp_path):
     found = json.loads(run(authors, "-c", THREE_WAYS, folder=tmp_path))
     assert found == {
@@ -202,7 +223,7 @@ def test_a_judge_serves_as_judge_as_metric_and_inside_another(authors, tmp_path)
 def test_wheels_bring_nothing_but_themselves(authors, tmp_path):
     listed = json.loads(run(authors, "-m", "dicast", "plugins", "--load", "--json", folder=tmp_path))["plugins"]
     assert {plugin["name"]: plugin["status"] for plugin in listed} == dict.fromkeys(
-        ("dicast", *(f"my_{kind}" for kind in COMPONENTS), "panel"), "ok"
+        ("dicast", *(f"my_{kind}" for kind in COMPONENTS), "apology", "grade_level", "panel", "post"), "ok"
     )
 
 

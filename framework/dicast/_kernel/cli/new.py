@@ -114,7 +114,9 @@ class NewPlugin:
     def _files(self) -> dict[Path, str]:
         """Return the text of every file by its path below the folder."""
         words, templates = self._words(), files(__package__) / "templates"
-        sources = {"pyproject.toml": ("pyproject.toml.tmpl", f"build_{self.backend}.toml.tmpl")}
+        sources: dict[str, tuple[str, ...]] = {
+            "pyproject.toml": ("pyproject.toml.tmpl", f"build_{self.backend}.toml.tmpl")
+        }
         sources |= {name: (template,) for name, template in _FILES.items()}
         if self.kind == "rubrics":
             sources["src/${package}/${rubric}.md"] = ("rubric.md.tmpl",)

@@ -1,0 +1,1 @@
+"""Rubrics for dicast: letters to customers."""
