@@ -1,4 +1,4 @@
-"""An OpenAI-compatible chat endpoint on loopback that does what it is told: for tests, and as a script for benchmarks.
+"""An OpenAI-compatible chat endpoint on loopback with scripted answers: for tests, and as a script for benchmarks.
 
     def test_it(chat_server):                                       # the fixture of the conftest.py beside pyproject.toml
         chat_server.script(429, chat_server.error(503, retry_after=1), "hello")    # one answer a request, in order …
@@ -89,7 +89,7 @@ class Answer:
     fault: Literal["hang", "drop", "cut"] | None = None
 
 
-Told = Answer | str | int | Callable[[Asked], Any]
+Scripted = Answer | str | int | Callable[[Asked], Any]
 
 
 class ChatServer:
@@ -102,11 +102,11 @@ class ChatServer:
 
     def __init__(self, latency: float = 0.0, port: int = 0) -> None:
         self.latency, self.port = latency, port
-        self.answer: Told = lambda asked: self.sealed(score=0.5, confidence=0.9)
+        self.answer: Scripted = lambda asked: self.sealed(score=0.5, confidence=0.9)
         self.keep, self.gathers = True, 0
         self.requests: list[Asked] = []
         self.count = self.peak = self._active = 0
-        self._script: deque[Told] = deque()
+        self._script: deque[Scripted] = deque()
         self._started = threading.Event()
         self._gathered = asyncio.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
@@ -116,7 +116,7 @@ class ChatServer:
         """The ``base_url`` to ask."""
         return f"http://127.0.0.1:{self.port}/v1"
 
-    def script(self, *answers: Told) -> None:
+    def script(self, *answers: Scripted) -> None:
         """Give these, one a request, before ``answer``."""
         self._script.extend(answers)
 
@@ -137,7 +137,7 @@ class ChatServer:
         return Answer(
             status=status,
             headers={**given, **{name.replace("_", "-"): value for name, value in headers.items()}},
-            body={"error": {"message": message, "type": "told", "code": status}},
+            body={"error": {"message": message, "type": "scripted", "code": status}},
         )
 
     @staticmethod
@@ -150,11 +150,11 @@ class ChatServer:
         """The moment in so many seconds, as headers write it."""
         return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
 
-    def refusing(self, *formats: str) -> Callable[[Asked], Told]:
+    def refusing(self, *formats: str) -> Callable[[Asked], Scripted]:
         """An answer that refuses these types of ``response_format`` with a 400, and else gives the present ``answer``."""
         other = self.answer
 
-        def answer(asked: Asked) -> Told:
+        def answer(asked: Asked) -> Scripted:
             kind = asked.body.get("response_format", {}).get("type")
             refused = self.error(400, f"'response_format.type' {kind!r} is not supported by this model")
             return refused if kind in formats else other

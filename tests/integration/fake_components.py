@@ -161,7 +161,7 @@ class Leaky:
 
 
 @attrs.frozen
-class Told:
+class EventLog:
     """A sink that writes its events to a file at once, with the id of the process.
 
     :param path: the file.
@@ -193,4 +193,4 @@ def dicast_judges():
 @hookimpl
 def dicast_sinks():
     """Offer the sinks."""
-    return [Leaky, Told]
+    return [Leaky, EventLog]

@@ -89,7 +89,7 @@ from dicast import Judge, Score, hookimpl
 
 @attrs.frozen
 class Open:
-    "Take whatever there is."
+    "Accept every subject."
     tier = "proxy"
     word: str | None = None
     count: int | Literal["all"] = 1
@@ -109,7 +109,7 @@ def dicast_metrics():
 def test_the_listing_says_what_every_option_takes(shop, install):
     install("dicast-wide", "1.0", {"dicast": {"wide": "dicast_wide"}}, dicast_wide=OPTIONS)
     output = shop.dicast("plugins", "wide").out
-    assert output.partition("wide/open (metric, proxy, free or as its grader): Take whatever there is.\n")[
+    assert output.partition("wide/open (metric, proxy, free or as its grader): Accept every subject.\n")[
         2
     ].splitlines()[:5] == [
         "        word (string or none)",

@@ -265,7 +265,7 @@ def test_extractors_merge_deeply_and_run_without_a_task():
     [
         (Scores(key="Bad Name", value=1, writes=("Bad Name",)), "neither in snake case"),
         (Scores(key="other", value=1), "says that it writes scores"),
-        (Scores(value=float("nan")), "what is missing is null"),
+        (Scores(value=float("nan")), "write null for a missing value"),
         (Scores(value=object()), "not JSON"),
         (Scores(), "KeyError"),
     ],

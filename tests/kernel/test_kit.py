@@ -567,7 +567,7 @@ def test_fake_chat_model_may_be_a_function_of_the_request():
 
 
 def test_two_fakes_of_one_kind_are_told_apart_by_their_names():
-    text = "metrics: {proxy: [one], truth: [two]}\njudges: [three, four]\nsinks: [told]"
+    text = "metrics: {proxy: [one], truth: [two]}\njudges: [three, four]\nsinks: [memory]"
     sink = MemorySink(wants=("eval.completed",))
     fakes = {
         "one": FakeMetric(Score(1.0)),
@@ -575,7 +575,7 @@ def test_two_fakes_of_one_kind_are_told_apart_by_their_names():
         "three": FakeJudge(),
         "four": FakeJudge(Judgment(0.0)),
     }
-    run = run_pipeline(text, subjects=[sample("x")], components={**fakes, "told": sink})
+    run = run_pipeline(text, subjects=[sample("x")], components={**fakes, "memory": sink})
     assert {verdict.judge: verdict.score for verdict in run.verdicts} == {"metrics": 0.75, "three": 1.0, "four": 0.0}
     assert [event.id for event in sink.of("eval.completed")] == [event.id for event in run.of("eval.completed")]
     assert len(sink.events) == 3

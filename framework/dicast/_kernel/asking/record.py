@@ -137,7 +137,7 @@ def _fault(path: tuple[str, ...], value: object, writes: Sequence[str], criteria
     if not f"{name}.".startswith(tuple([f"{written}." for written in writes])):
         return f"it writes metrics.{name}, and says that it writes {', '.join(writes) or 'nothing'}"
     if isinstance(value, float) and not math.isfinite(value):
-        return f"metrics.{name} is {value}; what is missing is null"
+        return f"metrics.{name} is {value}; write null for a missing value"
     try:
         orjson.dumps(value)
     except TypeError as error:

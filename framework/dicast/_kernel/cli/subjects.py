@@ -112,7 +112,7 @@ def subject_history(
     """
     if not starts:
         raise ConfigError(
-            f"the ledger has neither a run nor a subject {subject_id!r}; dicast runs and dicast verdicts list what it has"
+            f"the ledger has neither a run nor a subject {subject_id!r}; dicast runs lists its runs, dicast verdicts its subjects"
         )
     by_kind = sorted(starts, key=lambda event: run_kind(event.payload) == TOOL)  # stable: the newest of each kind first
     selected = starts if every else [event for event in by_kind if only in (None, event.run_id)][:1]
