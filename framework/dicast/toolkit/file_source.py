@@ -7,6 +7,8 @@ A source defines ``reading()``, which yields the live source, and takes the memb
 
         @contextmanager
         def reading(self) -> Iterator[LiveRows]: ...
+
+Secrets and personal data in the subjects are counted; with an option ``scan`` of the source they can be masked (:mod:`dicast.toolkit.scan`).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 from .._kernel.values import Due, RunContext, Subject
+from .scan import Scan, scanned
 
 
 class FileSource(Protocol):
@@ -30,7 +33,7 @@ class FileSource(Protocol):
 async def open_source(self: FileSource, run: RunContext) -> AsyncIterator[Any]:
     """Yield the live source, which can be read several times for any path."""
     with self.reading() as live:
-        yield live
+        yield scanned(live, _scan(self))
 
 
 def check_source(self: FileSource) -> str:
@@ -49,4 +52,10 @@ def each_subject(self: FileSource) -> Iterator[Subject | Due]:
     :raises DataError: at the first bad line.
     """
     with self.reading() as live:
-        yield from live.subjects()
+        yield from scanned(live, _scan(self)).subjects()
+
+
+def _scan(source: FileSource) -> Scan:
+    """Return the option ``scan`` of a source; a source without the option warns."""
+    scan: Scan = getattr(source, "scan", "warn")
+    return scan

@@ -42,6 +42,7 @@ from .file_source import check_source, each_subject, open_source
 from .input_file import MAX_LINE_BYTES, MAX_LISTED, InputCheck, InputFile
 from .input_files import InputFiles, find_files, refuse_missing
 from .repeats import Repeats, UniqueNames
+from .scan import Scan
 from .session_reading import Failed, SessionReading, Totals
 from .sessions import Kind, Session, chosen, subjects
 
@@ -60,6 +61,8 @@ class SessionSource:
     :param trailing: ``keep`` makes a turn of a last user message without a reply, ``drop`` leaves it out.
     :param history: give each tool cycle all earlier calls of its session, as ``execution_history`` in its context.
     :param max_line_bytes: the longest line or record that is read, in bytes; 64 MiB by default.
+    :param scan: secrets and personal data in the input: ``warn`` counts them, ``mask`` replaces them by markers such as ``[masked: aws-key]``
+        before anything is stored or sent, ``off`` does not look for them.
     """
 
     title: ClassVar[str] = "a recorded session"
@@ -71,6 +74,7 @@ class SessionSource:
     trailing: Literal["drop", "keep"] = attrs.field(default="drop", validator=attrs.validators.in_(("drop", "keep")))
     history: bool = False
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
+    scan: Scan = attrs.field(default="warn", metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         if self.tool_error is not None and (wrong := pattern_fault(self.tool_error)):

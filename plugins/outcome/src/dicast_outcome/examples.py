@@ -12,6 +12,7 @@ import attrs
 from dicast import DataError, Due, Failure, InputPath, Problem, ReadCounts, Subject, Within, identifier
 from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
+from dicast.toolkit.scan import Scan
 
 from .step import KEYS, Step
 
@@ -31,6 +32,8 @@ class LabelFile:
     :param path: the file; gzip is recognized, ``-`` is standard input.
     :param kind: the subject kind of the steps.
     :param max_line_bytes: the maximum length of a line in bytes; 64 MiB by default.
+    :param scan: secrets and personal data in the input: ``warn`` counts them, ``mask`` replaces them by markers such as ``[masked: aws-key]``
+        before anything is stored or sent, ``off`` does not look for them.
     """
 
     name = "labels"
@@ -38,6 +41,7 @@ class LabelFile:
     path: InputPath
     kind: str = "tool_cycle"
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
+    scan: Scan = attrs.field(default="warn", metadata={"later": True})
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.files import open_file
 from dicast.toolkit.input_file import InputCheck, InputFile
 from dicast.toolkit.installing import how_to_install
+from dicast.toolkit.scan import Scan
 
 from .fields import Fields, check_fields, media_columns
 from .rows import Failures, Items, Numbered, Rows, chunks
@@ -46,6 +47,8 @@ class Parquet:
     :param batch_rows: the number of rows in a batch, 1,000 by default. Memory holds a batch, and the part of its row group that pyarrow holds.
     :param unknown: ``error`` refuses bytes, NaN, infinity and values of other types, which cannot be recorded. ``mark`` puts markers in their
         place (``[image/png, 48 kB]``), which the run counts.
+    :param scan: secrets and personal data in the input: ``warn`` counts them, ``mask`` replaces them by markers such as ``[masked: aws-key]``
+        before anything is stored or sent, ``off`` does not look for them.
     """
 
     path: InputPath
@@ -54,6 +57,7 @@ class Parquet:
     batch_rows: int = attrs.field(default=1000, validator=Within(1, inf, "1 or more"))
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
     strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
+    scan: Scan = attrs.field(default="warn", metadata={"later": True})
 
     open, check, subjects = open_source, check_source, each_subject
 

@@ -15,6 +15,7 @@ from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 from dicast.toolkit.json_data import marked_numbers
 from dicast.toolkit.json_values import inexact, too_deep
+from dicast.toolkit.scan import Scan
 from dicast.toolkit.scanning import Scanner, TooLong
 from dicast.toolkit.surrogates import with_lone_surrogates
 
@@ -46,6 +47,8 @@ class Json:
         checked.
     :param unknown: ``error`` refuses a number that needs more than 64 bits, which cannot be recorded. ``mark`` puts a marker in its place
         (``[number 1…]``), which the run counts.
+    :param scan: secrets and personal data in the input: ``warn`` counts them, ``mask`` replaces them by markers such as ``[masked: aws-key]``
+        before anything is stored or sent, ``off`` does not look for them.
     """
 
     path: InputPath
@@ -56,6 +59,7 @@ class Json:
     encoding: str = attrs.field(default=UTF_8, metadata={"later": True})
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
     strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
+    scan: Scan = attrs.field(default="warn", metadata={"later": True})
 
     open, check, subjects = open_source, check_source, each_subject
 

@@ -14,6 +14,7 @@ from dicast import InputPath, Within
 from dicast.toolkit.dataset import dataset_records
 from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
+from dicast.toolkit.scan import Scan
 
 from .encodings import UTF_8, known_encoding
 from .fields import Fields, check_fields
@@ -44,6 +45,8 @@ class Jsonl:
         context has the whole record as ``example``, which is sent to an evaluator.
     :param unknown: ``error`` refuses a number that needs more than 64 bits, which cannot be recorded. ``mark`` puts a marker in its place
         (``[number 1…]``), which the run counts.
+    :param scan: secrets and personal data in the input: ``warn`` counts them, ``mask`` replaces them by markers such as ``[masked: aws-key]``
+        before anything is stored or sent, ``off`` does not look for them.
     """
 
     path: InputPath
@@ -54,6 +57,7 @@ class Jsonl:
     protocol: Literal["evaluator"] | None = attrs.field(default=None, metadata={"later": True})
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
     strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
+    scan: Scan = attrs.field(default="warn", metadata={"later": True})
 
     open, check, subjects = open_source, check_source, each_subject
 

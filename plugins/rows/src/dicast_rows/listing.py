@@ -10,6 +10,7 @@ import attrs
 from dicast import ConfigError, DataError, InputPath
 from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import InputCheck, InputFile
+from dicast.toolkit.scan import Scan
 from dicast.toolkit.surrogates import escaped
 
 from .encodings import UTF_8, known_encoding
@@ -34,6 +35,8 @@ class Yaml:
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default.
     :param unknown: ``error`` refuses numbers of more than 64 bits, NaN, infinity and tags of an item, which cannot be recorded. ``mark`` puts markers
         in their place (``[tag !set a]``), which the run counts.
+    :param scan: secrets and personal data in the input: ``warn`` counts them, ``mask`` replaces them by markers such as ``[masked: aws-key]``
+        before anything is stored or sent, ``off`` does not look for them.
     """
 
     path: InputPath
@@ -42,6 +45,7 @@ class Yaml:
     encoding: str = attrs.field(default=UTF_8, metadata={"later": True})
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
     strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
+    scan: Scan = attrs.field(default="warn", metadata={"later": True})
 
     open, check, subjects = open_source, check_source, each_subject
 

@@ -14,6 +14,7 @@ import attrs
 from dicast import ConfigError, InputPath, Problem, Within, nearest
 from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
+from dicast.toolkit.scan import Scan
 from dicast.toolkit.surrogates import escaped
 
 from .encodings import UTF_8, known_encoding, texts
@@ -49,6 +50,8 @@ class Csv:
     :param header: whether the first record has the columns' names. For a file without names ``false`` names the columns ``column_1``,
         ``column_2`` and so on, and a list gives them names.
     :param unknown: the treatment of unknown values. A table has none, because every cell is text; for pipelines that read any kind of file.
+    :param scan: secrets and personal data in the input: ``warn`` counts them, ``mask`` replaces them by markers such as ``[masked: aws-key]``
+        before anything is stored or sent, ``off`` does not look for them.
     """
 
     path: InputPath
@@ -60,6 +63,7 @@ class Csv:
     header: bool | tuple[str, ...] = attrs.field(default=True, metadata={"later": True})
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
     strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
+    scan: Scan = attrs.field(default="warn", metadata={"later": True})
 
     open, check, subjects = open_source, check_source, each_subject
 

@@ -18,6 +18,7 @@ from dicast.toolkit.files import open_file
 from dicast.toolkit.input_file import InputCheck, InputFile
 from dicast.toolkit.installing import how_to_install
 from dicast.toolkit.printable import one_line
+from dicast.toolkit.scan import Scan
 
 from .cells import BadCell, Cell, cells_of, column_letter, text_of
 from .fields import Fields, check_fields, named_paths, paths_of
@@ -55,6 +56,8 @@ class Xlsx:
     :param kind: the subject kind of the rows.
     :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its own name.
     :param unknown: ``error`` refuses an error value (``#N/A``) in a column that ``fields`` uses; ``mark`` keeps it as text, which the run counts.
+    :param scan: secrets and personal data in the input: ``warn`` counts them, ``mask`` replaces them by markers such as ``[masked: aws-key]``
+        before anything is stored or sent, ``off`` does not look for them.
     """
 
     path: InputPath
@@ -64,6 +67,7 @@ class Xlsx:
     kind: str = "row"
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
     strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
+    scan: Scan = attrs.field(default="warn", metadata={"later": True})
 
     open, check, subjects = open_source, check_source, each_subject
 

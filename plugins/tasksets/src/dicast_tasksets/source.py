@@ -28,6 +28,7 @@ from dicast import (
 )
 from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
+from dicast.toolkit.scan import Scan
 
 from .reading import MAX_PROBLEMS, Findings, TaskRecord, read_tasks, task_files
 from .tasks import as_subject
@@ -75,6 +76,8 @@ class Files:
     :param ids: only these tasks.
     :param kind: the subject kind of the tasks.
     :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
+    :param scan: secrets and personal data in the input: ``warn`` counts them, ``mask`` replaces them by markers such as ``[masked: aws-key]``
+        before anything is stored or sent, ``off`` does not look for them.
     """
 
     path: Path = attrs.field(converter=_existing)
@@ -85,6 +88,7 @@ class Files:
     ids: tuple[str, ...] = ()
     kind: str = "task"
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
+    scan: Scan = attrs.field(default="warn", metadata={"later": True})
 
     @property
     def kinds(self) -> tuple[str, ...]:

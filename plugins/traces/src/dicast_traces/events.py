@@ -16,6 +16,7 @@ from dicast.toolkit.assembly import Assembly
 from dicast.toolkit.encodings import UTF_8, check_encoding, known_encoding
 from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
+from dicast.toolkit.scan import Scan
 from dicast.toolkit.sessions import Kind, chosen, subjects
 
 from .event_counts import EventCounts
@@ -56,12 +57,15 @@ class Events:
     :param kinds: the kinds of subjects to judge (``subjects`` in a pipeline): ``turn``, ``tool_cycle``, ``session``.
     :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default. ``dicast watch`` reads UTF-8.
+    :param scan: secrets and personal data in the input: ``warn`` counts them, ``mask`` replaces them by markers such as ``[masked: aws-key]``
+        before anything is stored or sent, ``off`` does not look for them.
     """
 
     path: Path = attrs.field(converter=_existing)
     kinds: tuple[Kind, ...] = attrs.field(default=("turn",), alias="subjects", converter=chosen)
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
     encoding: str = attrs.field(default=UTF_8, validator=check_encoding, metadata={"later": True})
+    scan: Scan = attrs.field(default="warn", metadata={"later": True})
 
     open, check, subjects = open_source, check_source, each_subject
 

@@ -33,6 +33,7 @@ from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 from dicast.toolkit.json_values import MISSING, lookup
 from dicast.toolkit.repeats import Repeats
+from dicast.toolkit.scan import Scan
 from dicast.toolkit.sessions import Kind, Session, chosen, subjects
 
 from .reading import Reader, Totals
@@ -91,6 +92,8 @@ class Messages:
         ``proxy/was_repeated``. The recorded data then grow with the square of the calls in a session.
     :param max_line_bytes: the longest line or record that is read, in bytes; 64 MiB by default.
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default. ``dicast watch`` reads UTF-8.
+    :param scan: secrets and personal data in the input: ``warn`` counts them, ``mask`` replaces them by markers such as ``[masked: aws-key]``
+        before anything is stored or sent, ``off`` does not look for them.
     """
 
     path: InputPath
@@ -105,6 +108,7 @@ class Messages:
     history: bool = False
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
     encoding: str = attrs.field(default=UTF_8, validator=check_encoding, metadata={"later": True})
+    scan: Scan = attrs.field(default="warn", metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         problems = []

@@ -1,0 +1,238 @@
+"""Secrets and personal data in the subjects of a source: counted, or masked before anything is stored or sent.
+
+The members of :mod:`dicast.toolkit.file_source` apply the option ``scan`` of a source; a source only has the option::
+
+    scan: Scan = attrs.field(default="warn", metadata={"later": True})
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import orjson
+
+from .._kernel.classes import evolve
+from .._kernel.values import Due, ReadCounts, Subject, TraceEvent
+from .._kernel.values.subject import Trail
+from .secret_shapes import any_shape, find_secrets
+
+Scan = Literal["warn", "mask", "off"]
+"""Treatment of secrets in the input: counted, replaced, or not looked for."""
+
+COUNTS = "scan"
+"""The member of a run's ``read`` with the number of secrets of each kind."""
+
+_LEAST = 8
+"""The shortest text with a secret."""
+
+_LONG_NUMBER = 10**12
+_MOST_NOTED = 3
+
+
+def scanned(live: Any, scan: Scan) -> Any:
+    """Return the live source *live*, or a view of it whose subjects are scanned."""
+    return live if scan == "off" else ScannedSource(live, scan)
+
+
+class ScannedSource:
+    """A live source whose subjects are scanned, with the other members of the source."""
+
+    def __init__(self, live: Any, scan: Scan) -> None:
+        self._live, self._scan = live, scan
+        self._scanner = SecretScan(scan)
+        self._records = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._live, name)
+
+    def subjects(self) -> Iterator[Subject | Due]:
+        """Yield the subjects of the source in their order."""
+        self._scanner, self._records = SecretScan(self._scan), 0
+        for item in self._live.subjects():
+            self._records += 1
+            yield self._scanner.item(item)
+
+    def read_counts(self) -> ReadCounts:
+        """Return the source's counts of its newest pass, with the number of secrets of each kind."""
+        count = getattr(self._live, "read_counts", None)
+        return self._scanner.add_counts(ReadCounts(self._records) if count is None else count())
+
+
+class SecretScan:
+    """Looks for secrets in subjects that come in the order of a source: the subjects of a session one after the other.
+
+    A secret counts once for each record, which is a row or a session. Ids are never masked, since verdicts name them.
+    """
+
+    def __init__(self, scan: Scan) -> None:
+        self.counts: Counter[str] = Counter()
+        self.in_ids = 0
+        self._masks = scan == "mask"
+        self._any_shape = any_shape()
+        self._places: dict[str, str] = {}
+        self._record: object = None
+        self._known: set[tuple[str, bytes]] = set()
+        self._place = ""
+        self._events: dict[int, tuple[TraceEvent, TraceEvent]] = {}
+        self._logs: dict[int, _Log] = {}
+        self._shared: dict[int, tuple[Any, Any]] = {}
+        self._texts: dict[int, object] = {}
+        self._has_secrets = False
+
+    def item(self, item: Subject | Due) -> Subject | Due:
+        """Return *item*, with masks in place of its secrets if the scan masks."""
+        if isinstance(item, Subject):
+            return self.subject(item)
+        failure = item.failure
+        subject = self.subject(item.subject)
+        if failure is not None:
+            failure = evolve(failure, message=self._text(failure.message))
+        return evolve(item, subject=subject, failure=failure) if self._masks else item
+
+    def subject(self, subject: Subject) -> Subject:
+        """Return *subject*, with masks in place of its secrets if the scan masks."""
+        self._start_record(subject)
+        log = subject.trail.events if subject.trail.stop else ()
+        state = self._logs.setdefault(id(log), _Log(log))
+        events, state.walked = (*log[state.walked :], *subject.events), len(log)
+        fresh = {id(event): event for event in events if id(event) not in self._events}
+        for event in fresh.values():
+            if event.type == "turn.completed" and isinstance(texts := event.payload.get("signals_extra"), Mapping):
+                self._texts |= {id(text): text for text in texts.values()}
+        parts = [subject.input, subject.output, subject.reference]
+        mappings = (subject.context, subject.columns)
+        shared = {id(value): value for value in mappings if value and id(value) not in self._shared}
+        new = [part for part in parts if part is not None and id(part) not in self._texts]
+        is_clean = self._is_clean([*new, *shared.values(), *((event.payload, event.extra) for event in fresh.values())])
+        for key, event in fresh.items():
+            self._events[key] = (event, event if is_clean else self._event(event))
+        for key, value in shared.items():
+            self._shared[key] = (value, value if is_clean else self._value(value))
+        masked_parts = [self._value(value) for value in parts] if self._has_secrets or not is_clean else parts
+        if not self._masks or not self._has_secrets:
+            return subject
+        input_, output, reference = masked_parts
+        state.masked += [self._events[id(event)][1] for event in log[len(state.masked) :]]
+        context, columns = (self._shared[id(value)][1] if value else value for value in mappings)
+        return evolve(
+            subject,
+            input=input_,
+            output=output,
+            reference=reference,
+            context=context,
+            columns=columns,
+            events=tuple(self._events[id(event)][1] for event in subject.events),
+            trail=Trail(state.masked, subject.trail.stop) if log else subject.trail,
+        )
+
+    def add_counts(self, counts: ReadCounts) -> ReadCounts:
+        """Return *counts* with the number of secrets of each kind, and a note of them that shows none."""
+        if not self.counts:
+            return counts
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.counts.items()))
+        places = ", ".join(f"{kind} in {place}" for kind, place in [*self._places.items()][:_MOST_NOTED])
+        result = "replaced by masks" if self._masks else "left as they are; scan: mask replaces them"
+        notes = [f"secrets and personal data: {kinds} ({result}), first {places}"]
+        if self.in_ids:
+            notes.append(
+                f"{self.in_ids:,} subject ids have secrets or personal data; ids are not masked: choose others"
+            )
+        return evolve(counts, details={**counts.details, COUNTS: dict(self.counts)}, notes=(*counts.notes, *notes))
+
+    def _start_record(self, subject: Subject) -> None:
+        record = ("session", subject.session_id) if subject.events or subject.trail.stop else (subject.kind, subject.id)
+        if record == self._record:
+            return
+        self._record, self._has_secrets = record, False
+        self._known, self._events, self._logs, self._shared, self._texts = set(), {}, {}, {}, {}
+        name = subject.session_id if record[0] == "session" else subject.id
+        self._place = f"{subject.kind if record[0] != 'session' else 'session'} {name}"
+        if name is not None and len(name) >= _LEAST and find_secrets(name.encode(errors="replace")):
+            self.in_ids += 1
+            self._place = "a record whose id is not shown"
+
+    def _is_clean(self, values: list[Any]) -> bool:
+        """Return True if no value has a secret, by one pass over their JSON."""
+        if not values:
+            return True
+        try:
+            return self._any_shape.search(orjson.dumps(values, default=_plain, option=orjson.OPT_NON_STR_KEYS)) is None
+        except (TypeError, RecursionError):  # lone surrogates, integers of more than 64 bits, deep values
+            return False
+
+    def _event(self, event: TraceEvent) -> TraceEvent:
+        if self._is_clean([event.payload, event.extra]):
+            return event
+        payload, extra = self._value(event.payload), self._value(event.extra)
+        if payload is event.payload and extra is event.extra:
+            return event
+        return TraceEvent.of(event.type, payload, event.time, event.session_id, event.turn_id, extra)
+
+    def _value(self, value: Any) -> Any:
+        """Return *value* with masks in place of its secrets; the same object if it has none."""
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, Mapping):
+            return self._mapping(value)
+        if isinstance(value, list | tuple):
+            items = [self._value(item) for item in value]
+            return value if all(map(_is_same, value, items)) else items
+        if isinstance(value, int) and not isinstance(value, bool) and value >= _LONG_NUMBER:
+            text = self._text(str(value))
+            return text if text.startswith("[") else value
+        return value
+
+    def _mapping(self, value: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        masked, is_same = dict[Any, Any](), True
+        for key, item in value.items():
+            name = new = self._text(key) if isinstance(key, str) else key
+            times = 1
+            while new in masked:  # two keys with the same mask
+                times += 1
+                new = f"{name} {times}"
+            masked[new] = self._value(item)
+            is_same = is_same and new is key and masked[new] is item
+        return value if is_same else masked
+
+    def _text(self, text: str) -> str:
+        if len(text) < _LEAST:
+            return text
+        data = text.encode("utf-8", "surrogatepass")
+        secrets = find_secrets(data)
+        if not secrets:
+            return text
+        for secret in secrets:
+            self._count(secret.kind, data[secret.start : secret.end])
+        if not self._masks:
+            return text
+        pieces, end = list[bytes](), 0
+        for secret in secrets:
+            pieces += [data[end : secret.start], f"[masked: {secret.kind}]".encode()]
+            end = secret.end
+        return b"".join([*pieces, data[end:]]).decode("utf-8", "surrogatepass")
+
+    def _count(self, kind: str, secret: bytes) -> None:
+        self._has_secrets = True
+        if (kind, secret) not in self._known:
+            self._known.add((kind, secret))
+            self.counts[kind] += 1
+            self._places.setdefault(kind, self._place)
+
+
+class _Log:
+    """The *events* of a session, the number of scanned events, and their masked forms."""
+
+    def __init__(self, events: Sequence[TraceEvent]) -> None:
+        self.events = events
+        self.walked = 0
+        self.masked: list[TraceEvent] = []
+
+
+def _is_same(first: object, second: object) -> bool:
+    return first is second
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else str(value)
