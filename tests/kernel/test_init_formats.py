@@ -63,23 +63,6 @@ OTHERS = [
     ("a.bin", bytes(range(256)), "a binary file"),
     ("a.csv", "a,b\nc,d\n".encode("utf-16-le"), "--encoding utf-16-le"),
     ("a.pdf", b"%PDF-1.7\n\xff\xfe", "a PDF"),
-    ("a.json", {"schema_version": "ATIF-v1.6", "agent": {}, "steps": []}, "an ATIF trajectory"),
-    ("a.jsonl", lines({"type": "summary", "leafUuid": "x", "summary": "s"}), "a Claude Code session"),
-    (
-        "a.jsonl",
-        lines({"type": "user", "sessionId": "s", "uuid": "u", "message": {"role": "user", "content": "x"}}),
-        "a Claude Code session",
-    ),
-    ("a.jsonl", lines({"timestamp": "t", "type": "session_meta", "payload": {}}), "a Codex session"),
-    (
-        "a.json",
-        {"sessionId": "s", "messages": [{"type": "user", "content": "x"}, {"type": "gemini", "content": "y"}]},
-        "a Gemini CLI session",
-    ),
-    ("a.json", {"messages": [{"role": "user", "content": "q"}], "response": {"choices": []}}, "logs of model calls"),
-    ("a.json", [{"id": 1, "timestamp": "t", "source": "user", "action": "message"}], "an OpenHands event log"),
-    ("a.traj", {"trajectory": [{"action": "ls", "observation": "x"}], "history": []}, "a SWE-agent trajectory"),
-    ("a.json", {"eval_set_id": "e", "eval_cases": []}, "an evaluation set of Google ADK"),
     ("a.json", {"results": {"results": [], "stats": {}}, "config": {}}, "results of promptfoo"),
     ("a.yaml", "prompts: [a]\nproviders: [b]\ntests: []\n", "dicast init --from promptfoo FILE"),
     ("a.yaml", "source: {rows/csv: {path: a.csv}}\nmetrics: [proxy/format]\n", "a pipeline of dicast; dicast run FILE"),
@@ -117,8 +100,48 @@ def test_real_files_of_other_tools_are_named_and_refused(tmp_path, monkeypatch, 
         else:
             assert (code, "this looks like " in message, message.count("\n")) == (2, True, 1), (path, message)
     assert len(files) > 50
-    assert {"fncall-llm-message.json", "nonfncall-llm-message.json"} < set(taken)  # lists of chat messages
-    assert {path.name for path in files if path.parent.name in ("otlp", "openinference")} <= set(taken)
+    sessions = ("claude-code", "codex", "copilot", "gemini-cli", "atif", "swe-agent", "openhands", "adk")
+    assert {path.name for path in files if path.parent.name in ("otlp", "openinference", *sessions)} <= set(taken)
+
+
+def claude(type_, content):
+    return {"type": type_, "sessionId": "s", "uuid": type_, "message": {"role": type_, "content": content}}
+
+
+def codex(role, text):
+    return {"type": "response_item", "payload": {"type": "message", "role": role, "content": text}}
+
+
+SESSIONS = {
+    "transcripts/claude_code": lines(claude("user", "Hi"), claude("assistant", "Ho")),
+    "transcripts/codex": lines({"type": "session_meta", "payload": {"id": "s"}}, codex("user", "Hi"), codex("assistant", "Ho")),
+    "transcripts/gemini_cli": {"sessionId": "s", "messages": [{"type": "user", "content": "Hi"}, {"type": "gemini", "content": "Ho"}]},
+    "transcripts/atif": {"schema_version": "ATIF-v1.6", "agent": {}, "steps": [{"source": "user", "message": "Hi"}, {"source": "agent", "message": "Ho"}]},
+    "transcripts/openhands": [{"id": 1, "timestamp": "t", "source": "user", "action": "message", "args": {"content": "Hi"}}, {"id": 2, "timestamp": "t", "source": "agent", "action": "message", "args": {"content": "Ho"}}],
+    "transcripts/swe_agent": {"trajectory": [{"action": "ls", "observation": "x", "thought": "Ho"}], "history": [{"role": "user", "content": "Hi"}]},
+    "transcripts/adk": {"eval_set_id": "e", "eval_cases": [{"eval_id": "s", "conversation": [{"user_content": {"parts": [{"text": "Hi"}]}, "final_response": {"parts": [{"text": "Ho"}]}}]}]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", SESSIONS)
+def test_recorded_sessions_of_other_tools_are_judged_turn_by_turn(init, source):
+    code, document, written = init(SESSIONS[source], "session", tries=True)
+    assert (code, document["kind"], document["tried"]["scored"]) == (0, "turns", 1)
+    assert written == {source: {"path": "session"}}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"type": "reasoning", "input": "2 + 2", "output": "4"},
+        {"id": 1, "source": "web", "action": "click", "input": "2 + 2", "output": "4"},
+        {"type": "user", "input": "2 + 2", "output": "4", "session_id": "s"},
+        {"query": "2 + 2", "output": "4", "reference": "4"},
+    ],
+)
+def test_rows_with_columns_that_sessions_have_too_stay_rows(init, row):
+    code, document, source = init(lines(row, row), "rows.jsonl")
+    assert (code, document["kind"], list(source)) == (0, "rows", ["rows/jsonl"])
 
 
 TURNS = [{"role": "user", "content": "Where is it?"}, {"role": "assistant", "content": "It was shipped."}]

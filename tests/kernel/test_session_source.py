@@ -140,13 +140,20 @@ def test_a_failed_record_is_a_failed_subject(tmp_path: Path) -> None:
 
 def test_lines_outside_the_format_refuse_the_input_with_every_place(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(_line("a") + '{"other": 1}\n')
-    (tmp_path / "b.jsonl").write_text(_line("b") + "[1]\n" + '{"diary": \n')
+    (tmp_path / "b.jsonl").write_text(_line("b") + '{"diary": \n')
 
     message = _refusal(Diary(tmp_path))
 
     assert "a.jsonl:2: the line has no diary" in message
-    assert "b.jsonl:2: the line is no JSON object" in message
-    assert "b.jsonl:3" in message
+    assert "b.jsonl:2" in message
+
+
+def test_lines_that_are_no_objects_are_marked(tmp_path: Path) -> None:
+    file = tmp_path / "diary.jsonl"
+    file.write_text(_line("a") + '[1]\n"b"\n')
+
+    assert _subjects(Diary(file))[1].marked == {"line a list": 1, "line a string": 1}
+    assert "diary.jsonl:2: unknown line" in _refusal(Diary(file, unknown="error"))
 
 
 def test_a_last_line_that_was_cut_is_marked(tmp_path: Path) -> None:

@@ -101,44 +101,6 @@ def _is_inspect(record: Record) -> bool:
     return is_log or ("version" in record and any(_has(sample, "input", "target") for sample in samples))
 
 
-def _is_claude_code(record: Record) -> bool:
-    is_summary = record.get("type") == "summary" and "leafUuid" in record
-    return is_summary or (_has(record, "sessionId", "type") and ("uuid" in record or "parentUuid" in record))
-
-
-def _is_codex(record: Record) -> bool:
-    types = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
-    return record.get("type") in types and "payload" in record
-
-
-def _is_gemini_cli(record: Record) -> bool:
-    return _has(record, "sessionId", "messages") and any(
-        m.get("type") in ("user", "gemini") for m in _objects(record["messages"])
-    )
-
-
-def _is_recorded_gemini(record: Record) -> bool:
-    return "method" in record and any("candidates" in reply for reply in _objects(record.get("response")))
-
-
-def _is_model_log(record: Record) -> bool:
-    reply = record.get("response")
-    return isinstance(record.get("messages"), list) and isinstance(reply, dict) and "choices" in reply
-
-
-def _is_openhands(record: Record) -> bool:
-    return _has(record, "id", "timestamp", "source") and ("action" in record or "observation" in record)
-
-
-def _is_trajectory(record: Record) -> bool:
-    steps = [*_objects(record.get("trajectory")), *_objects(record.get("history"))]
-    return any(_has(step, "action", "observation") or _has(step, "agent", "role") for step in steps)
-
-
-def _is_adk(record: Record) -> bool:
-    return _has(record, "eval_set_id", "eval_cases") or _has(record, "query", "expected_tool_use")
-
-
 def _is_promptfoo_results(record: Record) -> bool:
     results = record.get("results")
     return isinstance(results, dict) and isinstance(results.get("results"), list) and "stats" in results
@@ -163,10 +125,6 @@ def _is_langfuse(record: Record) -> bool:
 def _is_mlflow(record: Record) -> bool:
     info, data = record.get("info"), record.get("data")
     return isinstance(info, dict) and isinstance(data, dict) and "spans" in data
-
-
-def _is_agentv(record: Record) -> bool:
-    return _has(record, "test_id", "target", "message_index", "role")
 
 
 def _is_batch_input(record: Record) -> bool:
@@ -213,16 +171,6 @@ FORMATS = (
     FileFormat("Jaeger traces", _any(_is_jaeger), extra="otel"),
     FileFormat("OpenTelemetry logs or metrics (OTLP JSON)", _any(_is_otlp_of_others)),
     FileFormat("an Inspect log", _any(_is_inspect)),
-    FileFormat("an ATIF trajectory", _any(lambda record: str(record.get("schema_version", "")).startswith("ATIF"))),
-    FileFormat("an AgentV transcript", _any(_is_agentv)),
-    FileFormat("a Codex session", _any(_is_codex)),
-    FileFormat("a Claude Code session", _any(_is_claude_code)),
-    FileFormat("a Gemini CLI session", _any(_is_gemini_cli)),
-    FileFormat("recorded Gemini replies", _any(_is_recorded_gemini)),
-    FileFormat("logs of model calls, with the answer in 'response'", _any(_is_model_log)),
-    FileFormat("an OpenHands event log", _any(_is_openhands)),
-    FileFormat("a SWE-agent trajectory", _any(_is_trajectory)),
-    FileFormat("an evaluation set of Google ADK", _any(_is_adk)),
     FileFormat("results of promptfoo", _any(_is_promptfoo_results)),
     FileFormat("a promptfoo configuration", _any(_is_promptfoo), _PROMPTFOO),
     FileFormat("samples of lm-evaluation-harness", _any(_is_lm_eval)),

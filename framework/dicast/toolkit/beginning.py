@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Literal
 import attrs
 import orjson
 
+from .databases import SQLITE, open_database
 from .encodings import UTF_8, marked_encoding
 from .input_file import InputFile
 from .scanning import Scanner, TooLong
@@ -28,7 +30,7 @@ Layout = Literal["lines", "array", "document", "other"]
 class Beginning:
     """The first *records* of a file: its JSON lines, the items of its array, or its one document; *lines* are its first lines.
 
-    *members* are the names in a zip archive. *start* has the first bytes, without gzip.
+    *members* are the names in a zip archive, *tables* those of a SQLite database. *start* has the first bytes, without gzip.
     """
 
     start: bytes
@@ -36,6 +38,7 @@ class Beginning:
     layout: Layout = "other"
     records: tuple[object, ...] = ()
     members: tuple[str, ...] = ()
+    tables: frozenset[str] = frozenset()
 
     @property
     def objects(self) -> list[Mapping[str, Any]]:
@@ -53,6 +56,8 @@ def read_beginning(path: Path, encoding: str) -> Beginning:
             start = stream.read(64)
         if start.startswith(b"PK\x03\x04"):
             return Beginning(start, members=_members(file))
+        if start.startswith(SQLITE):
+            return Beginning(start, tables=_tables(file))
         if b"\0" in start or (encoding == UTF_8 and marked_encoding(start)):
             return Beginning(start)
         lines = tuple(_first_lines(file))
@@ -66,6 +71,17 @@ def _members(file: InputFile) -> tuple[str, ...]:
             return tuple(archive.namelist())
     except (zipfile.BadZipFile, OSError):
         return ()
+
+
+def _tables(file: InputFile) -> frozenset[str]:
+    """Return the names of the tables in a database, none if it cannot be read."""
+    try:
+        with open_database(file.path) as connection:
+            return frozenset(
+                name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            )
+    except sqlite3.Error:
+        return frozenset()
 
 
 def _first_lines(file: InputFile) -> Iterator[bytes]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -11,15 +14,26 @@ import orjson
 
 from dicast import DataError, Due, Failure, Problem, ReadCounts, Subject
 
+from .._kernel.values.names import json_type
 from .conversations import Conversation, Counts, Rules
+from .databases import database_files, open_database
 from .dialects import Shapes
 from .documents import Placed, Records, layout_of
+from .files import open_file
 from .input_file import InputCheck, InputFile, Numbered
 from .json_values import inexact, marked_numbers, too_deep
 from .parts import UnknownPart
 from .repeats import UniqueNames
 from .sessions import Kind, Session
 from .surrogates import escaped, with_lone_surrogates
+
+_PIECE = 2**20
+
+MOST_KINDS = 100
+"""The number of kinds of marked content that are counted apart."""
+
+MOST_NOTES = 10
+"""The number of kinds of marked content in the summary of a run."""
 
 _REASONS = {
     "trailing": "without a reply to the last user message (trailing: keep judges it)",
@@ -45,7 +59,8 @@ class Failed:
 class Totals:
     """Counts of an input: its sessions and failed records are *records*.
 
-    *unknown* counts the undocumented shapes, *marked* these and other marked content, both by kind; *first_places* has the place of the first of each.
+    *kinds* counts the lines or parts of records by kind, those without a message too. *unknown* counts the undocumented shapes,
+    *marked* these and other marked content, both by kind; *first_places* has the place of the first of each.
     *left_out* counts the parts of the input that no session is made of, by their name in the plural.
     """
 
@@ -55,6 +70,7 @@ class Totals:
     dropped: Counter[str] = attrs.field(factory=Counter)
     contents: Counts = attrs.field(factory=Counts)
     models: Counter[str] = attrs.field(factory=Counter)
+    kinds: Counter[str] = attrs.field(factory=Counter)
     marked: Counter[str] = attrs.field(factory=Counter)
     unknown: Counter[str] = attrs.field(factory=Counter)
     first_places: dict[str, str] = attrs.field(factory=dict)
@@ -66,13 +82,22 @@ class Totals:
         contents = {key: value for key, value in attrs.asdict(self.contents).items() if key != "marked"}
         contents["trailing_messages"] = contents.pop("dropped")
         sessions = {"sessions": self.records - self.failed, "turns": self.turns}
-        details = {"contents": sessions | contents, "models": self.models, "unknown": self.unknown}
+        details = {"contents": sessions | contents, "models": self.models, "kinds": self.kinds, "unknown": self.unknown}
         return ReadCounts(self.records, self.marked, self.dropped, self.failed, details, (*notes, *self._notes()))
 
     def note_dropped(self, session: Session) -> None:
         """Count the newest record, *session*, as a record without a subject, by its reason."""
         reason = "no_tool_cycle" if session.turns else "trailing" if self.has_trailing else "no_turn"
         self.dropped[reason] += 1
+
+    def note_marked(self, kinds: Mapping[str, int], place: str, *, is_unknown: bool) -> None:
+        """Count what was marked at *place*; after :data:`MOST_KINDS` kinds, further ones are counted together."""
+        for name, count in kinds.items():
+            kind = name if name in self.marked or len(self.marked) < MOST_KINDS else "other shapes"
+            self.marked[kind] += count
+            self.first_places.setdefault(kind, place)
+            if is_unknown:
+                self.unknown[kind] += count
 
     def without_subjects(self) -> str:
         """Return the message for records without any subject."""
@@ -85,8 +110,10 @@ class Totals:
         return f"{counts} left out: no session is made of them" if counts else ""
 
     def _notes(self) -> Iterator[str]:
-        for kind, count in sorted(self.marked.items()):
+        for kind, count in self.marked.most_common(MOST_NOTES):
             yield f"{kind} marked {count:,} time{'s' * (count != 1)}, first at {self.first_places[kind]}"
+        if (rest := len(self.marked) - MOST_NOTES) > 0:
+            yield f"{rest:,} further kind{'s' * (rest != 1)} of content marked"
         if left_out := self._left_out():
             yield left_out
         if count := self.contents.unmatched_results:
@@ -135,7 +162,7 @@ class SessionReading:
                     self.settle(number)
                     continue
             if type(value) is not dict:
-                self.refuse("the line is no JSON object", number)
+                self.unknown("line", json_type(value), "")
             elif too_deep(line, value):
                 self.refuse("the line is nested too deeply to be recorded", number)
             else:
@@ -185,6 +212,41 @@ class SessionReading:
         """Return the marker of an undocumented *kind* of value at *path*, or report it; *names* are the documented names of that kind."""
         return self.shapes.unknown(kind, name, path, names)
 
+    def malformed(self, error: DataError, kind: str) -> UnknownPart:
+        """Return the marker of a *kind* of record that lacks a documented field, or report its *error*."""
+        if self.is_marked:
+            self.mark(f"malformed {kind}")
+        else:
+            self.shapes.problems += error.problems
+        return UnknownPart(f"shape of {kind}", str(error.problems[0].path or ""))
+
+    @property
+    def stem(self) -> str:
+        """The name of the file without its suffix, for a session without an id."""
+        return Path(self.name or self.file.label).name.partition(".")[0] or "session"
+
+    @property
+    def folder(self) -> str | None:
+        """The name of the folder of the file below the folder that is read, None at its top."""
+        return Path(self.name).parent.name or None
+
+    @contextmanager
+    def database(self) -> Iterator[sqlite3.Connection]:
+        """Open the file as a SQLite database for reading.
+
+        :raises sqlite3.Error: if it is no database.
+        """
+        for path in database_files(self.file.path):
+            self._digest(path)
+        with open_database(self.file.path) as connection:
+            yield connection
+
+    def _digest(self, path: Path) -> None:
+        if self.check is not None:
+            with open_file(path) as data:
+                while piece := data.read(_PIECE):
+                    self.check.digest.update(piece)
+
     def mark(self, what: str) -> None:
         """Count content that a marker or its text replaced."""
         self._marks[what] += 1
@@ -207,11 +269,7 @@ class SessionReading:
             self.file.fault(DataError(problems), line, self.check)
         for counted, is_unknown in ((self.shapes.marked, True), (self._marks, False)):
             if counted:
-                self.totals.marked.update(counted)
-                for kind in counted:
-                    self.totals.first_places.setdefault(kind, f"{self.file.label}:{line}")
-                if is_unknown:
-                    self.totals.unknown.update(counted)
+                self.totals.note_marked(counted, f"{self.file.label}:{line}", is_unknown=is_unknown)
                 counted.clear()
 
     def _repaired(self, line: bytes, error: orjson.JSONDecodeError, number: int) -> object:

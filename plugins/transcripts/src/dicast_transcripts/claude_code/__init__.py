@@ -1,0 +1,54 @@
+"""Sessions of Claude Code: JSON lines of user and assistant messages, tool results and bookkeeping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from dicast.toolkit.beginning import Beginning
+from dicast.toolkit.detection import Detection
+from dicast.toolkit.session_reading import Failed, SessionReading
+from dicast.toolkit.session_source import SessionSource
+from dicast.toolkit.sessions import Session
+
+from ..values import Record
+from .sessions import SessionFile
+
+_STREAM_TYPES = ("system", "assistant", "user", "result", "stream_event")
+
+
+@attrs.frozen
+class ClaudeCode(SessionSource):
+    """Sessions of Claude Code: its session files (``*.jsonl``), or the output of ``claude -p --output-format stream-json``.
+
+    A folder is read with its sub-agents, each a session of its own with the id of its parent. The lines of one streamed answer are one message.
+    Summaries, snapshots and other bookkeeping are counted, and are no messages. Commands of the terminal such as ``/clear``, their output, and
+    the summary of a compaction are in the evidence under the role ``context`` and start no turn.
+    """
+
+    title = "a Claude Code session"
+
+    @classmethod
+    def detect(cls, beginning: Beginning) -> Detection | None:
+        """Return the detection of a file with records of Claude Code."""
+        records = [record for record in beginning.objects if _is_record(record)]
+        if not records or beginning.layout not in ("lines", "document"):
+            return None
+        version = next((record["version"] for record in records if isinstance(record.get("version"), str)), None)
+        return Detection(cls.title, version)
+
+    def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
+        """Yield the sessions of one file: the main ones and the sub-agents in it."""
+        file = SessionFile(reading)
+        for line, record in reading.objects():
+            file.add(record, line)
+        yield from file.sessions()
+
+
+def _is_record(record: Record) -> bool:
+    if record.get("type") == "summary" and "leafUuid" in record:
+        return True
+    has_session = "sessionId" in record and "type" in record and ("uuid" in record or "parentUuid" in record)
+    is_streamed = "session_id" in record and record.get("type") in _STREAM_TYPES
+    return has_session or (is_streamed and ("message" in record or "subtype" in record or "event" in record))

@@ -1,0 +1,227 @@
+"""The sessions of one file: the records of each are put into a conversation, in the order of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from dicast import DataError
+from dicast.toolkit.conversations import Conversation
+from dicast.toolkit.dialects.blocks import ANTHROPIC, read_content
+from dicast.toolkit.parts import Part, TextPart, ToolCall, ToolResult, visible_text
+from dicast.toolkit.session_reading import SessionReading
+from dicast.toolkit.sessions import Session
+
+from ..values import Record, mapping_of, text_of
+from .kinds import BOOKKEEPING, is_command, is_context
+
+CONTEXT = "context"
+"""The role of texts that the tool wrote in the user's name."""
+
+_SYNTHETIC = "<synthetic>"
+_FIELDS = ("cwd", "gitBranch", "version", "slug")
+
+
+@attrs.define
+class _Answer:
+    """A streamed answer of the assistant, whose blocks are on several lines: *blocks* so far, and the recorded *usage*."""
+
+    blocks: list[Any] = attrs.field(factory=list)
+    usage: dict[str, Any] | None = None
+
+
+@attrs.define
+class _Thread:
+    """The records of one session: *waiting* is a command whose kind the next record shows, *answers* has the streamed answers by id."""
+
+    conversation: Conversation
+    context: dict[str, object] = attrs.field(factory=dict)
+    waiting: tuple[list[Part], str | None] | None = None
+    answers: dict[str, _Answer] = attrs.field(factory=dict)
+    calls: set[str] = attrs.field(factory=set)
+    last_id: str | None = None
+    parts: list[Part] = attrs.field(factory=list)
+    time: str | None = None
+
+
+class SessionFile:
+    """The records of one file by session. A sub-agent has a session of its own."""
+
+    def __init__(self, reading: SessionReading) -> None:
+        self._reading = reading
+        self._threads: dict[tuple[str, str | None], _Thread] = {}
+        self._sidechains: dict[object, str] = {}  # the root of each record of a sub-agent, by the record's uuid
+        self._seen: dict[object, object] = {}
+        self._newest: str | None = None
+
+    def add(self, record: Record, line: int) -> None:
+        """Add the record on *line*."""
+        type_ = record.get("type")
+        kinds = self._reading.totals.kinds
+        if type_ in ("user", "assistant"):
+            kinds[type_] += 1
+            message = record.get("message")
+            if not isinstance(message, dict):
+                self._thread(record).conversation.add(
+                    CONTEXT, [self._reading.unknown("message", type(message).__name__, "message")]
+                )
+            elif not self._is_repeated(record, message):
+                thread = self._thread(record)
+                self._add_answer(thread, record, message) if type_ == "assistant" else self._add_user(
+                    thread, record, message
+                )
+        elif type_ == "attachment":
+            kinds[type_] += 1
+            self._add_attachment(record)
+        elif isinstance(type_, str) and type_ in BOOKKEEPING:
+            kinds[type_] += 1
+        else:
+            self._reading.unknown(
+                "record type" if "type" in record else "record", type_ or ", ".join(record)[:60], "type"
+            )
+
+    def sessions(self) -> Iterator[Session]:
+        """Yield the sessions, the main ones before their sub-agents."""
+        for thread in self._threads.values():
+            self._end_answer(thread)
+            self._end_command(thread, is_turn=False)
+            yield self._reading.end(thread.conversation, thread.context)
+
+    def _is_repeated(self, record: Record, message: object) -> bool:
+        """Return whether the file has the same record a second time, as after a session was resumed."""
+        uuid = record.get("uuid")
+        if uuid is None:
+            return False
+        if uuid in self._seen and self._seen[uuid] == message:
+            self._reading.totals.kinds["repeated record"] += 1
+            return True
+        self._seen[uuid] = message
+        return False
+
+    def _thread(self, record: Record) -> _Thread:
+        """Return the session to which *record* belongs."""
+        session_id = text_of(record, "sessionId", "session_id") or self._newest or self._reading.stem
+        self._newest = session_id
+        agent = self._agent(record)
+        thread = self._threads.get((session_id, agent))
+        if thread is None:
+            id_ = session_id if agent is None else f"{session_id}/agent-{agent}"
+            parent = None if agent is None else session_id
+            thread = self._threads[session_id, agent] = _Thread(self._reading.conversation(id_, parent))
+            thread.context.update((key, record[key]) for key in _FIELDS if record.get(key))
+        return thread
+
+    def _agent(self, record: Record) -> str | None:
+        """Return the id of the sub-agent that wrote *record*, None for the main session."""
+        if called := text_of(record, "parent_tool_use_id"):
+            return called
+        if record.get("isSidechain") is not True:
+            return None
+        if agent := text_of(record, "agentId"):
+            return agent
+        uuid, parent = record.get("uuid"), record.get("parentUuid")
+        root = self._sidechains.get(parent) or str(uuid or len(self._sidechains) + 1)
+        self._sidechains[uuid] = root
+        return root
+
+    def _add_user(self, thread: _Thread, record: Record, message: Record) -> None:
+        self._end_answer(thread)
+        time = text_of(record, "timestamp")
+        parts = self._parts(message, "user")
+        text = visible_text([part for part in parts if not isinstance(part, ToolCall | ToolResult)]) or ""
+        if any(isinstance(part, ToolResult) for part in parts):
+            self._end_command(thread, is_turn=False)
+            thread.conversation.add("user" if not is_context(text.lstrip()) else "tool", parts, time=time)
+        elif record.get("isMeta") or record.get("isCompactSummary") or is_context(text.lstrip()):
+            if not record.get("isMeta"):
+                self._end_command(thread, is_turn=False)
+            elif thread.waiting is not None:
+                self._end_command(thread, is_turn=not is_context(text.lstrip()))
+            thread.conversation.add(CONTEXT, parts, time=time)
+        elif is_command(text.lstrip()):
+            self._end_command(thread, is_turn=False)
+            thread.waiting = (parts, time)
+        else:
+            self._end_command(thread, is_turn=False)
+            thread.conversation.add("user", parts, time=time)
+
+    def _end_command(self, thread: _Thread, *, is_turn: bool) -> None:
+        """Add the waiting command: as the user's message if the agent answers it."""
+        if thread.waiting is not None:
+            parts, time = thread.waiting
+            thread.waiting = None
+            thread.conversation.add("user" if is_turn else CONTEXT, parts, time=time)
+
+    def _add_answer(self, thread: _Thread, record: Record, message: Record) -> None:
+        self._end_command(thread, is_turn=True)
+        id_ = text_of(message, "id")
+        if id_ is None or id_ != thread.last_id:
+            self._end_answer(thread)
+        time = text_of(record, "timestamp")
+        answer = thread.answers.get(id_) if id_ is not None else None
+        usage = mapping_of(message, "usage")
+        if answer is None:
+            answer = _Answer(usage=dict(usage) or None)
+            self._call(thread, answer, message, time)
+            thread.time = time
+            if id_ is not None:
+                thread.answers[id_] = answer
+        elif answer.usage is not None:
+            answer.usage.update(usage)
+        elif id_ != thread.last_id:
+            thread.time = time
+        thread.last_id = id_
+        content = message.get("content")
+        new = content if not isinstance(content, list) else [block for block in content if block not in answer.blocks]
+        if isinstance(new, list):
+            answer.blocks += new
+        thread.parts += [part for part in self._parts({"content": new}, "assistant") if self._is_new(thread, part)]
+
+    def _call(self, thread: _Thread, answer: _Answer, message: Record, time: str | None) -> None:
+        """Record the model call of an answer. Text that Claude Code wrote in the model's place has none."""
+        if not thread.conversation.has_turns:
+            thread.conversation.start_turn()
+        if message.get("model") == _SYNTHETIC:
+            return
+        stop = text_of(message, "stop_reason")
+        thread.conversation.model_call(model=text_of(message, "model"), usage=answer.usage, stop_reason=stop, time=time)
+
+    def _end_answer(self, thread: _Thread) -> None:
+        """Add the parts of the streamed answer so far, as one message."""
+        if thread.last_id is not None or thread.parts:
+            if thread.parts:
+                thread.conversation.add("assistant", thread.parts, time=thread.time)
+            thread.parts, thread.last_id = [], None
+
+    def _is_new(self, thread: _Thread, part: Part) -> bool:
+        """Return False for a call whose id the session has already."""
+        if not isinstance(part, ToolCall) or part.id is None:
+            return True
+        if part.id in thread.calls:
+            self._reading.totals.kinds["repeated call"] += 1
+            return False
+        thread.calls.add(part.id)
+        return True
+
+    def _add_attachment(self, record: Record) -> None:
+        """Add a prompt that the user typed while the agent worked; other attachments are bookkeeping."""
+        attachment = mapping_of(record, "attachment")
+        if attachment.get("type") == "queued_command" and attachment.get("commandMode", "prompt") == "prompt":
+            thread = self._thread(record)
+            self._end_answer(thread)
+            self._end_command(thread, is_turn=False)
+            parts = self._parts({"content": attachment.get("prompt")}, "attachment")
+            thread.conversation.add("user", parts, time=text_of(record, "timestamp"))
+
+    def _parts(self, message: Record, kind: str) -> list[Part]:
+        content = message.get("content")
+        if type(content) is str:
+            return [TextPart(content)]
+        if "content" not in message:
+            return [self._reading.unknown("message", ", ".join(message)[:60], "message")]
+        try:
+            return read_content(content, "message.content", self._reading.shapes, ANTHROPIC)
+        except DataError as error:
+            return [self._reading.malformed(error, f"{kind} message")]

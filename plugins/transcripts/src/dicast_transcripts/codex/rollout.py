@@ -1,0 +1,254 @@
+"""The session of a rollout file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import attrs
+
+from dicast.toolkit.parts import MediaPart, Part, ReasoningPart, TextPart, ToolResult
+from dicast.toolkit.session_reading import SessionReading
+from dicast.toolkit.sessions import Session
+
+from ..values import Record, list_of, mapping_of, text_of
+from .items import CONTEXT, ITEMS, Spoken
+from .thread_items import read_thread_item
+
+RECORDS = frozenset(
+    ("session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state", "inter_agent_communication",
+     "inter_agent_communication_metadata")
+)  # fmt: skip
+_THREAD = frozenset(
+    (
+        "thread.started",
+        "turn.started",
+        "turn.completed",
+        "turn.failed",
+        "item.started",
+        "item.updated",
+        "item.completed",
+        "error",
+    )
+)
+_SPOKEN = {
+    "user_message": "user",
+    "agent_message": "assistant",
+    "agent_reasoning": "reasoning",
+    "agent_reasoning_raw_content": "reasoning",
+}
+_EVENTS = frozenset(
+    (
+        "token_count", "task_started", "task_complete", "turn_started", "turn_complete", "turn_aborted", "context_compacted", "entered_review_mode",
+        "exited_review_mode", "thread_rolled_back", "thread_goal_updated", "item_started", "item_completed", "sub_agent_activity", "error", "warning",
+        "background_event", "stream_error", "exec_command_begin", "exec_command_end", "exec_command_output_delta", "mcp_tool_call_begin",
+        "mcp_tool_call_end", "patch_apply_begin", "patch_apply_updated", "patch_apply_end", "web_search_begin", "web_search_end",
+        "image_generation_begin", "image_generation_end", "view_image_tool_call", "plan_update", "turn_diff", "session_configured", "shutdown_complete",
+        "exec_approval_request", "apply_patch_approval_request", "agent_reasoning_section_break", "agent_message_delta", "agent_reasoning_delta",
+        "thread_settings_applied", "model_reroute", "guardian_assessment", "guardian_warning", "dynamic_tool_call_request", "dynamic_tool_call_response",
+        "collab_agent_spawn_begin", "collab_agent_spawn_end", "collab_agent_interaction_begin", "collab_agent_interaction_end", "collab_waiting_begin",
+        "collab_waiting_end", "collab_close_begin", "collab_close_end", "collab_resume_begin", "collab_resume_end", "deprecation_notice",
+        "request_user_input", "elicitation_request", "hook_started", "hook_completed", "mcp_startup_update", "mcp_startup_complete", "thread_name_updated",
+        "undo_started", "undo_completed", "terminal_interaction", "raw_response_item", "list_skills_response", "skills_update_available",
+    )
+)  # fmt: skip
+"""Events without a message of their own; ends of tools complete the results."""
+
+
+@attrs.define
+class _Item:
+    """A message, a model call (*usage*) or a text of an event, in the order of the file."""
+
+    spoken: Spoken | None
+    time: str | None
+    is_event: bool = False
+    usage: Record | None = None
+    model: str | None = None
+
+
+class Rollout:
+    """The records of a rollout file. It is one session; without any record it has none."""
+
+    def __init__(self, reading: SessionReading) -> None:
+        self._reading = reading
+        self._items: list[_Item] = []
+        self._context: dict[str, object] = {}
+        self._id: str | None = None
+        self._parent: str | None = None
+        self._model: str | None = None
+        self._has_records = False
+        self._texts: Counter[tuple[str, str]] = Counter()
+        self._ends: dict[str, tuple[object, bool, int | None]] = {}
+        self._results: set[str | None] = set()
+
+    def add(self, record: Record, line: int) -> None:
+        """Add the record on *line*."""
+        type_, time = record.get("type"), text_of(record, "timestamp")
+        self._has_records = True
+        payload = mapping_of(record, "payload")
+        if "payload" not in record:
+            self._add_bare(record, time)
+        elif type_ == "response_item":
+            self._add_item(payload, time)
+        elif type_ == "event_msg":
+            self._add_event(payload, time)
+        elif type_ == "session_meta":
+            self._add_meta(payload)
+        elif type_ == "turn_context":
+            self._count("turn_context")
+            self._model = text_of(payload, "model") or self._model
+        elif type_ == "compacted":
+            self._count("compacted")
+            if text := text_of(payload, "message"):
+                self._items.append(_Item(Spoken(CONTEXT, [TextPart(text)]), time))
+        elif type_ == "inter_agent_communication":
+            self._count("inter_agent_communication")
+            text = text_of(payload, "content", "message", "text")
+            if text is not None:
+                self._items.append(_Item(Spoken(CONTEXT, [TextPart(text)]), time))
+        elif type_ in RECORDS:
+            self._count(str(type_))
+        else:
+            self._reading.unknown("record type", type_, "type", tuple(RECORDS))
+
+    def sessions(self) -> Iterator[Session]:
+        """Yield the session, if there were records."""
+        if not self._has_records:
+            return
+        conversation = self._reading.conversation(self._id or self._reading.stem, self._parent)
+        for item in self._items:
+            spoken = item.spoken
+            if item.usage is not None or item.model is not None:
+                conversation.model_call(model=item.model, usage=item.usage, time=item.time)
+            if spoken is None or (item.is_event and self._is_repeated(spoken)):
+                continue
+            if spoken.role == "assistant" and not conversation.has_turns:
+                conversation.start_turn()
+            conversation.add(spoken.role, [self._completed(part) for part in spoken.parts], time=item.time)
+        for id_, (content, is_error, code) in self._ends.items():
+            if id_ not in self._results and content is not None:
+                conversation.add("tool", [ToolResult(id_, content, is_error=is_error, exit_code=code)])
+        yield self._reading.end(conversation, self._context)
+
+    def _add_bare(self, record: Record, time: str | None) -> None:
+        """Add a record of ``codex exec --json``, or of the first versions, whose lines are the items."""
+        type_ = record.get("type")
+        if type_ in _THREAD:
+            self._add_thread(record, str(type_))
+        elif type_ in ITEMS:
+            self._add_item(record, time)
+        elif record.get("record_type") is not None:
+            self._count(f"record_type {record['record_type']}")
+        elif type_ is None and "id" in record and "timestamp" in record:
+            self._add_meta(record)
+        else:
+            self._reading.unknown("record type" if type_ else "record", type_ or ", ".join(record)[:60], "type")
+
+    def _add_thread(self, record: Record, type_: str) -> None:
+        """Add an event of ``codex exec --json``."""
+        self._count(type_)
+        if type_ == "thread.started":
+            self._id = self._id or text_of(record, "thread_id")
+        elif type_ == "turn.completed":
+            self._items.append(_Item(None, None, usage=mapping_of(record, "usage") or None))
+        elif type_ == "item.completed":
+            for spoken in read_thread_item(mapping_of(record, "item"), self._reading):
+                self._items.append(_Item(spoken, None))
+
+    def _add_meta(self, meta: Record) -> None:
+        self._count("session_meta")
+        if self._id is not None:
+            return  # of the session whose history this session continues
+        self._id = text_of(meta, "id", "session_id")
+        source = mapping_of(mapping_of(meta, "source"), "subagent")
+        self._parent = text_of(mapping_of(source, "thread_spawn"), "parent_thread_id") or text_of(
+            meta, "parent_thread_id"
+        )
+        base = meta.get("base_instructions")
+        instructions = (
+            text_of(base, "text") if isinstance(base, dict) else text_of(meta, "base_instructions", "instructions")
+        )
+        if instructions:
+            self._items.append(_Item(Spoken("system", [TextPart(instructions)]), text_of(meta, "timestamp")))
+        keys = ("cwd", "originator", "cli_version", "model_provider", "git", "forked_from_id")
+        self._context.update((key, meta[key]) for key in keys if meta.get(key))
+
+    def _add_item(self, item: Record, time: str | None) -> None:
+        type_ = item.get("type", "message" if "role" in item else None)
+        reader = ITEMS.get(type_) if isinstance(type_, str) else None
+        if reader is None:
+            marker = self._reading.unknown("item", type_, "payload.type", tuple(ITEMS))
+            self._items.append(_Item(Spoken("assistant", [marker]), time))
+            return
+        self._count(str(type_))
+        spoken: Spoken | None = reader(item, self._reading)
+        if spoken is None:
+            return
+        for part in spoken.parts:
+            if isinstance(part, ToolResult):
+                self._results.add(part.id)
+        if type_ in ("message", "reasoning"):
+            role = "reasoning" if type_ == "reasoning" else spoken.role
+            texts = [part.text for part in spoken.parts if isinstance(part, TextPart | ReasoningPart)]
+            for text in {"\n".join(texts), *texts}:
+                self._texts[role, text.strip()] += 1
+        self._items.append(_Item(spoken, time))
+
+    def _add_event(self, event: Record, time: str | None) -> None:
+        type_ = str(event.get("type"))
+        if type_ in _SPOKEN:
+            self._count(type_)
+            self._items.append(_Item(_event_message(event, _SPOKEN[type_]), time, is_event=True))
+        elif type_ == "token_count":
+            self._count(type_)
+            usage = mapping_of(mapping_of(event, "info"), "last_token_usage")
+            if usage:
+                self._items.append(_Item(None, time, usage=usage, model=self._model))
+        elif type_ in _EVENTS:
+            self._count(type_)
+            if (end := _end_of(event, type_)) is not None and (id_ := text_of(event, "call_id")) is not None:
+                self._ends[id_] = end
+        else:
+            self._reading.unknown("event", event.get("type"), "payload.type", tuple(_EVENTS))
+
+    def _is_repeated(self, spoken: Spoken) -> bool:
+        """Return whether a response item has the text of an event, too."""
+        role = "reasoning" if isinstance(spoken.parts[0], ReasoningPart) else spoken.role
+        texts = [part.text for part in spoken.parts if isinstance(part, TextPart | ReasoningPart)]
+        return any(self._texts[role, text.strip()] or self._texts[CONTEXT, text.strip()] for text in texts)
+
+    def _completed(self, part: Part) -> Part:
+        """Return *part*; a result gets the failure and the exit code that only the event of its end has."""
+        if isinstance(part, ToolResult) and part.id in self._ends:
+            _, is_error, code = self._ends[part.id]
+            code = part.exit_code if part.exit_code is not None else code
+            return attrs.evolve(part, is_error=part.is_error or is_error, exit_code=code)
+        return part
+
+    def _count(self, kind: str) -> None:
+        self._reading.totals.kinds[kind] += 1
+
+
+def _event_message(event: Record, role: str) -> Spoken:
+    text = text_of(event, "message", "text") or ""
+    if role == "reasoning":
+        return Spoken("assistant", [ReasoningPart(text)])
+    images: list[Part] = [MediaPart("image", url=url) for url in list_of(event, "images") if isinstance(url, str)]
+    parts: list[Part] = [TextPart(text), *images]
+    is_injected = role == "user" and event.get("kind") in ("environment_context", "user_instructions")
+    return Spoken(CONTEXT if is_injected else role, parts)
+
+
+def _end_of(event: Record, type_: str) -> tuple[object, bool, int | None] | None:
+    """Return the output, the failure and the exit code in the event that ends a tool."""
+    if type_ == "exec_command_end":
+        code = event.get("exit_code")
+        output = text_of(event, "aggregated_output", "formatted_output", "stdout") or event.get("stderr") or ""
+        return output, False, code if type(code) is int else None
+    if type_ == "patch_apply_end":
+        return text_of(event, "stdout", "stderr") or "", event.get("success") is False, None
+    if type_ == "mcp_tool_call_end":
+        result = mapping_of(event, "result")
+        failed = "Err" in result or mapping_of(result, "Ok").get("isError") is True
+        return result.get("Err", result.get("Ok")), failed, None
+    return None

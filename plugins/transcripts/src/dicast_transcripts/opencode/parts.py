@@ -1,0 +1,102 @@
+"""The messages of a session with their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from dicast.toolkit.conversations import Conversation
+from dicast.toolkit.parts import MediaPart, Part, ReasoningPart, TextPart, ToolCall, ToolResult
+from dicast.toolkit.roles import role_of
+from dicast.toolkit.session_reading import SessionReading
+from dicast.toolkit.sessions import Session
+
+from ..values import Record, mapping_of, objects_of, text_of
+
+_SILENT = frozenset(("step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"))
+"""Types of parts without a text."""
+
+_FIELDS = ("title", "directory", "version", "projectID", "time", "agent")
+
+
+def read_session(info: Record, messages: Iterable[Record], reading: SessionReading) -> Session:
+    """Return the session *info* with its *messages*, each with its own ``info`` and ``parts``."""
+    conversation = reading.conversation(text_of(info, "id") or reading.stem, text_of(info, "parentID", "parent_id"))
+    for number, message in enumerate(messages):
+        add_message(
+            mapping_of(message, "info"), objects_of(message, "parts"), f"messages[{number}]", conversation, reading
+        )
+    return reading.end(conversation, {key: info[key] for key in _FIELDS if info.get(key)})
+
+
+def add_message(
+    info: Record, blocks: Iterable[Record], path: str, conversation: Conversation, reading: SessionReading
+) -> None:
+    """Add one message."""
+    reading.totals.kinds["message"] += 1
+    role = role_of(info.get("role"))
+    time = _time(mapping_of(info, "time").get("created"))
+    parts: list[Part] = [] if role is not None else [reading.shapes.unknown_role(info.get("role"), path)]
+    for number, block in enumerate(blocks):
+        parts += read_part(block, f"{path}.parts[{number}]", reading)
+    if role == "assistant":
+        if not conversation.has_turns:
+            conversation.start_turn()
+        model = mapping_of(info, "model")
+        name = text_of(info, "modelID") or text_of(model, "modelID")
+        usage = mapping_of(info, "tokens") or None
+        stop = text_of(info, "finish")
+        conversation.model_call(model=name, usage=usage, cost_usd=info.get("cost"), stop_reason=stop, time=time)
+        if (error := mapping_of(info, "error")) and not parts:
+            message = text_of(mapping_of(error, "data"), "message") or ""
+            conversation.add("context", [TextPart(f"{error.get('name')}: {message}")], time=time)
+            return
+    if parts:
+        conversation.add(role or str(info.get("role")), parts, time=time)
+
+
+def read_part(block: Record, path: str, reading: SessionReading) -> list[Part]:
+    """Return the parts that *block* is: a text, media, or a call with its result."""
+    type_ = block.get("type")
+    match type_:
+        case "text" if isinstance(block.get("text"), str):
+            return [TextPart(block["text"])]
+        case "reasoning":
+            return [ReasoningPart(text_of(block, "text") or "")]
+        case "file":
+            return [_file(block)]
+        case "subtask":
+            return [TextPart(text_of(block, "prompt", "description") or "")]
+        case "tool" if text_of(block, "tool") is not None:
+            return _tool(block)
+    if type_ in _SILENT:
+        reading.totals.kinds[str(type_)] += 1
+        return []
+    return [reading.unknown("part", type_, path, ("text", "reasoning", "file", "subtask", "tool", *_SILENT))]
+
+
+def _file(block: Record) -> MediaPart:
+    mime, url = text_of(block, "mime"), text_of(block, "url")
+    kind = "image" if (mime or "").startswith("image/") else "audio" if (mime or "").startswith("audio/") else "file"
+    return MediaPart(kind, mime, url=url, name=text_of(block, "filename"))  # type: ignore[arg-type]  # one of the kinds
+
+
+def _tool(block: Record) -> list[Part]:
+    state = mapping_of(block, "state")
+    id_, name, status = text_of(block, "callID", "id"), text_of(block, "tool") or "", state.get("status")
+    call = ToolCall(id_, name, state.get("input"))
+    if status == "error":
+        return [call, ToolResult(id_, text_of(state, "error") or state.get("output"), name, is_error=True)]
+    if status != "completed" and "output" not in state:
+        return [call]
+    code = mapping_of(state, "metadata").get("exit")
+    attachments: list[Part] = [_file(item) for item in objects_of(state, "attachments")]
+    output = text_of(state, "output") or ""
+    content: object = [TextPart(output), *attachments] if attachments else state.get("output")
+    return [call, ToolResult(id_, content, name, exit_code=code if type(code) is int else None)]
+
+
+def _time(milliseconds: object) -> str | None:
+    if not isinstance(milliseconds, int | float) or not 0 < milliseconds < 10**13:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()

@@ -1,0 +1,196 @@
+"""Sessions of Claude Code."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from dicast import DataError
+from dicast_transcripts import ClaudeCode
+
+NUMBERS = count(1)
+
+
+def record(type_, content, **fields):
+    message = {"role": type_, "content": content}
+    message |= {key: fields.pop(key) for key in ("id", "model", "usage", "stop_reason") if key in fields}
+    return {"type": type_, "uuid": f"u{next(NUMBERS)}", "sessionId": "s", "message": message, **fields}
+
+
+def user(content, **fields):
+    return record("user", content, **fields)
+
+
+def assistant(*blocks, **fields):
+    return record("assistant", list(blocks), **fields)
+
+
+def text(words):
+    return {"type": "text", "text": words}
+
+
+def call(id_, name="Bash"):
+    return {"type": "tool_use", "id": id_, "name": name, "input": {"command": "ls"}}
+
+
+def result(id_, content="fine", **fields):
+    return {"type": "tool_result", "tool_use_id": id_, "content": content, **fields}
+
+
+def test_lines_of_one_streamed_answer_are_one_message_with_its_last_usage(read):
+    reading = read(
+        ClaudeCode,
+        [
+            user("List"),
+            assistant({"type": "thinking", "thinking": "hm"}, id="m1", model="claude-x", usage={"output_tokens": 1}),
+            assistant(text("Listing."), id="m1", model="claude-x", usage={"output_tokens": 2}),
+            assistant(call("c1"), id="m1", model="claude-x", usage={"output_tokens": 9}),
+            user([result("c1", "a b")]),
+            assistant(text("Two files."), id="m2", model="claude-x", usage={"output_tokens": 3}),
+        ],
+    )
+    assert (reading.contents["messages"], reading.contents["calls"]) == (4, 1)
+    assert reading.model_calls == [
+        {"model": "claude-x", "usage": {"output_tokens": 9}},
+        {"model": "claude-x", "usage": {"output_tokens": 3}},
+    ]
+    assert [turn.output for turn in reading.turns] == ["Two files."]
+
+
+def test_calls_in_parallel_whose_results_come_between_the_lines_of_an_answer_are_matched(read):
+    reading = read(
+        ClaudeCode,
+        [
+            user("Go"),
+            assistant(call("c1"), id="m1"),
+            user([result("c1")]),
+            assistant(call("c2"), id="m1"),
+            user([result("c2", "bad", is_error=True)]),
+            assistant(text("Done"), id="m2"),
+        ],
+    )
+    contents = reading.contents
+    assert (contents["calls"], contents["results"], contents["failed_results"]) == (2, 2, 1)
+    assert (contents["unmatched_calls"], contents["unmatched_results"]) == (0, 0)
+
+
+def test_cumulative_lines_and_repeated_records_count_once(read):
+    first = assistant(text("One"), id="m1")
+    whole = assistant(text("One"), call("c1"), id="m1")
+    reading = read(ClaudeCode, [user("Go"), first, whole, whole, user([result("c1")])])
+    assert reading.contents["calls"] == 1
+    assert reading.counts.details["kinds"]["repeated record"] == 1
+    assert reading.turns[0].output == "One"
+
+
+def test_local_commands_and_their_output_start_no_turn_while_prompt_commands_do(read):
+    reading = read(
+        ClaudeCode,
+        [
+            user("<local-command-caveat>Caveat</local-command-caveat>", isMeta=True),
+            user("<command-name>/clear</command-name>"),
+            user("<local-command-stdout></local-command-stdout>"),
+            user("<command-message>review</command-message>\n<command-name>/review</command-name>"),
+            user([text("Review the code.")], isMeta=True),
+            assistant(text("Looks good.")),
+        ],
+    )
+    assert [turn.output for turn in reading.turns] == ["Looks good."]
+    assert reading.turns[0].input.endswith("<command-name>/review</command-name>")
+    assert reading.contents["messages"] == 6
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        user("[Request interrupted by user]"),
+        user("This session is being continued …", isCompactSummary=True, isVisibleInTranscriptOnly=True),
+        user("Stop hook feedback: no", isMeta=True),
+        user("<task-notification>done</task-notification>"),
+    ],
+)
+def test_texts_that_the_tool_wrote_are_context(read, extra):
+    reading = read(ClaudeCode, [user("Go"), assistant(text("A")), extra, assistant(text("B"))])
+    assert [turn.output for turn in reading.turns] == ["B"]
+    assert "context" in reading.roles()
+
+
+def test_a_sidechain_is_a_session_with_its_parent(read):
+    reading = read(
+        ClaudeCode,
+        [
+            user("Explore"),
+            assistant(call("t1", "Task")),
+            user("Look around", isSidechain=True, uuid="r1", parentUuid=None),
+            user("Look elsewhere", isSidechain=True, uuid="r2", parentUuid=None),
+            assistant(text("Seen"), isSidechain=True, uuid="a1", parentUuid="r1"),
+            assistant(text("Seen there"), isSidechain=True, uuid="a2", parentUuid="r2"),
+            user([result("t1")]),
+            assistant(text("Done")),
+        ],
+    )
+    assert [(session.id, session.parent_id) for session in reading.sessions] == [
+        ("s", None),
+        ("s/agent-r1", "s"),
+        ("s/agent-r2", "s"),
+    ]
+    assert [turn.output for turn in reading.turns] == ["Done", "Seen", "Seen there"]
+
+
+def test_a_file_of_a_sub_agent_has_its_session_as_parent(read, tmp_path):
+    read(ClaudeCode, [user("Go"), assistant(text("Done"))], name="s.jsonl")
+    agent = [user("Look", isSidechain=True, agentId="a1"), assistant(text("Seen"), isSidechain=True, agentId="a1")]
+    reading = read(ClaudeCode, agent, name="s/subagents/agent-a1.jsonl", path=tmp_path)
+    assert [(session.id, session.parent_id) for session in reading.sessions] == [("s", None), ("s/agent-a1", "s")]
+
+
+def test_stream_json_is_read_with_its_sub_agents(read):
+    records = [
+        {"type": "system", "subtype": "init", "session_id": "s", "model": "claude-x"},
+        {"type": "assistant", "session_id": "s", "message": {"id": "m1", "content": [call("t1", "Task")]}, "parent_tool_use_id": None},
+        {"type": "assistant", "session_id": "s", "message": {"id": "m2", "content": [text("Seen")]}, "parent_tool_use_id": "t1"},
+        {"type": "user", "session_id": "s", "message": {"role": "user", "content": [result("t1")]}, "parent_tool_use_id": None},
+        {"type": "assistant", "session_id": "s", "message": {"id": "m3", "content": [text("Done")]}, "parent_tool_use_id": None},
+        {"type": "result", "subtype": "success", "session_id": "s", "result": "Done", "total_cost_usd": 0.1},
+    ]  # fmt: skip
+    reading = read(ClaudeCode, records)
+    assert [(turn.id, turn.output) for turn in reading.turns] == [("s/1", "Done"), ("s/agent-t1/1", "Seen")]
+    assert reading.counts.details["kinds"] == {"system": 1, "assistant": 3, "user": 1, "result": 1}
+
+
+def test_a_prompt_that_was_queued_while_the_agent_worked_starts_a_turn(read):
+    queued = {"type": "attachment", "sessionId": "s", "uuid": "q", "attachment": {"type": "queued_command", "prompt": "Also this", "commandMode": "prompt"}}  # fmt: skip
+    reading = read(ClaudeCode, [user("Go"), assistant(text("A")), queued, assistant(text("B"))])
+    assert [(turn.input, turn.output) for turn in reading.turns] == [("Go", "A"), ("Also this", "B")]
+
+
+def test_bookkeeping_is_counted_and_unknown_records_are_marked(read):
+    extra = [
+        {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
+        {"type": "queue-operation", "operation": "enqueue", "sessionId": "s", "content": "x"},
+        {"type": "system", "subtype": "compact_boundary", "sessionId": "s", "uuid": "b"},
+        {"type": "future-thing", "sessionId": "s"},
+        {"type": "assistant", "sessionId": "s", "uuid": "z", "message": {"content": [{"type": "hologram"}]}},
+    ]
+    reading = read(ClaudeCode, [user("Go"), assistant(text("A")), *extra])
+    kinds = reading.counts.details["kinds"]
+    assert (kinds["file-history-snapshot"], kinds["queue-operation"], kinds["system"]) == (1, 1, 1)
+    assert reading.counts.marked == {"record type future-thing": 1, "part hologram": 1}
+    with pytest.raises(DataError, match=r"session.jsonl:6: unknown record type 'future-thing'"):
+        read(ClaudeCode, [user("Go"), assistant(text("A")), *extra], unknown="error")
+
+
+def test_images_and_errors_of_the_program_are_read(read):
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVq"}}
+    failed = assistant(text("API Error: 500"), model="<synthetic>", isApiErrorMessage=True)
+    reading = read(ClaudeCode, [user([text("See"), image]), failed])
+    assert reading.turns[0].input == "See\n[image/png, 3 B]"
+    assert (reading.turns[0].output, reading.model_calls) == ("API Error: 500", [])
+
+
+def test_two_sessions_in_a_file_are_apart(read):
+    reading = read(
+        ClaudeCode, [user("A"), user("B", sessionId="t"), assistant(text("a")), assistant(text("b"), sessionId="t")]
+    )
+    assert [(turn.id, turn.output) for turn in reading.turns] == [("s/1", "a"), ("t/1", "b")]

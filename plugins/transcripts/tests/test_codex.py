@@ -1,0 +1,167 @@
+"""Sessions of Codex."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dicast_transcripts import Codex
+
+
+def line(type_, payload):
+    return {"timestamp": "2026-01-01T00:00:00Z", "type": type_, "payload": payload}
+
+
+def item(type_, **fields):
+    return line("response_item", {"type": type_, **fields})
+
+
+def event(type_, **fields):
+    return line("event_msg", {"type": type_, **fields})
+
+
+def message(role, words):
+    kind = "output_text" if role == "assistant" else "input_text"
+    return item("message", role=role, content=[{"type": kind, "text": words}])
+
+
+META = line("session_meta", {"id": "s", "cwd": "/x", "cli_version": "0.9", "instructions": "Be brief."})
+
+
+def test_response_items_win_over_events_with_the_same_text(read):
+    records = [
+        META,
+        message("user", "<environment_context>x</environment_context>"),
+        message("user", "Go"),
+        event("user_message", message="Go"),
+        event("agent_reasoning", text="Think"),
+        item("reasoning", summary=[{"type": "summary_text", "text": "Think"}], encrypted_content="…"),
+        event("agent_message", message="Done"),
+        message("assistant", "Done"),
+        event("agent_message", message="Only an event has this"),
+    ]
+    reading = read(Codex, records)
+    assert [(turn.input, turn.output) for turn in reading.turns] == [("Go", "Only an event has this")]
+    assert reading.contents["messages"] == 6
+    assert reading.counts.details["kinds"]["agent_message"] == 2
+
+
+@pytest.mark.parametrize(
+    ("output", "failed"),
+    [
+        ("plain", 0),
+        (json.dumps({"output": "no", "metadata": {"exit_code": 1, "duration_seconds": 0.1}}), 1),
+        (json.dumps({"output": "yes", "metadata": {"exit_code": 0}}), 0),
+        ("Exit code: 2\nWall time: 0 seconds\nOutput:\nno", 1),
+        ("Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 1\nOutput:\n", 1),
+        ("Process exited with code 0\nOutput:\nExit code: 7", 0),
+        ({"content": "no", "success": False}, 1),
+        ([{"type": "input_text", "text": "seen"}], 0),
+    ],
+)
+def test_exit_codes_and_failures_are_those_of_the_command(read, output, failed):
+    records = [
+        META,
+        message("user", "Go"),
+        item("function_call", name="shell", arguments='{"command": ["ls"]}', call_id="c1"),
+        item("function_call_output", call_id="c1", output=output),
+    ]
+    contents = read(Codex, records).contents
+    assert (contents["calls"], contents["results"], contents["failed_results"]) == (1, 1, failed)
+
+
+def test_the_end_of_a_command_gives_its_exit_code(read):
+    records = [
+        META,
+        message("user", "Go"),
+        item("function_call", name="shell", arguments="{}", call_id="c1"),
+        event("exec_command_end", call_id="c1", exit_code=3, aggregated_output="no"),
+        item("function_call_output", call_id="c1", output="no"),
+        item("function_call", name="shell", arguments="{}", call_id="c2"),
+        event("exec_command_end", call_id="c2", exit_code=0, aggregated_output="yes"),
+    ]
+    contents = read(Codex, records).contents
+    assert (contents["results"], contents["failed_results"], contents["unmatched_calls"]) == (2, 1, 0)
+
+
+def test_every_kind_of_call_is_a_call(read):
+    records = [
+        META,
+        message("user", "Go"),
+        item("local_shell_call", call_id="l1", status="completed", action={"type": "exec", "command": ["ls"]}),
+        item("custom_tool_call", call_id="p1", name="apply_patch", input="*** Begin Patch"),
+        item("custom_tool_call_output", call_id="p1", output="Success"),
+        item("web_search_call", status="completed", action={"type": "search", "query": "x"}),
+        item("ghost_snapshot", ghost_commit={}),
+        item("compaction", encrypted_content="x"),
+        item("hologram"),
+    ]
+    reading = read(Codex, records)
+    assert [cycle.input["tool_name"] for cycle in reading.cycles] == ["local_shell", "apply_patch", "web_search"]
+    assert reading.counts.marked == {"item hologram": 1}
+
+
+def test_models_and_usage_are_recorded(read):
+    usage = {"input_tokens": 5, "output_tokens": 2}
+    records = [
+        META,
+        line("turn_context", {"model": "gpt-x", "cwd": "/x"}),
+        message("user", "Go"),
+        message("assistant", "Done"),
+        event("token_count", info={"last_token_usage": usage, "total_token_usage": usage}),
+        event("token_count", info=None),
+    ]
+    reading = read(Codex, records)
+    assert reading.model_calls == [{"model": "gpt-x", "usage": usage}]
+    assert reading.counts.details["models"] == {"gpt-x": 1}
+    assert reading.roles()[0] == "system"
+
+
+def test_a_sub_agent_has_its_parent_and_a_continued_session_its_own_id(read):
+    meta = {"id": "child", "source": {"subagent": {"thread_spawn": {"parent_thread_id": "s", "depth": 1}}}}
+    reading = read(Codex, [line("session_meta", meta), META, message("user", "Go"), message("assistant", "Done")])
+    assert [(session.id, session.parent_id) for session in reading.sessions] == [("child", "s")]
+
+
+def test_first_versions_have_items_without_a_payload(read):
+    records = [
+        {"id": "old", "timestamp": "2025-05-01T00:00:00Z", "instructions": None},
+        {"record_type": "state"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go"}]},
+        {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c1"},
+        {"type": "function_call_output", "call_id": "c1", "output": '{"output":"x","metadata":{"exit_code":0}}'},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done"}]},
+    ]
+    reading = read(Codex, records)
+    assert [(turn.id, turn.output) for turn in reading.turns] == [("old/1", "Done")]
+    assert reading.counts.marked == {}
+
+
+def test_output_of_exec_is_a_session(read):
+    records = [
+        {"type": "thread.started", "thread_id": "t"},
+        {"type": "turn.started"},
+        {"type": "item.started", "item": {"id": "i1", "type": "command_execution", "command": "ls", "status": "in_progress"}},
+        {"type": "item.completed", "item": {"id": "i1", "type": "command_execution", "command": "ls", "aggregated_output": "no", "exit_code": 1, "status": "failed"}},
+        {"type": "item.completed", "item": {"id": "i2", "type": "agent_message", "text": "Done"}},
+        {"type": "turn.completed", "usage": {"input_tokens": 1}},
+    ]  # fmt: skip
+    reading = read(Codex, records)
+    assert [(turn.id, turn.output) for turn in reading.turns] == [("t/1", "Done")]
+    assert (reading.contents["calls"], reading.contents["failed_results"]) == (1, 1)
+
+
+def test_compacted_history_and_injected_instructions_start_no_turn(read):
+    records = [
+        META,
+        message("user", "# AGENTS.md instructions for /x"),
+        message("user", "Go"),
+        message("assistant", "A"),
+        line("compacted", {"message": "Summary", "replacement_history": []}),
+        event("context_compacted"),
+        message("assistant", "B"),
+    ]
+    reading = read(Codex, records)
+    assert [(turn.input, turn.output) for turn in reading.turns] == [("Go", "B")]
+    assert reading.roles().count("context") == 2
