@@ -178,7 +178,9 @@ def test_python_runs(page, folder):
     assert done.returncode == 0, done.stderr
 
 
-@pages_with("python", slow=("docs/how-to/plugins",))
+@pages_with(
+    "python", slow=("docs/how-to/plugins", "docs/how-to/judge-plugin", "docs/how-to/pytest", "docs/reference/pytest")
+)
 def test_tests_pass(page, folder):
     files = [block.title for block in blocks(page, "python") if (block.title or "").startswith("test_")]
     spared = ("-p", "no:cacheprovider", "-p", "no:schemathesis")  # as in pyproject.toml

@@ -20,6 +20,7 @@ def house():
     return module
 
 
+@pytest.mark.slow
 def test_no_modules_import_one_another_in_functions_and_for_type_checking_included(house):
     assert house.circles(house.sources()) == []
 

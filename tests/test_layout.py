@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tokenize
 import tomllib
-from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import requires
 from pathlib import Path
@@ -52,6 +52,36 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
+@dataclass(frozen=True)
+class Module:
+    """The measures of a module, without its tree, which takes much memory."""
+
+    functions: dict[str, int]
+    """The length of each function, by line and name."""
+    imports: list[tuple[int, str]]
+    """Each absolute import as (line, dotted name); ``from a import b`` gives ``a.b``."""
+    texts: frozenset[int]
+    """The lines of docstrings and other texts that are statements."""
+
+
+@cache
+def module(path: Path) -> Module:
+    """Parse the module at *path* once for all tests."""
+    functions: dict[str, int] = {}
+    imports: list[tuple[int, str]] = []
+    texts: set[int] = set()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            functions[f"{node.lineno} {node.name}"] = length(node)
+        elif isinstance(node, ast.Import):
+            imports += ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            imports += ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            texts.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return Module(functions, imports, frozenset(texts))
+
+
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Lines from ``def`` to the end, without the docstring."""
     first = function.body[0]
@@ -61,24 +91,13 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or function.lineno) - function.lineno + 1 - docstring
 
 
-@cache
 def functions(folder: Path) -> dict[str, int]:
-    """The length of every function under *folder*, by place."""
-    found = {}
-    for path in modules(folder):
-        for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                found[f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"] = length(node)
-    return found
-
-
-def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """Every absolute import as (line, dotted name); ``from a import b`` gives ``a.b``."""
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+    """Return the length of every function under *folder*, by place."""
+    return {
+        f"{path.relative_to(ROOT)}:{place}": lines
+        for path in modules(folder)
+        for place, lines in module(path).functions.items()
+    }
 
 
 def sources() -> list[Path]:
@@ -124,10 +143,7 @@ def code_lines(path: Path) -> int:
     silent = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     code = {line for token in tokens if token.type not in silent for line in range(token.start[0], token.end[0] + 1)}
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            code -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    return len(code)
+    return len(code - module(path).texts)
 
 
 MAKE_LEDGER = """
@@ -329,7 +345,7 @@ def test_no_lock_file_is_tracked():
 def test_plugins_and_their_tests_import_the_public_api_alone(folder):
     package = f"dicast_{folder.name}"
     for path in modules(folder):
-        for line, name in imports(path):
+        for line, name in module(path).imports:
             place = f"{path.relative_to(ROOT)}:{line} imports {name}"
             assert not name.startswith("dicast._"), place
             assert not name.startswith("dicast_") or name.split(".")[0] == package, place
@@ -337,7 +353,7 @@ def test_plugins_and_their_tests_import_the_public_api_alone(folder):
 
 @pytest.mark.parametrize("folder", ["examples", "benchmarks"])
 def test_nobody_else_imports_private_modules(folder):
-    found = [(path, name) for path in modules(ROOT / folder) for _, name in imports(path)]
+    found = [(path, name) for path in modules(ROOT / folder) for _, name in module(path).imports]
     assert [(str(path), name) for path, name in found if name.startswith("dicast._")] == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,7 @@ def _is_read(call: ast.Call) -> bool:
     return first is None and bool(keywords & {"encoding", "buffering", "errors", "newline"})
 
 
+@cache
 def _places() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in (path for folder in FOLDERS for path in folder.rglob("*.py") if "templates" not in path.parts):

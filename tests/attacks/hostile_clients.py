@@ -2,6 +2,8 @@
 
     python hostile_clients.py CLIENT URL KEY ATTACK...
 
+An attack is the first part of a path at URL, or an address of its own.
+
 A line of JSON for each: the outcome (``taken``, or the failure's kind), all that was said, the seconds, and the MiB by which the
 process's peak of memory grew.
 """
@@ -86,7 +88,7 @@ async def main(client: Callable[[str, str], Awaitable[object]], url: str, key: s
     for attack in attacks:
         Path("/proc/self/clear_refs").write_text("5")  # noqa: ASYNC240 - the peak is what is there now
         before, began = _peak(), time.monotonic()
-        outcome, said = await _asked(client, f"{url}/{attack}", key)
+        outcome, said = await _asked(client, attack if "://" in attack else f"{url}/{attack}", key)
         seconds, grown = time.monotonic() - began, _peak() - before
         print(json.dumps({"attack": attack, "outcome": outcome, "said": said, "seconds": seconds, "grown": grown}))
 

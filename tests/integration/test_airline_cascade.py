@@ -186,6 +186,7 @@ def test_sure_turns_are_not_shown_to_the_model(run, shop, chat_server):
         assert verdict["signals"].get("heuristic_confidence", 1) < 0.7 if not sure else verdict["confidence"] >= 0.7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 32])
 def test_cap_that_is_reached_leaves_the_rest_to_the_heuristic(run, shop, chat_server, concurrency):
     cap = Decimal("0.02")

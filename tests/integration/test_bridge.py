@@ -8,10 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 import dicast
 from dicast._kernel.cli import main
@@ -94,6 +92,9 @@ def test_what_is_no_bridge_is_refused(anchors, capsys, args, message):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(-8, 8), st.integers(0, 9)), min_size=30, max_size=60))
 def test_intervals_are_those_of_a_clustered_regression(pairs):
+    import statsmodels.api as sm
+    from scipy import stats
+
     differences, sessions = [d / 8 for d, _ in pairs], [str(s) for _, s in pairs]
     result = paired_difference(differences, sessions)
     groups = len(set(sessions))

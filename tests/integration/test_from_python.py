@@ -6,7 +6,6 @@ import math
 import threading
 
 import orjson
-import pandas as pd
 import pytest
 
 import dicast
@@ -66,6 +65,8 @@ def test_columns_of_other_names_are_mapped_and_what_is_no_field_is_context():
 
 
 def test_a_data_frame_is_rows_and_its_missing_values_are_none():
+    import pandas as pd
+
     run = dicast.evaluate(pd.DataFrame(JUDGED + [{"input": "c", "output": "z"}]), ["diff/match"])
     assert (run.scored, run.failures) == (2, {"missing_input": 1})
 
@@ -223,6 +224,8 @@ def test_a_changed_function_is_another_task():
 
 
 def test_the_frame_has_the_columns_of_the_csv_file(folder):
+    import pandas as pd
+
     run = dicast.evaluate(JUDGED, ["diff/match"], sinks=[{"csv/rows": {"path": "rows.csv"}}])
     frame = run.to_pandas()
     assert list(frame.columns) == list(pd.read_csv(folder / "rows.csv").columns)

@@ -10,8 +10,6 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-import duckdb
-import pandas as pd
 import pytest
 from pyarrow import parquet
 
@@ -96,6 +94,9 @@ def test_the_lines_are_the_ledgers_records_whole(finished):
 
 
 def test_parquet_and_csv_hold_the_same_table(finished):
+    import duckdb
+    import pandas as pd
+
     with Path("rows.csv").open(encoding="utf-8", newline="") as file:
         header = next(csv.reader(file))
     table = parquet.read_table("rows.parquet")
@@ -229,6 +230,8 @@ sinks: [csv/rows: {{path: rows.csv}}, parquet/rows: {{path: rows.parquet}}, json
 @pytest.mark.parametrize("rows", [6, 160], ids=["begun", "not begun"])
 def test_rows_that_a_retry_does_not_reach_stay_in_the_files_as_they_failed(shop, chat_server, monkeypatch, rows):
     """It is stopped while they wait for their turn; or, where there are many, before they are even taken up."""
+    import pandas as pd
+
     monkeypatch.setenv("JUDGE_URL", chat_server.url)
     monkeypatch.chdir(shop.folder)
     shop.rows(*["An output."] * rows)

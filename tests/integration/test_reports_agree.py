@@ -7,7 +7,6 @@ import sys
 import xml.etree.ElementTree as ET
 from fractions import Fraction
 
-import pandas as pd
 import pytest
 
 from dicast._kernel.cli import main
@@ -80,6 +79,8 @@ def properties(element):
 
 
 def scores(frame, column):
+    import pandas as pd
+
     return {str(id_): value for id_, value in zip(frame["subject_id"], frame[column], strict=True) if pd.notna(value)}
 
 
@@ -91,6 +92,8 @@ def test_the_experiments_differ_and_one_row_has_no_answer(made):
 
 @pytest.mark.parametrize("label", LABELS)
 def test_each_subjects_score_is_the_same_in_csv_parquet_and_junit(experiment, label):
+    import pandas as pd
+
     path, _ = experiment
     csv = scores(pd.read_csv(path.with_suffix(".csv")), LABELS[label])
     parquet = scores(pd.read_parquet(path.with_suffix(".parquet")), LABELS[label])
@@ -102,6 +105,8 @@ def test_each_subjects_score_is_the_same_in_csv_parquet_and_junit(experiment, la
 
 @pytest.mark.parametrize("label", LABELS)
 def test_the_means_of_the_rows_are_the_documents(experiment, label):
+    import pandas as pd
+
     path, document = experiment
     told = document["score"] if label == "metrics" else document["metrics"][label]
     csv = scores(pd.read_csv(path.with_suffix(".csv")), LABELS[label])
@@ -118,6 +123,8 @@ def test_the_means_of_the_rows_are_the_documents(experiment, label):
 
 
 def test_counts_run_gate_and_cost_are_the_documents(experiment):
+    import pandas as pd
+
     path, document = experiment
     whole = suites(path)["metrics"]
     told = properties(whole)

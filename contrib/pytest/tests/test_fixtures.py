@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from dicast import Failure, Judgment, RequestError, Score, ScoringError, Subject, metric
 from dicast.testing import GOLDEN
@@ -140,6 +139,8 @@ def test_another_word_than_fail_or_skip_is_refused():
 
 @given(st.integers(1, 300), st.integers(0, 300), st.floats(0.01, 0.99), st.floats(0.001, 0.5))
 def test_the_exact_test_is_scipys(n, k, at, alpha):
+    from scipy import stats
+
     k = min(k, n)
     evidence = exact([True] * k + [False] * (n - k), at, alpha)
     above, below = (stats.binomtest(k, n, at, alternative=side) for side in ("greater", "less"))

@@ -345,6 +345,7 @@ def killed_while_proposing(repository):
     return process
 
 
+@pytest.mark.slow
 def test_a_recovery_that_fails_loses_nothing_and_is_done_again(repository, tmp_path, monkeypatch):
     begin(repository)
     process = killed_while_proposing(repository)
@@ -371,6 +372,7 @@ def test_a_recovery_that_fails_loses_nothing_and_is_done_again(repository, tmp_p
     assert repository.state() == state
 
 
+@pytest.mark.slow
 def test_a_second_loop_and_resume_wait_for_nobody_and_disturb_nobody(repository):
     begin(repository)
     process = killed_while_proposing(repository)
@@ -406,6 +408,7 @@ def test_merge_fast_forwards_the_branch_or_prints_the_command(repository):
     assert repository.git("log", "-1", "--format=%s", "refs/dicast/loop/cost~1").strip() == "user's"
 
 
+@pytest.mark.slow
 def test_a_new_session_takes_no_ref_with_commits_that_the_branch_lacks(repository):
     begin(repository)
     repository.loop("Path('slow.py').write_text(source(90))", 1)

@@ -402,6 +402,7 @@ def test_api_base_is_checked(url):
     assert "pass@" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_real_model_follows_the_schema(model_server):
     model = Chat(f"openai/{model_server.model}", api_base=model_server.base_url, api_key=Secret("none"), price="free")
     began = time.monotonic()

@@ -26,7 +26,7 @@ from dicast import Failure, Subject
 from dicast.testing import FakeChatModel
 from dicast_llm.pairwise import Pairwise
 
-pytestmark = pytest.mark.outside_data
+pytestmark = [pytest.mark.outside_data, pytest.mark.slow]  # reading all replies takes seconds
 
 ROOT = Path(__file__).parents[3]
 SWAPS = ("swap=False", "swap=True")

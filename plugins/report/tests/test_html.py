@@ -12,7 +12,6 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from statsmodels.stats.proportion import proportion_confint
 
 from dicast import Entry, Event
 from dicast.reading import Gold, LabeledOutputs, output_digest
@@ -400,6 +399,8 @@ def test_every_value_is_in_a_bar(values):
 
 
 def test_confidence_is_set_against_what_people_say():
+    from statsmodels.stats.proportion import proportion_confint
+
     labels = [GoldLabel(f"r{number}", float(number % 4 > 0), "row") for number in range(40)]
     gold = Gold({(label.kind, label.subject_id, None, None): label for label in labels})
     reliability = Reliability(MARKING, LabeledOutputs(gold), "run")
@@ -433,6 +434,8 @@ def test_confidence_is_set_against_labels_of_the_output_that_the_run_judged(dige
 
 @given(st.integers(1, 500), st.data())
 def test_the_interval_is_wilsons(n, data):
+    from statsmodels.stats.proportion import proportion_confint
+
     k = data.draw(st.integers(0, n))
     assert wilson(k / n, n) == pytest.approx(proportion_confint(k, n, method="wilson"), abs=1e-9)
 

@@ -6,7 +6,7 @@ import gzip
 import zipfile
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -248,6 +248,6 @@ def test_the_time_of_merged_ranges_grows_with_the_rows(written):
     path = written([["id", "output"], *([f"a{number}", "b"] for number in range(5_000))])
     ranges = "".join(f'<mergeCell ref="B{number}:C{number}"/>' for number in range(2, 5_002))
     edit(path, LAST_ROW, f"{LAST_ROW}<mergeCells>{ranges}</mergeCells>")
-    start = perf_counter()
+    start = process_time()
     assert "column C has no name" in faults(path)[0]
-    assert perf_counter() - start < 5
+    assert process_time() - start < 5

@@ -16,7 +16,7 @@ import attrs
 import pytest
 from boxes import needs_bubblewrap, wait_for
 
-pytestmark = [needs_bubblewrap, pytest.mark.outside_data]
+pytestmark = [needs_bubblewrap, pytest.mark.outside_data, pytest.mark.slow]
 DATA = Path(os.environ.get("DICAST_OUTSIDE_DATA", Path(__file__).parents[4] / "shared" / "data"))
 MSAT = 500
 """What a run in a sandbox is reckoned at."""
@@ -133,7 +133,6 @@ def test_the_gate_spares_the_sandbox_what_does_not_parse(ran, problems):
     assert f"  the gate spared {spared:,} runs of tests: {spared * MSAT} msat" in ran.text.splitlines()
 
 
-@pytest.mark.slow
 def test_an_interrupted_run_comes_to_the_same(problems, tmp_path):
     undisturbed, interrupted = tmp_path / "undisturbed", tmp_path / "interrupted"
     for folder in (undisturbed, interrupted):

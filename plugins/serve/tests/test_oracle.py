@@ -7,7 +7,6 @@ from decimal import Decimal
 from itertools import pairwise
 
 import pytest
-from scipy import stats
 
 from dicast.reporting import current_document
 
@@ -316,6 +315,8 @@ def test_compare(api):
 
 def _unpaired(rows, a, b, figures):
     """Comparisons that do not go by subjects, of the criteria that both runs have."""
+    from scipy import stats
+
     for label, delta in figures["stats/cliffs_delta"]["criteria"].items():
         before, after = (oracle.scores_of(rows, run, label) for run in (a, b))
         welch = figures["stats/significance"]["criteria"][label]
@@ -338,6 +339,8 @@ def _is_completed_nightly(api, run):
 
 
 def _paired(rows, a, b, label, figures):
+    from scipy import stats
+
     scores = [{row["subject_id"]: row["payload"]["score"] for row in oracle.of(rows, "eval.completed", run=run, judge=(label,))} for run in (a, b)]  # fmt: skip
     differences = [scores[1][id] - scores[0][id] for id in scores[0] if id in scores[1]]
     assert figures["n_pairs"] == len(differences)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import t
 
 from dicast import ConfigError, DataError, Results
 from dicast_stats import Paired
@@ -19,6 +18,8 @@ from dicast_stats.pairs.corrected import correct_difference
 
 def by_hand(pairs):
     """Return the figures of the formula, in fractions; *pairs* are (truth or None, judged)."""
+    from scipy.stats import t
+
     labeled = [(Fraction(y), Fraction(f)) for y, f in pairs if y is not None]
     judged = [Fraction(f) for _, f in pairs]
     n, m = len(pairs), len(labeled)
@@ -106,6 +107,8 @@ def test_a_judge_that_likes_length_is_corrected():
 
 def by_session(pairs, sessions):
     """Return the interval for pairs that share sessions, by loops: the sum of squares of each session's pseudo-scores less the mean."""
+    from scipy.stats import t
+
     labeled = [place for place, (y, _) in enumerate(pairs) if y is not None]
     n, m, (mean, *_, share) = len(pairs), len(labeled), by_hand(pairs)
     errors = [pairs[place][0] - share * pairs[place][1] for place in labeled]

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
-from scipy.special import expit, log_expit
 
 from dicast import ConfigError
 from dicast_stats import Leaderboard
@@ -27,6 +25,8 @@ def games(*results):
 
 
 def drawn(count, seed, **true):
+    from scipy.special import expit
+
     rng, names = np.random.default_rng(seed), list(true)
     results = []
     for _ in range(count):
@@ -42,6 +42,9 @@ def drawn(count, seed, **true):
     )
 )
 def test_strengths_are_the_likeliest(wins):
+    from scipy.optimize import minimize
+    from scipy.special import expit, log_expit
+
     wins = np.array(wins, float)
     np.fill_diagonal(wins, 0)
     strengths = fit_strengths(wins)
@@ -111,6 +114,7 @@ def test_without_columns_the_criteria_are_the_systems(aggregated):
     ]
 
 
+@pytest.mark.slow
 def test_ranks_cover_the_true_ones():
     covered = 0
     from dicast_stats.aggregates.leaderboard import Games

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from dicast import ConfigError, Results
 from dicast_stats import Flips, Outliers, Practical, RefereeAlignment
@@ -49,6 +48,8 @@ def test_practical_has_the_settled_figures(results):
 @settings(max_examples=200, deadline=None)
 @given(GRADES, st.sampled_from([0.5, 1.0, 2.0]), st.integers(1, 5))
 def test_practical_counts_changes_and_successes(pairs, threshold, success):
+    from scipy import stats
+
     figures = only(Practical(threshold=threshold, success_threshold=success).compare(*runs(pairs)))
     before, after = np.array(pairs).T
     gained = (after >= success).sum() - (before >= success).sum()
@@ -74,6 +75,8 @@ def test_outliers_are_the_largest_changes(pairs, top):
 @settings(max_examples=200, deadline=None)
 @given(GRADES)
 def test_flips_are_counted_on_the_scale(pairs):
+    from scipy import stats
+
     figures = only(Flips().compare(*runs(pairs)))
     up = [n for n, (before, after) in enumerate(pairs) if before <= 2 and after >= 3]
     down = [n for n, (before, after) in enumerate(pairs) if before >= 3 and after <= 2]
@@ -105,6 +108,8 @@ def test_referees_marks_are_read_as_they_are_written():
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.floats(1, 5), st.floats(1, 5), st.integers(1, 5)), min_size=3, max_size=40))
 def test_alignment_is_the_error_against_the_mean_mark(rows):
+    from scipy import stats
+
     before, after = (
         judged([(was, mark, None) for was, _, mark in rows]),
         judged([(now, mark, None) for _, now, mark in rows]),

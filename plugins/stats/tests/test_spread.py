@@ -10,9 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy import stats
-from statsmodels.stats.power import TTestPower
-from statsmodels.stats.proportion import proportion_confint, proportion_effectsize
 
 from dicast import ConfigError
 from dicast_stats import Distribution, PassRate, Power, RationaleAnalysis
@@ -30,9 +27,13 @@ def only(document):
     return figures
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(SCORES, st.floats(0.001, 0.25), st.floats(0.3, 0.99))
 def test_power_is_statsmodels(aggregated, scores, alpha, target):
+    from scipy import stats
+    from statsmodels.stats.power import TTestPower
+
     values = np.array(scores)
     effect = values.mean() / values.std(ddof=1)
     assume(abs(effect) > 0.02)
@@ -57,6 +58,8 @@ def test_power_is_statsmodels(aggregated, scores, alpha, target):
 
 
 def test_required_samples_are_those_of_statsmodels(aggregated):
+    from statsmodels.stats.power import TTestPower
+
     scores = [0.1, 0.5, -0.2, 0.6, 0.3]
     figures = only(aggregated(Power(), scored(*scores)))
     effect = np.mean(scores) / np.std(scores, ddof=1)
@@ -69,6 +72,8 @@ def test_required_samples_are_those_of_statsmodels(aggregated):
 @settings(max_examples=200, deadline=None)
 @given(SCORES, st.integers(1, 20))
 def test_distribution_is_numpy_s_and_scipy_s(aggregated, scores, bins):
+    from scipy import stats
+
     figures = only(aggregated(Distribution(bins=bins), scored(*scores)))
     for share in (5, 25, 50, 75, 95):
         assert figures[f"p{share}"] == pytest.approx(np.percentile(scores, share), **CLOSE)
@@ -81,6 +86,8 @@ def test_distribution_is_numpy_s_and_scipy_s(aggregated, scores, bins):
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.floats(0.05, 0.95))
 def test_a_pass_rate_has_wilson_s_interval(aggregated, passes, line):
+    from statsmodels.stats.proportion import proportion_confint, proportion_effectsize
+
     figures = only(aggregated(PassRate(threshold=0.5, at_least=line), scored(*map(float, passes))))
     low, high = proportion_confint(sum(passes), len(passes), method="wilson")
     assert (figures["ci_low"], figures["ci_high"]) == pytest.approx((max(0, low), min(1, high)), rel=1e-9, abs=1e-12)
@@ -99,6 +106,8 @@ def in_sessions(*sessions):
 
 
 def test_sessions_that_agree_count_once(aggregated):
+    from statsmodels.stats.proportion import proportion_confint
+
     figures = only(
         aggregated(PassRate(threshold=0.5), in_sessions([1] * 5, [0] * 5, [1] * 5, [1] * 5, [0] * 5, [1] * 5))
     )
@@ -151,6 +160,8 @@ def test_rationales_of_low_and_high_scores_are_separated(aggregated):
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 90)), min_size=4, max_size=30))
 def test_length_and_score_correlate_as_scipy_says(aggregated, scored_lengths):
+    from scipy import stats
+
     figures = only(
         aggregated(RationaleAnalysis(), rationales(*((score, "x" * length) for score, length in scored_lengths)))
     )
@@ -210,6 +221,8 @@ def test_options_out_of_their_bounds_are_refused():
 
 
 def test_a_mean_s_interval_is_t_s(aggregated):
+    from scipy import stats
+
     figures = only(aggregated(Distribution(), scored(1.0, 2.0, 4.0)))
     reach = stats.t.ppf(0.975, 2) * np.std([1, 2, 4], ddof=1) / sqrt(3)
     assert (figures["ci_low"], figures["ci_high"]) == pytest.approx((7 / 3 - reach, 7 / 3 + reach), **CLOSE)

@@ -10,9 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
-from scipy.spatial.distance import jensenshannon
-from statsmodels.stats.multitest import multipletests
 
 from dicast import ConfigError, Results
 from dicast_stats import Assumptions, Bayes, CategoryEffects, CriteriaEffects, DistributionShift, Flips, Paired
@@ -31,6 +28,8 @@ def only(comparison):
 @settings(max_examples=200, deadline=None)
 @given(SCORES, SCORES, st.floats(0.5, 0.999))
 def test_bayes_is_the_t_posterior_with_welch_s_error(before, after, width):
+    from scipy import stats
+
     a, b = np.array(before), np.array(after)
     figures = only(Bayes(credible_interval=width).compare(*runs(before, after)))
     error = sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b))
@@ -45,6 +44,8 @@ def test_bayes_is_the_t_posterior_with_welch_s_error(before, after, width):
 @settings(max_examples=200, deadline=None)
 @given(SCORES, SCORES)
 def test_assumptions_are_shapiro_s_and_levene_s_tests(before, after):
+    from scipy import stats
+
     figures = only(Assumptions().compare(*runs(before, after)))
     for side, scores in (("baseline", before), ("variant", after)):
         test = stats.shapiro(scores)
@@ -71,6 +72,8 @@ def test_the_interval_of_the_ratio_of_deviations_covers_it():
 @settings(max_examples=200, deadline=None)
 @given(GRADES, GRADES)
 def test_rank_tests_are_scipy_s(before, after):
+    from scipy import stats
+
     figures = only(CriteriaEffects().compare(*runs(before, after)))
     if len({*before, *after}) == 1:
         assert (figures["p_value"], figures["effect_size"]) == (1.0, 0.0)
@@ -83,6 +86,8 @@ def test_rank_tests_are_scipy_s(before, after):
 
 
 def test_the_interval_of_cliff_s_delta_covers_it():
+    from scipy import stats
+
     rng = np.random.default_rng(2)
     true = 2 * stats.norm.cdf(0.6 / sqrt(2)) - 1
     covered = 0
@@ -95,6 +100,9 @@ def test_the_interval_of_cliff_s_delta_covers_it():
 @settings(max_examples=200, deadline=None)
 @given(GRADES, GRADES, st.integers(2, 12))
 def test_distribution_shift_is_scipy_s(before, after, bins):
+    from scipy import stats
+    from scipy.spatial.distance import jensenshannon
+
     figures = only(DistributionShift(bins=bins).compare(*runs(before, after)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # where the exact p-value cannot be computed
@@ -110,6 +118,8 @@ def test_distribution_shift_is_scipy_s(before, after, bins):
 @pytest.mark.parametrize(("adjustment", "method"), [("holm", "holm"), ("fdr", "fdr_bh"), ("bonferroni", "bonferroni")])
 @pytest.mark.parametrize("component", [CriteriaEffects, DistributionShift])
 def test_p_values_are_adjusted_over_all_criteria(component, adjustment, method, results):
+    from statsmodels.stats.multitest import multipletests
+
     rng = np.random.default_rng(3)
     before = {name: rng.normal(0, 1, 20).tolist() for name in "abcd"}
     after = {name: rng.normal(place / 3, 1, 20).tolist() for place, name in enumerate("abcd")}
@@ -120,6 +130,8 @@ def test_p_values_are_adjusted_over_all_criteria(component, adjustment, method, 
 
 @pytest.mark.parametrize(("adjustment", "method"), [("holm", "holm"), ("fdr", "fdr_bh"), ("bonferroni", "bonferroni")])
 def test_each_test_of_assumptions_is_adjusted_over_all_criteria_and_decides_by_that(adjustment, method, results):
+    from statsmodels.stats.multitest import multipletests
+
     rng = np.random.default_rng(3)
     names = [f"c{n:02}" for n in range(40)]
     before = {name: rng.normal(0, 1, 20).tolist() for name in names} | {"wide": rng.normal(0, 1, 20).tolist()}
@@ -140,6 +152,8 @@ def test_each_test_of_assumptions_is_adjusted_over_all_criteria_and_decides_by_t
 @pytest.mark.parametrize(("adjustment", "method"), [("holm", "holm"), ("fdr", "fdr_bh"), ("bonferroni", "bonferroni")])
 @pytest.mark.parametrize("component", [Paired, Flips])
 def test_each_test_of_pairs_is_adjusted_over_all_criteria(component, adjustment, method, results):
+    from statsmodels.stats.multitest import multipletests
+
     rng = np.random.default_rng(6)
     before = {name: rng.integers(1, 6, 40).tolist() for name in "abcd"} | {"none": [None] * 40}
     after = {
@@ -231,6 +245,8 @@ def runs(before, after):
 
 @pytest.mark.parametrize("size", [1e-250, 1e-25, 1e-12, 1e12, 1e250])
 def test_whether_scores_are_normal_does_not_depend_on_their_size(results, size):
+    from scipy import stats
+
     grades = np.array([1, 1, 1, 1, 2, 2, 3, 5, 9, 9.5])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -7,7 +7,6 @@ import tracemalloc
 from decimal import Decimal
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -124,6 +123,8 @@ def test_a_run_without_rows_has_its_columns_with_their_types(tmp_path):
 
 
 def test_duckdb_reads_it(tmp_path):
+    import duckdb
+
     events = [record(str(number), {"n": number}, metrics={"scores": {"tone": number / 8}}) for number in range(8)]
     write(tmp_path, [started(security_level="official"), *events, *(judged(str(number)) for number in range(8))])
     file = str(tmp_path / "rows.parquet")

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from dicast import ConfigError, Cost, Score
 from dicast.testing import run_pipeline
@@ -62,6 +61,8 @@ def draw(rng, passed, group, rates=RATES):
 
 def by_hand(score, truth, passed, audited, group, session):
     """Compute the general formula in each group, over arrays; the pseudo-scores of all groups are combined."""
+    from scipy import stats
+
     n, mean, pseudo, added, sampled, terms = len(score), 0.0, np.where(passed, truth, 0.0), 0.0, 0.0, 0.0
     mean = passed.mean() * truth[passed].mean()
     for name in GROUPS:

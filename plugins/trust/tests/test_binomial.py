@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import integrate, stats
-from statsmodels.stats.proportion import proportion_confint
 
 from dicast_trust.statistics.binomial import clustered_upper, least_labels, most_errors, passes, upper, wilson
 from dicast_trust.statistics.e_process import ln_above, ln_below
@@ -35,12 +33,16 @@ def test_most_errors_of_200_at_a_tenth():
 
 @given(counts(300), st.floats(0.01, 0.4))
 def test_upper_bound_is_that_of_clopper_and_pearson(count, alpha):
+    from statsmodels.stats.proportion import proportion_confint
+
     errors, n = count
     assert upper(errors, n, alpha) == pytest.approx(proportion_confint(errors, n, 2 * alpha, "beta")[1], abs=1e-9)
 
 
 @given(counts(200), RATES, RATES)
 def test_test_passes_exactly_where_the_bound_is_at_most_the_risk(count, risk, alpha):
+    from scipy import stats
+
     errors, n = count
     p = stats.binom.cdf(errors, n, risk)
     if abs(p - alpha) > 1e-9:
@@ -70,6 +72,8 @@ def test_sessions_bound_of_60_turns_without_an_error():
 
 def by_loops(errors, sessions, alpha):
     """Compute the bound of Korn and Graubard again, with loops."""
+    from scipy import stats
+
     n, names = len(errors), sorted(set(sessions))
     groups, k = len(names), sum(errors)
     p = k / n
@@ -94,6 +98,8 @@ def test_sessions_bound_agrees_with_loops(labels, alpha):
 
 @given(counts(500))
 def test_wilson_agrees_with_statsmodels(count):
+    from statsmodels.stats.proportion import proportion_confint
+
     low, high = proportion_confint(*count, 0.05, "wilson")
     assert wilson(*count) == pytest.approx((max(0, low), min(1, high)), abs=1e-9)
 
@@ -105,6 +111,8 @@ def test_published_evidence():
 
 @given(counts(60), st.floats(0.02, 0.9))
 def test_evidence_is_the_mean_likelihood_ratio_over_all_lower_rates(count, rate):
+    from scipy import integrate
+
     errors, n = count
     ratio = lambda p: (p / rate) ** errors * ((1 - p) / (1 - rate)) ** (n - errors) / rate  # noqa: E731  # a formula
     mean = integrate.quad(ratio, 0, rate, epsabs=0, epsrel=1e-11, limit=200, points=[min(errors / n, rate)])[0]
@@ -113,6 +121,8 @@ def test_evidence_is_the_mean_likelihood_ratio_over_all_lower_rates(count, rate)
 
 @given(st.integers(0, 30), st.floats(0.05, 0.9))
 def test_evidence_is_1_on_average_at_the_rate_of_the_null(n, rate):
+    from scipy import stats
+
     errors = np.arange(n + 1)
     mean = np.sum(stats.binom.pmf(errors, n, rate) * np.exp(ln_below(errors, np.full(n + 1, n), rate)))
     assert mean == pytest.approx(1, abs=1e-9)

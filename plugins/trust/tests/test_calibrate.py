@@ -9,7 +9,6 @@ from hashlib import sha256
 import orjson
 import pytest
 import yaml
-from scipy import stats
 from trust_project import CHEAP, Row, cascade, judge, rows_of
 
 from dicast import Reply
@@ -33,6 +32,8 @@ def calibrate(project, *options, code=0):
 
 def by_hand(rows, *, risk=0.1, alpha=0.1):
     """Compute the fixed sequence again: threshold, kept labels and errors."""
+    from scipy import stats
+
     ladder = sorted({row.cheap[1] for row in rows}, reverse=True)
     last, is_tested = None, False
     for threshold in ladder:
@@ -48,6 +49,8 @@ def by_hand(rows, *, risk=0.1, alpha=0.1):
 
 
 def test_threshold_is_where_the_exact_test_stops(judged):
+    from scipy import stats
+
     rows = rows_of(200, wrong=good_above(0.8))
     stage = calibrate(judged, "--signals", "confidence")["stages"][0]
     threshold, count, errors = by_hand(rows)
@@ -114,6 +117,8 @@ def test_agreeing_is_by_side_by_distance_or_by_winner(project, agree, gold, erro
 
 
 def test_sessions_with_several_labels_take_the_clustered_bound(project):
+    from scipy import stats
+
     project.write(rows_of(120, wrong=good_above(0.5, below=0), sessions=30))
     project.run()
     stage = calibrate(project)["stages"][0]
@@ -199,6 +204,8 @@ def test_feature_that_no_verdict_has_is_refused(judged):
 
 
 def test_three_stages_share_the_alpha_and_the_labels(project):
+    from scipy import stats
+
     rows = rows_of(300, wrong=lambda c: 0.01 if c >= 0.8 else 0.3)
     project.write(rows)
     pipeline = cascade(ask_all=True)

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from dicast import Score
 from dicast.testing import run_pipeline
@@ -57,6 +56,8 @@ def corrected(subjects, rate=0.2):
 
 def general(score, truth, passed, audited, groups):
     """Compute the general formula as it is written, over arrays."""
+    from scipy import stats
+
     n, m, held_back = len(score), int(audited.sum()), ~passed
     w, weight = held_back.mean(), held_back.sum() / m
     f, y = score[audited], truth[audited]

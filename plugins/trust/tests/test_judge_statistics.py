@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import math
 
-import krippendorff
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
-from statsmodels.stats.inter_rater import cohens_kappa
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from dicast_trust.statistics.binomial import wilson
 from dicast_trust.statistics.chance_agreement import ac1, alpha, auc, balanced, kappa, newcombe, resampled, tables
@@ -32,6 +26,9 @@ def table(pairs):
 @settings(max_examples=100, deadline=None)
 @given(votes)
 def test_kappa_and_alpha_are_those_of_other_libraries(pairs):
+    import krippendorff
+    from statsmodels.stats.inter_rater import cohens_kappa
+
     counts, first, second = table(pairs), *([int(vote) for vote in side] for side in zip(*pairs, strict=True))
     if len({*first, *second}) < 2:
         assert math.isnan(kappa(counts))
@@ -54,6 +51,8 @@ def test_ac1_is_gwets(pairs):
 
 
 def test_the_interval_of_kappa_is_on_fishers_scale_and_knows_sessions():
+    from statsmodels.stats.inter_rater import cohens_kappa
+
     rng = np.random.default_rng(1)
     gold = rng.random(400) < 0.5
     judged = np.where(rng.random(400) < 0.85, gold, ~gold)
@@ -75,6 +74,8 @@ def test_perfect_agreement_has_the_interval_1_to_1_and_one_class_has_none():
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
 def test_balanced_accuracy_has_movers_interval(a, b, c, d):
+    from statsmodels.stats.proportion import proportion_confint
+
     value, ends = balanced(np.array([[a, b], [c, d]], float))
     if not a + b or not c + d:
         assert (value, ends) == (None, None)
@@ -91,6 +92,8 @@ def test_balanced_accuracy_has_movers_interval(a, b, c, d):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=2, max_size=50))
 def test_auc_is_the_mann_whitney_statistic(pairs):
+    from scipy import stats
+
     scores, gold = [float(score) for score, _ in pairs], [good for _, good in pairs]
     value, ends = auc(scores, gold)
     good_scores, bad_scores = (
@@ -109,6 +112,8 @@ def test_auc_is_the_mann_whitney_statistic(pairs):
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 30), st.integers(1, 30), st.integers(0, 30), st.integers(1, 30))
 def test_differences_of_shares_have_newcombes_interval(k, misses, m, rest):
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
     result = newcombe((k, k + misses), (m, m + rest))
     reference = confint_proportions_2indep(k, k + misses, m, m + rest, method="newcomb", compare="diff")
     assert result[1] == pytest.approx(reference, rel=1e-6, abs=1e-9)
@@ -117,6 +122,8 @@ def test_differences_of_shares_have_newcombes_interval(k, misses, m, rest):
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**31), st.integers(20, 60))
 def test_logit_with_clustered_errors_is_that_of_statsmodels(seed, pairs):
+    import statsmodels.api as sm
+
     rng = np.random.default_rng(seed)
     design = np.column_stack([np.ones(2 * pairs), rng.choice([-1.0, 1.0], 2 * pairs), rng.normal(size=2 * pairs)])
     outcomes = (rng.random(2 * pairs) < 1 / (1 + np.exp(-design @ [0.3, 0.8, 0.4]))).astype(float)
@@ -132,6 +139,8 @@ def test_logit_with_clustered_errors_is_that_of_statsmodels(seed, pairs):
 
 
 def test_least_squares_with_clustered_errors_are_those_of_statsmodels():
+    import statsmodels.api as sm
+
     rng = np.random.default_rng(4)
     design, clusters = np.column_stack([np.ones(90), rng.normal(size=(90, 2))]), np.repeat(np.arange(30), 3)
     outcomes = design @ [0.2, 0.5, -0.1] + rng.normal(size=90) + np.repeat(rng.normal(size=30), 3)
@@ -149,6 +158,8 @@ def test_what_tells_outcomes_apart_without_an_error_has_no_fit():
 
 
 def test_calibration_has_the_figures_of_its_definitions():
+    import statsmodels.api as sm
+
     rng = np.random.default_rng(5)
     chances = rng.uniform(0.05, 0.95, 2_000)
     outcomes = (rng.random(2_000) < chances).astype(float)
@@ -177,12 +188,16 @@ def test_one_class_has_neither_skill_nor_slope():
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_is_that_of_statsmodels(p_values):
+    from statsmodels.stats.multitest import multipletests
+
     assert holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]), **CLOSE)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 50), st.integers(0, 50))
 def test_wilson_is_that_of_scipy(k, rest):
+    from scipy import stats
+
     if k + rest:
         reference = stats.binomtest(k, k + rest).proportion_ci(method="wilson")
         assert wilson(k, k + rest) == pytest.approx((reference.low, reference.high), rel=1e-6, abs=1e-9)

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 
-import krippendorff
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -248,6 +247,8 @@ LABELS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.booleans())
 
 @given(LABELS)
 def test_alpha_is_krippendorffs(labels):
+    import krippendorff
+
     newest = {(labeler, subject): score for labeler, subject, score in labels}
     agreement = LabelerAgreement.of(
         [GoldLabel(f"r{subject}", float(score), "row", f"l{labeler}") for (labeler, subject), score in newest.items()]

@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 import dicast
 from dicast import ConfigError
@@ -43,6 +42,8 @@ COSTS = st.lists(st.floats(0.001, 10), min_size=5, max_size=40)
 
 @given(COSTS, st.integers(1, 100_000), st.sampled_from([0.8, 0.9, 0.95]))
 def test_the_cost_of_the_rest_by_the_mean(costs, rest, level):
+    from scipy import stats
+
     forecast, m = from_rows(moments(costs), rest, level), len(costs)
     mean, spread = np.mean(costs), np.std(costs, ddof=1)
     q = stats.t.ppf((1 + level) / 2, m - 1) * spread / mean * math.sqrt(1 / m + 1 / rest)
@@ -52,6 +53,8 @@ def test_the_cost_of_the_rest_by_the_mean(costs, rest, level):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_cost_of_the_rest_by_the_size_of_rows(seed):
+    from scipy import stats
+
     rng = np.random.default_rng(seed)
     paid, rest = rng.uniform(100, 5000, 30), rng.uniform(100, 9000, 400)
     costs = 0.01 + 0.0002 * paid + rng.normal(0, 0.05, 30)
@@ -83,6 +86,8 @@ def test_the_width_and_the_subjects_it_takes_belong_together(spread, target, eff
 
 
 def test_the_high_width_and_the_power_are_the_textbooks():
+    from scipy import stats
+
     assert high_spread(0.3, 20) == pytest.approx(0.3 * math.sqrt(19 / stats.chi2.ppf(0.2, 19)), rel=1e-9)
     assert least_difference(0.4, 200, 1.5, 0.8) == pytest.approx(
         (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * 0.4 * math.sqrt(1.5 / 200), rel=1e-9
@@ -210,6 +215,8 @@ def test_a_small_pilot_says_that_its_range_is_too_narrow(project):
 
 def simulated(rates, n, target, alpha, random):
     """Return the share of calibrations of *n* labels in which the first rung with enough labels passes the exact test."""
+    from scipy import stats
+
     shares, errors = np.array(rates).T
     least = max(math.ceil(math.log(alpha) / math.log(target)), math.ceil(0.3 * n))
     counts = random.multinomial(n, shares, 2000)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from dicast.testing import run_pipeline
 from dicast.toolkit.function_task import FunctionTask
@@ -35,6 +34,8 @@ def binary(hits, misses, false, right, passing, failing):
 
 
 def test_verdicts_are_strata():
+    from scipy import stats
+
     estimate = corrected(binary(18, 4, 6, 32, 100, 140))
     n, sizes = 300, (124, 176)
     rates, label_counts = (18 / 24, 4 / 36), (24, 36)
@@ -69,6 +70,8 @@ def scores(seed, n=60, unlabeled=500):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_scores_are_used_as_far_as_they_go_with_the_labels(seed):
+    from scipy import stats
+
     judged, labels = scores(seed)
     estimate = corrected([*zip(judged[:60], labels, strict=True), *((value, None) for value in judged[60:])])
     f, rest = judged[:60], judged[60:]
@@ -101,6 +104,8 @@ def test_labels_of_another_population_correct_the_rate_by_sensitivity_and_specif
 
 def test_the_interval_is_lang_and_reiczigels():
     """Computed again step by step from their section 2."""
+    from scipy import stats
+
     z, n, rate, (se, n_se), (sp, n_sp) = stats.norm.ppf(0.975), 400, 0.3, (0.9, 50), (0.85, 100)
     adjusted_n, p = n + z**2, (n * rate + z**2 / 2) / (n + z**2)
     se2, sp2 = (n_se * se + 1) / (n_se + 2), (n_sp * sp + 1) / (n_sp + 2)
