@@ -20,14 +20,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from author_reference import markdown, table, write_authors, write_toolkit
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reference"
 NOTE = "<!-- Written by docs/generate.py from {}: edit those, then run it. -->\n"
 WHERE = re.compile(r"\n[^\n]*\]\((?:\.\./)+docs/reference/\w+\.md\)[^\n]*\n*\Z")
 """Last line of a README, with the link to its page."""
-ERROR = re.compile("(Error|Exception|Refused)$")
-"""Names of classes whose subclasses are errors."""
-ROLES = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -78,9 +77,8 @@ def write_pages(plugins: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Path, st
         yield PAGES / f"{name}.md", page(name, [plugin for plugin in plugins if plugin["page"] == name])
     yield PAGES / "index.md", index(plugins)
     yield ROOT / "docs" / "reference" / "events.md", events()
-    yield ROOT / "docs" / "reference" / "members.md", members()
-    yield ROOT / "docs" / "reference" / "toolkit.md", toolkit()
-    yield ROOT / "docs" / "reference" / "python.md", python_api()
+    for name, text in (("authors", write_authors()), ("toolkit", write_toolkit())):
+        yield PAGES / f"{name}.md", NOTE.format("the docstrings of framework/dicast") + "\n" + text
 
 
 def index(plugins: Sequence[Mapping[str, Any]]) -> str:
@@ -139,135 +137,6 @@ def event_types(source: str) -> Iterator[tuple[str, str, str, Mapping[str, str]]
                 members = re.findall(r"^:param (\w+\??): (.+)$", parameters, re.MULTILINE)
                 kind = f"`user_controlled`{where.rstrip('.')}" if users else "`pseudonymous`"
                 yield name, when, kind, {member: markdown(description) for member, description in members}
-
-
-def members() -> str:
-    """Return the page of optional members of components, from the docstrings of ``dicast.optional``."""
-    kernel = ROOT / "framework" / "dicast"
-    texts = [
-        (kernel / f"{name}.py").read_text(encoding="utf-8")
-        for name in ("optional", "optional_ledgers", "optional_records")
-    ]
-    lines = [
-        "# Optional members",
-        "",
-        "Optional members of a component, in addition to the methods of its kind ([hooks](hooks.md)). `dicast.optional` has protocols for them, for type checkers:",
-        "`HasEstimate` for `estimate`, and so on. A class need not inherit from them. A ledger may also keep leases (`dicast.Leasing`).",
-        "",
-        *table(("member", "of", "protocol", ""), sorted(member for text in texts for member in optional_members(text))),
-    ]
-    return NOTE.format("framework/dicast/optional.py") + "\n" + "\n".join(lines) + "\n"
-
-
-def python_api() -> str:
-    """Return the page of the package ``dicast``: each public name with the first sentence of its docstring, by kind."""
-    home = ROOT / "framework" / "dicast" / "__init__.py"
-    names: dict[str, list[tuple[str, str]]] = {"Functions": [], "Classes": [], "Errors": [], "Constants and types": []}
-    for name in exported_names(home):
-        kind, text = definition(home, name)
-        first = markdown(" ".join(text.partition("\n\n")[0].split())).replace("|", "\\|")
-        names[kind].append((f"`{name}`", first))
-    lines = [
-        "# Python API",
-        "",
-        "Import these names from `dicast`: `from dicast import Subject`. Building blocks for plugins are in the [toolkit](toolkit.md), optional members",
-        "of components in [optional members](members.md). The docstring of each name has its fields, arguments and errors: `help(dicast.Subject)`.",
-    ]
-    for kind, rows_of_kind in names.items():
-        lines += ["", f"## {kind}", "", *table(("name", ""), sorted(rows_of_kind, key=lambda row: row[0].lower()))]
-    return NOTE.format("the docstrings of framework/dicast") + "\n" + "\n".join(lines) + "\n"
-
-
-def exported_names(path: Path) -> list[str]:
-    """Return the names in ``__all__`` of the module at *path*."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        match node:
-            case ast.Assign(targets=[ast.Name("__all__")], value=ast.List(elements)):
-                return [ast.literal_eval(element) for element in elements]
-    return []
-
-
-def definition(path: Path, name: str) -> tuple[str, str]:
-    """Return the kind of *name* and its docstring, from the module at *path* or the module that this one imports it from."""
-    module = ast.parse(path.read_text(encoding="utf-8"))
-    for node, following in pairwise([*module.body, ast.Pass()]):
-        match node:
-            case ast.ClassDef(name=defined) if defined == name:
-                is_error = any(isinstance(base, ast.Name) and ERROR.search(base.id) for base in node.bases)
-                return "Errors" if is_error else "Classes", ast.get_docstring(node) or ""
-            case ast.FunctionDef(name=defined) | ast.AsyncFunctionDef(name=defined) if defined == name:
-                if text := ast.get_docstring(node):  # overloads have none
-                    return "Functions", text
-            case ast.Assign(targets=[ast.Name(defined)]) | ast.AnnAssign(target=ast.Name(defined)) if defined == name:
-                match following:
-                    case ast.Expr(value=ast.Constant(value=str(text))):
-                        return "Constants and types", text
-                return "Constants and types", ""
-    for node in ast.walk(module):
-        if (
-            isinstance(node, ast.ImportFrom)
-            and node.level
-            and any(alias.asname in (None, name) and name in (alias.name, alias.asname) for alias in node.names)
-        ):
-            source = next(alias.name for alias in node.names if name in (alias.name, alias.asname))
-            target = path.parents[node.level - 1] / (node.module or "").replace(".", "/")
-            return definition(target / "__init__.py" if target.is_dir() else target.with_suffix(".py"), source)
-    raise LookupError(f"{path}: {name} is not defined here")
-
-
-def toolkit() -> str:
-    """Return the page of ``dicast.toolkit``: its public modules with their classes and functions, by their docstrings."""
-    home = ROOT / "framework" / "dicast" / "toolkit"
-    paths = sorted({*home.glob("[a-z]*.py"), *home.glob("[a-z]*/__init__.py")})
-    lines = [
-        "# Toolkit",
-        "",
-        "`dicast.toolkit` has building blocks for plugins, one public module each. Import a module by its name:",
-        "`from dicast.toolkit.conversations import Conversation`. The types of options and results are in the modules' docstrings.",
-    ]
-    for path in paths:
-        name = path.parent.name if path.stem == "__init__" else path.stem
-        module = ast.parse(path.read_text(encoding="utf-8"))
-        text = markdown((ast.get_docstring(module) or "").partition("::\n")[0].strip().rstrip(":."))
-        lines += ["", f"## `dicast.toolkit.{name}`", "", f"{text}."]
-        names = [
-            (
-                f"`{node.name}`",
-                markdown(" ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())).replace("|", "\\|"),
-            )
-            for node in toolkit_names(path, module)
-        ]
-        lines += ["", *table(("name", ""), names)] if names else []
-    return NOTE.format("the docstrings of framework/dicast/toolkit") + "\n" + "\n".join(lines) + "\n"
-
-
-def toolkit_names(path: Path, module: ast.Module) -> Iterator[ast.ClassDef | ast.FunctionDef]:
-    """Yield the public classes and functions of a module, also re-exported ones of other modules of the framework."""
-    for node in module.body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
-            yield node
-        elif isinstance(node, ast.ImportFrom) and node.level and "__all__" in path.read_text(encoding="utf-8"):
-            home = path.parents[node.level - 1]
-            source = (home / (node.module or "").replace(".", "/")).with_suffix(".py")
-            names = {alias.name for alias in node.names}
-            inner = ast.parse(source.read_text(encoding="utf-8")) if source.exists() else module
-            yield from (
-                node for node in inner.body if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in names
-            )
-
-
-def optional_members(source: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield each member in the module *source*: signature, kinds of components, protocol, and description."""
-    for protocol in ast.parse(source).body:
-        if isinstance(protocol, ast.ClassDef):
-            kinds = (ast.get_docstring(protocol) or "").rstrip(".").lower()
-            for member in protocol.body:
-                if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef):
-                    parameters = [*member.args.posonlyargs, *member.args.args][1:]
-                    arguments = ", ".join(parameter.arg for parameter in parameters)
-                    signature = member.name if member.decorator_list else f"{member.name}({arguments})"
-                    description = markdown(ast.get_docstring(member) or "").replace("|", "\\|")
-                    yield f"`{signature}`", kinds, f"`{protocol.name}`", description
 
 
 def rows(plugins: Sequence[Mapping[str, Any]], kind: str) -> Iterator[tuple[str, ...]]:
@@ -382,16 +251,6 @@ def object_text(schema: Mapping[str, Any]) -> str:
         return f"`{{{', '.join(schema['properties'])}}}`"
     values = schema.get("additionalProperties")
     return f"mapping to {type_text(values)}" if values else "mapping"
-
-
-def markdown(text: str) -> str:
-    """Return *text*, a docstring, as Markdown."""
-    return ROLES.sub(r"`\1`", text).replace("``", "`")
-
-
-def table(head: Sequence[str], body: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a Markdown table."""
-    return [f"| {' | '.join(row)} |".replace("|  |", "| |") for row in (head, ["---"] * len(head), *body)]
 
 
 if __name__ == "__main__":

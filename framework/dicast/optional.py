@@ -1,4 +1,4 @@
-"""Optional members of components in addition to the methods of their kind, as protocols for type checkers. docs/reference/members.md is generated from this module."""
+"""Optional members of components in addition to the methods of their kind, as protocols for type checkers. docs/reference/authors.md is generated from this module."""
 
 # ruff: noqa: PLC0414  # an alias marks a name as exported
 # Components need not inherit from them. ``checked: type[HasEstimate] = MyMetric`` lets a type checker compare.

@@ -31,7 +31,9 @@ def listed():
     """Return the members of each type's payload, its optional members, and its sensitivity."""
     spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
     generate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generate)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(DOCS)  # as for a script
+        spec.loader.exec_module(generate)
     result = {}
     for name, _, kind, members in generate.event_types((KERNEL / "_kernel" / "events.py").read_text()):
         needed = {member for member in members if not member.endswith("?")}

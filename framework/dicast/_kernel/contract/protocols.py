@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 class Source(Protocol):
     """Source of subjects.
 
-    docs/reference/members.md lists the optional members of a source. The most frequent: ``kinds``, the subject kinds that it yields, and
+    docs/reference/authors.md lists the optional members of a source. The most frequent: ``kinds``, the subject kinds that it yields, and
     ``check() -> str``, which is called before the first subject is judged. It reads all input, raises :class:`~dicast.DataError` with every
     invalid line, and returns a digest of the data. After it, ``total`` may have the number of subjects, and ``no_output`` (a Problem) the
     reason why no subject has an output: the run is refused if it judges outputs and no task makes them. A source with ``live = True`` waits

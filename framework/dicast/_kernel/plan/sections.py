@@ -171,6 +171,17 @@ class Slot:
     number, *setup* digests all options. *inside* has the slots of the nested judges by address (``.stages[0]``), each with the fingerprint of
     the judge alone. *shuffle* is a source's seed. *is_raw* is whether the metric has a scale of its own; *pass_at* is None if such a slot has
     no line.
+
+    :param label: the name in reports: the key ``as`` or the component's name.
+    :param name: the component's name, such as ``proxy/format``.
+    :param kind: the kind of the component.
+    :param version: the version of its distribution.
+    :param distribution: the distribution that offers it.
+    :param tier: ``proxy`` or ``truth``; None for other kinds.
+    :param weight: the weight in the score.
+    :param retries: the number of further tries of a call that failed with a retryable failure.
+    :param range: the scale of its values, from worst to best; None is [0, 1].
+    :param on_failure: the treatment of a subject that the metric fails.
     """
 
     label: str

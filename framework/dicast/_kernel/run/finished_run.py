@@ -31,6 +31,37 @@ class Run:
     For a suite, *experiments* has the run of each experiment by its name, in the order in which they ran. Its counts and costs are
     the sums over the experiments, its gate passed if all their gates passed, *baseline* names the experiment that others are compared
     with, and members of a single run (``run_id``, ``score``, ``metrics`` …) are None or empty.
+
+    :param name: the name of the pipeline.
+    :param subjects: the number of subjects.
+    :param scored: the number of subjects with a score.
+    :param failed: the number of subjects with a failure.
+    :param skipped: the number of subjects that no metric or judge accepted.
+    :param unaffordable: the number of skipped subjects that did not fit into the budget.
+    :param failures: the number of failures by kind.
+    :param judges: the figures of each judge, by label.
+    :param cost: the settled amounts by unit.
+    :param spend_lost: the amounts reserved for calls that ended without an answer, by unit.
+    :param overruns: the number of calls that cost more than their estimate.
+    :param throttled: the number of calls that a cap forbade, by cap.
+    :param stopped: the reason for an early stop, or None.
+    :param row_count: the number of rows with a record.
+    :param retry_summary: ``{total_requests, total_retries, exhausted}``; None without retries.
+    :param security_level: the level of the task, or None.
+    :param determinism_level: the level of the task, or None.
+    :param aggregates: the summary of each aggregate, by label.
+    :param comparison: the results of the comparisons with the baseline, or None.
+    :param broken: the error of each aggregate and comparison that raised, by label.
+    :param sinks: the numbers of written and lost events, by label.
+    :param worst: the subjects with the lowest scores.
+    :param failed_subjects: the first failed subjects with their reasons.
+    :param ledger: the file and the head of the ledger, or None.
+    :param disabled: True if ``DICAST_DISABLED`` switched the run off.
+    :param plan: the plan of the run, or None.
+    :param warnings: the warnings, each with its text.
+    :param models: the models that answered, by the label of the component.
+    :param adapted: the parameters that endpoints refused, by the label of the component.
+    :param assumed: the values that components assume, a sentence each.
     """
 
     run_id: str | None

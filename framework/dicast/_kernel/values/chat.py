@@ -82,6 +82,7 @@ class Message:
     :param content: the whole text; each of the media is a marker in it.
     :param cache: whether this message ends the part that is equal in every request, for prompt caching.
     :param parts: the texts and media in order, if there are media. A model that reads media sends these in place of *content*.
+    :param role: ``system``, ``user`` or ``assistant``.
     """
 
     role: Role
@@ -226,6 +227,8 @@ class Token:
     """A token of a reply with its natural log probability.
 
     :param top: the most probable tokens at this position, if the request has ``top_logprobs``.
+    :param text: the text of the token.
+    :param logprob: the natural logarithm of its probability, 0 or less.
     """
 
     text: str
@@ -270,6 +273,8 @@ class Price:
 
     :param cached_input_per_mtok: for input that was read from a prompt cache; the full price of input by default.
     :param cache_write_per_mtok: for input that was written to a prompt cache; the full price of input by default.
+    :param input_per_mtok: for a million tokens of input; 0 or more.
+    :param output_per_mtok: for a million tokens of output; 0 or more.
     """
 
     input_per_mtok: Decimal = attrs.field(validator=attrs.validators.ge(Decimal(0)))

@@ -28,6 +28,10 @@ class Problem:
 
     *line* and *column* count from 1; *path* addresses the value (``metrics[1].forbiden``); *hint* is the nearest valid
     name, or None.
+
+    :param message: the problem and its fix.
+    :param file: the file, or None.
+    :param value: the wrong value, or None.
     """
 
     message: str

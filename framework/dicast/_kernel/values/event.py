@@ -39,6 +39,13 @@ class Event(EventFields):
 
     *id* is a monotonic ULID; *time* is ISO 8601 UTC with milliseconds; *sensitivity* is ``pseudonymous`` or
     ``user_controlled``; *payload* is JSON-serializable.
+
+    :param type: the type, from the page of events.
+    :param run_id: the run.
+    :param session_id: the session, if the event is about one.
+    :param turn_id: the turn, if the event is about one.
+    :param subject_kind: the kind of the subject, if the event is about one.
+    :param subject_id: its id.
     """
 
     @classmethod
@@ -68,6 +75,24 @@ class Verdict:
     *judge_kind* and *tier*. *calibrated* is whether a model was measured against labels. If the label's values are on a scale
     of their own, *score* is None and *raw* is the value; both are None if the proxies held the subject back. *adapted* are the parameters
     that endpoints refused and that were left out or translated, by the label of the calling component.
+
+    :param eval_id: the id of the evaluation.
+    :param subject_kind: the kind of the subject.
+    :param subject_id: its id.
+    :param confidence: from 0 to 1.
+    :param judge_model: the model that answered; None without a model.
+    :param judge_cost_usd: the cost in usd; None if unknown.
+    :param judge_cost_msat: the cost in thousandths of a satoshi; None if unknown.
+    :param judge_pricing_version: the price list of the cost, or None.
+    :param judge_latency_ms: the duration in whole milliseconds.
+    :param rubric_id: the rubric.
+    :param rubric_version: its version.
+    :param signals: the evidence, as JSON data.
+    :param parent_eval_id: the verdict on the subject's parent, or None.
+    :param created_at: the time, ISO 8601 UTC.
+    :param run_id: the run.
+    :param judge: the label.
+    :param skipped: the metrics that did not run, each with its reason.
     """
 
     eval_id: str
@@ -103,7 +128,11 @@ class Verdict:
 
 @frozen
 class Head:
-    """The newest row of a ledger: its number and its digest."""
+    """The newest row of a ledger: its number and its digest.
+
+    :param seq: the number of the row, from 1.
+    :param digest: 64 hexadecimal digits.
+    """
 
     seq: int
     digest: str
@@ -111,7 +140,13 @@ class Head:
 
 @frozen
 class Entry:
-    """A row of a ledger: an event with its place in the chain."""
+    """A row of a ledger: an event with its place in the chain.
+
+    :param seq: the number of the row, from 1.
+    :param event: the event.
+    :param prev: the digest of the row before it; 64 zeros for the first row.
+    :param digest: the digest of this row, 64 hexadecimal digits.
+    """
 
     seq: int
     event: Event
@@ -124,6 +159,13 @@ class Query:
     """Selection of rows of a ledger, oldest first; every given condition must hold.
 
     *until* is an inclusive ISO 8601 time; *after* is a sequence number; *limit* counts rows.
+
+    :param run_id: the run.
+    :param types: the types of the events; all if empty.
+    :param subject_kind: the kind of the subject.
+    :param subject_id: its id.
+    :param session_id: the session.
+    :param newest_first: the newest row first.
     """
 
     run_id: str | None = None
@@ -139,7 +181,11 @@ class Query:
 
 @frozen
 class Verification:
-    """Result of the check of a whole ledger: *bad_seq* is the first invalid row, with the *reason*."""
+    """Result of the check of a whole ledger: *bad_seq* is the first invalid row, with the *reason*.
+
+    :param events: the number of rows.
+    :param head: the newest row, or None.
+    """
 
     events: int
     head: Head | None
@@ -154,7 +200,10 @@ class Verification:
 
 @frozen
 class Cap:
-    """A limit on spending: at most *limit* in *scope* (``run:ID``, ``session:ID`` or ``day:YYYY-MM-DD``)."""
+    """A limit on spending: at most *limit* in *scope* (``run:ID``, ``session:ID`` or ``day:YYYY-MM-DD``).
+
+    :param reason: the name of the cap, such as ``run_cap``.
+    """
 
     scope: str
     reason: str
@@ -171,7 +220,10 @@ class Claim:
 
 @frozen
 class Refusal:
-    """Reason why a reservation was not made. *wait* is True while other open reservations may still be released."""
+    """Reason why a reservation was not made. *wait* is True while other open reservations may still be released.
+
+    :param cap: the cap that forbids the reservation.
+    """
 
     cap: Cap
     wait: bool
@@ -182,6 +234,8 @@ class Lease:
     """Right of a process to carry out a run: *owner* has it until the ISO 8601 time *until*, and renews it while it is alive.
 
     *token* grows by one with each owner; *over* is whether the lease has ended by the ledger's clock, or was returned.
+
+    :param run_id: the run.
     """
 
     run_id: str
@@ -267,6 +321,11 @@ class RunContext:
     order, *baseline* has the records that the run is compared with, and ``gate_at(label)`` returns the gate's line for the label's mean.
     *batches* is None if no chat model may collect calls: outside of ``dicast run``, and in watch mode.
     *trust* has the files of code that the user consented to run; None, under ``--yes``, is all files. Call ``trusts(file)``.
+
+    :param run_id: the id of the run.
+    :param name: the name of the pipeline.
+    :param base: the folder of the pipeline file; relative paths begin there.
+    :param resumed: whether the run continues the run of an earlier process.
     """
 
     run_id: str

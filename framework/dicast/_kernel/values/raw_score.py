@@ -18,6 +18,11 @@ class RawScore:
     Without a ``range`` the value must be in [0, 1], unless the metric's ``needs_range`` is True: then it stays unmapped, in
     :attr:`Score.raw`. The other fields are the fields of a score.
 
+    :param value: the number; any finite number.
+    :param confidence: from 0 to 1.
+    :param details: a text about the value, for users.
+    :param feedback: a text for the author of the judged output.
+    :param signals: data about the value, as JSON.
     :raises InvalidScore: if *value* is not a finite number.
     """
 

@@ -52,6 +52,11 @@ class Results:
     and *passes()* returns whether each subject passes by a rule, failed judgments included; a file has neither. *started_at* is the row of
     ``run.started`` in the ledger. *raw* are the labels whose values are on a scale of their own. *adapted* are the parameters that endpoints
     refused, by the label of the calling component.
+
+    :param run_id: the id of the run.
+    :param name: the name of its pipeline.
+    :param records: returns an iterator over the records.
+    :param passes: returns whether each subject passes; None for a file.
     """
 
     run_id: str

@@ -63,6 +63,7 @@ class Cost:
 
     *amount* is None if the price is unknown, which is not zero. *pricing_version* names the price list.
 
+    :param unit: ``usd`` or ``msat``, thousandths of a satoshi.
     :raises InvalidCost: for a float, a negative or a non-finite amount, an unknown unit, or a version that is not text.
     """
 
@@ -190,12 +191,14 @@ class Score:
 class Failure:
     """Answer of a metric or judge that could not judge, or of a task that made no output. A failure is never a score.
 
-    *kind* is one of :data:`FAILURE_KINDS`. *retryable* is whether another try may help. *cost* is the expense so far.
+    *kind* is one of :data:`FAILURE_KINDS`. *retryable* is whether another try may help: the key ``retries``
+    of a slot repeats such a call. *cost* is the expense so far.
     *throttled_reason* is the cap that forbade the call, if this is the reason. *retry* has the tries of a task or a chat model, as JSON
     data, as in :class:`Reply`. *reply* is the model's reply that could not be used, and *reply_scope* is ``ledger`` if it is only for the ledger.
     *finish_reason* is the endpoint's word for the end of the model's last text. *adapted* has the names of the request's parameters
     that the endpoint of a chat model refused and that were left out or translated, as in :class:`Reply`.
 
+    :param message: the reason in words, without secrets.
     :raises ScoringError: for an unknown kind.
     """
 
@@ -219,7 +222,10 @@ class Failure:
 
 @frozen
 class Secret:
-    """An option whose value is never printed, logged, stored or fingerprinted. Type a field with it; read ``.value``."""
+    """An option whose value is never printed, logged, stored or fingerprinted. Type a field with it; read ``.value``.
+
+    :param value: the text. A pipeline file names a variable of the environment in its place: ``$API_KEY``.
+    """
 
     value: str = attrs.field(repr=False)
 
@@ -229,7 +235,11 @@ class Secret:
 
 @frozen
 class Rubric:
-    """A versioned rubric: *text* as shipped, and *data* when it is YAML. Given in YAML by its id or as a path."""
+    """A versioned rubric: *text* as shipped, and *data* when it is YAML. Given in YAML by its id or as a path.
+
+    :param id: the id.
+    :param version: the version.
+    """
 
     id: str
     version: str
@@ -256,6 +266,7 @@ class Judgment:
     whether the score was accepted because labels had shown how often such a score is right. *cost* is the judge's own price; the kernel adds
     the cost of the replies and judges that it called, unless *includes_replies* is True.
 
+    :param signals: data about the judgment, as JSON; ``dicast show`` prints it.
     :raises InvalidScore: if *score* or *confidence* is not a finite number in [0, 1].
     """
 

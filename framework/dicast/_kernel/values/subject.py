@@ -37,6 +37,9 @@ class TraceEvent(TraceEventFields):
 
     *time* is ISO 8601 or None; *payload* has the documented form for *type*, unknown fields included; *extra* has unknown
     fields from outside the payload.
+
+    :param session_id: the session, or None.
+    :param turn_id: the turn, or None.
     """
 
     @classmethod
@@ -121,6 +124,8 @@ class Due:
     each label that accepts the subject fails with it, and no task, metric or judge is called. The subject has its known parts.
     *finish_reason* is the word of the data for the end of the subject's output, such as ``length``. *recorded* are the scores that another tool
     gave to the subject, each with a name of its own: each becomes a verdict, without a call and without a cost.
+
+    :param subject: the subject; of a failed record its known parts.
     """
 
     subject: Subject
