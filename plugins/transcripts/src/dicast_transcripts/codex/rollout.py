@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 import attrs
@@ -31,6 +30,7 @@ _THREAD = frozenset(
         "error",
     )
 )
+_TEXTS = (TextPart, ReasoningPart)
 _SPOKEN = {
     "user_message": "user",
     "agent_message": "assistant",
@@ -77,7 +77,7 @@ class Rollout:
         self._parent: str | None = None
         self._model: str | None = None
         self._has_records = False
-        self._texts: Counter[tuple[str, str]] = Counter()
+        self._texts: set[tuple[str, str]] = set()
         self._ends: dict[str, tuple[object, bool, int | None]] = {}
         self._results: set[str | None] = set()
 
@@ -124,7 +124,8 @@ class Rollout:
                 continue
             if spoken.role == "assistant" and not conversation.has_turns:
                 conversation.start_turn()
-            conversation.add(spoken.role, [self._completed(part) for part in spoken.parts], time=item.time)
+            parts = [self._completed(part) for part in spoken.parts] if self._ends else spoken.parts
+            conversation.add(spoken.role, parts, time=item.time)
         for id_, (content, is_error, code) in self._ends.items():
             if id_ not in self._results and content is not None:
                 conversation.add("tool", [ToolResult(id_, content, is_error=is_error, exit_code=code)])
@@ -184,14 +185,13 @@ class Rollout:
         spoken: Spoken | None = reader(item, self._reading)
         if spoken is None:
             return
-        for part in spoken.parts:
-            if isinstance(part, ToolResult):
-                self._results.add(part.id)
         if type_ in ("message", "reasoning"):
             role = "reasoning" if type_ == "reasoning" else spoken.role
-            texts = [part.text for part in spoken.parts if isinstance(part, TextPart | ReasoningPart)]
-            for text in {"\n".join(texts), *texts}:
-                self._texts[role, text.strip()] += 1
+            texts = [part.text for part in spoken.parts if isinstance(part, _TEXTS)]
+            for text in texts if len(texts) == 1 else {"\n".join(texts), *texts}:
+                self._texts.add((role, text.strip()))
+        else:
+            self._results.update(part.id for part in spoken.parts if type(part) is ToolResult)
         self._items.append(_Item(spoken, time))
 
     def _add_event(self, event: Record, time: str | None) -> None:
@@ -214,8 +214,8 @@ class Rollout:
     def _is_repeated(self, spoken: Spoken) -> bool:
         """Return whether a response item has the text of an event, too."""
         role = "reasoning" if isinstance(spoken.parts[0], ReasoningPart) else spoken.role
-        texts = [part.text for part in spoken.parts if isinstance(part, TextPart | ReasoningPart)]
-        return any(self._texts[role, text.strip()] or self._texts[CONTEXT, text.strip()] for text in texts)
+        texts = [part.text.strip() for part in spoken.parts if isinstance(part, _TEXTS)]
+        return any((role, text) in self._texts or (CONTEXT, text) in self._texts for text in texts)
 
     def _completed(self, part: Part) -> Part:
         """Return *part*; a result gets the failure and the exit code that only the event of its end has."""
