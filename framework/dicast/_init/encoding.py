@@ -13,10 +13,10 @@ from ..toolkit.encodings import UTF_8, fitting_encodings, known_encoding, marked
 from ..toolkit.input_file import InputFile
 
 
-def text_encoding(path: Path, encoding: str | None, *, is_asked: bool) -> str:
+def text_encoding(path: Path, encoding: str | None, *, is_asked: bool, command: str = "init") -> str:
     """Return the encoding of the text in the file at *path*: as *encoding*, by its byte order mark, or UTF-8.
 
-    With *is_asked* the user of the terminal confirms another one.
+    With *is_asked* the user of the terminal confirms another one. *command* is the command that the message names.
 
     :raises DataError: where the file is not UTF-8 and no encoding was given: one line with the command that reads it.
     """
@@ -45,7 +45,9 @@ def text_encoding(path: Path, encoding: str | None, *, is_asked: bool) -> str:
             f"{path} is not UTF-8 ({lines}). Read it as {fits}? Line {number} is then: {excerpt}", default=True
         ):
             return fits
-    message = f"the file is not UTF-8 ({lines}); {fits} might fit: dicast init {quote(str(path))} --encoding {fits}"
+    message = (
+        f"the file is not UTF-8 ({lines}); {fits} might fit: dicast {command} {quote(str(path))} --encoding {fits}"
+    )
     raise DataError(Problem(message, str(path)))
 
 

@@ -39,12 +39,17 @@ class FileFormat:
     extra: str | None = None
 
 
+def other_format(path: Path, beginning: Beginning) -> FileFormat | None:
+    """Return the format of a file of another tool that no installed source reads, None for any other file."""
+    return next((candidate for candidate in FORMATS if candidate.fits(beginning)), None) or _of_yaml(path)
+
+
 def refuse_other_formats(path: Path, beginning: Beginning) -> None:
     """Refuse a file of another tool that no source reads.
 
     :raises DataError: naming the format, and the fix.
     """
-    form = next((candidate for candidate in FORMATS if candidate.fits(beginning)), None) or _of_yaml(path)
+    form = other_format(path, beginning)
     if form is not None:
         advice = form.advice if form.extra is None else f"install its source: {how_to_install(form.extra)}"
         raise DataError(Problem(f"this looks like {form.title}; {advice}", str(path)))

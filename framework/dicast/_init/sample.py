@@ -83,7 +83,7 @@ def read_sample(path: Path, kind: str | None, reading: Mapping[str, Any], *, is_
         return _of_turns(detection.component, path, {**detection.options, **options}, beginning)
     if kind != "rows":
         refuse_other_formats(path, beginning)
-    chosen = None if kind == "rows" else _conversations(path, beginning, kind)
+    chosen = None if kind == "rows" else conversations_source(path, beginning, kind)
     if chosen is not None:
         if encoding != UTF_8:
             options["encoding"] = encoding
@@ -107,7 +107,7 @@ def _of_rows(source: str, path: Path, options: Mapping[str, Any], kind: str | No
     return Sample(source, options, tuple(rows[:MOST]), len(rows) <= MOST)
 
 
-def _conversations(path: Path, beginning: Beginning, kind: str | None) -> str | None:
+def conversations_source(path: Path, beginning: Beginning, kind: str | None) -> str | None:
     """Return the source of conversations that fits the file, None for a file of rows."""
     suffixes = {suffix.lower() for suffix in path.suffixes}
     if beginning.layout == "other" or suffixes & {".csv", ".tsv", ".yaml", ".yml"}:
@@ -124,22 +124,33 @@ def _conversations(path: Path, beginning: Beginning, kind: str | None) -> str | 
 
 def _of_turns(source: str, path: Path, options_given: Mapping[str, Any], beginning: Beginning) -> Sample:
     """Return the turns of conversations, with guessed options: the key of ids, and the pattern of tool errors."""
-    options, says, chats = dict(options_given), [], source == "traces/messages"
-    if chats:
-        options["unknown"] = "mark"
-        says.append("unknown: undocumented roles and parts become markers, and are counted")
-        template, why = _id_of(source, path, options, beginning)
-        options |= {} if template is None else {"id": template}
-        says += [f"id: {why}"] if why else []
+    options, says = conversation_options(source, path, options_given, beginning)
     source_of(source, path, options).check()
     subjects = list(islice(_subjects(source_of(source, path, options)), MOST + 1))
-    if chats and (failed := sum(map(_tool_errors, subjects))):
+    if source == "traces/messages" and (failed := sum(map(_tool_errors, subjects))):
         options["tool_error"] = _TOOL_ERROR
         does = "1 result does" if failed == 1 else f"{failed} results do"
         says.append(f"tool_error: a tool's result that begins with Error or Traceback is a failure (guessed: {does})")
     return Sample(
         source, options, tuple({"id": subject.id} for subject in subjects[:MOST]), len(subjects) <= MOST, tuple(says)
     )
+
+
+def conversation_options(
+    source: str, path: Path, given: Mapping[str, Any], beginning: Beginning
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the options of a source of conversations, with the key of their ids, and a line about each guess.
+
+    :raises DataError: naming the bad lines, or that there are no turns.
+    """
+    options, says = dict(given), list[str]()
+    if source == "traces/messages":
+        options["unknown"] = "mark"
+        says.append("unknown: undocumented roles and parts become markers, and are counted")
+        template, why = _id_of(source, path, options, beginning)
+        options |= {} if template is None else {"id": template}
+        says += [f"id: {why}"] if why else []
+    return options, says
 
 
 def _id_of(source: str, path: Path, options: Mapping[str, Any], beginning: Beginning) -> tuple[str | None, str | None]:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "init": (".._init.command:init", "Write a pipeline for your own data."),
+    "import": (
+        ".._import.command:import_files",
+        "Report recorded files of other tools, and write a pipeline for them.",
+    ),
     "run": ("runs:run", "Judge the subjects of a pipeline file and print the results."),
     "check": ("files:check", "Build everything in a pipeline file and run nothing."),
     "show": ("show:show", "Show a run, or a subject with its verdicts."),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dicast import Source, hookimpl
 
 from .events import Events
+from .joined import Joined
 from .messages import Messages
 from .recorded import Recorded
 
-__all__ = ["Events", "Messages", "Recorded"]
+__all__ = ["Events", "Joined", "Messages", "Recorded"]
 
 
 @hookimpl
 def dicast_sources() -> list[type[Source]]:
-    """Offer ``traces/messages``, ``traces/events`` and ``traces/recorded``."""
-    return [Messages, Events, Recorded]
+    """Offer the sources of conversations and traces, and the source that joins sources."""
+    return [Messages, Events, Recorded, Joined]

@@ -1,0 +1,157 @@
+"""The command ``dicast import``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from shlex import quote
+
+import click
+
+from .._init.written import refuse_existing, write_new
+from .._kernel.cli.options import as_json
+from .._kernel.cli.output import only_document, print_json
+from .._kernel.values.errors import ConfigError, DataError, Problem
+from .._kernel.values.names import nearest
+from ..toolkit.detection import detecting_sources
+from ..toolkit.scan import Scan
+from ..toolkit.terminal import print_lines
+from .inspection import FileOptions, ImportedFile, inspect_file
+from .pipelines import Sampling, pipelines
+from .summary import summary_lines
+
+_BY_SHAPE = (
+    "traces/messages",
+    "traces/events",
+    "rows/csv",
+    "rows/json",
+    "rows/jsonl",
+    "rows/xlsx",
+    "rows/parquet",
+    "rows/yaml",
+)
+"""Formats that are detected without a class method of their source."""
+
+_NO_RECORDS = {".git", ".venv", "__pycache__", "node_modules"}
+"""Folders that are not looked into."""
+
+INCOMPLETE = 3
+"""Exit code if a file of a known format could not be read."""
+
+
+@click.command("import")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH…", type=click.Path(path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("pipeline.yaml"), show_default=True,
+    help="The pipeline file to write; an existing file is kept.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Report the contents and write no pipeline.")
+@click.option("--as", "format_", metavar="FORMAT", help="Read all files as this format, such as transcripts/codex.")
+@click.option("--encoding", metavar="NAME", help="The encoding of files that are not UTF-8, such as cp1252.")
+@click.option(
+    "--scan", type=click.Choice(["warn", "mask", "off"]), default="warn", show_default=True,
+    help="Secrets and personal data: count them, mask them in every run, or do not look for them.",
+)  # fmt: skip
+@as_json
+def import_files(
+    paths: tuple[Path, ...], out: Path, dry_run: bool, format_: str | None, encoding: str | None, scan: Scan, as_json: bool,
+) -> None:  # fmt: skip
+    """Report the contents of recorded files, and write a pipeline that judges them.
+
+    PATH is a file or a folder. The format of each file is detected by its content: sessions of coding agents, OpenTelemetry spans,
+    conversations, exports of other tools, rows. Files of unknown formats are listed and left out. Folders called .git, .venv, __pycache__ and
+    node_modules are not looked into. Nothing is changed or uploaded.
+    """
+    is_asked = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
+    request = FileOptions(_known_format(format_), encoding, scan, is_asked)
+    if not dry_run:
+        refuse_existing([out])
+    with only_document(as_json):
+        files = [inspect_file(path, request, is_named=path in paths) for path in _files(paths)]
+        _refuse_unknown(files)
+        drafts = {} if dry_run else pipelines(paths, files, out, request, Sampling())
+    write_new(drafts)
+    pipeline = next(iter(drafts), None)
+    if as_json:
+        print_json(
+            {"files": [file.document() for file in files], "pipeline": None if pipeline is None else str(pipeline)}
+        )
+    else:
+        print_lines([*summary_lines(files), *_next(list(drafts))])
+    if any(file.is_broken for file in files):
+        sys.exit(INCOMPLETE)
+
+
+def _known_format(name: str | None) -> str | None:
+    """Return the source that *name* names, in full or without its plugin.
+
+    :raises ConfigError: if there is no such format.
+    """
+    if name is None:
+        return None
+    names = [*(component for component, _ in detecting_sources()), *_BY_SHAPE]
+    matches = [component for component in names if name in (component, component.partition("/")[2])]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise ConfigError(f"--as {name} is {' or '.join(matches)}; name one of them in full")
+    message = f"--as {name}: no such format; the formats are {', '.join(sorted(names))}"
+    raise ConfigError(Problem(message, value=name, hint=nearest(name, names)))
+
+
+def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files at *paths* and below, in the order of their names; each once.
+
+    :raises DataError: naming a path that does not exist, with the nearest name in its folder.
+    """
+    missing = [path for path in paths if not path.exists()]
+    if missing:
+        raise DataError([_missing(path) for path in missing])
+    seen: set[Path] = set()
+    for path in paths:
+        for file in _walk(path) if path.is_dir() else [path]:
+            if (real := file.resolve()) not in seen:
+                seen.add(real)
+                yield file
+
+
+def _missing(path: Path) -> Problem:
+    if str(path) == "-":
+        return Problem("standard input cannot be read twice; write the data to a file first", "-")
+    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    return Problem("no such file or folder", str(path), hint=nearest(path.name, names))
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for base, folders, names in os.walk(folder, onerror=_refuse_folder):
+        folders[:] = sorted(set(folders) - _NO_RECORDS)
+        yield from (Path(base, name) for name in sorted(names))
+
+
+def _refuse_folder(error: OSError) -> None:
+    raise DataError(Problem(f"the folder cannot be read: {error.strerror}", str(error.filename))) from error
+
+
+def _refuse_unknown(files: Sequence[ImportedFile]) -> None:
+    """Refuse an input without a single file that a source reads.
+
+    :raises DataError: naming each file with the reason.
+    """
+    if not files:
+        raise DataError("there are no files to import")
+    if not any(file.is_known for file in files):
+        raise DataError(Problem(file.reason, str(file.path)) for file in files)
+
+
+def _next(written: Sequence[Path]) -> Iterator[str]:
+    if not written:
+        return
+    yield ""
+    yield f"Wrote {' and '.join(map(str, written))}."
+    yield ""
+    yield "Next:"
+    for path in written:
+        yield from (f"  dicast {command} {quote(str(path))}" for command in ("check", "run"))
+    yield "  dicast show last"

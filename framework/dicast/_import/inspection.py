@@ -1,0 +1,255 @@
+"""One file of an import: its format, and the counts of its contents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from .._init.draft import Wishes, drafted
+from .._init.encoding import text_encoding
+from .._init.formats import other_format
+from .._init.sample import conversation_options, conversations_source, read_sample, source_of
+from .._kernel.values import Due, Subject
+from .._kernel.values.errors import ConfigError, DataError, RequestError
+from ..toolkit.beginning import Beginning, read_beginning
+from ..toolkit.detection import Detection, detections
+from ..toolkit.encodings import UTF_8
+from ..toolkit.files import UnreadableFile, check_regular
+from ..toolkit.installing import how_to_install
+from ..toolkit.scan import COUNTS, Scan, scanned
+from .nearest import nearest_format
+
+_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".xlsx", ".xlsm")
+"""Names of files that may be rows although they are not named on the command line."""
+
+_JSON = (".jsonl", ".ndjson", ".json")
+_LEAST_COLUMNS = 2
+"""The least number of keys of the objects of a file that counts as rows without a name that says so."""
+
+_CONTENTS = {
+    "sessions": "sessions", "turns": "turns", "messages": "messages", "calls": "calls", "results": "results",
+    "failed_results": "failed_results", "unmatched": "unmatched_results",
+}  # fmt: skip
+NUMBERS = tuple(_CONTENTS)
+
+
+@attrs.frozen
+class FileCounts:
+    """Counts of the contents of a file; *numbers* has :data:`NUMBERS`, the others count by name.
+
+    *notes* are phrases for the user, *kinds* the kinds of subjects.
+    """
+
+    numbers: Mapping[str, int] = attrs.field(factory=lambda: dict.fromkeys(NUMBERS, 0))
+    models: Mapping[str, int] = attrs.field(factory=dict)
+    recorded_scores: Mapping[str, int] = attrs.field(factory=dict)
+    marked: Mapping[str, int] = attrs.field(factory=dict)
+    unknown: Mapping[str, int] = attrs.field(factory=dict)
+    secrets: Mapping[str, int] = attrs.field(factory=dict)
+    failed: int = 0
+    notes: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class ImportedFile:
+    """A file with its format: the source *component* with its *options*, or the *reason* why no source reads it.
+
+    *is_broken* is True if the format is known and the file cannot be read.
+    """
+
+    path: Path
+    component: str = ""
+    title: str = ""
+    version: str | None = None
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    counts: FileCounts = attrs.field(factory=FileCounts)
+    reason: str = ""
+    is_broken: bool = False
+
+    @property
+    def is_known(self) -> bool:
+        """True if a source reads the file."""
+        return not self.reason
+
+    @property
+    def has_sessions(self) -> bool:
+        """True if the file has conversations, False for rows."""
+        return "turn" in self.counts.kinds
+
+    @property
+    def is_table(self) -> bool:
+        """True if the columns of the file have to be guessed."""
+        return self.component.startswith("rows/")
+
+    def document(self) -> dict[str, Any]:
+        """Return the file as ``--json`` has it."""
+        counts = self.counts
+        return {
+            "path": str(self.path),
+            "format": self.component or None,
+            "version": self.version,
+            **counts.numbers,
+            "models": dict(sorted(counts.models.items())),
+            "recorded_scores": dict(sorted(counts.recorded_scores.items())),
+            "marked": dict(sorted(counts.marked.items())),
+            "unknown": dict(sorted(counts.unknown.items())),
+            "failed": counts.failed,
+        }
+
+
+@attrs.frozen
+class FileOptions:
+    """The options of the command that apply to each file. *format* is the name of a source, if the user named one."""
+
+    format: str | None = None
+    encoding: str | None = None
+    scan: Scan = "warn"
+    is_asked: bool = False
+
+
+def inspect_file(path: Path, request: FileOptions, *, is_named: bool) -> ImportedFile:
+    """Return the format and the counts of the file at *path*; *is_named* is True if the user named it.
+
+    :raises RequestError: only for a wrong option.
+    """
+    try:
+        check_regular(path)
+        encoding = text_encoding(path, request.encoding, is_asked=request.is_asked, command="import")
+        beginning = read_beginning(path, encoding)
+    except (DataError, UnreadableFile, OSError) as error:
+        return ImportedFile(path, reason=_message(error))
+    try:
+        file = _identified(path, beginning, encoding, request, is_named)
+    except DataError as error:
+        return ImportedFile(path, reason=_message(error))
+    return file if file.reason else _counted(file, request.scan)
+
+
+def _identified(path: Path, beginning: Beginning, encoding: str, request: FileOptions, is_named: bool) -> ImportedFile:
+    """Return the file with its source.
+
+    :raises DataError: with the reason why no source reads it.
+    """
+    if not beginning.start.strip():
+        return ImportedFile(path, reason="the file is empty")
+    detection = _detection(beginning, request.format)
+    if detection is not None:
+        options = {"unknown": "mark", **detection.options}
+        return ImportedFile(path, detection.component, detection.title, detection.version, options)
+    forced = request.format is not None and not request.format.startswith("rows/")
+    other_form = None if forced else other_format(path, beginning)
+    if other_form is not None:
+        fix = "" if other_form.extra is None else f"; install its source: {how_to_install(other_form.extra)}"
+        return ImportedFile(path, reason=f"it looks like {other_form.title}, which no installed source reads{fix}")
+    source = request.format if forced else conversations_source(path, beginning, None)
+    if source in ("traces/messages", "traces/events"):
+        options = {} if encoding == UTF_8 else {"encoding": encoding}
+        try:
+            options, _ = conversation_options(source, path, options, beginning)
+        except DataError as error:
+            return ImportedFile(path, source, _TITLES[source], None, options, reason=_message(error), is_broken=True)
+        return ImportedFile(path, source, _TITLES[source], None, options)
+    if forced:
+        return ImportedFile(path, reason=f"it does not look like {request.format}; {nearest_format(path, beginning)}")
+    if not is_named and not _may_be_rows(path, beginning):
+        return ImportedFile(path, reason=f"no known format; {nearest_format(path, beginning)}")
+    return _rows(path, beginning, {} if encoding == UTF_8 else {"encoding": encoding})
+
+
+def _rows(path: Path, beginning: Beginning, reading: Mapping[str, Any]) -> ImportedFile:
+    """Return the file as rows, if a column can be identified as the outputs or their inputs."""
+    is_table = path.suffix.lower() not in _JSON and path.suffix.lower() in _TABLES
+    try:
+        drafted(path, path.with_suffix(".pipeline.yaml"), Wishes("rows", (), None, reading))
+        sample = read_sample(path, "rows", reading)
+    except RequestError as error:
+        if is_table:
+            return ImportedFile(path, reason=f"{_message(error)} (dicast init FILE --fields output=COLUMN)")
+        return ImportedFile(path, reason=f"no known format; {nearest_format(path, beginning)}")
+    if not is_table and len(sample.columns) < _LEAST_COLUMNS:
+        return ImportedFile(path, reason=f"no known format; {nearest_format(path, beginning)}")
+    return ImportedFile(path, sample.source, "rows", None, sample.options)
+
+
+_TITLES = {"traces/messages": "conversations", "traces/events": "a trace of events"}
+
+
+def _detection(beginning: Beginning, forced: str | None) -> Detection | None:
+    """Return the most specific detection, or that of the source which the user named.
+
+    :raises ConfigError: if two sources detect the file equally well.
+    """
+    candidates = sorted(detections(beginning), key=lambda detection: -detection.specificity)
+    if forced is not None:
+        return next((detection for detection in candidates if detection.component == forced), None)
+    if len(candidates) > 1 and candidates[0].specificity == candidates[1].specificity:
+        names = " and ".join(f"{detection.title} ({detection.component})" for detection in candidates[:2])
+        raise ConfigError(f"the file looks like {names}; name one: --as {candidates[0].component}")
+    return candidates[0] if candidates else None
+
+
+def _may_be_rows(path: Path, beginning: Beginning) -> bool:
+    """Return whether a file of a folder may be a file of rows: by its name, and for JSON by its objects."""
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in (".gz", ".gzip")]
+    if not suffixes or suffixes[-1] not in _TABLES:
+        return False
+    return suffixes[-1] not in _JSON or (beginning.layout in ("lines", "array") and bool(beginning.objects))
+
+
+def _counted(file: ImportedFile, scan: Scan) -> ImportedFile:
+    """Return *file* with the counts of its contents; a file that cannot be read has the reason."""
+    try:
+        source = source_of(file.component, file.path, file.options)
+        return attrs.evolve(file, counts=count_contents(source, scan))
+    except RequestError as error:
+        return attrs.evolve(file, reason=_message(error), is_broken=True)
+
+
+def count_contents(source: Any, scan: Scan) -> FileCounts:
+    """Read *source* and return the counts of its contents.
+
+    :raises DataError: with every bad line.
+    """
+    models: Counter[str] = Counter()
+    scores: Counter[str] = Counter()
+    with source.reading() as opened:
+        live = scanned(opened, scan)
+        live.check()
+        previous, kinds = None, Counter[str]()
+        for item in live.subjects():
+            subject = item.subject if isinstance(item, Due) else item
+            kinds[subject.kind] += 1
+            scores.update(score.name for score in (item.recorded if isinstance(item, Due) else ()))
+            if subject.session_id != previous:
+                previous = subject.session_id
+                models.update(_models(subject))
+        read = live.read_counts()
+    contents = {"turns": kinds["turn"], **read.details.get("contents", {})}
+    if "turn" in kinds:
+        contents.setdefault("sessions", read.records - read.failed)
+    numbers = {name: int(contents.get(key, 0)) for name, key in _CONTENTS.items()}
+    recorded_models = read.details.get("models")
+    return FileCounts(
+        numbers, models if recorded_models is None else recorded_models, scores, read.marked,
+        read.details.get("unknown", {}), read.details.get(COUNTS, {}), read.failed, read.notes,
+        tuple(kinds),
+    )  # fmt: skip
+
+
+def _models(subject: Subject) -> Iterator[str]:
+    for event in subject.trail.events or subject.events:
+        if event.type == "llm.call_completed" and isinstance(model := event.payload.get("model"), str):
+            yield model
+
+
+def _message(error: Exception) -> str:
+    """Return the first problems of *error* in one line, without the name of the file."""
+    problems = getattr(error, "problems", None) or ()
+    texts = [f"line {problem.line}: {problem.message}" if problem.line else problem.message for problem in problems]
+    suffix = f" (and {len(texts) - 1} more problems)" if len(texts) > 1 else ""
+    return f"{texts[0]}{suffix}" if texts else str(error)

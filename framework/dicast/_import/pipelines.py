@@ -1,0 +1,170 @@
+"""The pipelines of an import: one for all sessions, and one for each file of rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from .._init.choice import for_turns
+from .._init.draft import Wishes, drafted
+from .._init.written import FileSection, file_text, one_comment, refuse_existing
+from .._kernel.values.errors import DataError
+from ..toolkit.beginning import read_beginning
+from ..toolkit.detection import detecting_sources
+from ..toolkit.encodings import UTF_8
+from .inspection import FileOptions, ImportedFile
+
+JOINED, SAMPLED = "traces/joined", "traces/sample"
+
+
+@attrs.frozen
+class Sampling:
+    """A sample of the sessions: its *size*, None for all sessions, and the stratum *by* which it is drawn."""
+
+    size: int | None = None
+    by: str | None = None
+
+
+def pipelines(
+    paths: Sequence[Path], files: Sequence[ImportedFile], out: Path, request: FileOptions, sampling: Sampling
+) -> Mapping[Path, str]:
+    """Return the texts of the pipelines by their paths, the pipeline of the sessions first.
+
+    :raises ConfigError: if a file would be written over, or a column of rows has to be named.
+    """
+    readable = [file for file in files if file.is_known]
+    sessions = [file for file in readable if file.has_sessions]
+    scored = [file for file in readable if not file.has_sessions and not file.is_table]
+    rows = [file for file in readable if file.is_table]
+    drafts: dict[Path, str] = {}
+    if sessions:
+        drafts[out] = _of_sessions(paths, sessions, files, out, request, sampling)
+    if scored:
+        drafts[_free(out, "results", drafts)] = _of_results(paths, scored, files, out, request, sampling)
+    for file in rows:
+        target = _free(out, file.path.name.partition(".")[0], drafts)
+        reading = {} if request.encoding is None else {"encoding": request.encoding}
+        drafts |= drafted(file.path, target, Wishes("rows", (), None, reading)).files
+    refuse_existing(drafts)
+    return drafts
+
+
+def _free(out: Path, name: str, drafts: Mapping[Path, str]) -> Path:
+    """Return *out* for the first pipeline; for another one a path with *name*, which no other pipeline has."""
+    if not drafts:
+        return out
+    path, times = out.with_stem(f"{out.stem}-{name}"), 1
+    while path in drafts:
+        times += 1
+        path = out.with_stem(f"{out.stem}-{name}-{times}")
+    return path
+
+
+def _source_class(component: str) -> Any:
+    return dict(detecting_sources()).get(component)
+
+
+def _of_sessions(
+    paths: Sequence[Path], chosen: Sequence[ImportedFile], files: Sequence[ImportedFile], out: Path, request: FileOptions,
+    sampling: Sampling,
+) -> str:  # fmt: skip
+    source = _source(paths, chosen, files, out, request, sampling)
+    choice = for_turns(next(iter(source)))
+    about = [f"{len(chosen):,} files: {_formats(chosen)}"]
+    sections = [FileSection({"name": _name(paths)}), FileSection({"source": source}, about), *choice.sections]
+    example = {"metrics": [{"trajectory/limits": {"max_errors": 3, "max_repeats": 2, "forbidden": ["rm"]}}]}
+    comments = ["Limits of the tool calls, without a model (extra trajectory); remove the marks to use them:"]
+    return file_text(_head(out), [*sections, FileSection(example, comments, active=False)])
+
+
+def _of_results(
+    paths: Sequence[Path], chosen: Sequence[ImportedFile], files: Sequence[ImportedFile], out: Path, request: FileOptions,
+    sampling: Sampling,
+) -> str:  # fmt: skip
+    source = _source(paths, chosen, files, out, request, sampling)
+    about = [f"{len(chosen):,} files: {_formats(chosen)}"]
+    comments = ["The form of the outputs. The scores that the tool recorded are verdicts of their own: recorded/NAME."]
+    sections = [
+        FileSection({"name": f"{_name(paths)}-results"}),
+        FileSection({"source": source}, about),
+        FileSection({"metrics": ["proxy/format"]}, comments),
+    ]
+    return file_text(_head(out), sections)
+
+
+def _head(out: Path) -> list[str]:
+    return [
+        "Written by dicast import. Paths are relative to this file; the recorded files are read and never changed.",
+        f"dicast check {out.name} checks this file, dicast run {out.name} runs it.",
+    ]
+
+
+def _name(paths: Sequence[Path]) -> str:
+    return one_comment(paths[0].resolve().name.partition(".")[0] or "import", 40)
+
+
+def _formats(files: Sequence[ImportedFile]) -> str:
+    counts: dict[str, int] = {}
+    for file in files:
+        counts[file.component] = counts.get(file.component, 0) + 1
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
+
+
+def _source(
+    paths: Sequence[Path], chosen: Sequence[ImportedFile], files: Sequence[ImportedFile], out: Path, request: FileOptions,
+    sampling: Sampling,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the source of all *chosen* files: a folder where its files of the format are the chosen ones, else each file."""
+    sources: list[dict[str, Any]] = []
+    for path in paths:
+        inside = [file for file in chosen if file.path == path or path in file.path.parents]
+        for component, options in _groups(inside):
+            group = [file for file in inside if (file.component, file.options) == (component, options)]
+            is_folder = path.is_dir() and _reads_folder(component, path, group, files)
+            targets = [path] if is_folder else [file.path for file in group]
+            sources += [
+                {component: {"path": _relative(target, out), **options, **_scan(request)}} for target in targets
+            ]
+    unique = [source for place, source in enumerate(sources) if source not in sources[:place]]
+    source = unique[0] if len(unique) == 1 else {JOINED: {"sources": unique}}
+    if sampling.size is None:
+        return source
+    by = {} if sampling.by is None else {"by": sampling.by}
+    return {SAMPLED: {"source": source, "size": sampling.size, **by}}
+
+
+def _groups(files: Sequence[ImportedFile]) -> list[tuple[str, Mapping[str, Any]]]:
+    groups: list[tuple[str, Mapping[str, Any]]] = []
+    for file in files:
+        if (file.component, file.options) not in groups:
+            groups.append((file.component, file.options))
+    return groups
+
+
+def _reads_folder(component: str, folder: Path, group: Sequence[ImportedFile], files: Sequence[ImportedFile]) -> bool:
+    """Return whether the source reads exactly the files of *group* if it gets the *folder*."""
+    source = _source_class(component)
+    if source is None or component.startswith("traces/"):
+        return False
+    members = {file.path for file in group}
+    strangers = [file.path for file in files if folder in file.path.parents and file.path not in members]
+    return not any(_detects(source, path) for path in strangers)
+
+
+def _detects(source: Any, path: Path) -> bool:
+    try:
+        return source.detect(read_beginning(path, UTF_8)) is not None
+    except (DataError, OSError):
+        return False
+
+
+def _relative(path: Path, out: Path) -> str:
+    return os.path.relpath(path.absolute(), out.absolute().parent)
+
+
+def _scan(request: FileOptions) -> dict[str, str]:
+    return {} if request.scan == "warn" else {"scan": request.scan}

@@ -1,0 +1,185 @@
+"""``dicast import``: the report of recorded files, and the pipelines that judge them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dicast._import.command import import_files
+from dicast._kernel.cli import main
+
+KEYS = ["path", "format", "version", "sessions", "turns", "messages", "calls", "results", "failed_results", "unmatched", "models",
+        "recorded_scores", "marked", "unknown", "failed"]  # fmt: skip
+KEY = "AKIA" + "IOSFODNN7EXAMPLE"
+
+
+def chat(question: str = "q", id_: str = "a", **fields: object) -> str:
+    call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": question},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "found"},
+        {"role": "assistant", "content": "answer"},
+    ]
+    return json.dumps({"id": id_, "messages": messages, **fields}) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """A folder that is the current directory, with a folder of recorded files."""
+    monkeypatch.chdir(tmp_path)
+    data = tmp_path / "data"
+    (data / "deep").mkdir(parents=True)
+    (data / "one.jsonl").write_text(chat() + chat("more", "b"))
+    (data / "deep" / "two.json").write_text("[" + chat(id_="a").strip() + "]")
+    (data / "events.jsonl").write_text(
+        '{"type": "turn.completed", "session_id": "s", "turn_id": "t", "payload": {"stop_reason": "end_turn", "tool_call_count": 0}}\n'
+    )
+    (data / "notes.txt").write_text("no records here\n")
+    (data / "empty.jsonl").write_text("")
+    return tmp_path
+
+
+def run_import(*words: str, code: int = 0) -> str:
+    result = CliRunner().invoke(import_files, words, catch_exceptions=True)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        assert code == 2, result.exception
+        return str(result.exception)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def dicast(*words: str) -> int:
+    return main(list(words))
+
+
+def test_a_folder_of_mixed_files_becomes_one_pipeline_that_runs_without_a_model(folder, capfd):
+    document = json.loads(run_import("data", "--json"))
+    assert document.keys() == {"files", "pipeline"}
+    files = {Path(file["path"]).name: file for file in document["files"]}
+    assert all([*file] == KEYS for file in files.values())
+    assert {name: file["format"] for name, file in files.items()} == {
+        "one.jsonl": "traces/messages", "two.json": "traces/messages", "events.jsonl": "traces/events", "notes.txt": None, "empty.jsonl": None,
+    }  # fmt: skip
+    one = files["one.jsonl"]
+    assert [one[key] for key in KEYS[3:10]] == [2, 2, 8, 2, 2, 0, 0]
+    assert document["pipeline"] == "pipeline.yaml"
+    assert dicast("check", "pipeline.yaml") == 0
+    capfd.readouterr()
+    assert dicast("run", "pipeline.yaml", "--json") == 0
+    run = json.loads(capfd.readouterr().out)
+    assert (run["subjects"], run["failed"], run["cost"]["usd"]) == (4, 0, "0")
+
+
+def test_the_report_lists_known_files_and_names_the_others(folder):
+    report = run_import("data", "--dry-run")
+    assert "5 files: 3 of known formats, 2 left out" in report
+    assert "notes.txt: no known format; nearest is JSON lines; line 1, column 1 is not JSON" in report
+    assert "empty.jsonl: the file is empty" in report
+    assert not (folder / "pipeline.yaml").exists()
+
+
+def test_sessions_of_several_sources_have_unique_ids(folder, capfd):
+    run_import("data/one.jsonl", "data/deep/two.json")
+    assert dicast("run", "pipeline.yaml", "--json") == 0
+    run = json.loads(capfd.readouterr().out)
+    assert (run["subjects"], run["read"]["records"]) == (3, 3)
+    assert dicast("verdicts", "--json") == 0
+    ids = {verdict["subject_id"] for verdict in json.loads(capfd.readouterr().out)["verdicts"]}
+    assert ids == {"a/1", "b/1", "a#2/1"}
+
+
+def test_an_existing_pipeline_is_kept(folder):
+    (folder / "pipeline.yaml").write_text("mine")
+    assert "pipeline.yaml exists already" in run_import("data", code=2)
+    assert (folder / "pipeline.yaml").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"mesages": [{"role": "user"}]}\n', "nearest is traces/messages; x.jsonl:1: the key 'mesages' is unknown, did you mean 'messages'?"),
+        ('{"a": 1}\n', "nearest is rows/jsonl; x.jsonl:1: no key is that of a conversation"),
+        ("some prose\n", "line 1, column 1 is not JSON"),
+        ("[1, 2]\n", "no JSON object"),
+        ("", "the file is empty"),
+        (chat() + '{"messages": 3}\n', "line 2: a conversation needs 'messages'"),
+    ],
+)  # fmt: skip
+def test_a_file_of_no_format_is_refused_with_the_nearest_format_and_the_first_place(folder, text, words):
+    (folder / "x.jsonl").write_text(text)
+    assert words in run_import("x.jsonl", code=2)
+    assert not (folder / "pipeline.yaml").exists()
+
+
+def test_a_broken_file_of_a_known_format_is_left_out_with_exit_code_3(folder):
+    (folder / "data" / "broken.jsonl").write_text(chat() + '{"messages": 3}\n')
+    assert "broken.jsonl: line 2" in run_import("data", code=3)
+    assert "broken" not in (folder / "pipeline.yaml").read_text()
+    assert dicast("check", "pipeline.yaml") == 0
+
+
+def test_a_file_of_rows_becomes_a_pipeline_of_its_own(folder):
+    (folder / "data" / "rows.csv").write_text("id,input,output\n1,q,a\n")
+    assert "Wrote pipeline.yaml and pipeline-rows.yaml." in run_import("data")
+    assert dicast("run", "pipeline-rows.yaml") == 0
+
+
+def test_a_file_in_another_encoding_is_read_with_the_option_only(folder):
+    (folder / "latin.csv").write_bytes("id,input,output\n1,q,caf\u00e9\n2,q,\u00e9\n".encode("cp1252"))
+    message = run_import("latin.csv", code=2)
+    assert (
+        "the file is not UTF-8 (2 lines, the first is line 2); cp1252 might fit: dicast import latin.csv --encoding cp1252"
+        in message
+    )
+    run_import("latin.csv", "--encoding", "cp1252")
+    assert dicast("run", "pipeline.yaml") == 0
+
+
+def test_a_workbook_is_read_as_rows(folder):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["id", "input", "output"], [1, "q", "a"]):
+        book.active.append(row)
+    book.save(folder / "book.xlsx")
+    assert json.loads(run_import("book.xlsx", "--json"))["files"][0]["format"] == "rows/xlsx"
+    assert dicast("run", "pipeline.yaml") == 0
+
+
+def test_secrets_are_counted_and_never_printed(folder):
+    (folder / "data" / "one.jsonl").write_text(chat(f"my key is {KEY}"))
+    report = run_import("data")
+    assert "secrets and personal data: 1 aws-key" in report
+    assert KEY not in report
+    assert "scan" not in (folder / "pipeline.yaml").read_text()
+
+
+def test_a_masked_import_masks_in_every_run(folder, capfd):
+    (folder / "data" / "one.jsonl").write_text(chat(f"my key is {KEY}"))
+    run_import("data/one.jsonl", "--scan", "mask")
+    assert dicast("run", "pipeline.yaml") == 0
+    assert dicast("ledger", "export") == 0
+    exported = capfd.readouterr().out
+    assert KEY not in exported
+    assert "[masked: aws-key]" in exported
+
+
+def test_a_format_by_name_is_used_and_a_wrong_name_is_refused(folder):
+    assert "did you mean 'traces/messages'?" in run_import("data", "--as", "traces/mesages", code=2)
+    document = json.loads(run_import("data/one.jsonl", "--as", "messages", "--json"))
+    assert document["files"][0]["format"] == "traces/messages"
+
+
+def test_a_missing_path_names_the_nearest_file(folder):
+    message = run_import("data/ones.jsonl", "data/other", code=2)
+    assert "data/ones.jsonl: no such file or folder, did you mean 'one.jsonl'?" in message
+    assert "data/other: no such file or folder" in message
+
+
+def test_links_and_repeated_paths_count_once(folder):
+    (folder / "data" / "link.jsonl").symlink_to(folder / "data" / "one.jsonl")
+    files = json.loads(run_import("data", "data/one.jsonl", "--json"))["files"]
+    assert sum(file["sessions"] for file in files) == 4
