@@ -100,10 +100,16 @@ def is_inexact(digits: str) -> bool:
     return len(digits) >= len(_LONG) and (_is_wide if is_integer else _is_rounded)(digits)
 
 
-def marked_numbers(text: str | bytes, mark: Callable[[str], object]) -> Any:
-    """Return the JSON value that *text* is, with *mark* of its digits in place of each number that cannot be recorded as it is written."""
+def marked_numbers(
+    text: str | bytes, mark: Callable[[str], object], constant: Callable[[str], object] | None = None
+) -> Any:
+    """Return the JSON value that *text* is, with *mark* of its digits in place of each number that cannot be recorded as it is written.
+
+    With *constant*, a name such as ``NaN``, which is no JSON, is replaced by the result of this function.
+    """
     return json.loads(
         text,
+        parse_constant=constant,
         parse_int=lambda digits: mark(digits) if is_inexact(digits) else int(digits),
         parse_float=lambda digits: mark(digits) if is_inexact(digits) else float(digits),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import DataError, Due, Failure, Problem, ReadCounts, Subject
+from dicast import DataError, Due, Failure, Problem, ReadCounts, RecordedScore, Subject
 
 from .._kernel.values.names import json_type
 from .conversations import Conversation, Counts, Rules
@@ -23,6 +23,7 @@ from .files import open_file
 from .input_file import InputCheck, InputFile, Numbered
 from .json_values import inexact, marked_numbers, too_deep
 from .parts import UnknownPart
+from .recorded_scores import ScoreScales, with_unique_names
 from .repeats import UniqueNames
 from .sessions import Kind, Session
 from .surrogates import escaped, with_lone_surrogates
@@ -44,21 +45,24 @@ _REASONS = {
 
 @attrs.frozen
 class Failed:
-    """A failed record of a format, in place of a session: its *id*, and the *reason* why it failed."""
+    """A failed record of a format, in place of a session: its *id*, the *reason* why it failed, and the *recorded* scores that it has nevertheless."""
 
     id: str
     reason: str
+    recorded: tuple[RecordedScore, ...] = ()
 
     def subject(self, kind: Kind) -> Due:
         """Return the record as a failed subject of *kind*."""
         id_ = self.id if kind == "session" else f"{self.id}/1"
-        return Due(Subject(kind, id_, session_id=self.id), failure=Failure("source_error", self.reason))
+        failure = Failure("source_error", self.reason)
+        return Due(Subject(kind, id_, session_id=self.id), failure=failure, recorded=self.recorded)
 
 
 @attrs.define
 class Totals:
     """Counts of an input: its sessions and failed records are *records*.
 
+    *recorded* counts the scores of other tools by name.
     *kinds* counts the lines or parts of records by kind, those without a message too. *unknown* counts the undocumented shapes,
     *marked* these and other marked content, both by kind; *first_places* has the place of the first of each.
     *left_out* counts the parts of the input that no session is made of, by their name in the plural.
@@ -71,6 +75,7 @@ class Totals:
     contents: Counts = attrs.field(factory=Counts)
     models: Counter[str] = attrs.field(factory=Counter)
     kinds: Counter[str] = attrs.field(factory=Counter)
+    recorded: Counter[str] = attrs.field(factory=Counter)
     marked: Counter[str] = attrs.field(factory=Counter)
     unknown: Counter[str] = attrs.field(factory=Counter)
     first_places: dict[str, str] = attrs.field(factory=dict)
@@ -83,6 +88,7 @@ class Totals:
         contents["trailing_messages"] = contents.pop("dropped")
         sessions = {"sessions": self.records - self.failed, "turns": self.turns}
         details = {"contents": sessions | contents, "models": self.models, "kinds": self.kinds, "unknown": self.unknown}
+        details |= {"recorded_scores": self.recorded} if self.recorded else {}
         return ReadCounts(self.records, self.marked, self.dropped, self.failed, details, (*notes, *self._notes()))
 
     def note_dropped(self, session: Session) -> None:
@@ -139,6 +145,7 @@ class SessionReading:
     check: InputCheck | None
     totals: Totals
     names: UniqueNames
+    scales: ScoreScales = attrs.field(factory=ScoreScales)
     shapes: Shapes = attrs.field(init=False)
     _unique: dict[str, str] = attrs.field(factory=dict, init=False)
     _marks: Counter[str] = attrs.field(factory=Counter, init=False)
@@ -179,6 +186,29 @@ class SessionReading:
             yield number, line, record
             self.settle(line)
 
+    def value(self, data: bytes, line: int = 1) -> Any:
+        """Return the JSON value that *data* is, whose text starts on *line*; None after a fault.
+
+        NaN, infinity, numbers that need more than 64 bits and lone surrogates become texts, and are counted as marked.
+        """
+        try:
+            value = orjson.loads(data)
+            if inexact(data) is not None:
+                value = marked_numbers(data, self._mark_number)
+        except orjson.JSONDecodeError as error:
+            try:
+                value = marked_numbers(data, self._mark_number, self._mark_constant)
+            except (ValueError, RecursionError):
+                self.refuse(f"it is not JSON: {error.msg}", line + error.lineno - 1)
+                return None
+            if (repaired := escaped(value)) is not None:
+                self.mark("lone surrogate")
+                value = repaired.value
+        if too_deep(data, value):
+            self.refuse("it is nested too deeply to be recorded", line)
+            return None
+        return value
+
     def conversation(self, id: str, parent_id: str | None = None) -> Conversation:
         """Return a new conversation with the unique form of *id*; *parent_id* is the id of the session that started it."""
         unique = self._unique[id] = self.names.take(id)
@@ -191,9 +221,20 @@ class SessionReading:
         context: Mapping[str, object] | None = None,
         disposition: str = "completed",
         time: str | None = None,
+        *,
+        reference: object = None,
+        scores: Iterable[RecordedScore | None] = (),
     ) -> Session:
-        """Count a conversation and return its session; *context* has the other fields of its record."""
+        """Count a conversation and return its session.
+
+        :param context: the other fields of its record.
+        :param reference: its expected result.
+        :param scores: the scores that another tool gave to it, from *scales*; None is no score.
+        """
         session = conversation.session({} if context is None else context, disposition, time)
+        recorded = self._recorded(scores)
+        if reference is not None or recorded:
+            session = attrs.evolve(session, reference=reference, recorded=recorded)
         totals = self.totals
         totals.records += 1
         totals.turns += len(session.turns)
@@ -202,11 +243,17 @@ class SessionReading:
         totals.has_trailing = conversation.counts.dropped > 0
         return session
 
-    def failed(self, id: str, reason: str) -> Failed:
-        """Count a record that failed where it was recorded, and return it as a failed subject."""
+    def failed(self, id: str, reason: str, scores: Iterable[RecordedScore | None] = ()) -> Failed:
+        """Count a record that failed where it was recorded, and return it as a failed subject, with the *scores* that it has nevertheless."""
         self.totals.records += 1
         self.totals.failed += 1
-        return Failed(self.names.take(id), reason)
+        return Failed(self.names.take(id), reason, self._recorded(scores))
+
+    def _recorded(self, scores: Iterable[RecordedScore | None]) -> tuple[RecordedScore, ...]:
+        """Return *scores* with unique names, and count them."""
+        recorded = tuple(with_unique_names(scores))
+        self.totals.recorded.update(score.name for score in recorded)
+        return recorded
 
     def unknown(self, kind: str, name: object, path: str, names: tuple[str, ...] = ()) -> UnknownPart:
         """Return the marker of an undocumented *kind* of value at *path*, or report it; *names* are the documented names of that kind."""
@@ -258,6 +305,10 @@ class SessionReading:
     def _mark_number(self, digits: str) -> str:
         self.mark("number of more than 64 bits")
         return digits
+
+    def _mark_constant(self, name: str) -> str:
+        self.mark("number that is not finite")
+        return name
 
     def settle(self, line: int) -> None:
         """Count the marks since the last call for the record on *line*, and report its unknown shapes.

@@ -42,10 +42,11 @@ from .expressions import compiled, pattern_fault
 from .file_source import check_source, each_subject, open_source
 from .input_file import MAX_LINE_BYTES, MAX_LISTED, InputCheck, InputFile
 from .input_files import InputFiles, find_files, refuse_missing
+from .recorded_scores import ScoreScales
 from .repeats import Repeats, UniqueNames
 from .scan import Scan
 from .session_reading import Failed, SessionReading, Totals
-from .sessions import Kind, Session, chosen, subjects
+from .sessions import Kind, Session, chosen, scored_subjects, subjects
 
 
 @attrs.frozen
@@ -119,7 +120,7 @@ class RecordedSessions:
         self.kinds = source.kinds
         self.total: int | None = None
         self._source, self._files, self._repeats, self._names = source, files, repeats, names
-        self._totals = Totals()
+        self._totals, self._scales = Totals(), ScoreScales()
 
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
@@ -162,7 +163,7 @@ class RecordedSessions:
                         yield session.subject(self.kinds[-1])
                         continue
                     subject = None
-                    for subject in subjects(session, self.kinds, history=self._source.history):
+                    for subject in scored_subjects(session, self.kinds, history=self._source.history):
                         yield subject
                     if subject is None:
                         self._totals.note_dropped(session)
@@ -186,7 +187,9 @@ class RecordedSessions:
         error = None if source.tool_error is None else compiled(source.tool_error)
         rules = Rules(error, source.trailing == "keep", name_call)
         is_marked = source.unknown == "mark"
-        reading = SessionReading(file, name, rules, is_marked, source.max_line_bytes, check, self._totals, self._names)
+        reading = SessionReading(
+            file, name, rules, is_marked, source.max_line_bytes, check, self._totals, self._names, self._scales
+        )
         try:
             yield from _without_collector(source.sessions(reading))
         except DataError as problem:

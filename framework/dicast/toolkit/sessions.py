@@ -7,7 +7,7 @@ from typing import Literal
 
 import attrs
 
-from dicast import ConfigError, Problem, Subject, TraceEvent, Trail
+from dicast import ConfigError, Due, Problem, RecordedScore, Subject, TraceEvent, Trail
 
 Kind = Literal["tool_cycle", "turn", "session"]
 KINDS: tuple[Kind, ...] = ("tool_cycle", "turn", "session")
@@ -60,7 +60,8 @@ class Session:
     """A session with its completed *turns* and all its *events*.
 
     *context* has the other fields of its record. *log* has everything that happened, in order: the events and the messages. *parent_id* is
-    the id of the session that started this one, for a sub-agent.
+    the id of the session that started this one, for a sub-agent. *reference* is the expected result of the session, and *recorded* are the scores
+    that another tool gave to it.
     """
 
     id: str
@@ -69,6 +70,23 @@ class Session:
     context: Mapping[str, object]
     log: Sequence[TraceEvent]
     parent_id: str | None = None
+    reference: object = None
+    recorded: tuple[RecordedScore, ...] = ()
+
+
+def scored_subjects(session: Session, kinds: Sequence[Kind], *, history: bool = False) -> Iterator[Subject | Due]:
+    """Yield the subjects of *session* as :func:`subjects` does; the session has its reference and its recorded scores.
+
+    Without sessions among *kinds*, its last turn has them: it holds the final answer.
+    """
+    place = "session", session.id
+    if "session" not in kinds and session.turns:
+        place = "turn", session.turns[-1].id
+    for subject in subjects(session, kinds, history=history):
+        if (subject.kind, subject.id) != place or (session.reference is None and not session.recorded):
+            yield subject
+        else:
+            yield Due(attrs.evolve(subject, reference=session.reference), recorded=session.recorded)
 
 
 def subjects(session: Session, kinds: Sequence[Kind], *, history: bool = False) -> Iterator[Subject]:

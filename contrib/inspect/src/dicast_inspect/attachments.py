@@ -1,0 +1,30 @@
+"""Attachments: texts that a sample has once and that its messages and events refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_PROTOCOLS = ("attachment://", "tc://")
+"""Beginnings of references, the second of older logs."""
+
+
+def resolved(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *sample* with the texts of its attachments in place of references. A reference without an attachment stays."""
+    attachments = sample.get("attachments")
+    if not isinstance(attachments, dict) or not attachments:
+        return dict(sample)
+    return {key: _resolved(value, attachments) for key, value in sample.items() if key != "attachments"}
+
+
+def _resolved(value: Any, attachments: Mapping[str, Any]) -> Any:
+    if isinstance(value, str):
+        if not value.startswith(_PROTOCOLS):
+            return value
+        text = attachments.get(value.partition("://")[2])
+        return text if isinstance(text, str) else value
+    if isinstance(value, dict):
+        return {key: _resolved(item, attachments) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_resolved(item, attachments) for item in value]
+    return value

@@ -1,0 +1,184 @@
+"""Events of a sample: calls of models and tools, their times, and the agents that a tool started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+Value = Mapping[str, Any]
+
+
+@attrs.frozen
+class Agent:
+    """An agent that another agent or a tool started: its *name*, its *messages*, and the *time* of its last message."""
+
+    name: str
+    messages: Sequence[Value]
+    time: str | None
+
+
+@attrs.define
+class Events:
+    """The calls of models in a sample by the id of the message that they returned, and the events of tools by the id of the call.
+
+    *graders* are the models that scorers called, by the name of the scorer. *groups* are the calls of models in each agent that another
+    started.
+    """
+
+    calls: dict[str, Value] = attrs.field(factory=dict)
+    tools: dict[str, Value] = attrs.field(factory=dict)
+    graders: dict[str, str] = attrs.field(factory=dict)
+    groups: dict[str, tuple[str, list[Value]]] = attrs.field(factory=dict)
+    pool: Sequence[Any] = ()
+    final: Value = attrs.field(factory=dict)
+    end_time: str | None = None
+
+    @classmethod
+    def of(cls, sample: Value) -> Events:
+        """Read the events of *sample*."""
+        data, output = sample.get("events_data"), sample.get("output")
+        pool = data.get("messages") if isinstance(data, dict) else None
+        events = cls(pool=pool if isinstance(pool, list) else (), final=output if isinstance(output, dict) else {})
+        end = sample.get("completed_at")
+        events.end_time = end if isinstance(end, str) else None
+        events._read(sample.get("events"), _Spans.of(sample.get("events")), None)
+        return events
+
+    def model_call(self, message: Value) -> dict[str, Any]:
+        """Return the model, the usage, the cost, the stop reason and the time of the call that returned *message*, as recorded."""
+        call = self.calls.get(str(message.get("id")), {})
+        output = call.get("output") if isinstance(call.get("output"), dict) else None
+        if output is None and _message(self.final).get("id") == message.get("id") is not None:
+            output = self.final
+        output = output or {}
+        usage = output.get("usage") if isinstance(output.get("usage"), dict) else None
+        choices = output.get("choices") or [{}]
+        stop = choices[0].get("stop_reason") if isinstance(choices[0], dict) else None
+        model = message.get("model") or output.get("model") or call.get("model")
+        return {
+            "model": model if isinstance(model, str) else None,
+            "usage": usage,
+            "cost_usd": None if usage is None else usage.get("total_cost"),
+            "stop_reason": stop if isinstance(stop, str) else None,
+            "time": self.message_time(message),
+        }
+
+    def message_time(self, message: Value) -> str | None:
+        """Return the time of the end of the call that returned *message*."""
+        return _time(self.calls.get(str(message.get("id"))))
+
+    def tool_time(self, message: Value) -> str | None:
+        """Return the time of the end of the call of a tool whose result is *message*."""
+        return _time(self.tools.get(str(message.get("tool_call_id"))))
+
+    def agents(self, ids: set[str]) -> Iterator[Agent]:
+        """Yield the agents that others started, unless all their messages are among *ids*: an agent that took over wrote into the main conversation."""
+        for name, calls in self.groups.values():
+            last = calls[-1]
+            answers = [_message(call.get("output") or {}) for call in calls]
+            if all(str(answer.get("id")) in ids for answer in answers):
+                continue
+            messages = [message for message in self._input(last) if isinstance(message, dict)]
+            answer = answers[-1]
+            yield Agent(name, [*messages, *([answer] if answer else []), *self._results(answer)], _time(last))
+
+    def _results(self, answer: Value) -> Iterator[Value]:
+        """Yield the results of the calls in the last message of an agent, which no later message has."""
+        for call in answer.get("tool_calls") or ():
+            event = self.tools.get(str(call.get("id"))) if isinstance(call, dict) else None
+            if event is not None:
+                content = event.get("result")
+                content = content if isinstance(content, str | list) else "" if content is None else str(content)
+                names = {"tool_call_id": event.get("id"), "function": event.get("function")}
+                yield {"role": "tool", "content": content, "error": event.get("error"), **names}
+
+    def _input(self, call: Value) -> Sequence[Any]:
+        refs = call.get("input_refs")
+        if not isinstance(refs, list):
+            messages = call.get("input")
+            return messages if isinstance(messages, list) else []
+        pairs = [pair for pair in refs if isinstance(pair, list) and len(pair) == 2]
+        return [item for start, end in pairs for item in self.pool[start:end]]
+
+    def _read(self, events: object, spans: _Spans, tool: Value | None) -> None:
+        """Read *events*, which are inside the event *tool* in older logs."""
+        for event in events if isinstance(events, list) else ():
+            if not isinstance(event, dict):
+                continue
+            if event.get("event") == "model":
+                self._read_call(event, spans, tool)
+            elif event.get("event") == "tool":
+                self.tools[str(event.get("id"))] = event
+                self._read(event.get("events"), spans, event)
+            elif event.get("event") == "subtask":
+                self._read(event.get("events"), spans, tool)
+
+    def _read_call(self, event: Value, spans: _Spans, tool: Value | None) -> None:
+        span = event.get("span_id")
+        if (scorer := spans.scorer(span)) is not None:
+            self.graders.setdefault(scorer, str(event.get("model", "")))
+            return
+        self.calls[str(_message(event.get("output") or {}).get("id"))] = event
+        agent = spans.agent(span)
+        if agent is None and tool is not None:
+            agent = str(tool.get("id")), str(tool.get("function", "agent"))
+        if agent is not None:
+            self.groups.setdefault(agent[0], (agent[1], []))[1].append(event)
+
+
+@attrs.frozen
+class _Spans:
+    """The spans of a sample, by id."""
+
+    by_id: Mapping[str, Value]
+
+    @classmethod
+    def of(cls, events: object) -> _Spans:
+        begins = [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
+        return cls({str(event.get("id")): event for event in begins if event.get("event") == "span_begin"})
+
+    def path(self, span: object) -> list[Value]:
+        """Return the span with the id *span* and the spans around it, the innermost first."""
+        path: list[Value] = []
+        seen: set[object] = set()
+        while isinstance(span, str) and span in self.by_id and span not in seen:
+            seen.add(span)
+            path.append(self.by_id[span])
+            span = self.by_id[span].get("parent_id")
+        return path
+
+    def scorer(self, span: object) -> str | None:
+        """Return the name of the scorer around *span*."""
+        path = self.path(span)
+        name = next((begin.get("name") for begin in path if begin.get("type") == "scorer"), None)
+        if name is None and any(begin.get("type") == "scorers" for begin in path):
+            name = "scorer"
+        return None if name is None else str(name)
+
+    def agent(self, span: object) -> tuple[str, str] | None:
+        """Return the id and the name of the agent around *span*, if another agent or a tool started it."""
+        path = self.path(span)
+        places = [place for place, begin in enumerate(path) if begin.get("type") == "agent"]
+        if not places:
+            return None
+        outer = path[places[0] + 1 :]
+        if not any(begin.get("type") in ("agent", "tool") for begin in outer):
+            return None
+        begin = path[places[0]]
+        return str(begin.get("id")), str(begin.get("name", "agent"))
+
+
+def _message(output: Value) -> Value:
+    choices = output.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, dict) else None
+    return message if isinstance(message, dict) else {}
+
+
+def _time(event: Value | None) -> str | None:
+    if event is None:
+        return None
+    time = event.get("completed") or event.get("timestamp")
+    return time if isinstance(time, str) else None

@@ -1,0 +1,155 @@
+"""Samples as sessions: their messages, their calls of models and tools, and the agents that a tool started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dicast import RecordedScore
+from dicast.toolkit.conversations import Conversation
+from dicast.toolkit.recorded_scores import ScoreScales
+from dicast.toolkit.session_reading import Failed, SessionReading
+from dicast.toolkit.sessions import Session
+
+from .attachments import resolved
+from .events import Events
+from .messages import add_message
+from .scores import sample_scores
+
+Value = Mapping[str, Any]
+
+_CONTEXT = ("choices", "metadata", "uuid", "model_usage", "total_time", "working_time", "started_at", "completed_at")
+"""Fields of a sample that its session keeps in its context."""
+
+
+@attrs.frozen
+class Evaluation:
+    """Fields of the log that its samples share: its *task* and its *model*."""
+
+    task: str | None = None
+    model: str | None = None
+
+    @classmethod
+    def of(cls, value: object) -> Evaluation:
+        """Return the fields of the member ``eval`` of a log."""
+        fields = value if isinstance(value, dict) else {}
+        task, model = fields.get("task"), fields.get("model")
+        return cls(task if isinstance(task, str) else None, model if isinstance(model, str) else None)
+
+
+@attrs.frozen
+class Sample:
+    """A sample as the log has it."""
+
+    value: Value
+    evaluation: Evaluation
+
+
+@attrs.frozen
+class Broken:
+    """A sample without messages: its session's *id*, the *reason*, and its *summary*, which may have scores."""
+
+    id: str
+    reason: str
+    summary: Value
+    evaluation: Evaluation
+
+    def scores(self, scales: ScoreScales) -> Iterator[RecordedScore | None]:
+        """Yield the scores of the summary."""
+        yield from sample_scores(self.summary, scales, {})
+
+
+def sample_id(id_: object, epoch: object) -> str:
+    """Return the id of a sample's session: the sample's own id, with its epoch from the second on."""
+    return str(id_) if epoch in (None, 1) else f"{id_}_epoch_{epoch}"
+
+
+def expand_refs(refs: object, pool: Sequence[Any]) -> list[Any]:
+    """Return the items of *pool* that the ranges *refs* name; each range has a start and an end that is not in it."""
+    pairs = refs if isinstance(refs, list) else []
+    return [item for pair in pairs if isinstance(pair, list) and len(pair) == 2 for item in pool[pair[0] : pair[1]]]
+
+
+def sample_sessions(reading: SessionReading, sample: Sample) -> Iterator[Session | Failed]:
+    """Yield the session of *sample* and the sessions of its agents; a failed record if the model wrote nothing."""
+    value = resolved(sample.value)
+    id_ = sample_id(value.get("id", "sample"), value.get("epoch"))
+    events = Events.of(value)
+    scores = [*sample_scores(value, reading.scales, events.graders)]
+    messages = _messages(value)
+    if not any(message.get("role") == "assistant" for message in messages):
+        yield reading.failed(id_, _why_failed(value), scores)
+        return
+    conversation = reading.conversation(id_)
+    _add_all(conversation, reading, messages, events)
+    target = value.get("target")
+    yield reading.end(
+        conversation,
+        _context(value, sample.evaluation),
+        _disposition(value),
+        events.end_time,
+        reference=target if target not in ("", [], None) else None,
+        scores=scores,
+    )
+    ids = {str(message.get("id")) for message in messages}
+    for number, agent in enumerate(events.agents(ids), 1):
+        session = reading.conversation(f"{id_}/agent-{number}", parent_id=id_)
+        _add_all(session, reading, agent.messages, events)
+        yield reading.end(session, {"agent": agent.name, "task": sample.evaluation.task}, "completed", agent.time)
+
+
+def _add_all(conversation: Conversation, reading: SessionReading, messages: Sequence[Value], events: Events) -> None:
+    for number, message in enumerate(messages):
+        add_message(conversation, reading, message, f"messages[{number}]", events)
+
+
+def _messages(value: Value) -> list[Value]:
+    """Return the messages of a sample; without any, its input and the message of its output."""
+    messages: list[Value] = [message for message in value.get("messages") or () if isinstance(message, dict)]
+    if messages:
+        return messages
+    start = value.get("input")
+    first = [{"role": "user", "content": start}] if isinstance(start, str) else [*(start or ())]
+    choices = _choices(value)
+    last = [choice["message"] for choice in choices[:1] if isinstance(choice.get("message"), dict)]
+    return [message for message in [*first, *last] if isinstance(message, dict)]
+
+
+def _choices(value: Value) -> list[Value]:
+    output = value.get("output")
+    choices = output.get("choices") if isinstance(output, dict) else None
+    return [choice for choice in choices or () if isinstance(choice, dict)]
+
+
+def _context(value: Value, evaluation: Evaluation) -> dict[str, object]:
+    """Return the context of a session: the fields of its sample and of its log, without empty ones."""
+    context: dict[str, object] = {"task": evaluation.task, "model": evaluation.model}
+    context |= {"sample_id": value.get("id"), "epoch": value.get("epoch")}
+    context |= {key: value.get(key) for key in _CONTEXT}
+    context["limit"] = value.get("limit")
+    context["error"] = _error(value)
+    if len(choices := _choices(value)) > 1:
+        context["output_choices"] = [choice.get("message", {}).get("content") for choice in choices]
+    return {key: item for key, item in context.items() if item not in (None, {}, [])}
+
+
+def _disposition(value: Value) -> str:
+    if value.get("error"):
+        return "error"
+    return "abandoned" if value.get("limit") else "completed"
+
+
+def _error(value: Value) -> object:
+    error = value.get("error")
+    return error.get("message", error) if isinstance(error, dict) else error
+
+
+def _why_failed(value: Value) -> str:
+    if error := _error(value):
+        return f"the sample failed: {error}"
+    if limit := value.get("limit"):
+        kind = limit.get("type", limit) if isinstance(limit, dict) else limit
+        return f"the sample reached its limit ({kind}) before the model wrote a message"
+    return "the sample has no message of the model"

@@ -1,0 +1,74 @@
+"""Scores of other tools, as they are in a file, as :class:`~dicast.RecordedScore`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import isfinite
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast import Basis, RecordedScore
+
+
+@attrs.define
+class ScoreScales:
+    """Scales of the scores in an input, by name.
+
+    A first pass finds the names with a number outside [0, 1]; all numbers of such a name are raw. Make one for all passes of an input.
+    """
+
+    raw: set[str] = attrs.field(factory=set)
+
+    def score(
+        self, name: str, answer: object, *, basis: Basis = "recorded", reason: object = None, by: object = None
+    ) -> RecordedScore | None:
+        """Return the score *name* with the *answer* of the tool; None if there is no answer.
+
+        A truth value is 1 or 0, a finite number is a value or raw, any other answer is a category with its text.
+        """
+        name = name.strip() or "score"
+        details: dict[str, Any] = {"basis": basis, "reason": _text(reason), "by": _text(by)}
+        if answer is None:
+            return None
+        if isinstance(answer, bool):
+            return RecordedScore(name, float(answer), **details)
+        if not isinstance(answer, int | float) or not isfinite(_float(answer)):
+            return RecordedScore(name, text=_text(answer) or '""', **details)
+        number = _float(answer)
+        if name in self.raw or not 0 <= number <= 1:
+            self.raw.add(name)
+            return RecordedScore(name, raw=number, **details)
+        return RecordedScore(name, number, **details)
+
+
+def with_unique_names(scores: Iterable[RecordedScore | None]) -> Iterator[RecordedScore]:
+    """Yield the *scores* of one subject without None; the second score with the name ``a`` gets the name ``a#2``."""
+    uses: dict[str, int] = {}
+    for score in scores:
+        if score is None:
+            continue
+        name, number = score.name, 1
+        while name in uses:
+            number = uses[score.name] = uses[score.name] + 1
+            name = f"{score.name}#{number}"
+        uses[name] = 1
+        yield score if name == score.name else attrs.evolve(score, name=name)
+
+
+def _float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf")
+
+
+def _text(value: object) -> str | None:
+    """Return *value* as a text; None for None and for a blank text."""
+    if value is None:
+        return None
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
+    text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+    return text if text.strip() else None
