@@ -24,7 +24,7 @@ from typing import Any
 
 import attrs
 
-from dicast import ChatModel, ChatRequest, Failure, Reply, Subject, maybe_await
+from dicast import ChatModel, ChatRequest, Failure, Reply, Subject
 from dicast.testing import FakeChatModel
 from dicast_llamacpp.chat import Chat
 from dicast_llm.judge import LlmJudge
@@ -69,7 +69,7 @@ class Older:
             keys = sorted(properties, key=("seal", "rationale", "score", "confidence").index)
             schema = {**request.schema, "properties": {key: properties[key] for key in keys}, "required": keys}
             request = attrs.evolve(request, schema=schema)
-        return await maybe_await(self.model.complete(request))
+        return await self.model.complete(request)
 
 
 @attrs.frozen
@@ -80,7 +80,7 @@ class Free:
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
         """Ask without the schema."""
-        return await maybe_await(self.model.complete(attrs.evolve(request, schema=None)))
+        return await self.model.complete(attrs.evolve(request, schema=None))
 
 
 def pairs(path: Path) -> Sequence[Pair]:

@@ -13,6 +13,7 @@ from ._kernel.contract.define import judge, maybe_await, metric
 from ._kernel.contract.protocols import (
     Aggregate,
     ChatModel,
+    Classes,
     Comparison,
     EarlyStop,
     Executor,
@@ -148,6 +149,7 @@ __all__ = [
     "ChatModel",
     "ChatRequest",
     "Claim",
+    "Classes",
     "Comparison",
     "ConfigError",
     "Cost",

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from ._kernel.contract.has_open import HasOpen as HasOpen
 from .optional_ledgers import HasActivityColumns as HasActivityColumns
 from .optional_ledgers import HasOpenJudgments as HasOpenJudgments
 from .optional_ledgers import HasVerdictColumns as HasVerdictColumns
@@ -27,14 +27,7 @@ if TYPE_CHECKING:
     from dicast.toolkit.beginning import Beginning
     from dicast.toolkit.detection import Detection
 
-    from . import Cost, Failure, Judge, Problem, ReadCounts, Rubric, RunContext, Score, Subject
-
-
-class HasOpen(Protocol):
-    """Any kind."""
-
-    def open(self, run: RunContext) -> AbstractAsyncContextManager[Any]:
-        """Return a context manager that yields the live object, which has the methods of the kind; a run enters and leaves it once. Without it, the component is its own live object."""
+    from . import Cost, Failure, Judge, Problem, ReadCounts, Rubric, Score, Subject
 
 
 class HasReads(Protocol):

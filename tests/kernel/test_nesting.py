@@ -22,20 +22,25 @@ from dicast import (
     Judge,
     Judgment,
     Message,
+    Metric,
     Query,
+    RawScore,
     Reply,
     Rubric,
     Score,
     Subject,
+    Task,
     Usage,
+    judge,
     maybe_await,
+    metric,
 )
 from dicast._kernel.api.runs import run_unless_disabled, with_ledger
 from dicast._kernel.pipeline.build import load_pipeline
 from dicast._kernel.run.run import Request
 from dicast._kernel.source.source import SubjectList
 from dicast._kernel.timing.event_loop import in_loop
-from dicast.testing import FakeJudge, FakeMetric, MemoryLedger, run_pipeline
+from dicast.testing import FakeChatModel, FakeJudge, FakeMetric, MemoryLedger, run_pipeline
 from dicast.toolkit.rate_limit import RateLimiter
 
 CENT = Cost("0.01", pricing_version="list 1")
@@ -782,3 +787,111 @@ def test_a_verdict_that_is_taken_up_has_what_was_paid_in_both_units(inside):
     (verdict,) = with_ledger(pipeline.ledger, lambda ledger: [entry.event.payload for entry in ledger.read(query)])
     assert costs == [{"usd": "0.04" if inside else "0.02", "msat": "700"}] * 2
     assert (verdict["judge_cost_usd"], verdict["judge_cost_msat"]) == (costs[0]["usd"], costs[0]["msat"])
+
+
+def test_an_answer_can_be_awaited_like_the_answer_of_an_async_def():
+    async def awaited():
+        values = (
+            Score(0.5),
+            RawScore(7),
+            Judgment(0.5),
+            Failure("refused", "no"),
+            Reply("fine", "m-1"),
+            Subject("row", "1"),
+        )
+        return [(value, await value) for value in values]
+
+    assert all(value is result for value, result in asyncio.run(awaited()))
+
+
+@judge()
+def plain(subject):
+    return Judgment(0.75)
+
+
+@judge()
+async def waiting(subject, children):
+    return Judgment(0.75 - len(children))
+
+
+@attrs.frozen
+class WithoutDefault:
+    """Takes children without a default."""
+
+    def judge(self, subject, children):
+        return Judgment(0.75 - len(children))
+
+
+@metric(tier="truth")
+def words(subject):
+    return Score(0.75)
+
+
+@metric(tier="truth")
+async def slow_words(subject):
+    return Score(0.75)
+
+
+@attrs.frozen
+class Sync:
+    """Answers at once."""
+
+    def complete(self, request):
+        return Reply("0.75", "m-1")
+
+
+@attrs.frozen
+class Writes:
+    """Writes an output at once."""
+
+    def produce(self, subject):
+        return attrs.evolve(subject, output="0.75")
+
+
+@attrs.frozen
+class AsksAll:
+    """Awaits a component of each kind."""
+
+    judge_inside: Judge
+    metric: Metric
+    model: ChatModel
+    task: Task
+
+    async def judge(self, subject, children=()):
+        judgment = await self.judge_inside.judge(subject)
+        score = await self.metric.score(subject)
+        reply = await self.model.complete(ChatRequest((Message("user", subject.text),)))
+        produced = await self.task.produce(subject)
+        assert [judgment.score, score.value, reply.text, produced.output] == [0.75, 0.75, "0.75", "0.75"]
+        return Judgment(1.0)
+
+
+@attrs.frozen
+class AsksInside:
+    """Awaits a judge inside a judge."""
+
+    inside: Judge
+
+    async def judge(self, subject, children=()):
+        return await self.inside.judge(subject)
+
+
+KINDS_OF_JUDGES = [plain(), waiting(), WithoutDefault(), FakeJudge(Judgment(0.75)), AsksInside(plain())]
+KINDS_OF_METRICS = [words(), slow_words(), FakeMetric(Score(0.75)), plain(), waiting()]
+KINDS_OF_MODELS = [Sync(), FakeChatModel("0.75")]
+
+
+@pytest.mark.parametrize("judge_inside", KINDS_OF_JUDGES)
+@pytest.mark.parametrize("metric", KINDS_OF_METRICS)
+@pytest.mark.parametrize("model", KINDS_OF_MODELS)
+def test_a_nested_component_of_any_kind_is_awaited_in_a_run(judge_inside, metric, model):
+    done = judged(AsksAll(judge_inside, metric, model, Writes()))
+    assert (done.document["failures"], done.verdicts[0].score) == ({}, 1.0)
+
+
+@pytest.mark.parametrize("judge_inside", [plain(), waiting(), FakeJudge(Judgment(0.75)), AsksInside(plain())])
+@pytest.mark.parametrize("metric", [words(), slow_words(), FakeMetric(Score(0.75))])
+@pytest.mark.parametrize("model", KINDS_OF_MODELS)
+def test_a_nested_component_of_any_kind_is_awaited_without_a_run(judge_inside, metric, model):
+    asked = AsksAll(judge_inside, metric, model, Writes()).judge(Subject("row", "1", output="text"))
+    assert asyncio.run(asked) == Judgment(1.0)

@@ -70,7 +70,7 @@ class Nested:
     first: Judge
     second: Metric
 
-    async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+    async def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
         answer = self.first.judge(subject, children)
         return answer if isinstance(answer, Judgment | Failure) else await answer
 

@@ -9,7 +9,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import attrs
 
-from .._kernel.contract.define import maybe_await
 from .._kernel.contract.protocols import ChatModel, estimate
 from .._kernel.values import (
     COMPLETE,
@@ -181,7 +180,7 @@ async def ask(
     for attempt in range(retries + 1):
         marks = Marks()
         request = question.request(marks, attempt)
-        reply = await maybe_await(model.complete(request))
+        reply = await model.complete(request)
         cost += reply.cost
         if isinstance(reply, Failure):
             return attrs.evolve(reply, cost=cost)

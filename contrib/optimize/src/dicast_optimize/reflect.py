@@ -24,7 +24,6 @@ from dicast import (
     Subject,
     Within,
     estimate,
-    maybe_await,
     read_ledger,
     results,
     run,
@@ -64,7 +63,7 @@ class Reflect:
 
     async def produce(self, subject: Subject) -> Subject | Failure:
         """Return *subject* with the model's reply as its output."""
-        reply = await maybe_await(self.model.complete(self._request(subject)))
+        reply = await self.model.complete(self._request(subject))
         if isinstance(reply, Failure):
             return reply
         if not reply.text.strip():

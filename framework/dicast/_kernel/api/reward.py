@@ -69,7 +69,7 @@ class Reward:
             )
             subjects.append(Due(subject, answered=_answer_recorder(answers, subject.id)))
         done = run(self.pipeline, overrides=self.overrides, subjects=subjects, kind="evaluate")
-        label = self.on or (done.score or {}).get("label")
+        label = self.on or done.score_label
         if label is None:
             raise ConfigError(
                 "the pipeline has several labels; choose the label of the reward with Reward(…, on='LABEL')"

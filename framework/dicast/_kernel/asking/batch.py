@@ -10,6 +10,7 @@ import attrs
 
 from ..plan.sections import Slot
 from ..values import Failure, Subject
+from ..values.answer import is_pending
 from .call import Call, Caller, Elsewhere
 
 Host = Callable[[Sequence[Slot]], Awaitable[Mapping[str, Elsewhere]]]
@@ -62,7 +63,7 @@ class Batch:
         """Return an answer for each subject, still unchecked. If the call for all fails, each subject is scored alone."""
         try:
             result = caller.timed(self._function, (subjects,), call.seconds)
-            if isinstance(result, Awaitable):
+            if is_pending(result):
                 result = await caller.awaited(result, call.seconds)
         except BaseException as error:  # the border to a plugin's code
             caller.failure(call, error)  # unless the run has to stop

@@ -22,6 +22,7 @@ from ..timing.awaiting import TimeUp, within
 from ..timing.stop import Stop
 from ..timing.timer import Overtime, Timer
 from ..values import Cost, Failure, Judgment, Score, Subject, Verdict
+from ..values.answer import is_pending
 from ..values.endpoint_errors import UNSUPPORTED, AccessRefused, EndpointUnreachable, UnsupportedByModel
 from ..values.errors import Interrupted, InvalidScore
 from ..values.raw_score import RawScore
@@ -132,7 +133,7 @@ class Caller:
 
     async def answered(self, call: Call, answer: object) -> Any:
         """Return *answer* itself, or its awaited result within the call's time."""
-        if not isinstance(answer, Awaitable):
+        if not is_pending(answer):
             return answer
         try:
             result = await (self.awaited(answer, call.seconds) if call.elsewhere is None else answer)
@@ -153,7 +154,7 @@ class Caller:
                 bare = not (answer.signals or answer.details or answer.feedback or call.slot.range)
                 bare = bare and answer.raw is None and not call.slot.is_raw
                 return answer if bare and call.expects is Score else self._checked(answer, call)
-            return answer if isinstance(answer, Awaitable) else self._checked(answer, call)
+            return answer if is_pending(answer) else self._checked(answer, call)
         except BaseException as error:  # the border, as above
             return self.failure(call, error)
 
@@ -184,7 +185,7 @@ class Caller:
         limit = seconds
         try:
             answer = self._timer.patiently(lambda _: action(), None, seconds)
-            if not isinstance(answer, Awaitable):
+            if not is_pending(answer):
                 return answer
             limit = awaited
             return await self.awaited(answer, awaited)

@@ -19,11 +19,11 @@ from ..plan.sections import Slot
 from ..stream.opening import Opener
 from ..timing.awaiting import unlimited
 from ..timing.turns import call_turn, holding, resting
-from ..values import ChatRequest, Cost, Failure, Judgment, Reply, Subject, Verdict
+from ..values import ChatRequest, Cost, Failure, Judgment, Reply, Score, Subject, Verdict
 from ..values.endpoint_errors import AccessRefused
 from ..values.errors import Interrupted
 from ..values.json_form import unstructure
-from .call import Call
+from .call import Call, as_score
 from .call_scope import SCOPE, CallScope
 
 
@@ -174,16 +174,17 @@ class Nested:
     slot: Slot | None = None
     """How it would stand in the pipeline alone, with the fingerprint of that; None where the kernel cannot say."""
 
-    def judge(
-        self, subject: Subject, children: Sequence[Verdict]
-    ) -> Judgment | Failure | Awaitable[Judgment | Failure]:
+    def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Awaitable[Judgment | Failure]:
         """Call the judge on behalf of the active call."""
         scope = SCOPE.get()
         assert scope is not None  # no chat model calls a judge
-        answer: Judgment | Failure | Awaitable[Judgment | Failure] = scope.asker.ask_inside(
-            self.call, subject, children, scope
-        )
+        answer: Awaitable[Judgment | Failure] = scope.asker.ask_inside(self.call, subject, children, scope)
         return answer
+
+    async def score(self, subject: Subject) -> Score | Failure:
+        """Call the judge in the place of a metric; its judgment counts as a score."""
+        answer = await self.judge(subject)
+        return as_score(answer) if isinstance(answer, Judgment) else answer
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.live, name)

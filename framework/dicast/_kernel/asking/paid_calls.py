@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 
 from ..classes import evolve, frozen
-from ..contract.define import maybe_await
 from ..plan.sections import Slot
 from ..timing.turns import call_turn, holding
 from ..values import Cost, Failure, Judgment, Refusal, Rubric, Score, Subject
@@ -210,7 +209,7 @@ class PaidCalls(Asker):
         if call.fallback is None:
             return skip
         with holding(SCOPE, scope):
-            answer = await maybe_await(call.fallback.judge(scope.subject, children))
+            answer = await call.fallback.judge(scope.subject, children)
         if isinstance(answer, Judgment):
             why = {"throttled_reason": skip.reason, "escalation_skipped": "budget_exhausted"}
             return evolve(answer, signals={**answer.signals, **why})

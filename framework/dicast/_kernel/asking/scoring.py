@@ -15,6 +15,7 @@ from ..plan.sections import Scoring, Slot
 from ..timing.turns import together
 from ..values import Basis, Cost, Failure, Score, Subject, basis_of, weakest
 from ..values.aggregation import Aggregation, aggregate, entering, mean
+from ..values.answer import ReadyAnswer, is_pending
 from .audits import audited, with_audit
 from .budget import NO_ESTIMATE
 
@@ -26,7 +27,7 @@ _NO_RAWS: Mapping[str, float] = MappingProxyType({})
 
 
 @frozen
-class Skip:
+class Skip(ReadyAnswer):
     """A metric that was not called, with the reason: the name of the cap that forbade it; *cost* is its estimate."""
 
     reason: str
@@ -34,7 +35,7 @@ class Skip:
 
 
 Answer = Score | Failure | Skip
-Ask = Callable[[Slot, Subject, int], Answer | Awaitable[Answer]]
+Ask = Callable[[Slot, Subject, int], Awaitable[Answer]]
 """Calls a metric about a subject in a rollout (from 0): a quick metric answers at once, others when they are awaited."""
 
 
@@ -106,14 +107,12 @@ class MetricSet:
         output = outputs[rollout.number if len(outputs) > 1 else 0]
         return None if isinstance(output, Failure) else await self._roll(rollout, output, ask)
 
-    async def _answers(self, pending: list[Answer | Awaitable[Answer]]) -> Sequence[Answer | Awaitable[Answer]]:
+    async def _answers(self, pending: list[Awaitable[Answer]]) -> Sequence[Awaitable[Answer]]:
         """Return the *pending* answers; if several have to be awaited, they are awaited together."""
-        waits = (
-            [at for at, answer in enumerate(pending) if isinstance(answer, Awaitable)] if self._is_concurrent else ()
-        )
+        waits = [at for at, answer in enumerate(pending) if is_pending(answer)] if self._is_concurrent else ()
         if len(waits) < 2:
             return pending
-        answers = await together([answer for answer in pending if isinstance(answer, Awaitable)])
+        answers = await together([answer for answer in pending if is_pending(answer)])
         results = dict(zip(waits, answers, strict=True))
         return [results.get(at, answer) for at, answer in enumerate(pending)]
 
@@ -123,7 +122,7 @@ class MetricSet:
         # all are called before the first is awaited
         answers = await self._answers([ask(slot, subject, rollout.number) for slot in proxies])
         for slot, pending in zip(proxies, answers, strict=True):
-            answer = await pending if type(pending) is not Score and isinstance(pending, Awaitable) else pending
+            answer = pending if type(pending) is Score else await pending
             failure = rollout.take(slot, answer, gates_only=self.raw_label is not None) or failure
         if failure is not None:
             return failure
@@ -133,7 +132,7 @@ class MetricSet:
             truths = truths if passed or self._audits(rollout, subject) else ()
             answers = await self._answers([ask(slot, subject, rollout.number) for slot in truths])
             for slot, pending in zip(truths, answers, strict=True):
-                answer = await pending if type(pending) is not Score and isinstance(pending, Awaitable) else pending
+                answer = pending if type(pending) is Score else await pending
                 if isinstance(answer, Failure) and answer.throttled_reason and self.scoring.on_budget == "skip_metric":
                     answer = Skip(answer.throttled_reason, answer.cost)  # a nested judge did not fit into the budget
                 failure = rollout.take_truth(slot, answer, passed=passed) or failure

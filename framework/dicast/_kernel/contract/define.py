@@ -4,23 +4,72 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 
 import attrs
 
-from ..values import Cost, Failure, Judgment, Reply, Score, Subject
+from ..values import Cost, Failure, Judgment, Score, Subject, Verdict
 from ..values.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ..values.raw_score import RawScore
 
 Tier = Literal["proxy", "truth"]
 NeedsOutput = bool | Literal["always"]
 T = TypeVar("T")
-ScoreFunction = Callable[..., Score | Failure | Awaitable[Score | Failure]]
-JudgeFunction = Callable[..., Judgment | Failure | Awaitable[Judgment | Failure]]
+P = ParamSpec("P")
+ScoreT = TypeVar("ScoreT", bound=Awaitable["Score | RawScore | Failure"])
+JudgmentT = TypeVar("JudgmentT", bound=Awaitable[Judgment | Failure])
+
+
+class FunctionMetric(Generic[P, ScoreT]):
+    """Base class of the metrics that :func:`metric` makes. *P* are the options, and *ScoreT* is the result of the function."""
+
+    __slots__ = ()
+    name: str
+    tier: str
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *args: P.args, **options: P.kwargs) -> None: ...
+
+        def score(self, subject: Subject) -> ScoreT:
+            """Return the result of the function for *subject*."""
+            ...
+
+
+class FunctionJudge(Generic[P, JudgmentT]):
+    """Base class of the judges that :func:`judge` makes. *P* are the options, and *JudgmentT* is the result of the function."""
+
+    __slots__ = ()
+    name: str
+    accepts: Sequence[str]
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *args: P.args, **options: P.kwargs) -> None: ...
+
+        def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> JudgmentT:
+            """Return the result of the function for *subject* and *children*."""
+            ...
+
+
+class JudgeDecorator(Protocol):
+    """Decorator that makes a judge of a function; *children* may be left out."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Subject, Sequence[Verdict], P], JudgmentT], /
+    ) -> type[FunctionJudge[P, JudgmentT]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Subject, P], JudgmentT], /
+    ) -> type[FunctionJudge[P, JudgmentT]]: ...
 
 
 def metric(
     *, tier: Tier, cost: str | None = None, name: str | None = None, needs_output: NeedsOutput = True
-) -> Callable[[ScoreFunction], type[Any]]:
+) -> Callable[[Callable[Concatenate[Subject, P], ScoreT]], type[FunctionMetric[P, ScoreT]]]:
     """Return a decorator that makes a metric of a function ``(subject, *, options…) -> Score``.
 
     Its keyword-only arguments become the options, with their annotations and defaults; its docstring becomes the metric's docstring.
@@ -37,16 +86,16 @@ def metric(
         raise ConfigError(f"a metric's tier is 'proxy' or 'truth', not {tier!r}")
     price = Cost.zero() if cost is None else Cost.parse(cost)
 
-    def decorate(function: ScoreFunction) -> type[Any]:
+    def decorate(function: Callable[..., object]) -> type[Any]:
         extra = {"tier": tier, "needs_output": needs_output, **_estimate(price)}
-        return _component(function, "score", ("subject",), name, extra)
+        return _component(function, FunctionMetric, ("subject",), name, extra)
 
     return decorate
 
 
 def judge(
     *, accepts: Sequence[str] = (), cost: str | None = None, name: str | None = None, needs_output: NeedsOutput = True
-) -> Callable[[JudgeFunction], type[Any]]:
+) -> JudgeDecorator:
     """Return a decorator that makes a judge of a function ``(subject, children, *, options…) -> Judgment``; *children* may be left out.
 
     :param accepts: the subject kinds that it judges; any by default.
@@ -57,9 +106,9 @@ def judge(
     """
     price = Cost.zero() if cost is None else Cost.parse(cost)
 
-    def decorate(function: JudgeFunction) -> type[Any]:
+    def decorate(function: Callable[..., object]) -> type[Any]:
         extra = {"accepts": tuple(accepts), "needs_output": needs_output, **_estimate(price)}
-        return _component(function, "judge", ("subject", "children"), name, extra)
+        return _component(function, FunctionJudge, ("subject", "children"), name, extra)
 
     return decorate
 
@@ -76,12 +125,13 @@ def _estimate(price: Cost) -> dict[str, object]:
 
 def _component(
     function: Callable[..., object],
-    method: str,
+    base: type,
     takes: tuple[str, ...],
     name: str | None,
     extra: dict[str, object],
 ) -> type[Any]:
     count, options = _parameters(function, takes)
+    method = "judge" if base is FunctionJudge else "score"
     fields = {option.name: _field(option) for option in options}
     body = {
         "__doc__": function.__doc__,
@@ -91,7 +141,9 @@ def _component(
         method: _method(function, count, tuple(fields), method),
         **extra,
     }
-    component = attrs.make_class(function.__name__, fields, class_body=body, frozen=True, slots=True, kw_only=True)
+    component = attrs.make_class(
+        function.__name__, fields, (base,), class_body=body, frozen=True, slots=True, kw_only=True
+    )
     component.__module__, component.__qualname__ = function.__module__, function.__qualname__
     return component
 
@@ -124,11 +176,11 @@ def _parameters(function: Callable[..., object], takes: tuple[str, ...]) -> tupl
 def _method(function: Callable[..., object], count: int, options: tuple[str, ...], name: str) -> Callable[..., object]:
     """Return a method that passes the options as keyword arguments; *count* is the number of positional arguments of *function*."""
 
-    def call(self: object, *subject_and_children: object) -> object:
-        return function(*subject_and_children[:count], **{option: getattr(self, option) for option in options})
+    def call(self: object, subject: object, children: Sequence[object] = ()) -> object:
+        return function(*(subject, children)[:count], **{option: getattr(self, option) for option in options})
 
-    async def wait(self: object, *subject_and_children: object) -> object:
-        return await call(self, *subject_and_children)  # type: ignore[misc]
+    async def wait(self: object, subject: object, children: Sequence[object] = ()) -> object:
+        return await call(self, subject, children)  # type: ignore[misc]
 
     bound = wait if inspect.iscoroutinefunction(function) else call
     bound.__name__, bound.__doc__ = name, function.__doc__
@@ -136,15 +188,12 @@ def _method(function: Callable[..., object], count: int, options: tuple[str, ...
 
 
 @overload
-async def maybe_await(value: Score | Failure | Awaitable[Score | Failure]) -> Score | Failure: ...  # type: ignore[overload-overlap]  # the overloads differ on purpose
-@overload
-async def maybe_await(value: Judgment | Failure | Awaitable[Judgment | Failure]) -> Judgment | Failure: ...  # type: ignore[overload-overlap]  # as above
-@overload
-async def maybe_await(value: Reply | Failure | Awaitable[Reply | Failure]) -> Reply | Failure: ...
-@overload
 async def maybe_await(value: Awaitable[T]) -> T: ...
 @overload
 async def maybe_await(value: T) -> T: ...
 async def maybe_await(value: Any) -> Any:
-    """Return *value*, awaited if it is awaitable. Use it to call a nested component that may be ``def`` or ``async def``."""
+    """Return *value*, awaited if it is awaitable: the result of a function that may be ``def`` or ``async def``.
+
+    The answer of a nested component needs no such call: ``await self.judge.judge(subject)`` is right for a ``def`` too.
+    """
     return await value if inspect.isawaitable(value) else value

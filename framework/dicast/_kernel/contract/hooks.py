@@ -11,6 +11,7 @@ import pluggy
 from .protocols import (
     Aggregate,
     ChatModel,
+    Classes,
     Comparison,
     EarlyStop,
     Executor,
@@ -33,7 +34,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 @hookspec
-def dicast_sources() -> list[type[Source]]:  # type: ignore[empty-body]
+def dicast_sources() -> Classes[Source]:  # type: ignore[empty-body]
     """Offer kinds of input.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``subjects()``.
@@ -48,7 +49,7 @@ def dicast_sources() -> list[type[Source]]:  # type: ignore[empty-body]
 
 
 @hookspec
-def dicast_tasks() -> list[type[Task]]:  # type: ignore[empty-body]
+def dicast_tasks() -> Classes[Task]:  # type: ignore[empty-body]
     """Offer ways to make outputs.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
@@ -63,7 +64,7 @@ def dicast_tasks() -> list[type[Task]]:  # type: ignore[empty-body]
 
 
 @hookspec
-def dicast_extractors() -> list[type[Extractor]]:  # type: ignore[empty-body]
+def dicast_extractors() -> Classes[Extractor]:  # type: ignore[empty-body]
     """Offer readers of records.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
@@ -78,7 +79,7 @@ def dicast_extractors() -> list[type[Extractor]]:  # type: ignore[empty-body]
 
 
 @hookspec
-def dicast_aggregates() -> list[type[Aggregate]]:  # type: ignore[empty-body]
+def dicast_aggregates() -> Classes[Aggregate]:  # type: ignore[empty-body]
     """Offer aggregates, which summarize the records of a run.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
@@ -93,7 +94,7 @@ def dicast_aggregates() -> list[type[Aggregate]]:  # type: ignore[empty-body]
 
 
 @hookspec
-def dicast_comparisons() -> list[type[Comparison]]:  # type: ignore[empty-body]
+def dicast_comparisons() -> Classes[Comparison]:  # type: ignore[empty-body]
     """Offer comparisons of two runs.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
@@ -108,7 +109,7 @@ def dicast_comparisons() -> list[type[Comparison]]:  # type: ignore[empty-body]
 
 
 @hookspec
-def dicast_early_stops() -> list[type[EarlyStop]]:  # type: ignore[empty-body]
+def dicast_early_stops() -> Classes[EarlyStop]:  # type: ignore[empty-body]
     """Offer reasons to stop early.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
@@ -123,7 +124,7 @@ def dicast_early_stops() -> list[type[EarlyStop]]:  # type: ignore[empty-body]
 
 
 @hookspec
-def dicast_metrics() -> list[type[Metric]]:  # type: ignore[empty-body]
+def dicast_metrics() -> Classes[Metric]:  # type: ignore[empty-body]
     """Offer metrics.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``score(subject)``
@@ -139,7 +140,7 @@ def dicast_metrics() -> list[type[Metric]]:  # type: ignore[empty-body]
 
 
 @hookspec
-def dicast_presets() -> list[type[Preset]]:  # type: ignore[empty-body]
+def dicast_presets() -> Classes[Preset]:  # type: ignore[empty-body]
     """Offer presets: names for several metrics.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``metrics()``, which
@@ -154,7 +155,7 @@ def dicast_presets() -> list[type[Preset]]:  # type: ignore[empty-body]
 
 
 @hookspec
-def dicast_judges() -> list[type[Judge]]:  # type: ignore[empty-body]
+def dicast_judges() -> Classes[Judge]:  # type: ignore[empty-body]
     """Offer judges.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``judge(subject,
@@ -170,7 +171,7 @@ def dicast_judges() -> list[type[Judge]]:  # type: ignore[empty-body]
 
 
 @hookspec
-def dicast_models() -> list[type[ChatModel]]:  # type: ignore[empty-body]
+def dicast_models() -> Classes[ChatModel]:  # type: ignore[empty-body]
     """Offer chat models.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
@@ -185,7 +186,7 @@ def dicast_models() -> list[type[ChatModel]]:  # type: ignore[empty-body]
 
 
 @hookspec
-def dicast_sinks() -> list[type[Sink]]:  # type: ignore[empty-body]
+def dicast_sinks() -> Classes[Sink]:  # type: ignore[empty-body]
     """Offer sinks, which receive a run's events.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``open(run)`` of a
@@ -201,7 +202,7 @@ def dicast_sinks() -> list[type[Sink]]:  # type: ignore[empty-body]
 
 
 @hookspec
-def dicast_ledgers() -> list[type[Ledger]]:  # type: ignore[empty-body]
+def dicast_ledgers() -> Classes[Ledger]:  # type: ignore[empty-body]
     """Offer ledgers.
 
     Called by the kernel once, when a pipeline or a command first names this plugin. Return frozen attrs classes whose
@@ -216,7 +217,7 @@ def dicast_ledgers() -> list[type[Ledger]]:  # type: ignore[empty-body]
 
 
 @hookspec
-def dicast_sandboxes() -> list[type[Sandbox]]:  # type: ignore[empty-body]
+def dicast_sandboxes() -> Classes[Sandbox]:  # type: ignore[empty-body]
     """Offer sandboxes.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``execute(program)``,
@@ -231,7 +232,7 @@ def dicast_sandboxes() -> list[type[Sandbox]]:  # type: ignore[empty-body]
 
 
 @hookspec
-def dicast_executors() -> list[type[Executor]]:  # type: ignore[empty-body]
+def dicast_executors() -> Classes[Executor]:  # type: ignore[empty-body]
     """Offer executors, which schedule a run's work.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``concurrency``.

@@ -2,7 +2,7 @@
 
 A component with a connection or state has ``open(run: RunContext) -> AsyncContextManager`` of the live object; the kernel enters and
 leaves it once for each run. A method may be ``def`` (pure, quick work) or, if the annotation has ``Awaitable``, ``async def`` (work
-that waits).
+that waits). The answer of a ``def`` can be awaited too, so the caller of a nested component always writes ``await``.
 
 A component that reads files or other data outside its options has ``reads(base: Path) -> Mapping[str, Path | str]``. A path enters its
 fingerprint by its content, a text by itself; *base* is the folder of the pipeline file. An option with ``metadata={"counts": False}`` is
@@ -12,7 +12,7 @@ not in the fingerprint. The page docs/how-to/plugins.md states which options the
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload, runtime_checkable
 
 from ..values import (
     ChatRequest,
@@ -34,10 +34,17 @@ from ..values import (
     Verdict,
     Verification,
 )
+from .has_open import HasOpen
 
 if TYPE_CHECKING:
     from ..values.raw_score import RawScore
     from ..values.sandbox import Execution, Program
+
+
+T = TypeVar("T")
+
+Classes = Sequence[Callable[..., T | HasOpen[T]]]
+"""Result of a hook: classes of components of a kind, as in ``Classes[Sink]``. The kind's methods are in the class, or in the live object of its ``open``."""
 
 
 @runtime_checkable
@@ -69,7 +76,7 @@ class Task(Protocol):
     ChatModel takes a model whose replies are paid for and kept for a resumed run, one by one.
     """
 
-    def produce(self, subject: Subject) -> Subject | Failure | Awaitable[Subject | Failure]:
+    def produce(self, subject: Subject) -> Awaitable[Subject | Failure]:
         """Return *subject* with its output; an :class:`~dicast.Answered` also has the responses by criterion."""
         ...
 
@@ -81,7 +88,10 @@ class Extractor(Protocol):
     An option ``criteria`` (names) or ``criterion`` (a name) restricts it to these criteria of the task.
     """
 
-    writes: Sequence[str]
+    @property
+    def writes(self) -> Sequence[str]:
+        """The places that it writes to."""
+        ...
 
     def extract(self, record: Record) -> Mapping[str, object] | Awaitable[Mapping[str, object]]:
         """Return the values to merge under the record's ``metrics``; keys are in snake case or names of criteria, and values are JSON."""
@@ -137,7 +147,7 @@ class Metric(Protocol):
     subjects together. If it raises, or takes longer than one call may, ``score`` is called for each subject.
     """
 
-    def score(self, subject: Subject) -> Score | RawScore | Failure | Awaitable[Score | RawScore | Failure]:
+    def score(self, subject: Subject) -> Awaitable[Score | RawScore | Failure]:
         """Return the score of *subject*. An exception becomes a Failure ``crashed``; a score is never invented. A RawScore is on another scale."""
         ...
 
@@ -162,9 +172,7 @@ class Judge(Protocol):
     ``throttled_reason``.
     """
 
-    def judge(
-        self, subject: Subject, children: Sequence[Verdict]
-    ) -> Judgment | Failure | Awaitable[Judgment | Failure]:
+    def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Awaitable[Judgment | Failure]:
         """Return the judgment of *subject*; *children* are the newest verdicts on the subjects inside it, in their order."""
         ...
 
@@ -179,7 +187,7 @@ class ChatModel(Protocol):
     of earlier tries. A model with a :class:`~dicast.toolkit.rate_limit.RateLimiter` reports the cost of a failed try to it at once.
     """
 
-    def complete(self, request: ChatRequest) -> Reply | Failure | Awaitable[Reply | Failure]:
+    def complete(self, request: ChatRequest) -> Awaitable[Reply | Failure]:
         """Return the reply to *request*, or a failure with its cost: ``judge_call_failed``, ``timeout`` or ``refused``."""
         ...
 
@@ -191,14 +199,14 @@ class Sink(Protocol):
     With ``rewrites = True`` each process writes the sink's output anew, so a resumed run sends all events again.
     """
 
-    def write(self, events: Sequence[Event]) -> int | None:
+    def write(self, events: Sequence[Event]) -> int | Awaitable[int | None] | None:
         """Write *events*, in order; return the number of written records (None: one for each event).
 
         An exception means that these events were not written: the kernel tries again, then counts them as lost.
         """
         ...
 
-    def close(self) -> int | None:
+    def close(self) -> int | Awaitable[int | None] | None:
         """Finish the output. It may be called repeatedly; a further call has no effect. Returns as :meth:`write` does."""
         ...
 
@@ -251,8 +259,10 @@ class Ledger(Protocol):
 class Executor(Protocol):
     """Execution of a run's work."""
 
-    concurrency: int
-    """Maximum number of subjects that are judged at the same time."""
+    @property
+    def concurrency(self) -> int:
+        """Maximum number of subjects that are judged at the same time."""
+        ...
 
 
 @runtime_checkable

@@ -16,6 +16,7 @@ from ..values.errors import PluginError
 from ..values.names import nearest
 from . import types as hints
 from .faults import Fault, Invalid, Part, Path
+from .option_types import wrong_options
 from .structure import Hook, Structurer
 
 
@@ -171,6 +172,8 @@ class Builder:
             component = describe_component(kind, type(live), "given", "given from Python", "0")
         except PluginError as error:
             raise self.data.invalid(str(error), name) from error
+        if wrong := [Fault(self.data.path, f"{name}: {message}") for message in wrong_options(live)]:
+            raise Invalid(wrong)
         self.names.setdefault(component.cls, name)
         self.components.setdefault(component.cls, evolve(component, name=name))
         return Built(evolve(component, name=name), live)

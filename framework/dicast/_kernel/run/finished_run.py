@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..classes import field, frozen
 from ..events import EVAL_COMPLETED
 from ..values import Event, Query, Verdict
+from ..values.errors import ConfigError
+from .run_figures import LabelFigures, MeanFigures, ScoreFigures
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -21,8 +23,7 @@ T = TypeVar("T")
 class Run:
     """A finished run: the fields of ``dicast run --json``, and the verdicts.
 
-    *labels* has the figures of each label of the file: all metrics together, each judge, each criterion. *score* has the figures of the
-    only label, or, among several, of the label in the first clause's ``on``; else it is None. Means are over scored subjects, and
+    *labels* has the figures of each label of the file: all metrics together, each judge, each criterion. Means are over scored subjects, and
     *coverage* is the share of subjects that every accepting label scored. *recorded* has the figures of the scores that other tools recorded. *gate* is None if the file has none; ``gate["passed"]`` is
     None if it is undecided. *undecided* has the reasons, with or without a gate. *read_counts* is the document's ``read``. Amounts of
     money are decimal strings, None when unknown; *exit_code* is the exit code of ``dicast run``. *batches* are the batches that the
@@ -30,7 +31,7 @@ class Run:
 
     For a suite, *experiments* has the run of each experiment by its name, in the order in which they ran. Its counts and costs are
     the sums over the experiments, its gate passed if all their gates passed, *baseline* names the experiment that others are compared
-    with, and members of a single run (``run_id``, ``score``, ``metrics`` …) are None or empty.
+    with, and members of a single run (``run_id``, ``score_label``, ``metrics`` …) are None or empty.
 
     :param name: the name of the pipeline.
     :param subjects: the number of subjects.
@@ -73,7 +74,7 @@ class Run:
     unaffordable: int
     coverage: float | None
     failures: Mapping[str, int]
-    score: Mapping[str, Any] | None
+    _score: ScoreFigures | None = field(alias="score")
     metrics: Mapping[str, Mapping[str, Any]]
     judges: Mapping[str, Mapping[str, Any]]
     cost: Mapping[str, str | None]
@@ -99,7 +100,7 @@ class Run:
     plan: Mapping[str, Any] | None = None
     warnings: Sequence[Mapping[str, Any]] = ()
     undecided: Sequence[str] = ()
-    labels: Mapping[str, Mapping[str, Any]] = field(factory=dict)
+    labels: Mapping[str, LabelFigures] = field(factory=dict)
     recorded: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     models: Mapping[str, Sequence[str]] = field(factory=dict)
     adapted: Mapping[str, Sequence[str]] = field(factory=dict)
@@ -108,6 +109,69 @@ class Run:
     read_counts: Mapping[str, Any] = field(factory=dict, alias="read")
     experiments: Mapping[str, Run] = field(factory=dict)
     _open_ledger: Slot | None = field(default=None, repr=False, eq=False)
+
+    def __repr__(self) -> str:
+        from ...reporting.figures import figure  # few programs show a run
+
+        means = [f"{label!r} {figure(figures['mean'])}" for label, figures in self.labels.items()]
+        parts = [f"{len(self.experiments):,} experiments"] if self.experiments else means
+        return f"<Run {self.name!r}: {', '.join((self._answer(), *parts, f'{self._scored()} scored', self._spent()))}>"
+
+    def _repr_html_(self) -> str:
+        """Return a small table for a notebook: a row for each label, or for each experiment of a suite."""
+        from ...reporting.html import html_table  # as above
+
+        heads = ("experiment" if self.experiments else "label", "mean", "95 % interval", "scored", "failed")
+        caption = f"{self.name}: {self._answer()}; {self._spent()}"
+        return html_table(caption, heads, self._experiment_rows() if self.experiments else self._label_rows())
+
+    def _label_rows(self) -> Iterator[Sequence[str]]:
+        for label, figures in self.labels.items():
+            yield label, *_mean(figures), f"{figures['scored']:,} of {figures['total']:,}", f"{figures['failed']:,}"
+
+    def _experiment_rows(self) -> Iterator[Sequence[str]]:
+        for name, run in self.experiments.items():
+            mean = _mean(run._score)  # noqa: SLF001  # of the same class
+            yield f"{name}: {run._answer()}", *mean, run._scored(), f"{run.failed:,}"  # noqa: SLF001  # as above
+
+    def _answer(self) -> str:
+        from ...reporting.figures import run_answer
+
+        if self.disabled:
+            return "disabled"
+        answer = run_answer({"gate": self.gate, "undecided": self.undecided})
+        return answer if self.gate is None else f"gate {answer}"
+
+    def _scored(self) -> str:
+        return f"{self.scored:,} of {self.scored + self.failed + self.unaffordable:,}"
+
+    def _spent(self) -> str:
+        from ...reporting.figures import money
+
+        return f"spent {money(self.cost)}"
+
+    @property
+    def score_label(self) -> str | None:
+        """The label of the run's score: the only label, or, among several, the label in the first clause's ``on``; else None."""
+        return None if self._score is None else self._score["label"]
+
+    @property
+    def score(self) -> ScoreFigures:
+        """The figures of the label :attr:`score_label`.
+
+        :raises ConfigError: if the run has no score: several labels without a clause's ``on``, no label, or a suite.
+        """
+        if self._score is None:
+            raise ConfigError(f"run.score: {self._missing_score()}")
+        return self._score
+
+    def _missing_score(self) -> str:
+        if self.experiments:
+            return f"a suite has no score. Read run.experiments[{next(iter(self.experiments))!r}].score."
+        if not self.labels:
+            return "the run has no label. run.stopped and run.undecided have the reasons."
+        names = ", ".join(self.labels)
+        return f"the run has {len(self.labels)} labels: {names}. Read run.labels[{next(iter(self.labels))!r}], or set 'on' in the gate."
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -143,3 +207,13 @@ class Run:
         if self.experiments:
             return joined({name: run.to_pandas() for name, run in self.experiments.items()})
         return self.read(RunTable.wants, data_frame)
+
+
+def _mean(figures: MeanFigures | None) -> tuple[str, str]:
+    """Return the mean and its interval as text."""
+    from ...reporting.figures import figure
+
+    if figures is None:
+        return "-", "-"
+    low, high = figures["ci_low"], figures["ci_high"]
+    return figure(figures["mean"]), "-" if low is None and high is None else f"{figure(low)} to {figure(high)}"

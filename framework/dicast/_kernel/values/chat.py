@@ -11,6 +11,7 @@ import attrs
 import orjson
 
 from ..classes import frozen
+from .answer import ReadyAnswer
 from .score import _ZERO, Cost
 
 Role = Literal["system", "user", "assistant"]
@@ -237,7 +238,7 @@ class Token:
 
 
 @frozen
-class Reply:
+class Reply(ReadyAnswer):
     """Reply of a chat model.
 
     :param text: the whole text; empty if there is none.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..classes import field, frozen
+from .answer import ReadyAnswer
 from .errors import InvalidScore
 from .score import Cost, Score, finite_number
 
@@ -12,7 +13,7 @@ _UNDECLARED = "[0, 1]; say on which scale it is with range: [low, high]"
 
 
 @frozen
-class RawScore:
+class RawScore(ReadyAnswer):
     """Answer of a metric on a scale of its own, which the slot's ``range`` maps to a :class:`Score`.
 
     Without a ``range`` the value must be in [0, 1], unless the metric's ``needs_range`` is True: then it stays unmapped, in

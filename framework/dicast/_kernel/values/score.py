@@ -12,6 +12,7 @@ from typing import Any, Literal
 import attrs
 
 from ..classes import frozen
+from .answer import ReadyAnswer
 from .basis import BASES, Basis, basis_of
 from .errors import InvalidCost, InvalidScore, ScoringError
 
@@ -153,7 +154,7 @@ def is_text(value: object) -> bool:
 
 
 @frozen
-class Score:
+class Score(ReadyAnswer):
     """Answer of a metric about a subject.
 
     :param value: in [0, 1], higher is better. None for a number on a scale of its own, which is in *raw*.
@@ -188,7 +189,7 @@ class Score:
 
 
 @frozen
-class Failure:
+class Failure(ReadyAnswer):
     """Answer of a metric or judge that could not judge, or of a task that made no output. A failure is never a score.
 
     *kind* is one of :data:`FAILURE_KINDS`. *retryable* is whether another try may help: the key ``retries``
@@ -257,7 +258,7 @@ def _basis(judgment: Judgment) -> Basis:
 
 
 @frozen
-class Judgment:
+class Judgment(ReadyAnswer):
     """Answer of a judge; the kernel turns it into a :class:`Verdict`.
 
     *score* and *confidence* are in [0, 1]. *judge_kind* is one of :data:`JUDGE_KINDS`. *judge_model* is the model that

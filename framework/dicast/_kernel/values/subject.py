@@ -9,6 +9,7 @@ from typing import Any, cast
 import orjson
 
 from ..classes import define, field, frozen
+from .answer import ReadyAnswer
 from .recorded_score import RecordedScore
 from .score import Failure
 
@@ -82,7 +83,7 @@ class Trail:
 
 
 @frozen
-class Subject:
+class Subject(ReadyAnswer):
     """An object to judge.
 
     *kind* and *id* name it in every verdict. *input* is the request, *output* the judged output, *reference* the expected

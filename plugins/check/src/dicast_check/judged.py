@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from dicast import Failure, Judge, Subject, maybe_await
+from dicast import Failure, Judge, Subject
 
 from .check import MissingColumn, Outcome, filled_reference
 
@@ -41,7 +41,7 @@ class Judged:
             question = attrs.evolve(question, reference=value)
         else:
             question = attrs.evolve(question, context={**subject.context, CRITERION: value})
-        judgment = await maybe_await(self.judge.judge(question, ()))
+        judgment = await self.judge.judge(question, ())
         if isinstance(judgment, Failure):
             return judgment
         holds = (judgment.score >= self.threshold) is not self.negate

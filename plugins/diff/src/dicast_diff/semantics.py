@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dicast import Cost, Failure, Judge, Judgment, Score, Subject, maybe_await, weakest
+from dicast import Cost, Failure, Judge, Judgment, Score, Subject, weakest
 
 from .sides import Sides
 from .texts import written
@@ -36,7 +36,7 @@ async def compare_meaning(sides: Sides, subject: Subject, judge: Judge) -> Score
 
 async def _both(judge: Judge, forth: Subject, back: Subject) -> Sequence[Judgment | Failure]:
     async def ask(subject: Subject) -> Judgment | Failure:
-        return await maybe_await(judge.judge(subject, ()))
+        return await judge.judge(subject, ())
 
     try:
         async with asyncio.TaskGroup() as group:

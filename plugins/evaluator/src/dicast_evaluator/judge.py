@@ -112,7 +112,7 @@ class EvaluatorJudge:
         """The objective as the rubric of verdicts; its version changes with every word of the prompt."""
         return self._rubric
 
-    async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+    async def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
         """Ask the model, and ask again after an invalid reply."""
         answer = await ask(
             self.model, self._question(subject), self.retries, self._read, capture=self.capture_rationale

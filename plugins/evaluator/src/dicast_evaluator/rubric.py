@@ -27,7 +27,6 @@ from dicast import (
     Verdict,
     Within,
     estimate,
-    maybe_await,
     normalize_stop_reason,
 )
 from dicast.judging import (
@@ -146,7 +145,7 @@ class RubricJudge:
             raise ConfigError(Problem(f"the skill {self.skill} is empty", path="skill"))
         return text
 
-    async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+    async def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
         """Judge *subject* outside of any run; paths in it are relative to the current folder."""
         return await RubricJudging(self, self.instructions(), Path()).judge(subject, children)
 
@@ -196,7 +195,7 @@ class RubricJudging:
     def __init__(self, options: RubricJudge, skill: str, base: Path) -> None:
         self._options, self._skill, self._base = options, skill, base
 
-    async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+    async def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
         """Get the answer to the case, and have it judged."""
         options = self._options
         text = case_text(subject, self._base)
@@ -251,7 +250,7 @@ class RubricJudging:
             if subject.output is None:
                 return Failure("missing_input", f"the {subject.kind} has no output to judge, and no skill makes one")
             return Answered(subject.text, Cost.zero())
-        reply = await maybe_await(self._options.model.complete(self._request(case)))
+        reply = await self._options.model.complete(self._request(case))
         if isinstance(reply, Failure):
             return reply
         if normalize_stop_reason(reply.stop_reason) not in COMPLETE:

@@ -17,6 +17,7 @@ from dicast import (
     Judgment,
     Metric,
     Problem,
+    RawScore,
     Score,
     Subject,
     estimate,
@@ -92,7 +93,7 @@ class MultiObjective:
         answers = {
             name: _ask(objective, subject) for name, objective in self.objectives.items() if not _waits(objective)
         }
-        if len(answers) < len(self.objectives) or any(map(isawaitable, answers.values())):
+        if len(answers) < len(self.objectives) or not all(map(_is_answer, answers.values())):
             return self._wait(subject, answers)
         return self._combine({name: answers[name] for name in sorted(answers)})
 
@@ -149,8 +150,12 @@ class MultiObjective:
 
 
 def _is_judge(objective: object) -> bool:
-    """Return True if it is asked as a judge. A metric may have an option named ``judge``, as ``diff/match`` has."""
-    return not hasattr(objective, "score")
+    """Return True if it is a judge in the place of a metric. A metric may have an option named ``judge``, as ``diff/match`` has."""
+    return callable(getattr(objective, "judge", None))
+
+
+def _is_answer(value: object) -> bool:
+    return isinstance(value, Score | RawScore | Judgment | Failure) or not isawaitable(value)
 
 
 def _waits(objective: Metric) -> bool:

@@ -86,7 +86,7 @@ class Session:
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "_figures", Figures.read(self.rubric))
 
-    def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+    def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
         """Return the judgment of the session, or a failure if it has neither events nor verdicts."""
         turns = of_kind("turn", children, self.children)
         if not turns and (known_labels := labels("turn", children)):

@@ -88,7 +88,7 @@ class ToolCycle:
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "_figures", Figures.read(self.rubric))
 
-    def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+    def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
         """Return the judgment of the call, or a failure if the events have neither the call nor its end."""
         figures, events = self._figures, subject.events
         place, end = _find_call(events, subject.id)

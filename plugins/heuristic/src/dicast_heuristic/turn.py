@@ -95,7 +95,7 @@ class Turn:
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "_figures", Figures.read(self.rubric))
 
-    def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+    def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
         """Return the judgment of the turn, or a failure if it has no events."""
         if not subject.events:
             return Failure("subject_not_found", f"turn {subject.id} has no events")

@@ -114,7 +114,7 @@ class Workload:
         """Return the rubric of a workload's verdict."""
         return self.figures
 
-    def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+    def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
         """Return the judgment of the workload by its block, if it has one; an invalid block fails with ``rubric_invalid``."""
         block = subject.context.get("evaluate")
         if block is None:

@@ -19,7 +19,6 @@ from dicast import (
     Subject,
     TraceEvent,
     Verdict,
-    maybe_await,
 )
 from dicast.reading import output_digest
 from dicast.signals import TextLengths, TrustModel, feature_values, signal_numbers
@@ -49,7 +48,7 @@ class Stages(Protocol):
     @property
     def escalate_over_feedback(self) -> bool: ...  # noqa: D102
 
-    def judge(self, subject: Subject, children: Sequence[Verdict]) -> Awaitable[Judgment | Failure]: ...  # noqa: D102
+    def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Awaitable[Judgment | Failure]: ...  # noqa: D102
     def outcome(self, subject: Subject, answers: Sequence[Judgment | Failure]) -> Judgment | Failure: ...  # noqa: D102
 
 
@@ -155,7 +154,7 @@ class Calibrated:
                 step.audited.add(drawn.who)
                 self._count(step, drawn, loss=self.document.disagree(drawn.score, label))
 
-    async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+    async def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
         """Return the judgment of the cheapest stage that the calibration keeps, or a failure if every stage fails."""
         if wanted_rubric(subject) in ("llm", "heuristic"):
             return await self.cascade.judge(subject, children)
@@ -164,7 +163,7 @@ class Calibrated:
         answers: list[Judgment | Failure] = []
         decision: dict[str, object] = {}
         for number, stage in enumerate(self.cascade.stages):
-            answer = await maybe_await(stage.judge(subject, children))
+            answer = await stage.judge(subject, children)
             answers.append(answer)
             if isinstance(answer, Failure) or number == len(self.steps):
                 continue
@@ -209,7 +208,7 @@ class Calibrated:
             waiting = {"against": audit.against, "propensity": audit.rate, "output_digest": output}
             return attrs.evolve(judgment, signals={**judgment.signals, "audit": waiting})
         step.audited.add(drawn.who)
-        answer = await maybe_await(self.cascade.stages[number + 1].judge(subject, children))
+        answer = await self.cascade.stages[number + 1].judge(subject, children)
         result: dict[str, object] = {"stage": number + 1, "propensity": audit.rate}
         if isinstance(answer, Failure):
             step.audited.discard(drawn.who)

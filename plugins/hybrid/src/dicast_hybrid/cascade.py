@@ -19,7 +19,6 @@ from dicast import (
     RunContext,
     Subject,
     Verdict,
-    maybe_await,
 )
 from dicast.signals import signal_numbers
 
@@ -147,7 +146,7 @@ class Cascade:
         """Return the rubric of a verdict by more than one stage."""
         return Rubric(f"{kind}-hybrid-v1", VERSION)
 
-    async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+    async def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
         """Return the judgment of the cheapest stage that is confident enough, or a failure if every stage fails."""
         rubric_id = wanted_rubric(subject)
         if rubric_id == "llm":
@@ -155,7 +154,7 @@ class Cascade:
         answers: list[Judgment | Failure] = []
         stages = self.stages[:1] if rubric_id == "heuristic" and not self.ask_all else self.stages
         for stage, threshold in zip(stages, self._thresholds(), strict=False):
-            answer = await maybe_await(stage.judge(subject, children))
+            answer = await stage.judge(subject, children)
             answers.append(answer)
             if isinstance(answer, Failure) or self.ask_all:
                 continue
@@ -168,10 +167,10 @@ class Cascade:
 
     async def _by_model(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
         """Return the judgment of the last stage, or of the first stage if a cap forbids the last."""
-        answer = await maybe_await(self.stages[-1].judge(subject, children))
+        answer = await self.stages[-1].judge(subject, children)
         if isinstance(answer, Judgment) or answer.throttled_reason is None:
             return answer
-        fallback = await maybe_await(self.stages[0].judge(subject, children))
+        fallback = await self.stages[0].judge(subject, children)
         if isinstance(fallback, Failure):
             return attrs.evolve(answer, cost=total([fallback, answer]))
         return attrs.evolve(fallback, signals={**fallback.signals, **_skip_reason(answer)})

@@ -200,7 +200,7 @@ class LlmJudge:
         object.__setattr__(self, "_turn", self._brief(turn, is_turn=True))
         object.__setattr__(self, "_row", self._brief(row, is_turn=False))
 
-    async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+    async def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
         """Ask the model, again as long as its reply is no verdict; *children* are not shown to it."""
         if self._needs_reference(subject):
             rubric = self._briefing(subject.kind).rubric.id

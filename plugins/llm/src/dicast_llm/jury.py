@@ -23,7 +23,6 @@ from dicast import (
     Verdict,
     Within,
     estimate,
-    maybe_await,
     weakest,
 )
 
@@ -110,7 +109,7 @@ class Jury:
         )
         yield live
 
-    async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+    async def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
         """Ask the judges, and combine their answers."""
         weights = self._weights(subject)
         if self.until == "all":
@@ -165,7 +164,7 @@ class Jury:
 
 
 async def _ask(judge: Judge, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
-    return await maybe_await(judge.judge(subject, children))
+    return await judge.judge(subject, children)
 
 
 def _common(accepted: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

@@ -223,7 +223,7 @@ class Pairwise:
         """Return the rubric, which is the same for subjects of any *kind*."""
         return self._rubric
 
-    async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+    async def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
         """Ask in both orders; a failure of either is one of the whole."""
         opponent = self._opponent(subject)
         if isinstance(opponent, Failure):

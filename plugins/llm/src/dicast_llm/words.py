@@ -15,7 +15,6 @@ from dicast import (
     Reply,
     Token,
     UnsupportedByModel,
-    maybe_await,
     normalize_stop_reason,
 )
 from dicast.judging import unread_media
@@ -176,7 +175,7 @@ async def ask_words(
 
     :raises dicast.UnsupportedByModel: if the first reply has no probabilities: the model does not report any.
     """
-    reply = await maybe_await(model.complete(request))
+    reply = await model.complete(request)
     if isinstance(reply, Failure):
         return reply
     if request.needs_media and (unread := unread_media(request, reply)) is not None:

@@ -21,7 +21,6 @@ from dicast import (
     Usage,
     columns,
     estimate,
-    maybe_await,
     normalize_stop_reason,
 )
 
@@ -187,7 +186,7 @@ class Tries:
 
     async def _once(self, model: ChatModel, request: ChatRequest) -> Reply | Failure:
         began = time.monotonic()
-        answer = await maybe_await(model.complete(request))
+        answer = await model.complete(request)
         self.seconds += _seconds(answer, time.monotonic() - began)
         self.calls += 1
         self.cost += answer.cost

@@ -104,7 +104,7 @@ class LivePerson:
     judge_kind = "human"
     needs_output = False
 
-    def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment:
+    def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment:
         """Record the label and return the verdict."""
         label = self.label
         score = float(label.score)

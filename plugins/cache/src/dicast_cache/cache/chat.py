@@ -19,7 +19,6 @@ from dicast import (
     Reply,
     RunContext,
     estimate,
-    maybe_await,
     normalize_stop_reason,
 )
 
@@ -79,7 +78,7 @@ class Live:
         digest = request.digest(self._name)
 
         async def send() -> Reply | Failure:
-            answer = await maybe_await(self._model.complete(request))
+            answer = await self._model.complete(request)
             self._store_answer(digest, request, answer)
             if isinstance(answer, Failure):
                 return answer

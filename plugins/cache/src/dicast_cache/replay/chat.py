@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from dicast import ChatModel, ChatRequest, ConfigError, Cost, Failure, Reply, RunContext, estimate, maybe_await
+from dicast import ChatModel, ChatRequest, ConfigError, Cost, Failure, Reply, RunContext, estimate
 from dicast.toolkit.files import file_sha256
 
 from ..calls import SharedCalls
@@ -84,7 +84,7 @@ class Live:
                 f"{self._recording.path} has no reply to the request {digest}: set 'record' to a chat model that is asked "
                 "for it, or record it anew if the prompt, the subject or an option has changed since",
             )
-        answer = await maybe_await(self._model.complete(request))
+        answer = await self._model.complete(request)
         if isinstance(answer, Reply):
             try:
                 self._recording.append(digest, request, answer)

@@ -53,7 +53,7 @@ class Recorder:
     def __init__(self, human: Human, record: Record) -> None:
         self._human, self._record = human, record
 
-    def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+    def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
         """Record the label of *subject* and return it as a verdict."""
         human = self._human
         label = human.labels[subject.kind, subject.id]
