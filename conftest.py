@@ -185,6 +185,14 @@ def batch_server() -> Iterator[Any]:
 
 
 @pytest.fixture
+def type_checkers() -> Any:
+    """Runs of mypy and basedpyright; see ``tests/type_checkers.py``."""
+    for name in ("mypy", "basedpyright"):
+        pytest.importorskip(name, reason=f"{name} is in the group lint")
+    return load("type_checkers")
+
+
+@pytest.fixture
 def chat_server() -> Iterator[Any]:
     """An OpenAI-compatible endpoint that does what it is told; see ``tests/chat_server.py``."""
     server = load("chat_server").ChatServer().start()
