@@ -11,7 +11,7 @@ import pytest
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGES = [
     DOCS / "reference" / "hooks.md",
-    DOCS / "reference" / "members.md",
+    DOCS / "reference" / "authors.md",
     *(DOCS / "how-to" / name for name in ("plugins.md", "judge-plugin.md", "own-metric.md", "plugin-topics.md")),
 ]
 BLOCK = re.compile(
