@@ -176,6 +176,14 @@ def metadata_read_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def plugins_described_once() -> Iterator[None]:
+    """Describe the plugins of this repository once, not for each pipeline; see ``tests/described_once.py``."""
+    with pytest.MonkeyPatch.context() as patch:
+        load("described_once").describe_once(patch)
+        yield
+
+
 @pytest.fixture
 def batch_server() -> Iterator[Any]:
     """A batch API in the OpenAI format; see ``tests/batch_server.py``."""
