@@ -230,8 +230,8 @@ def test_the_listing_says_what_a_component_costs_as_far_as_its_class_can(shop, i
         "priced/opinion": "500 msat",
         "priced/priced": "0.2 usd",
         "priced/by_length": "by its input",
-        "priced/costly": "by its options",
-        "priced/asking": "as its model",
+        "priced/costly": "own price",
+        "priced/asking": "own price 1 usd and as its model",
         "priced/several": "free or as its others",
         "priced/chat": "by its price",
         "priced/usual": "as its metrics",
@@ -250,10 +250,15 @@ def test_the_listing_is_a_table_that_says_how_to_see_more(shop, install):
     install("dicast-good-with-a-long-name", "1.0", {"dicast": {"good": "dicast_good"}}, dicast_good=GOOD)
     lines = shop.dicast("plugins").out.splitlines()
     assert lines[0].split() == ["PLUGIN", "DISTRIBUTION", "STATUS"]
+    packages = lines.index("")
+    assert lines[packages + 1].split() == ["PACKAGE", "OFFERS"]
+    assert any(line.startswith("dicast-rubrics 0.1.0  ") for line in lines[packages + 2 :])
+    assert max(map(len, lines)) <= 80
+    assert lines[-2].startswith("dicast plugins --load ")
+    lines = lines[:packages]
     (row,) = (line for line in lines if line.startswith("good "))
     assert row.split() == ["good", "dicast-good-with-a-long-name", "1.0", "installed"]
-    assert {line.index("installed") for line in lines[1:-2]} == {lines[0].index("STATUS")}
-    assert lines[-1].startswith("dicast plugins --load ")
+    assert {line.index("installed") for line in lines[1:]} == {lines[0].index("STATUS")}
     loaded = shop.dicast("plugins", "--load").out
     assert not any(line.endswith("installed") for line in loaded.splitlines())
     assert "--load" not in loaded

@@ -151,7 +151,7 @@ def test_whatever_is_raised_is_a_crash_that_says_what_and_where(kind, error):
     mode, message = failure(kind(raising(error)))
     assert mode == "crashed"
     line = raising.__code__.co_firstlineno + 2
-    assert message == f"it: {type(error).__name__}: {error} (in {raising.__module__}, line {line})"
+    assert message == f"it: {type(error).__name__}: {error} (tests/kernel/test_calls.py:{line})"
 
 
 @EITHER

@@ -54,12 +54,12 @@ def offer(name, target):
 @pytest.fixture
 def offers(monkeypatch):
     """Offer the keys of this module; return the keys whose class was loaded."""
-    original, load, loaded = registry._by_name, registry.load_gate_clause, []
+    original, load, loaded = registry.offers_by_name, registry.load_gate_clause, []
     added = {"least_scored": offer("least_scored", "LeastScored"), "wrong": offer("wrong", "NoClause")}
     added["twice"] = attrs.evolve(offer("twice", "NoClause"), error="gate_clause 'twice' is offered by a and b")
     added["broken"] = offer("broken", "Missing")
     monkeypatch.setattr(
-        registry, "_by_name", lambda group: added if group == "dicast.gate_clauses" else original(group)
+        registry, "offers_by_name", lambda group: added if group == "dicast.gate_clauses" else original(group)
     )
 
     def load_and_note(key):
@@ -112,7 +112,7 @@ def test_an_unknown_key_has_the_nearest_key_of_a_plugin(offers):
     [
         ("wrong", "NoClause of dicast-other has no label_key, faults and decide"),
         ("twice", "is offered by a and b"),
-        ("broken", "dicast-other 1.0 does not load: AttributeError"),
+        ("broken", r"gate clause 'broken' \(dicast-other 1\.0\): its entry point names .* has no such name"),
     ],
 )
 def test_a_class_that_cannot_be_used_is_an_error_of_the_plugin(offers, key, message):

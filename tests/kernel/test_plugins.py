@@ -126,7 +126,7 @@ def test_an_import_error_names_plugin_distribution_target_and_cause(broken):
         plugin_registry.load("boom")
     expected = (
         "plugin 'boom' (dicast-boom 0.1.0) failed to import dicast_boom: "
-        "ModuleNotFoundError: No module named 'nope_missing'"
+        "ModuleNotFoundError: No module named 'nope_missing' (dicast_boom.py:3)"
     )
     assert str(caught.value) == expected
     assert isinstance(caught.value.__cause__, ModuleNotFoundError)
@@ -196,7 +196,10 @@ def test_a_metric_and_a_judge_of_one_name_are_refused(plugin):
     judge = "@judge()\ndef both(subject): ...\n@hookimpl\ndef dicast_judges():\n    return [both]\n"
     metric = "@metric(tier='proxy')\ndef both(subject): ...\nother = both\n@hookimpl\ndef dicast_metrics():\n    return [other]\n"
     plugin("both", metric + judge)
-    assert "offers both/both twice: both and both" in refusal(registry().load, "both").message
+    assert (
+        "offers both/both twice: both (dicast_both.py:4) and both (dicast_both.py:10)"
+        in refusal(registry().load, "both").message
+    )
 
 
 def test_one_name_from_two_distributions_is_refused_naming_both(install):

@@ -22,7 +22,7 @@ def how_to_install(*names: str) -> str:
     In a clone it is the command that installs them from the clone: of uv where uv manages the environment, else of pip. The names of the
     extras follow as a comment of the shell.
     """
-    pip, listed = "pip" if find_spec("pip") else "uv pip", ",".join(names)
+    pip, listed = installer(), ",".join(names)
     clone = _clone()
     if clone is None:
         return f"{pip} install 'dicast[{listed}]'"
@@ -35,6 +35,11 @@ def how_to_install(*names: str) -> str:
         places = dict.fromkeys(place for name in names for place in _places(clone, name))
         command = f"{pip} install " + " ".join(map(quote, places))
     return f"{command}  # dicast[{listed}]"
+
+
+def installer() -> str:
+    """Return the installer of this environment: ``pip``, or ``uv pip`` where there is no pip."""
+    return "pip" if find_spec("pip") else "uv pip"
 
 
 def with_one_command(messages: Sequence[str]) -> tuple[list[str], str | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import time
-import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import orjson
 
 from ..classes import evolve, frozen
+from ..contract.author_lines import author_place, describe_error, in_brackets, place_of
 from ..contract.define import NeedsOutput
 from ..contract.plugin_errors import is_plugins_own
 from ..contract.protocols import Judge, member
@@ -204,7 +204,9 @@ class Caller:
             cost = self.timed(call.estimate, (subject,), call.seconds)
         except BaseException as error:  # the border, as above
             return self.failure(call, error)
-        return cost if isinstance(cost, Cost) else Failure("crashed", f"its estimate is {cost!r:.200}, not a Cost")
+        if isinstance(cost, Cost):
+            return cost
+        return Failure("crashed", f"its estimate is {cost!r:.200}, not a Cost{_line_of(call.estimate)}")
 
     def failure(self, call: Call, error: BaseException) -> Failure:
         """Return the failure for an exception of a component.
@@ -224,8 +226,8 @@ class Caller:
         if isinstance(error, Overtime | TimeUp):
             return Failure("timeout", f"no answer within {call.seconds:g} s{error}", retryable=True)
         if isinstance(error, InvalidScore):
-            return Failure("invalid_score", self._readable(str(error)))
-        return Failure("crashed", self._readable(f"{type(error).__name__}: {_words(error)}{_place(error)}"))
+            return Failure("invalid_score", self._readable(f"{error}{in_brackets(author_place(error, _module(call)))}"))
+        return Failure("crashed", self._readable(describe_error(error, _module(call))))
 
     def _readable(self, text: str) -> str:
         return self._mask.text(_readable(text))
@@ -236,21 +238,12 @@ def no_output(subject: Subject) -> Failure:
     return Failure("missing_input", f"the {subject.kind} has no output to judge; an empty text would be one")
 
 
-def _place(error: BaseException) -> str:
-    """Return the module and line where *error* was raised; an empty text if that was outside the component."""
-    frames = list(traceback.walk_tb(error.__traceback__))
-    if not frames:
-        return ""
-    frame, line = frames[-1]
-    module = str(frame.f_globals.get("__name__"))
-    return "" if module == __name__ else f" (in {module}, line {line})"
+def _module(call: Call) -> str:
+    return type(call.slot.component).__module__
 
 
-def _words(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # the border: the text of an exception is code of a plugin too
-        return "(its message cannot be shown)"
+def _line_of(function: object) -> str:
+    return in_brackets(place_of(function))
 
 
 def _readable(text: str) -> str:
@@ -271,7 +264,9 @@ def checked(answer: object, call: Call) -> Any:
     if isinstance(answer, Failure):
         return evolve(answer, message=_readable(str(answer.message)))
     kind = "invalid_score" if call.expects in (Score, Judgment) else "crashed"
-    return Failure(kind, f"{slot.name} returned {answer!r:.200}, not a {call.expects.__name__}")
+    return Failure(
+        kind, f"{slot.name} returned {answer!r:.200}, not a {call.expects.__name__}{_line_of(call.function)}"
+    )
 
 
 def _evidence_failure(answer: Score | Judgment) -> Failure | None:

@@ -37,7 +37,7 @@ COMMANDS = {
     "verdicts": ("records:verdicts", "List verdicts from the ledger."),
     "baseline": ("baselines:baseline", "Save a run as a baseline, under a name or in a file."),
     "ledger": ("records:ledger", "Verify or export the ledger."),
-    "plugins": ("files:plugins", "List the installed plugins, or show one with its options."),
+    "plugins": ("plugins:plugins", "List the installed plugins, or show one with its options."),
     "schema": ("files:schema", "Print the JSON Schema of the pipeline file, for editors."),
     "new": ("new:new", "Write a new plugin to start from."),
 }
@@ -111,14 +111,12 @@ class Commands(click.Group):
 
 
 def _load(offer: Offer) -> click.Command:
-    if offer.error:
-        raise PluginError(offer.error)
-    module, _, name = offer.target.partition(":")
-    try:
-        command: click.Command = getattr(import_module(module), name)
-    except Exception as error:  # code of a plugin
-        why = f"({offer.distribution} {offer.version}) failed to import: {type(error).__name__}: {error}"
-        raise PluginError(f"command {offer.name!r} {why}") from error
+    from ..contract.registry import load_offer  # as in _installed
+
+    command = load_offer("dicast.commands", offer)
+    if not isinstance(command, click.Command):
+        owner = f"command {offer.name!r} ({offer.distribution} {offer.version})"
+        raise PluginError(f"{owner}: {offer.target} is {command!r:.100}, not a command; add @click.command() to it")
     return command
 
 

@@ -184,6 +184,7 @@ def _method(function: Callable[..., object], count: int, options: tuple[str, ...
 
     bound = wait if inspect.iscoroutinefunction(function) else call
     bound.__name__, bound.__doc__ = name, function.__doc__
+    bound.__wrapped__ = function  # type: ignore[attr-defined]  # for messages with the author's line
     return bound
 
 

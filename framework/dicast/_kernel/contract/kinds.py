@@ -11,6 +11,7 @@ import attrs
 
 from ..classes import frozen
 from ..values.errors import PluginError
+from ..values.names import nearest
 from .protocols import (
     Aggregate,
     ChatModel,
@@ -110,13 +111,21 @@ def describe_component(kind: str, cls: object, plugin: str, distribution: str, v
 def _check_members(kind: str, cls: type[Any]) -> None:
     missing = [member for member in KINDS[kind].members if not hasattr(cls, member)]
     if missing and not hasattr(cls, "open"):
-        raise PluginError(f"{kind} {cls.__qualname__} has no {', '.join(missing)}")
+        raise PluginError(f"{kind} {cls.__qualname__} has no {', '.join(missing)}{_advice(kind, cls, missing[0])}")
     reserved = set(SLOT_KEYS).difference(CLAIMABLE) if KINDS[kind].slot else {"shuffle"} if kind == "source" else ()
     reserved_names = [field.name for field in attrs.fields(cls) if field.name in reserved]
     if reserved_names:
         raise PluginError(
             f"{kind} {cls.__qualname__} has an option {reserved_names[0]!r}, which is a slot key; rename the option"
         )
+
+
+def _advice(kind: str, cls: type[Any], missing: str) -> str:
+    """Return the nearest name to the *missing* member, or the kind that *cls* is; empty if there is neither."""
+    if near := nearest(missing, (name for name in vars(cls) if not name.startswith("_"))):
+        return f"; rename its {near!r} to {missing!r}"
+    fitting = [other for other, entry in KINDS.items() if all(hasattr(cls, member) for member in entry.members)]
+    return f"; it is a {fitting[0].replace('_', ' ')}: return it from dicast_{fitting[0]}s" if fitting else ""
 
 
 def _is_frozen(cls: type[Any]) -> bool:

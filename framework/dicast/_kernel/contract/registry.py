@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import metadata
 from typing import Any, Literal
-
-import pluggy
 
 from ...toolkit.installing import extras, how_to_install
 from ..classes import evolve, frozen
 from ..values.errors import PluginError, Problem
 from ..values.names import nearest
-from . import hooks
-from .kinds import Component, describe_component
+from .author_lines import describe_error
+from .kinds import Component
+from .requirements import version_conflicts
 
 Status = Literal["not_loaded", "ok", "blocked", "duplicate", "broken"]
 
@@ -77,9 +76,9 @@ class Registry:
     def scan(self) -> Mapping[str, Plugin]:
         """Return every installed plugin in its current state. Reads metadata and imports no plugin."""
         if not self._plugins:
-            offers = sorted((_kernel(), *_offers("dicast")), key=lambda offer: offer.name)
-            for name in dict.fromkeys(offer.name for offer in offers):
-                self._plugins[name] = _plugin([o for o in offers if o.name == name], blocked=name in self._blocked)
+            entries = sorted((_kernel(), *offers("dicast")), key=lambda offer: offer.name)
+            for name in dict.fromkeys(offer.name for offer in entries):
+                self._plugins[name] = _plugin([o for o in entries if o.name == name], blocked=name in self._blocked)
         return self._plugins
 
     def load(self, name: str) -> tuple[Component, ...]:
@@ -92,7 +91,7 @@ class Registry:
             raise PluginError(self._unknown(name))
         if plugin.status == "not_loaded":
             try:
-                plugin = evolve(plugin, status="ok", components=_load(plugin))
+                plugin = evolve(plugin, status="ok", components=_components(plugin))
             except PluginError as error:
                 self._plugins[name] = evolve(plugin, status="broken", error=str(error))
                 raise
@@ -146,27 +145,27 @@ class Registry:
 
 def commands() -> Mapping[str, Offer]:
     """Return the sub-commands that plugins add, by name. Reads metadata and imports no plugin."""
-    return _by_name("dicast.commands")
+    return offers_by_name("dicast.commands")
 
 
 def readers() -> Mapping[str, Offer]:
     """Return the readers of ledgers that plugins add, by name. Reads metadata and imports no plugin."""
-    return _by_name("dicast.readers")
+    return offers_by_name("dicast.readers")
 
 
 def formats() -> Mapping[str, Offer]:
     """Return the plugins with sources that detect the format of a file, by name. Reads metadata and imports no plugin."""
-    return _by_name("dicast.formats")
+    return offers_by_name("dicast.formats")
 
 
 def rubrics() -> Mapping[str, Offer]:
     """Return the installed rubrics, by id; the target is the package that holds the file."""
-    return _by_name("dicast.rubrics")
+    return offers_by_name("dicast.rubrics")
 
 
 def gate_clauses() -> Mapping[str, Offer]:
     """Return the offers of plugins for clauses of the gate, by key. Reads metadata and imports no plugin."""
-    return _by_name(_GATE_CLAUSES)
+    return offers_by_name(_GATE_CLAUSES)
 
 
 def load_gate_clause(key: str) -> type[Any]:
@@ -177,13 +176,25 @@ def load_gate_clause(key: str) -> type[Any]:
     offer = gate_clauses().get(key)
     if offer is None:
         raise PluginError(f"no installed plugin has the key {key!r} of the gate")
+    cls: type[Any] = load_offer(_GATE_CLAUSES, offer)
+    return cls
+
+
+def load_offer(group: str, offer: Offer) -> Any:
+    """Import the object of *offer* in *group*.
+
+    :raises PluginError: if it is offered twice, or does not load.
+    """
+    from .loading import load_object  # as in _components
+
     if offer.error:
         raise PluginError(offer.error)
-    try:
-        cls: type[Any] = metadata.EntryPoint(offer.name, offer.target, _GATE_CLAUSES).load()
-    except Exception as error:  # the border to a plugin's code
-        raise PluginError(f"{offer.distribution} {offer.version} does not load: {_say(error)}") from error
-    return cls
+    owner = f"{_noun(group)} {offer.name!r} ({offer.distribution} {offer.version})"
+    return load_object(owner, group, offer.name, offer.target)
+
+
+def _noun(group: str) -> str:
+    return group.removeprefix("dicast.").removesuffix("s").replace("_", " ")
 
 
 def audit_estimator() -> Any:
@@ -196,15 +207,15 @@ def audit_estimator() -> Any:
     return load_gate_clause(_CORRECTED).estimator
 
 
-def _by_name(group: str) -> Mapping[str, Offer]:
-    what = group.removeprefix("dicast.").removesuffix("s")
-    offers: dict[str, Offer] = {}
-    for offer in sorted(_offers(group), key=lambda offer: (offer.name, offer.distribution)):
-        other = offers.setdefault(offer.name, offer)
+def offers_by_name(group: str) -> Mapping[str, Offer]:
+    """Return the offers of *group* by name; a name that two distributions offer has an error. Reads metadata alone."""
+    named: dict[str, Offer] = {}
+    for offer in sorted(offers(group), key=lambda offer: (offer.name, offer.distribution)):
+        other = named.setdefault(offer.name, offer)
         if other is not offer:
-            error = _twice(f"{what} {offer.name!r}", (other, offer))
-            offers[offer.name] = evolve(other, error=error)
-    return offers
+            error = _twice(f"{_noun(group)} {offer.name!r}", (other, offer))
+            named[offer.name] = evolve(other, error=error)
+    return named
 
 
 def _extra(plugin: str) -> str:
@@ -220,11 +231,15 @@ def _kernel() -> Offer:
     return Offer(_KERNEL, "dicast-kernel", version, "dicast._kernel.run.executors")
 
 
-def _offers(group: str) -> Iterator[Offer]:
-    """Yield the offers of the installed distributions in *group*; a distribution that is found twice (editable and path) counts once."""
+def offers(group: str) -> Iterator[Offer]:
+    """Yield the offers of the installed distributions in *group*, the same name several times too; a distribution that is found twice (editable and path) counts once."""
     seen = set()
     for distribution in metadata.distributions():
-        if f"[{group}]" not in (distribution.read_text("entry_points.txt") or ""):
+        try:
+            text = distribution.read_text("entry_points.txt") or ""
+        except (OSError, UnicodeDecodeError):  # nothing in it can be offered; it must not break other plugins
+            continue
+        if f"[{group}]" not in text:
             continue  # most of them; reading the metadata of each would take 20 times as long
         name, version = _identity(distribution)
         key = re.sub(r"[-_.]+", "-", name).lower()
@@ -246,7 +261,7 @@ def _entries(distribution: Any, group: str, name: str, version: str) -> Iterator
     try:
         entries = list(distribution.entry_points.select(group=group))
     except Exception as error:  # as above; the list of plugins names the distribution
-        message = f"the entry points of {name} {version} cannot be read: {_say(error)}"
+        message = f"the entry points of {name} {version} cannot be read: {describe_error(error)}"
         yield Offer(name.removeprefix("dicast-"), name, version, "", message)
         return
     for entry in entries:
@@ -266,70 +281,27 @@ def _plugin(offers: Sequence[Offer], *, blocked: bool) -> Plugin:
     return plugin
 
 
+def _components(plugin: Plugin) -> tuple[Component, ...]:
+    """Return the components of *plugin*, imported now; an error names a version conflict too, its likely cause."""
+    from .loading import load_components  # needed for a plugin alone, not for a list
+
+    try:
+        return load_components(str(plugin), plugin.name, plugin.distribution, plugin.version, plugin.target)
+    except PluginError as error:
+        if conflicts := version_conflicts(plugin.distribution):
+            raise PluginError("; ".join([str(error), *conflicts])) from error
+        raise
+
+
 def _twice(what: str, offers: Iterable[Offer]) -> str:
     names = " and ".join(f"{offer.distribution} {offer.version}" for offer in offers)
     return f"{what} is offered by {names}; uninstall all but one"
 
 
-def _load(plugin: Plugin) -> tuple[Component, ...]:
-    entry = metadata.EntryPoint(plugin.name, plugin.target, "dicast")
-    try:
-        module = entry.load()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # SystemExit too: the border to other people's code
-        raise PluginError(f"{plugin} failed to import {plugin.target}: {_say(error)}") from error
-    caller = _register(plugin, module)
-    distribution = getattr(module, "former_distribution", plugin.distribution)
-    components = (component for hook in hooks.KIND_OF_HOOK for component in _call(plugin, caller, hook, distribution))
-    return tuple(_unique(plugin, components))
-
-
-def _register(plugin: Plugin, module: Any) -> pluggy.PluginManager:
-    caller = pluggy.PluginManager(hooks.PROJECT)
-    caller.add_hookspecs(hooks)
-    try:
-        caller.register(module, plugin.name)
-        caller.check_pending()
-    except pluggy.PluginValidationError as error:
-        names = ", ".join(hooks.KIND_OF_HOOK)
-        raise PluginError(f"{plugin} has a hook that dicast does not know (known: {names}): {error}") from error
-    return caller
-
-
-def _call(plugin: Plugin, caller: pluggy.PluginManager, hook: str, distribution: str) -> Iterator[Component]:
-    try:
-        classes = [cls for offered in getattr(caller.hook, hook)() for cls in offered]
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # as in _load
-        raise PluginError(f"{plugin} failed in {hook}: {_say(error)}") from error
-    for cls in classes:
-        try:
-            yield describe_component(hooks.KIND_OF_HOOK[hook], cls, plugin.name, distribution, plugin.version)
-        except PluginError as error:
-            raise PluginError(f"{plugin}, {hook}: {error}") from error
-
-
-def _unique(plugin: Plugin, components: Iterable[Component]) -> Iterator[Component]:
-    seen: dict[tuple[str, str], Component] = {}
-    for component in components:
-        space = "metric" if component.kind == "judge" else component.kind  # a judge is accepted as a metric
-        other = seen.setdefault((space, component.name), component)
-        if other is not component:
-            raise PluginError(
-                f"{plugin} offers {component.name} twice: {other.cls.__qualname__} and {component.cls.__qualname__}"
-            )
-        yield component
-
-
-def _not_offered(name: str, kinds: Sequence[str], offered: Iterable[Component]) -> Problem:
+def _not_offered(name: str, kinds: Sequence[str], offered: Collection[Component]) -> Problem:
     fitting = [component.name for component in offered if component.kind in kinds]
     plugin, _, own_name = name.partition("/")
     short = ", ".join(sorted(fitting_name.partition("/")[2] for fitting_name in fitting))
-    message = f"plugin {plugin!r} offers no {kinds[0]} {own_name!r} (offers: {short or 'none'})"
+    nothing = "none" if offered else "nothing: no function of its module has @dicast.hookimpl"
+    message = f"plugin {plugin!r} offers no {kinds[0]} {own_name!r} (offers: {short or nothing})"
     return Problem(message, value=name, hint=nearest(name, fitting))
-
-
-def _say(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"

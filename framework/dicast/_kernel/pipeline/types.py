@@ -12,6 +12,7 @@ from typing import Any, Literal, Union
 
 import attrs
 
+from ..contract.author_lines import in_brackets, place_of
 from ..contract.kinds import KINDS, SLOT_KEYS
 from ..values import Cost, InputPath, Rubric, Secret
 from ..values.errors import PluginError
@@ -52,7 +53,9 @@ def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
     except (NameError, AttributeError, TypeError, SyntaxError) as error:
         where = f"{cls.__module__}.{cls.__qualname__}"
         advice = "types of options are read at run time: import them outside of 'if TYPE_CHECKING'"
-        raise PluginError(f"the options of {where} cannot be read ({error}); {advice}") from error
+        raise PluginError(
+            f"the options of {where} cannot be read ({error}); {advice}{in_brackets(place_of(cls))}"
+        ) from error
 
 
 def keys(field: attrs.Attribute[Any]) -> tuple[str, ...]:

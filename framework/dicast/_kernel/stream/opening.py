@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from ..contract.author_lines import describe_error
 from ..contract.protocols import ChatModel, Sandbox
 from ..values import RunContext
 from ..values.errors import DicastError, PluginError
@@ -76,7 +77,9 @@ class Opener:
             raise
         except Exception as error:  # the border to a plugin's code
             name = f"{type(component).__module__}.{type(component).__qualname__}"
-            raise PluginError(f"{name} could not be opened: {type(error).__name__}: {error}") from error
+            raise PluginError(
+                f"{name} could not be opened: {describe_error(error, type(component).__module__)}"
+            ) from error
         self._opened[id(live)] = live, component
         return live
 

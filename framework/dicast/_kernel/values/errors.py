@@ -12,12 +12,13 @@ DicastError
 ├── Interrupted         Ctrl-C or SIGTERM (exit 130)
 └── ScoringError        raised inside a component's call, becomes a counted Failure
     ├── InvalidScore    a score outside [0, 1], or no score at all
+    ├── UnknownName     a failure kind, a judge kind or a basis that does not exist
     └── InvalidCost     a negative, non-finite or binary-float amount of money
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..classes import frozen
 
@@ -97,3 +98,17 @@ class InvalidScore(ScoringError, ValueError):
 
 class InvalidCost(ScoringError, ValueError):
     """An amount of money that is negative, not finite, or a binary float."""
+
+
+class UnknownName(ScoringError):
+    """A name outside a fixed list, such as an unknown kind of failure.
+
+    :param noun: the noun for the names, such as ``failure kind``.
+    """
+
+    def __init__(self, noun: str, name: object, names: Sequence[str]) -> None:
+        from difflib import get_close_matches  # needed for an unknown name alone
+
+        near = get_close_matches(str(name), names, 1)
+        hint = f", did you mean {near[0]!r}?" if near else ""
+        super().__init__(f"unknown {noun} {name!r:.100}{hint}; one of {', '.join(names)}")

@@ -7,11 +7,14 @@ from typing import Any, NoReturn
 
 from . import Subject, TraceEvent
 
+REFUSED = "subjects are read-only, because several judges share them"
+"""Start of the message for a change of a read-only value."""
+
 _SIMPLE = frozenset((str, int, float, bool, type(None)))
 
 
 def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
-    raise TypeError("subjects are read-only, because several judges share them; change a copy (copy.deepcopy)")
+    raise TypeError(f"{REFUSED}; change a copy (copy.deepcopy)")
 
 
 class ReadOnlyDict(dict[Any, Any]):

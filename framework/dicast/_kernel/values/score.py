@@ -14,7 +14,7 @@ import attrs
 from ..classes import frozen
 from .answer import ReadyAnswer
 from .basis import BASES, Basis, basis_of
-from .errors import InvalidCost, InvalidScore, ScoringError
+from .errors import InvalidCost, InvalidScore, UnknownName
 
 Unit = Literal["usd", "msat"]
 UNITS: tuple[Unit, ...] = ("usd", "msat")
@@ -218,7 +218,7 @@ class Failure(ReadyAnswer):
         _check_type("message", self.message, str)
         _check_type("cost", self.cost, Cost)
         if self.kind not in FAILURE_KINDS:
-            raise ScoringError(f"unknown failure kind {self.kind!r}; one of {', '.join(FAILURE_KINDS)}")
+            raise UnknownName("failure kind", self.kind, FAILURE_KINDS)
 
 
 @frozen
@@ -289,7 +289,7 @@ class Judgment(ReadyAnswer):
         _check_type("rubric", self.rubric, Rubric | None)
         _check_type("judge_model", self.judge_model, str | None)
         if self.judge_kind not in JUDGE_KINDS:
-            raise ScoringError(f"unknown judge kind {self.judge_kind!r}; one of {', '.join(JUDGE_KINDS)}")
+            raise UnknownName("judge kind", self.judge_kind, JUDGE_KINDS)
         _check_basis(self.basis)
 
 
@@ -305,7 +305,7 @@ def finite_number(value: object, name: str) -> float:
 
 def _check_basis(basis: object) -> None:
     if basis not in BASES:
-        raise ScoringError(f"unknown basis {basis!r}; one of {', '.join(BASES)}")
+        raise UnknownName("basis", basis, BASES)
 
 
 def _check_unit_interval(owner: object, name: str, value: object) -> None:

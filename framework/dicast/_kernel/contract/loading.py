@@ -1,0 +1,169 @@
+"""Loading of a plugin's code: the objects of its entry points, and the components of its hooks."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module, metadata
+from types import ModuleType
+from typing import Any
+
+import pluggy
+
+from ..values.errors import PluginError
+from ..values.names import nearest
+from . import hooks
+from .author_lines import describe_error, in_brackets, place_of
+from .kinds import Component, describe_component
+
+_MARK = f"{hooks.PROJECT}_impl"
+"""Attribute that ``@hookimpl`` sets."""
+
+_ALIKE = 0.85
+"""Similarity from which an unmarked function is a hook whose name is misspelled."""
+
+
+def load_object(owner: str, group: str, name: str, target: str) -> Any:
+    """Return the object *target* (``module:attribute``) of the entry point *name* in *group*.
+
+    :param owner: the plugin or the command, for messages.
+    :raises PluginError: if there is no such module or attribute, or the module cannot be imported; with the author's line.
+    """
+    entry = metadata.EntryPoint(name, target, group)
+    fix = f'correct {name} = "{target}" under [project.entry-points.{_toml(group)}], and install the package again'
+    if entry.pattern.match(target) is None:
+        raise PluginError(f"{owner}: its entry point names {target!r}, not MODULE or MODULE:NAME; {fix}")
+    try:
+        module = import_module(entry.module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too: the border to other people's code
+        if isinstance(error, ModuleNotFoundError) and error.name and f"{entry.module}.".startswith(f"{error.name}."):
+            near = nearest(error.name, _modules(error.name))
+            message = f"its entry point names the module {entry.module!r}, and there is no module {error.name!r}"
+            raise PluginError(f"{owner}: {message}{_hint(near)}; {fix}") from error
+        raise PluginError(f"{owner} failed to import {target}: {describe_error(error, entry.module)}") from error
+    try:
+        return functools.reduce(getattr, filter(None, (entry.attr or "").split(".")), module)
+    except AttributeError as error:
+        near = nearest(entry.attr, vars(module))
+        message = f"its entry point names {entry.attr!r} of {entry.module}, which has no such name"
+        raise PluginError(f"{owner}: {message}{_hint(near)}; {fix}") from error
+
+
+def load_components(owner: str, plugin: str, distribution: str, version: str, target: str) -> tuple[Component, ...]:
+    """Import a plugin, and return the components of its hooks.
+
+    :param owner: the plugin with its distribution, for messages.
+    :raises PluginError: with every fault of the hooks, or the first fault of a component; each with the author's line.
+    """
+    module = load_object(owner, "dicast", plugin, target)
+    if faults := [*_faults(module)]:
+        raise PluginError(f"{owner}: {'; '.join(faults)}")
+    caller = pluggy.PluginManager(hooks.PROJECT)
+    caller.add_hookspecs(hooks)
+    try:
+        caller.register(module, plugin)
+        caller.check_pending()
+    except pluggy.PluginValidationError as error:
+        raise PluginError(f"{owner} has a hook that dicast cannot call: {error}") from error
+    distribution = getattr(module, "former_distribution", distribution)
+    calls = [
+        (hook, impl.function)
+        for hook in hooks.KIND_OF_HOOK
+        for impl in reversed(getattr(caller.hook, hook).get_hookimpls())
+    ]
+    describe = functools.partial(describe_component, plugin=plugin, distribution=distribution, version=version)
+    return tuple(_unique(owner, (part for hook, function in calls for part in _call(owner, hook, function, describe))))
+
+
+def _toml(group: str) -> str:
+    return group if "." not in group else f'"{group}"'
+
+
+def _hint(near: str | None) -> str:
+    return f", did you mean {near!r}?" if near else ""
+
+
+def _modules(name: str) -> Iterator[str]:
+    """Yield the names of modules next to the missing module *name*."""
+    package, dot, _ = name.rpartition(".")
+    path = import_module(package).__path__ if dot else None
+    yield from (f"{package}{dot}{module.name}" for module in pkgutil.iter_modules(path))
+
+
+def _faults(module: Any) -> Iterator[str]:
+    """Yield each fault of the hooks in *module*, with its line."""
+    names = vars(module) if isinstance(module, ModuleType) else dict.fromkeys(dir(module))
+    for name in names:
+        function = inspect.getattr_static(module, name, None)
+        mark = getattr(function, _MARK, None)
+        if isinstance(mark, Mapping):
+            yield from _faults_of_hook(mark.get("specname") or name, function)
+        elif callable(function) and (hook := _forgotten(name, function, module)):
+            yield f"{name} has no @hookimpl, so it is no hook; add @dicast.hookimpl to {hook}{_at(function)}"
+
+
+def _faults_of_hook(hook: str, function: Any) -> Iterator[str]:
+    if hook not in hooks.KIND_OF_HOOK:
+        near, listed = nearest(hook, hooks.KIND_OF_HOOK), ", ".join(hooks.KIND_OF_HOOK)
+        yield f"unknown hook {hook!r}{_hint(near)}{'' if near else f' (hooks: {listed})'}{_at(function)}"
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # not a function: pluggy reports it
+        return
+    if names := [
+        str(parameter) for parameter in parameters if parameter.default is parameter.empty and parameter.name != "self"
+    ]:
+        yield f"{hook} takes no arguments, so remove {', '.join(names)}{_at(function)}"
+
+
+def _forgotten(name: str, function: Any, module: Any) -> str | None:
+    """Return the hook that the unmarked *function* is meant to be, or None."""
+    if name in hooks.KIND_OF_HOOK:
+        return name
+    if not (name.startswith("dicast_") and inspect.isfunction(function) and function.__module__ == module.__name__):
+        return None
+    from difflib import get_close_matches  # needed for such a name alone
+
+    return next(iter(get_close_matches(name, hooks.KIND_OF_HOOK, 1, _ALIKE)), None)
+
+
+def _at(definition: Any) -> str:
+    return in_brackets(place_of(definition))
+
+
+def _call(owner: str, hook: str, function: Any, describe: Callable[..., Component]) -> Iterator[Component]:
+    try:
+        offered = function()
+        classes = [*offered] if isinstance(offered, Iterable) and not isinstance(offered, str) else None
+        if inspect.iscoroutine(offered):
+            offered.close()  # hooks are called without an event loop
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # as in load_object
+        raise PluginError(f"{owner} failed in {hook}: {describe_error(error, function.__module__)}") from error
+    if classes is None:
+        raise PluginError(f"{owner}: {hook} returned {offered!r:.100}, not a list of classes{_at(function)}")
+    for cls in classes:
+        try:
+            yield describe(hooks.KIND_OF_HOOK[hook], cls)
+        except PluginError as error:
+            raise PluginError(f"{owner}, {hook}: {error}{_at(cls)}") from error
+        except Exception as error:  # as in load_object: a class is a plugin's code too
+            raise PluginError(
+                f"{owner}, {hook}: {cls!r:.100}: {describe_error(error, getattr(cls, '__module__', ''))}"
+            ) from error
+
+
+def _unique(owner: str, components: Iterable[Component]) -> Iterator[Component]:
+    seen: dict[tuple[str, str], Component] = {}
+    for component in components:
+        space = "metric" if component.kind == "judge" else component.kind  # a judge is accepted as a metric
+        other = seen.setdefault((space, component.name), component)
+        if other is not component:
+            both = " and ".join(f"{cls.__qualname__}{_at(cls)}" for cls in (other.cls, component.cls))
+            raise PluginError(f"{owner} offers {component.name} twice: {both}")
+        yield component

@@ -1,0 +1,75 @@
+"""Requirements of an installed plugin on dicast that the installed dicast does not meet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
+from itertools import zip_longest
+from operator import eq, ge, gt, le, lt, ne
+
+from ...toolkit.installing import installer
+
+Release = tuple[int, ...]
+
+_REQUIREMENT = re.compile(
+    r"(?P<name>dicast(?:[-_.][a-z0-9]+)*)\s*(?:\[[^]]*\])?\s*\(?(?P<limits>[^;)]*)\)?\s*(?P<marker>;.*)?", re.IGNORECASE
+)
+_LIMIT = re.compile(r"\s*(~=|==|!=|<=|>=|<|>)\s*(\d+(?:\.\d+)*)(\.\*)?\S*\s*")
+_OPERATORS: Mapping[str, Callable[[Release, Release], bool]] = {
+    "==": eq,
+    "!=": ne,
+    "<=": le,
+    ">=": ge,
+    "<": lt,
+    ">": gt,
+}
+
+
+def version_conflicts(distribution: str) -> list[str]:
+    """Return each requirement of *distribution* on a part of dicast that the installed version does not meet, with the fix.
+
+    Release numbers alone are compared. A requirement with a marker, or on a missing package, is left to the installer.
+    """
+    try:
+        lines = metadata.distribution(distribution).requires or []
+    except Exception:  # metadata of any age and state: the list of plugins names a distribution that cannot be read
+        return []
+    return [*_conflicts(lines)]
+
+
+def _conflicts(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        match = _REQUIREMENT.fullmatch(line)
+        if match is None or match["marker"]:
+            continue
+        name, limits = match["name"], match["limits"].replace(" ", "")
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+        if not all(_meets(version, limit) for limit in limits.split(",") if limit):
+            fix = f"{installer()} install '{name}{limits}', or another version of the plugin"
+            yield f"it requires {name}{limits}, and {version} is installed; {fix}"
+
+
+def _meets(version: str, limit: str) -> bool:
+    """Return whether *version* meets *limit*, such as ``>=0.1``; a limit of another form is met."""
+    match = _LIMIT.fullmatch(limit)
+    if match is None:
+        return True
+    operator, bound, is_prefix = match[1], _release(match[2]), match[3] is not None
+    release = _release(version)
+    if operator == "~=":
+        return _padded(ge, release, bound) and release[: len(bound) - 1] == bound[:-1]
+    return _padded(_OPERATORS[operator], release[: len(bound)] if is_prefix else release, bound)
+
+
+def _release(version: str) -> Release:
+    match = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()
+
+
+def _padded(compare: Callable[[Release, Release], bool], left: Release, right: Release) -> bool:
+    pairs = [*zip_longest(left, right, fillvalue=0)]
+    return compare(tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs))
