@@ -17,11 +17,26 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"{__name__}.{part}"
-        for part in ("conformance", "experiments", "judging", "ledgers", "models", "presets", "sinks", "sources")
+        for part in (
+            *(
+                "clauses",
+                "conformance",
+                "executors",
+                "experiments",
+                "judging",
+                "leases",
+                "ledgers",
+                "models",
+                "presets",
+            ),
+            *("rubrics", "sinks", "sources"),
+        )
     )
 )
 
-from .conformance import Conformance  # noqa: E402  # after the line above, so that failed checks show their values
+from .clauses import GateClauseConformance  # noqa: E402  # after the line above, so that failed checks show their values
+from .conformance import Conformance  # noqa: E402
+from .executors import ExecutorConformance  # noqa: E402
 from .experiments import (  # noqa: E402
     RECORDS,
     AggregateConformance,
@@ -37,6 +52,7 @@ from .ledgers import LedgerConformance  # noqa: E402
 from .models import REQUESTS, ChatModelConformance  # noqa: E402
 from .pipeline import Finished, run_pipeline  # noqa: E402
 from .presets import PresetConformance  # noqa: E402
+from .rubrics import RubricConformance  # noqa: E402
 from .sinks import SinkConformance  # noqa: E402
 from .sources import SourceConformance  # noqa: E402
 from .subjects import GOLDEN, sample  # noqa: E402
@@ -50,17 +66,20 @@ __all__ = [
     "ComparisonConformance",
     "Conformance",
     "EarlyStopConformance",
+    "ExecutorConformance",
     "ExtractorConformance",
     "FakeChatModel",
     "FakeJudge",
     "FakeMetric",
     "Finished",
+    "GateClauseConformance",
     "JudgeConformance",
     "LedgerConformance",
     "MemoryLedger",
     "MemorySink",
     "MetricConformance",
     "PresetConformance",
+    "RubricConformance",
     "SinkConformance",
     "SourceConformance",
     "TaskConformance",

@@ -7,6 +7,7 @@ import pickle
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -19,8 +20,11 @@ from .._kernel.pipeline.describe import describe
 from .._kernel.stream.opening import open_component
 from .._kernel.values import Cost, Rubric, RunContext, Secret
 from .._kernel.values.errors import ConfigError, RequestError
+from .members import misnamed, undocumented, unread_options
 from .pipeline import Bench
 from .probe import probe
+from .secrets import SHORTEST, planted_secrets, secrets, texts_of
+from .watching import BLOCKED_SECONDS, Watch
 
 T = TypeVar("T")
 
@@ -33,7 +37,25 @@ _PROTOCOLS = tuple(kind.protocol for kind in KINDS.values())
 """Types of options that a component stores in a form other than the one in the file."""
 
 
-class Conformance:
+class Contract:
+    """Checks that a subclass may replace only with a reason."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse a class that switches the contract's own check off."""
+        super().__init_subclass__(**options)
+        if _GUARD in vars(cls) and not cls.__module__.startswith(__package__ or ""):
+            raise TypeError(f"{cls.__qualname__} overrides {_GUARD}, which keeps the other checks in place; remove it")
+
+    def test_contract_is_intact(self) -> None:
+        """No inherited check is dropped or replaced, except by a check marked with ``xfail(reason=…)``."""
+        changed = sorted(name for name, check in _contract(type(self)).items() if _changed(type(self), name, check))
+        assert not changed, (
+            f"{type(self).__name__} drops or overrides {', '.join(changed)}; if the component really cannot pass, "
+            'override it with @pytest.mark.xfail(reason="why")'
+        )
+
+
+class Conformance(Contract):
     """Checks for components of every kind. Subclass the class of the kind, such as :class:`MetricConformance`.
 
     The attribute that is called like the kind has the component's name: ``metric = "brevity/brevity"``.
@@ -47,12 +69,7 @@ class Conformance:
     options: Mapping[str, object] = {}
     files: Mapping[str, str] = {}
     components: Mapping[str, object] = {}
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Refuse a class that switches the contract's own check off."""
-        super().__init_subclass__(**options)
-        if _GUARD in vars(cls) and not cls.__module__.startswith(__package__ or ""):
-            raise TypeError(f"{cls.__qualname__} overrides {_GUARD}, which keeps the other checks in place; remove it")
+    _watch: Watch | None = None
 
     @pytest.fixture
     def bench(self, tmp_path: Path) -> Bench:
@@ -89,17 +106,32 @@ class Conformance:
 
         async def work() -> T:
             async with AsyncExitStack() as stack:
-                return await use(await open_component(component, context(folder), stack))
+                live = await open_component(component, context(folder), stack)
+                if self._watch is not None:
+                    await stack.enter_async_context(self._watch.beating())
+                return await use(live)
 
         return asyncio.run(work())
 
-    def test_contract_is_intact(self) -> None:
-        """No inherited check is dropped or replaced, except by a check marked with ``xfail(reason=…)``."""
-        changed = sorted(name for name, check in _contract(type(self)).items() if _changed(type(self), name, check))
-        assert not changed, (
-            f"{type(self).__name__} drops or overrides {', '.join(changed)}; if the component really cannot pass, "
-            'override it with @pytest.mark.xfail(reason="why")'
-        )
+    def use(self, component: Any, bench: Bench) -> object:
+        """Use *component* like a run, and return its answers."""
+
+        async def nothing(live: Any) -> None:
+            return None
+
+        return self.opened(component, bench.folder, nothing)
+
+    def watched(self, bench: Bench, options: Mapping[str, object] | None = None) -> tuple[Watch, object]:
+        """Build the component, use it under a watch, and return the watch with the answers."""
+        watch = Watch(self.offer(bench).cls.__module__)
+        with watch.recording():
+            component = bench.build(self.kind, self.named, self.options if options is None else options)
+            self._watch = watch
+            try:
+                answers = self.use(component, bench)
+            finally:
+                self._watch = None
+        return watch, [repr(component), answers]
 
     def test_loads_by_entry_point_in_a_fresh_process(self) -> None:
         """The plugin's module imports, quickly, without heavy libraries, other plugins or the network."""
@@ -121,11 +153,68 @@ class Conformance:
         assert offer.summary, f"{offer.cls.__qualname__} needs a docstring; its first line is what users see"
 
     def test_every_option_is_documented(self, bench: Bench) -> None:
-        """The docstring of the class, or of one that it inherits from, or of the function, names each option."""
+        """The docstring of the class, of a base class or of the function, or the README, names each option as a whole word."""
+        offer = self.offer(bench)
+        silent = undocumented(offer.cls, _readme(offer.distribution))
+        assert not silent, (
+            f"the docstring of {offer.cls.__qualname__} does not mention {', '.join(silent)}, and neither does the README"
+        )
+
+    def test_members_have_the_names_that_dicast_reads(self, component: Any, bench: Bench) -> None:
+        """A member with a misspelled name, or of another kind, has no effect."""
+
+        async def live_class(live: Any) -> type[Any]:
+            return type(live)
+
+        classes = {type(component), self.opened(component, bench.folder, live_class)}
+        wrong = sorted({fault for cls in classes for fault in misnamed(self.kind, cls)})
+        assert not wrong, "\n".join(wrong)
+
+    def test_every_option_is_read(self, bench: Bench) -> None:
+        """An option that no code reads has no effect, and its user cannot know."""
         cls = self.offer(bench).cls
-        text = " ".join(base.__doc__ or "" for base in cls.__mro__ if attrs.has(base))  # options are inherited
-        silent = [key for field in hints.fields(cls) for key in hints.keys(field)[:1] if key not in text]
-        assert not silent, f"the docstring of {cls.__qualname__} does not mention {', '.join(silent)}"
+        unread = unread_options(self.kind, cls)
+        assert not unread, f"no code reads {', '.join(unread)} of {cls.__qualname__}: the option has no effect"
+
+    def test_prints_nothing_on_standard_output(self, bench: Bench) -> None:
+        """Standard output belongs to the results of a command, such as one JSON document."""
+        watch, _ = self.watched(bench)
+        places = [f"{text.strip()!r:.100} ({place})" for text, place in watch.printed]
+        assert not places, f"{self.named} prints on standard output: {places[0]}; raise, return, or use logging"
+
+    def test_leaves_the_event_loop_free(self, bench: Bench) -> None:
+        """While a component waits in a ``def``, or blocks in an ``async def``, all other calls wait too."""
+        watches = []
+        for _ in range(4):  # the first use may import libraries, and other processes may slow it down
+            watches.append(self.watched(bench)[0].blocked)
+            if watches[-1][0] <= BLOCKED_SECONDS:
+                break
+        seconds, place = min(watches)
+        assert seconds <= BLOCKED_SECONDS, (
+            f"{self.named} blocks the event loop for {seconds:.2f} s ({place or 'outside its own code'}); "
+            "await, or call asyncio.to_thread"
+        )
+
+    def test_shows_no_secret(self, bench: Bench) -> None:
+        """No message, repr, log record or printed text contains the value of a secret option."""
+        options = {**self.options, **planted_secrets(self.offer(bench).cls, self.options)}
+        try:
+            component = bench.build(self.kind, self.named, options)
+        except ConfigError:  # the planted secret is refused: the options of the test may have one that is valid
+            component, options = bench.build(self.kind, self.named, self.options), dict(self.options)
+        values = [value for value in secrets(component) if len(value) >= SHORTEST]
+        if values:
+            watch, answers = self.watched(bench, options)
+            texts = [("an answer or a repr", text) for text in texts_of(answers)]
+            texts += [("a printed text", text) for text, _ in watch.printed]
+            texts += [("a log record", text) for text in watch.logged]
+            shown = [
+                f"{where}: {text.replace(value, '(secret)'):.300}"
+                for where, text in texts
+                for value in values
+                if value in text
+            ]
+            assert not shown, f"{self.named} shows the value of a secret option in {shown[0]}"
 
     def test_unknown_option_is_refused_by_name(self, bench: Bench) -> None:
         """A misspelt option is never ignored."""
@@ -179,6 +268,15 @@ class Conformance:
             return [name for name in KINDS[self.kind].members if not hasattr(live, name)]
 
         assert self.opened(component, bench.folder, missing) == []
+
+
+def _readme(distribution: str) -> str:
+    """Return the README of *distribution* from its metadata."""
+    try:
+        message: Any = metadata.metadata(distribution)  # an email message, which has the README as its payload
+        return str(message.get_payload() or message.get("Description") or "")
+    except (metadata.PackageNotFoundError, OSError, ValueError):
+        return ""
 
 
 def context(folder: Path) -> RunContext:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
+import pytest
 
 from .._kernel.asking.record import columns, faults, new_record, responses
+from .._kernel.contract.author_lines import author_place, describe_error, in_brackets
 from .._kernel.contract.define import maybe_await
 from .._kernel.contract.protocols import estimate
 from .._kernel.values import Cost, Failure, Record, Results, Subject
 from .._kernel.values.endpoint_errors import AccessRefused
 from .._kernel.values.errors import Interrupted
+from .._kernel.values.read_only import REFUSED, read_only
 from .conformance import Conformance
-from .judging import excess
+from .judging import CANCEL_SECONDS, excess, not_ending
 from .pipeline import Bench
-from .subjects import GOLDEN
+from .subjects import GOLDEN, read_only_copy
 
 
 def _record(number: int, **scores: float | None) -> Record:
@@ -91,7 +96,8 @@ class TaskConformance(Conformance):
 
         async def ask(live: Any) -> list[tuple[Subject, object]]:
             answers: list[tuple[Subject, object]] = []
-            for subject in self.subjects:
+            for subject in map(read_only_copy, self.subjects):
+                await asyncio.sleep(0)  # a turn of the event loop between calls
                 try:
                     answers.append((subject, await maybe_await(live.produce(subject))))
                 except Interrupted:
@@ -102,11 +108,16 @@ class TaskConformance(Conformance):
 
         return self.opened(component, bench.folder, ask)
 
+    def use(self, component: Any, bench: Bench) -> object:
+        """Return the answers."""
+        return [answer for _, answer in self.task_answers(component, bench)]
+
     def test_makes_an_output_of_every_subject_or_says_why_not(self, component: Any, bench: Bench) -> None:
         """A task returns a Subject or a Failure for any row. It raises only errors that end the run."""
         fair = Subject | Failure | AccessRefused
         wrong = [answer for _, answer in self.task_answers(component, bench) if not isinstance(answer, fair)]
-        assert not wrong, f"{self.named}: {wrong[0]!r:.300} is no Subject and no Failure"
+        texts = [describe_error(answer) if isinstance(answer, Exception) else f"{answer!r:.300}" for answer in wrong]
+        assert not wrong, f"{self.named}: {texts[0]} is no Subject and no Failure"
 
     def test_the_subject_stays_the_same_one(self, component: Any, bench: Bench) -> None:
         """A task keeps the subject's kind, id, session and parent."""
@@ -154,19 +165,67 @@ class TaskConformance(Conformance):
         excess_costs = self.opened(component, bench.folder, excesses)
         assert not excess_costs, excess_costs[0]
 
+    def test_cancelled_call_ends(self, component: Any, bench: Bench) -> None:
+        """A cancelled ``async def`` ends soon. Timeouts and Ctrl-C cancel calls."""
 
-class ExtractorConformance(Conformance):
+        async def lingering(live: Any) -> list[Subject]:
+            if not inspect.iscoroutinefunction(live.produce):
+                return []
+            return [subject async for subject in not_ending(live.produce, self.subjects)]
+
+        subjects = self.opened(component, bench.folder, lingering)
+        assert not subjects, f"still running {CANCEL_SECONDS:g} s after being cancelled, about {subjects[0].id}"
+
+
+class RecordConformance(Conformance):
+    """Checks for components that read the ``records``."""
+
+    records: Sequence[Record] = RECORDS
+    is_read_only = False
+
+    @property
+    def offered(self) -> Sequence[Record]:
+        """The records, as read-only copies while a check looks for changes."""
+        return [read_only(record) for record in self.records] if self.is_read_only else self.records
+
+    def test_leaves_the_records_as_they_are(self, component: Any, bench: Bench) -> None:
+        """All components of a run share a record."""
+        before = orjson.dumps(list(self.records))
+        self.is_read_only = True
+        try:
+            self.use(component, bench)
+        except TypeError as error:
+            if REFUSED in str(error):
+                pytest.fail(
+                    f"{self.named} changes a record{in_brackets(author_place(error))}; change a copy (copy.deepcopy)"
+                )
+            raise
+        finally:
+            self.is_read_only = False
+        assert orjson.dumps(list(self.records)) == before, (
+            f"{self.named} changes a record; change a copy (copy.deepcopy)"
+        )
+
+
+class ExtractorConformance(RecordConformance):
     """Checks for an extractor. Name it with ``extractor = "plugin/name"``; it reads the ``records``."""
 
     kind = "extractor"
     extractor: str
-    records: Sequence[Record] = RECORDS
+
+    def use(self, component: Any, bench: Bench) -> object:
+        """Return the results for all records."""
+        return self.extracted(component, bench)
 
     def extracted(self, component: Any, bench: Bench) -> list[Any]:
         """Return the extractor's result for each record."""
 
         async def ask(live: Any) -> list[object]:
-            return [await maybe_await(live.extract(record)) for record in self.records]
+            results = []
+            for record in self.offered:
+                await asyncio.sleep(0)  # a turn of the event loop between calls
+                results.append(await maybe_await(live.extract(record)))
+            return results
 
         return self.opened(component, bench.folder, ask)
 
@@ -183,29 +242,28 @@ class ExtractorConformance(Conformance):
         paid = [cost for cost in costs if not cost.is_zero]
         assert not paid, f"{self.named} costs {paid[0]}; pay in a task, a metric or a judge"
 
-    def test_leaves_the_record_as_it_is(self, component: Any, bench: Bench) -> None:
-        """The kernel merges the result into the record; the extractor does not change the record."""
-        before = orjson.dumps(list(self.records))
-        self.extracted(component, bench)
-        assert orjson.dumps(list(self.records)) == before
-
     def test_says_the_same_again(self, component: Any, bench: Bench) -> None:
         """A resumed run computes the same records."""
-        assert self.extracted(component, bench) == self.extracted(component, bench)
+        first, second = self.extracted(component, bench), self.extracted(component, bench)
+        assert first == second, f"{self.named} returns other results for the same records the second time"
 
 
-class AggregateConformance(Conformance):
+class AggregateConformance(RecordConformance):
     """Checks for an aggregate. Name it with ``aggregate = "plugin/name"``; it reads the ``records``."""
 
     kind = "aggregate"
     aggregate: str
-    records: Sequence[Record] = RECORDS
+
+    def use(self, component: Any, bench: Bench) -> object:
+        """Return the result for all records."""
+        return self.finished(component, bench, self.offered)
 
     def finished(self, component: Any, bench: Bench, records: Sequence[Record]) -> object:
         """Return the aggregate's result for *records*."""
 
         async def ask(live: Any) -> object:
             for record in records:
+                await asyncio.sleep(0)  # as above
                 live.add(record)
             return live.finish()
 
@@ -219,15 +277,21 @@ class AggregateConformance(Conformance):
 
     def test_each_run_begins_anew(self, component: Any, bench: Bench) -> None:
         """The live object, not the component, keeps the records of a run."""
-        assert self.finished(component, bench, self.records) == self.finished(component, bench, self.records)
+        first, second = (self.finished(component, bench, self.records) for _ in range(2))
+        assert first == second, (
+            f"{self.named} returns another result the second time: it keeps records of an earlier run, or is random"
+        )
 
 
-class ComparisonConformance(Conformance):
+class ComparisonConformance(RecordConformance):
     """Checks for a comparison. Name it with ``comparison = "plugin/name"``; the two runs have the ``records``."""
 
     kind = "comparison"
     comparison: str
-    records: Sequence[Record] = RECORDS
+
+    def use(self, component: Any, bench: Bench) -> object:
+        """Return the comparison of the records with half of them."""
+        return self.compared(component, bench, self.offered, self.offered[::2])
 
     def compared(self, component: Any, bench: Bench, *runs: Sequence[Record]) -> object:
         """Return the comparison of two runs."""
@@ -249,33 +313,50 @@ class ComparisonConformance(Conformance):
     def test_says_the_same_again(self, component: Any, bench: Bench) -> None:
         """Random draws use a seed, so the result is reproducible."""
         runs = self.records, self.records[::2]
-        assert self.compared(component, bench, *runs) == self.compared(component, bench, *runs)
+        first, second = (self.compared(component, bench, *runs) for _ in range(2))
+        assert first == second, (
+            f"{self.named} returns another result for the same runs the second time; draw with a seed"
+        )
 
 
-class EarlyStopConformance(Conformance):
+class EarlyStopConformance(RecordConformance):
     """Checks for an early stop. Name it with ``early_stop = "plugin/name"``; it observes the ``records``."""
 
     kind = "early_stop"
     early_stop: str
-    records: Sequence[Record] = RECORDS
+
+    def use(self, component: Any, bench: Bench) -> object:
+        """Return the result for all records."""
+        return self.observed(component, bench)
 
     def observed(self, component: Any, bench: Bench) -> list[object]:
         """Return the answer of the early stop to each record."""
 
         async def ask(live: Any) -> list[object]:
-            return [live.observe(record) for record in self.records]
+            results = []
+            for record in self.offered:
+                await asyncio.sleep(0)  # as above
+                results.append(live.observe(record))
+            return results
 
         return self.opened(component, bench.folder, ask)
 
     def test_says_nothing_or_why_in_json(self, component: Any, bench: Bench) -> None:
         """Missing metrics and metrics of another type neither stop the run nor raise an error."""
-        for answer in self.observed(component, bench):
+        try:
+            answers = self.observed(component, bench)
+        except Exception as error:
+            pytest.fail(f"{self.named} raises {describe_error(error)} for a record without its metric")
+        for answer in answers:
             fault = None if answer is None else _json_fault(answer)
             assert fault is None, f"{self.named}: {fault}"
 
     def test_each_run_begins_anew(self, component: Any, bench: Bench) -> None:
         """The live object, not the component, keeps the records of a run."""
-        assert self.observed(component, bench) == self.observed(component, bench)
+        first, second = (self.observed(component, bench) for _ in range(2))
+        assert first == second, (
+            f"{self.named} answers otherwise the second time: it keeps records of an earlier run, or is random"
+        )
 
 
 def _results(name: str, records: Sequence[Record]) -> Results:

@@ -5,20 +5,30 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, TypeVar
 
+import attrs
 import orjson
+from attrs.exceptions import FrozenInstanceError
 
+from .._kernel.contract.author_lines import author_place, describe_error, in_brackets
 from .._kernel.contract.define import maybe_await
+from .._kernel.contract.kinds import KINDS, parts
 from .._kernel.contract.protocols import estimate
 from .._kernel.values import Cost, Failure, Judgment, Score, Subject
-from .._kernel.values.errors import ScoringError
+from .._kernel.values.errors import ConfigError, InvalidCost, InvalidScore, ScoringError, UnknownName
 from .._kernel.values.raw_score import RawScore
+from .._kernel.values.read_only import REFUSED
 from .conformance import Conformance
 from .pipeline import Bench
-from .subjects import GOLDEN
+from .subjects import GOLDEN, read_only_copy
+from .variations import variations
+
+MANY = 4
+"""Number of scored subjects from which equal scores are a fault."""
 
 DEF_SECONDS = 0.05
 """CPU time that a ``def`` may take for a golden subject: it holds up everything else."""
@@ -49,21 +59,26 @@ class AnsweringConformance(Conformance):
         raise NotImplementedError
 
     def accepted(self, component: Any) -> list[Subject]:
-        """Return the ``subjects`` of the kinds that *component* judges."""
+        """Return read-only copies of the ``subjects`` of the kinds that *component* judges."""
         accepts = getattr(component, "accepts", ())
-        subjects = [subject for subject in self.subjects if not accepts or subject.kind in accepts]
+        subjects = [read_only_copy(subject) for subject in self.subjects if not accepts or subject.kind in accepts]
         assert subjects, (
             f"{self.named} accepts {accepts}, and none of the subjects is of these kinds; give it some: subjects = [...]"
         )
         return subjects
 
-    def answers(self, component: Any, bench: Bench) -> dict[str, object]:
+    def answers(self, component: Any, bench: Bench, *, backwards: bool = False) -> dict[str, object]:
         """Return the answers by subject id, with the exception in place of an answer if the component raised."""
 
         async def ask(live: Any) -> dict[str, object]:
-            return {subject.id: await _answer(self.asking(live), subject) for subject in self.accepted(component)}
+            subjects = self.accepted(component)[:: -1 if backwards else 1]
+            return {subject.id: await _answer(self.asking(live), subject) for subject in subjects}
 
         return self.opened(component, bench.folder, ask)
+
+    def use(self, component: Any, bench: Bench) -> object:
+        """Return the answers."""
+        return self.answers(component, bench)
 
     def test_answers_every_subject_with_a_score_or_a_failure(self, component: Any, bench: Bench) -> None:
         """No text, a mebibyte, objects, failed tools: a score in [0, 1], or a Failure that says why there is none."""
@@ -72,10 +87,12 @@ class AnsweringConformance(Conformance):
         assert not wrong, "\n".join(f"{id}: {fault}" for id, fault in wrong.items())
 
     def _fault(self, answer: object) -> str | None:
+        if isinstance(answer, InvalidScore | InvalidCost | UnknownName):
+            return f"{describe_error(answer)}; return a Failure of a known kind"
         if isinstance(answer, Failure | ScoringError):
             return None
         if isinstance(answer, BaseException):
-            return f"raised {type(answer).__name__}: {answer}; return a Failure, or raise a ScoringError"
+            return f"raised {describe_error(answer)}; return a Failure, or raise a ScoringError"
         if not isinstance(answer, self.answer):
             return f"returned {answer!r:.200}, not a {self.answer[0].__name__} or a Failure"
         try:
@@ -84,6 +101,25 @@ class AnsweringConformance(Conformance):
             return f"has signals that are not JSON: {error}"
         return None
 
+    def test_scores_at_least_one_subject(self, component: Any, bench: Bench) -> None:
+        """A component that fails for every subject is not checked by its answers."""
+        answers = self.answers(component, bench).values()
+        kinds = Counter(_kind(answer) for answer in answers if not isinstance(answer, self.answer))
+        reasons = ", ".join(f"{kind}: {number}" for kind, number in kinds.most_common())
+        assert kinds.total() < len(answers), (
+            f"{self.named} scores none of {len(answers)} subjects ({reasons}); fix it, or give it subjects that it can score: subjects = [...]"
+        )
+
+    def test_scores_differ_between_subjects(self, component: Any, bench: Bench) -> None:
+        """A metric or a judge with the same score for every subject decides nothing. A component inside decides in its place."""
+        answers = self.answers(component, bench).values()
+        scores = {_figures(answer) for answer in answers if isinstance(answer, self.answer)}
+        number = sum(isinstance(answer, self.answer) for answer in answers)
+        assert number < MANY or len(scores) > 1 or _nests(component), (
+            f"{self.named} gives all {number} subjects the same score, {next(iter(scores))}; fix it, or give it a subject with another score: "
+            "subjects = [...]"
+        )
+
     def test_same_subject_gets_the_same_answer(self, component: Any, bench: Bench) -> None:
         """The second answer to a subject has the same score and confidence."""
         if self.deterministic:
@@ -91,6 +127,31 @@ class AnsweringConformance(Conformance):
             changed = [id for id in first if _figures(first[id]) != _figures(second[id])]
             assert not changed, (
                 f"other answers the second time, about {', '.join(changed)}; or set deterministic = False"
+            )
+
+    def test_answer_does_not_depend_on_earlier_subjects(self, component: Any, bench: Bench) -> None:
+        """Subjects are judged at the same time, in any order: no state of a subject may reach another."""
+        if self.deterministic:
+            first, second = (self.answers(component, bench, backwards=backwards) for backwards in (False, True))
+            changed = [id for id in first if _figures(first[id]) != _figures(second[id])]
+            assert not changed, (
+                f"other answers in another order of the subjects, about {', '.join(changed)}: state of a subject reaches later subjects"
+            )
+
+    def test_options_outside_the_fingerprint_change_no_score(self, component: Any, bench: Bench) -> None:
+        """Runs with equal fingerprints are compared, so an option with ``metadata={"counts": False}`` must not change a score."""
+        if not self.deterministic:
+            return
+        before = {id: _figures(answer) for id, answer in self.answers(component, bench).items()}
+        for key, value in variations(component):
+            try:
+                variant = bench.build(self.kind, self.named, {**self.options, key: value})
+            except ConfigError:
+                continue
+            after = {id: _figures(answer) for id, answer in self.answers(variant, bench).items()}
+            changed = [id for id in before if before[id] != after[id]]
+            assert not changed, (
+                f"the option {key} changes the answer about {changed[0]}, but no fingerprint has it: remove counts: False from its metadata"
             )
 
     def test_def_is_quick(self, component: Any, bench: Bench) -> None:
@@ -109,10 +170,24 @@ class AnsweringConformance(Conformance):
         return {id: f"{seconds * 1000:.0f} ms" for id, seconds in durations.items() if seconds > DEF_SECONDS}
 
     def test_leaves_the_subject_as_it_was(self, component: Any, bench: Bench) -> None:
-        """Other metrics and judges get the same subject."""
-        before = [_content(subject) for subject in self.accepted(component)]
-        self.answers(component, bench)
-        assert [_content(subject) for subject in self.accepted(component)] == before
+        """All metrics and judges share a subject, so it is read-only, in runs too."""
+        subjects = self.accepted(component)
+
+        async def changes(live: Any) -> list[str]:
+            found = []
+            for subject in subjects:
+                before = orjson.dumps(_content(subject))
+                answer = await _answer(self.asking(live), subject)
+                if isinstance(answer, FrozenInstanceError) or (
+                    REFUSED in str(answer) and isinstance(answer, TypeError)
+                ):
+                    found.append(f"{subject.id}{in_brackets(author_place(answer))}")
+                elif orjson.dumps(_content(subject)) != before:
+                    found.append(subject.id)
+            return found
+
+        changed = self.opened(component, bench.folder, changes)
+        assert not changed, f"{self.named} changes the subject {changed[0]}; change a copy (copy.deepcopy)"
 
     def test_estimate_is_a_cost(self, component: Any, bench: Bench) -> None:
         """The budget reserves the estimate before each call."""
@@ -139,6 +214,21 @@ class AnsweringConformance(Conformance):
 
         excess_costs = self.opened(component, bench.folder, excesses)
         assert not excess_costs, excess_costs[0]
+
+    def test_estimate_is_spent(self, component: Any, bench: Bench) -> None:
+        """An estimate reserves money before each call; without a cost in the answer it only takes from the budget."""
+
+        async def costs(live: Any) -> list[tuple[Cost, Cost]]:
+            priced = live if hasattr(live, "estimate") else component
+            subjects = self.accepted(component)
+            answers = [(estimate(priced, subject), await _answer(self.asking(live), subject)) for subject in subjects]
+            return [(most, answer.cost) for most, answer in answers if isinstance(answer, self.answer)]  # type: ignore[attr-defined]  # they have one
+
+        pairs = [] if _nests(component) else self.opened(component, bench.folder, costs)
+        unspent = [most for most, _ in pairs if getattr(most, "amount", None)]
+        assert not unspent or any(not cost.is_zero for _, cost in pairs), (
+            f"{self.named} has an estimate of {unspent[0]}, and no answer has a cost; add cost=… to the answers, or remove the estimate"
+        )
 
     def test_cancelled_call_ends(self, component: Any, bench: Bench) -> None:
         """A cancelled ``async def`` ends soon. Timeouts and Ctrl-C cancel calls."""
@@ -200,6 +290,7 @@ class JudgeConformance(AnsweringConformance):
 
 
 async def _answer(ask: Ask, subject: Subject) -> object:
+    await asyncio.sleep(0)  # a turn of the event loop between calls, for the watch
     try:
         async with asyncio.timeout(ASYNC_SECONDS):
             return await maybe_await(ask(subject))
@@ -252,5 +343,22 @@ def excess(cost: Cost, most: Cost) -> str | None:
     return f"costs {cost}, more than the estimate of {most}" if cost.amount > most.amount else None
 
 
-def _content(subject: Subject) -> bytes:
-    return orjson.dumps([subject.input, subject.output, subject.reference, dict(subject.context)])
+def _content(subject: Subject) -> object:
+    return [
+        subject.input,
+        subject.output,
+        subject.reference,
+        dict(subject.context),
+        [dict(event.payload) for event in subject.events],
+    ]
+
+
+def _kind(answer: object) -> str:
+    return answer.kind if isinstance(answer, Failure) else type(answer).__name__
+
+
+def _nests(component: Any) -> bool:
+    """Return whether *component* has another component inside, which may decide and pay in its place."""
+    protocols = tuple(kind.protocol for kind in KINDS.values())
+    values = (getattr(component, field.name) for field in attrs.fields(type(component)))
+    return any(isinstance(value, protocols) for option in values for value in parts(option))

@@ -8,17 +8,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
 import orjson
 
 from .._kernel.contract.define import maybe_await
 from .._kernel.contract.protocols import estimate
-from .._kernel.values import ChatRequest, Cost, Failure, Message, Reply, Secret, Token, Usage
+from .._kernel.values import ChatRequest, Cost, Failure, Message, Reply, Token, Usage
 from .._kernel.values.endpoint_errors import AccessRefused, EndpointUnreachable
 from .._kernel.values.errors import ScoringError
 from .conformance import Conformance
 from .judging import ASYNC_SECONDS, CANCEL_SECONDS, excess, not_ending
 from .pipeline import Bench
+from .secrets import secrets
 
 _SCHEMA = {
     "type": "object",
@@ -68,6 +68,18 @@ class ChatModelConformance(Conformance):
 
         async def ask(live: Any) -> list[object]:
             return [await _answer(live, request) for request in self.requests]
+
+        return self.opened(component, bench.folder, ask)
+
+    def use(self, component: Any, bench: Bench) -> object:
+        """Return the answers to the ``requests``, and the live object's repr and identity."""
+
+        async def ask(live: Any) -> list[object]:
+            answers = []
+            for request in self.requests:
+                await asyncio.sleep(0)  # a turn of the event loop between calls
+                answers.append(await _answer(live, request))
+            return [*answers, repr(live), _identity(live)]
 
         return self.opened(component, bench.folder, ask)
 
@@ -142,7 +154,7 @@ class ChatModelConformance(Conformance):
         if identity is not None:
             assert isinstance(identity, Mapping), f"identity() must return a mapping, not {identity!r}"
             written = orjson.dumps(identity).decode()
-            assert not [secret for secret in _secrets(component) if secret and secret in written], (
+            assert not [secret for secret in secrets(component) if secret and secret in written], (
                 "identity() holds a secret"
             )
 
@@ -153,7 +165,7 @@ class ChatModelConformance(Conformance):
             return repr(live)
 
         text = repr(component) + self.opened(component, bench.folder, show)
-        assert not [secret for secret in _secrets(component) if secret and secret in text]
+        assert not [secret for secret in secrets(component) if secret and secret in text]
 
     def test_cancelled_call_ends(self, component: Any, bench: Bench) -> None:
         """A cancelled ``async def`` ends soon. Timeouts and Ctrl-C cancel calls."""
@@ -238,18 +250,3 @@ def _is_token(token: object) -> bool:
 def _identity(model: Any) -> object:
     method = getattr(model, "identity", None)
     return None if method is None else method()
-
-
-def _secrets(value: Any) -> Iterator[str]:
-    """Yield the values of all secrets among the options of *value*, including nested options."""
-    if isinstance(value, Secret):
-        yield value.value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _secrets(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _secrets(item)
-    elif attrs.has(type(value)) and not isinstance(value, type):
-        for field in attrs.fields(type(value)):
-            yield from _secrets(getattr(value, field.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,12 @@ class Bench:
                 Problem(fault.message, path=option_path(visible_steps(fault.path)), value=fault.value, hint=fault.hint)
                 for fault in invalid.faults
             ) from invalid
+
+
+@cache
+def typical_events_once() -> tuple[Event, ...]:
+    """Return :func:`typical_events` of one run, the same each time."""
+    return typical_events()
 
 
 def typical_events() -> tuple[Event, ...]:

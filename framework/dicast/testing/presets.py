@@ -15,6 +15,10 @@ class PresetConformance(Conformance):
     kind = "preset"
     preset: str
 
+    def use(self, component: Any, bench: Bench) -> object:
+        """Return the metrics."""
+        return list(component.metrics())
+
     def test_every_metric_can_be_built(self, component: Any, bench: Bench) -> None:
         """The metrics that it names exist and accept the preset's options, slot keys such as ``as`` included."""
         items = list(component.metrics())

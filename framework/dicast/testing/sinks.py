@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from .._kernel.contract.define import maybe_await
 from .._kernel.values import Event
 from .conformance import Conformance, path_option, refuses_path
-from .pipeline import Bench, typical_events
+from .pipeline import Bench, typical_events_once
 
 
 class SinkConformance(Conformance):
@@ -22,16 +23,35 @@ class SinkConformance(Conformance):
 
     kind = "sink"
     sink: str
+    _events: Sequence[Event] | None = None
+
+    @pytest.fixture(autouse=True)
+    def _events_to_write(self, events: Sequence[Event]) -> None:
+        self._events = events
 
     @pytest.fixture
     def events(self) -> Sequence[Event]:
         """Return the events of a run with everything that a sink can receive."""
-        return typical_events()
+        return typical_events_once()
 
     def expected_events(self, live: Any, component: Any, events: Sequence[Event]) -> list[Event]:
         """Return the events that the kernel would send to the sink."""
         wants = getattr(live, "wants", getattr(component, "wants", ()))
         return [event for event in events if not wants or event.type in wants]
+
+    def use(self, component: Any, bench: Bench) -> object:
+        """Write the events of a run in batches, and close the sink."""
+        events = typical_events_once() if self._events is None else self._events
+
+        async def write(live: Any) -> str:
+            expected = self.expected_events(live, component, events)
+            for start in range(0, len(expected), 7):
+                await asyncio.sleep(0)  # a turn of the event loop between calls
+                await maybe_await(live.write(expected[start : start + 7]))
+            await maybe_await(live.close())
+            return repr(live)
+
+        return self.opened(component, bench.folder, write)
 
     def test_takes_the_events_of_a_run(self, component: Any, bench: Bench, events: Sequence[Event]) -> None:
         """A sink takes events in batches, as in a run, and returns a count or None."""

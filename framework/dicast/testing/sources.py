@@ -31,6 +31,15 @@ class SourceConformance(Conformance):
         keys = [(subject.kind, subject.id) for subject in subjects]
         assert len(set(keys)) == len(keys), f"ids occur twice: {sorted({key for key in keys if keys.count(key) > 1})}"
 
+    def use(self, component: Any, bench: Bench) -> object:
+        """Read all subjects; return their failures, and the repr of the live object."""
+
+        async def read(live: Any) -> list[object]:
+            items = [item async for item in iterate(live)]
+            return [*(item.failure for item in items if isinstance(item, Due)), repr(live)]
+
+        return self.opened(component, bench.folder, read)
+
     async def _all(self, live: Any) -> list[Any]:
         subjects = live.subjects()
         assert isinstance(subjects, Iterator | AsyncIterator), (

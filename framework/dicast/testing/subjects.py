@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
+
 from .._kernel.values import Subject, TraceEvent
+from .._kernel.values.read_only import seal, seal_event
+from .._kernel.values.subject import Trail
 
 SESSION = "session-7"
 LONG_TEXT = ("The quick brown fox jumps over the lazy dog. " * 24_000)[: 1 << 20]
 """One mebibyte of prose."""
+
+
+def read_only_copy(subject: Subject) -> Subject:
+    """Return a copy of *subject* whose values cannot be changed, as in a run."""
+    copy = attrs.evolve(subject, events=tuple(map(attrs.evolve, subject.events)), columns=subject.columns)
+    seal(copy)
+    for event in copy.events:
+        seal_event(event)
+    return copy
 
 
 def sample(text: object, **fields: Any) -> Subject:
@@ -48,7 +61,11 @@ def _turn(turn: str, question: str, answer: str | None, *work: TraceEvent, stop_
     texts = {"user_prompt_text": question} | ({} if answer is None else {"final_response_text": answer})
     calls = sum(event.type == "tool.called" for event in work)
     events = (*work, _model_call(turn, 8, stop_reason), _completed(turn, 9, calls, stop_reason, texts))
-    return Subject("turn", turn, question, answer or "", events=events, session_id=SESSION, parent_id=SESSION)
+    sent = TraceEvent("message.sent", {"role": "user", "text": question}, events[0].time, SESSION, turn)
+    trail = Trail((sent, *events), len(events) + 1)
+    return Subject(
+        "turn", turn, question, answer or "", events=events, session_id=SESSION, parent_id=SESSION, trail=trail
+    )
 
 
 def _turns() -> tuple[Subject, ...]:
@@ -83,7 +100,29 @@ def _tool_cycle() -> Subject:
     return Subject("tool_cycle", "call-2", output=params, events=events, session_id=SESSION, parent_id="tool-calls")
 
 
-GOLDEN: tuple[Subject, ...] = (
+_PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+"""A picture of one pixel, as base64."""
+
+
+def _media() -> Subject:
+    picture = {"type": "image", "media_type": "image/png", "data": _PICTURE}
+    parts = [{"type": "text", "text": "Which color?"}, picture]
+    return Subject(
+        "row", "media", parts, [{"type": "text", "text": "Red, as in"}, picture], "Red", {"picture": picture}
+    )
+
+
+def _recorded() -> Subject:
+    """Return a row with the columns and the record of an experiment."""
+    responses = {"clarity": {"content": "Clear.", "metrics": {"score": 0.8, "cost": 0.001}}}
+    columns = {"qid": "q7", "question": "Is it clear?", "answer": "Clear."}
+    context = {"responses": responses, "metrics": {"scores": {"clarity": 0.8}}, "expected": [{"label": "clear"}]}
+    return Subject(
+        "row", "recorded", "Is it clear?", "Clear.", "clear", context, session_id="session-1", columns=columns
+    )
+
+
+_UNSEALED: tuple[Subject, ...] = (
     Subject("row", "empty", "What is the capital of Australia?", "", "Canberra"),
     Subject("row", "blank", "What is the capital of Australia?", " \t\r\n\u00a0", "Canberra"),
     Subject("row", "no-output", "What is the capital of Australia?"),
@@ -102,7 +141,11 @@ GOLDEN: tuple[Subject, ...] = (
     *_turns(),
     _tool_cycle(),
     _session(),
+    _media(),
+    _recorded(),
 )  # fmt: skip
+
+GOLDEN: tuple[Subject, ...] = tuple(map(read_only_copy, _UNSEALED))
 """Inputs that every component meets sooner or later: no text, blanks, emoji, a mebibyte, objects, failed tools, unknown kinds.
 
 Ids are unique and name the purpose of each subject. Not every subject has a reference, an input or events.

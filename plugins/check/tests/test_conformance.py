@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dicast.testing import FakeJudge, MetricConformance
+from dicast.testing import GOLDEN, FakeJudge, MetricConformance, sample
 
 CHECKS = {
     "contains": {"value": "a"},
@@ -33,6 +33,13 @@ def test_every_check_is_tested_here():
     assert {kind.name for kind in dicast_metrics()} == set(CHECKS)
 
 
+SUBJECTS = (
+    *GOLDEN,
+    sample("a", id="a", context={"assert": [{"check": "contains", "value": "a"}], "latency_seconds": 1, "cost": 0.1}),
+    sample("b", id="b", context={"assert": [{"check": "contains", "value": "a"}], "latency_seconds": 2, "cost": 1.0}),
+)
+"""The golden subjects, and two with the data that some checks need."""
+
 FILES = {
     "checks.py": "def short(output, row):\n    return len(str(output)) < 9\n",
     "checks.js": "exports.short = (output, row) => String(output).length < 9;\n",
@@ -43,11 +50,14 @@ class TestAssertionsWithJudges(MetricConformance):
     metric = "check/assertions"
     options = {"judges": {"llm_rubric": "grader"}}
     components = {"grader": FakeJudge()}
+    subjects = SUBJECTS
 
 
 for _name, _options in CHECKS.items():
     _class = type(
-        f"Test_{_name}", (MetricConformance,), {"metric": f"check/{_name}", "options": _options, "files": FILES}
+        f"Test_{_name}",
+        (MetricConformance,),
+        {"metric": f"check/{_name}", "options": _options, "files": FILES, "subjects": SUBJECTS},
     )
     globals()[_class.__name__] = _class
 

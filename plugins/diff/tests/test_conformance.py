@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dicast.testing import FakeJudge, MetricConformance
+from dicast.testing import GOLDEN, FakeJudge, MetricConformance, sample
 
 
 class TestMatch(MetricConformance):
@@ -12,6 +12,7 @@ class TestMatch(MetricConformance):
 class TestExactMatch(MetricConformance):
     metric = "diff/match"
     options = {"strictness": "exact", "field": "answer"}
+    subjects = (*GOLDEN, sample({"answer": "Sydney"}, id="same", reference="Sydney"))
 
 
 class TestPython(MetricConformance):
@@ -33,6 +34,7 @@ class TestSemantic(MetricConformance):
 class TestNumeric(MetricConformance):
     metric = "diff/numeric"
     options = {"abs_tol": 0.5, "rel_tol": 0.01, "field": "/total"}
+    subjects = (*GOLDEN, sample({"total": 2}, id="same", reference=2.2))
 
 
 class TestJson(MetricConformance):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dicast import Score
-from dicast.testing import FakeMetric, MetricConformance
+from dicast.testing import GOLDEN, FakeMetric, MetricConformance, sample
 
 
 class TestRetrieval(MetricConformance):
@@ -18,6 +18,7 @@ class TestStringSimilarity(MetricConformance):
 class TestClassification(MetricConformance):
     metric = "feedback/classification"
     options = {"labels": ["Canberra", "Sydney"], "field": "answer", "confidence_field": "confidence"}
+    subjects = (*GOLDEN, sample({"answer": "Sydney", "confidence": 0.9}, id="same", reference="Sydney"))
 
 
 class TestMultiObjective(MetricConformance):

@@ -73,6 +73,19 @@ def good(request):
     return verdict_reply()(request)
 
 
+def good_dimension(request):
+    """Return a verdict on the dimension ``clarity``, without a seal, with log probabilities; a function that can be pickled."""
+    verdict = {
+        "rationale": "Good.",
+        "score": 0.8,
+        "confidence": 0.7,
+        "clarity": 0.8,
+        "hard_constraint_violation": False,
+    }
+    text = json.dumps(verdict)
+    return Reply(text, logprobs=spelled(text, {}), cost=CENT)
+
+
 class TestContract(JudgeConformance):
     judge = "llm/judge"
     options: ClassVar = {"model": "grader"}
@@ -87,7 +100,7 @@ class TestContractWithEveryOption(JudgeConformance):
         "max_output_tokens": 100, "retries": 0, "confidence": "logprob", "seal": False, "capture_rationale": True,
         "max_chars": 100,
     }  # fmt: skip
-    components: ClassVar = {"grader": FakeChatModel("{}")}
+    components: ClassVar = {"grader": FakeChatModel(good_dimension, cost=CENT)}
 
 
 # What it makes of a reply.

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 import pytest
 
 from dicast import Event
-from dicast.testing import MemorySink, MetricConformance, SinkConformance, SourceConformance, run_pipeline, sample
+from dicast.testing import (
+    GOLDEN,
+    MemorySink,
+    MetricConformance,
+    SinkConformance,
+    SourceConformance,
+    run_pipeline,
+    sample,
+)
 
 STEP = {"step_utility": 0.5, "was_repeated": False, "tests_before": 3, "tests_after": 5, "params_valid": True}
 LINE = (
@@ -25,6 +33,7 @@ class TestStepScore(MetricConformance):
         "schema_weight": 0.25,
         "field": "step",
     }
+    subjects = (*GOLDEN, sample({"step": STEP}, id="step"))
 
 
 class TestLabelFile(SourceConformance):

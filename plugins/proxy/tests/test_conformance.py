@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dicast.testing import MetricConformance
+from dicast.testing import GOLDEN, MetricConformance, sample
 
 
 class TestFormat(MetricConformance):
     metric = "proxy/format"
     options = {"require_json": True, "field": "answer"}
+    subjects = (*GOLDEN, sample({"answer": '{"a": 1}'}, id="json"))
 
 
 class TestKeywords(MetricConformance):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dicast import Subject
 from dicast.testing import GOLDEN, MetricConformance
 
+BOOKED = {"tool": "book", "params": {"seats": 1}}
 BOOK = {"type": "object", "properties": {"seats": {"type": "integer", "minimum": 1}}, "required": ["seats"]}
 CALLS = (
     Subject("row", "call", {"execution_history": [{"tool": "book", "params": {"seats": 1}}]}, {"tool": "book", "params": {"seats": 1.0}}),
@@ -34,4 +35,4 @@ class TestWasRepeated(MetricConformance):
 class TestWasNearlyRepeated(MetricConformance):
     metric = "proxy/was_repeated"
     options = {"similarity": 0.8, "field": "call"}
-    subjects = GOLDEN + CALLS
+    subjects = (*GOLDEN, *CALLS, Subject("row", "again", {"execution_history": [BOOKED]}, {"call": BOOKED}))

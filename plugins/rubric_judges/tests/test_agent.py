@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 from dicast import Subject, TraceEvent, Trail
-from dicast.testing import FakeChatModel, JudgeConformance, run_pipeline
+from dicast.testing import GOLDEN, FakeChatModel, JudgeConformance, run_pipeline
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "agent"
 WORSE = {
@@ -88,6 +88,7 @@ class TestArgumentCorrectness(Contract):
 
 class TestPolicyAdherence(Contract):
     judge = "agent/policy_adherence"
+    subjects = (*GOLDEN, turn(*LOG))
 
 
 class TestPlanQuality(Contract):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dicast.testing import MetricConformance, SourceConformance
+from dicast.testing import GOLDEN, MetricConformance, SourceConformance, sample
 
 SET = """
 name: support
@@ -30,3 +30,4 @@ class TestFolder(SourceConformance):
 class TestExpected(MetricConformance):
     metric = "tasksets/expected"
     options = {"field": "answer"}
+    subjects = (*GOLDEN, sample({"answer": {"n": 2}}, id="task", context={"expected": {"fields": {"n": {"min": 1}}}}))

@@ -173,7 +173,7 @@ class RubricJudge:
             limit="max_verdict_tokens",
         )
 
-    def read(self, reply: Reply, marks: Marks, message: str) -> Opinion:
+    def verdict_in(self, reply: Reply, marks: Marks, message: str) -> Opinion:
         """Return the verdict in *reply*."""
         names = [dimension.name for dimension in self.dimensions]
         verdict = find_verdict(reply.text, ("seal", *names), marks.seal, message, optional=(*self._form.keys, *REASONS))
@@ -207,7 +207,7 @@ class RubricJudging:
         case = "" if options.model is None and text == subject.text else text
         question = options.question(case, answered.text, subject.reference)
         capture = options.capture_rationale
-        accepted = await ask(options.judge_model, question, options.retries, options.read, capture=capture)
+        accepted = await ask(options.judge_model, question, options.retries, options.verdict_in, capture=capture)
         cost = answered.cost + accepted.cost
         if isinstance(accepted, Failure):
             return attrs.evolve(accepted, cost=cost)

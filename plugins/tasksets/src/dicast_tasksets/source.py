@@ -97,7 +97,7 @@ class Files:
 
     open, check, subjects = open_source, check_source, each_subject
 
-    def wants(self, task: dict[str, Any]) -> bool:
+    def is_wanted(self, task: dict[str, Any]) -> bool:
         """Return True if *task* passes the filters."""
         metadata = task.get("metadata") or {}
         if self.ids and task["id"] not in self.ids:
@@ -164,7 +164,7 @@ class Tasks:
         self._records = self._failed = self._filtered = 0
         for record in self._all(findings, hashlib.sha256()):
             self._records += 1
-            if not self._options.wants(record.task):
+            if not self._options.is_wanted(record.task):
                 self._filtered += 1
                 continue
             row = self._row(record.task["id"])
@@ -190,7 +190,7 @@ class Tasks:
         for record in self._all(findings, digest):
             id_ = record.task["id"]
             tags.update((record.task.get("metadata") or {}).get("tags") or ())
-            is_wanted = self._options.wants(record.task)
+            is_wanted = self._options.is_wanted(record.task)
             count += is_wanted
             try:
                 self._database.execute("INSERT INTO tasks VALUES (?, ?, ?)", (_key(id_), record.where, is_wanted))
@@ -251,7 +251,7 @@ class Tasks:
         if self._database.execute(without).fetchone() is None:
             return
         for record in self._all(Findings(), hashlib.sha256()):
-            if self._options.wants(record.task) and not self._row(record.task["id"]):
+            if self._options.is_wanted(record.task) and not self._row(record.task["id"]):
                 name = record.task["id"]
                 advice = "with allow_missing it is judged without"
                 findings.add(record.problem(f"{label} has no output for the task {name!r}; {advice}"))

@@ -1,0 +1,77 @@
+"""Checks for executors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from .._kernel.values import Score, Subject
+from .conformance import Conformance
+from .fakes import FakeJudge, FakeMetric
+from .pipeline import Bench, Finished, run_pipeline
+from .subjects import sample
+
+_SUBJECTS = tuple(sample(f"text {number}", id=str(number)) for number in range(12))
+_PIPELINE = "metrics: [fake, digits]\njudges: [opinion]\n"
+
+
+@attrs.frozen
+class Digits:
+    """Share of digits in the output; it can be sent to other processes."""
+
+    tier = "proxy"
+
+    def score(self, subject: Subject) -> Score:
+        """Return the share."""
+        return Score(sum(letter.isdigit() for letter in subject.text) / max(1, len(subject.text)))
+
+
+class ExecutorConformance(Conformance):
+    """Checks for an executor. Name it with ``executor = "plugin/name"``.
+
+    The checks run a pipeline with two metrics and a judge. One metric can be sent to other processes.
+    """
+
+    kind = "executor"
+    executor: str
+
+    def use(self, component: Any, bench: Bench) -> object:
+        """Run nothing here: the checks below run a pipeline."""
+        return repr(component)
+
+    def run(self, component: Any) -> Finished:
+        """Run the pipeline under the executor *component*."""
+        fakes = {"fake": FakeMetric(), "digits": Digits(), "opinion": FakeJudge()}
+        executor = {} if component is None else {"under-test": component}
+        text = f"{_PIPELINE}executor: under-test\n" if executor else _PIPELINE
+        return run_pipeline(text, subjects=_SUBJECTS, components={**fakes, **executor})
+
+    def test_concurrency_is_a_positive_integer(self, component: Any) -> None:
+        """It is the largest number of subjects that are judged at the same time."""
+        concurrency = component.concurrency
+        is_positive = type(concurrency) is int and concurrency >= 1
+        assert is_positive, f"{self.named} has the concurrency {concurrency!r}, not an integer of 1 or more"
+
+    def test_every_subject_is_judged_once(self, component: Any) -> None:
+        """Each subject ends in one verdict or one failure for each label, in whatever process it was judged."""
+        run = self.run(component)
+        ends = [
+            (event.subject_id, event.payload["judge"]) for event in (*run.of("eval.completed"), *run.of("eval.failed"))
+        ]
+        expected = sorted((subject.id, label) for subject in _SUBJECTS for label in ("metrics", "opinion"))
+        missing = sorted(set(expected) - set(ends))
+        assert sorted(ends) == expected, (
+            f"{self.named}: {len(ends)} of {len(expected)} verdicts, missing: {missing[:3]}"
+        )
+
+    def test_verdicts_are_those_of_the_usual_executor(self, component: Any) -> None:
+        """An executor decides where the work is done, never the scores."""
+        scores = [
+            {(verdict.subject_id, verdict.judge): verdict.score for verdict in self.run(part).verdicts}
+            for part in (component, None)
+        ]
+        changed = [key for key in scores[1] if scores[0].get(key) != scores[1][key]]
+        assert not changed, (
+            f"{self.named} gives {scores[0].get(changed[0])} for {changed[0]}, and dicast/async gives {scores[1][changed[0]]}"
+        )

@@ -1,0 +1,162 @@
+"""Checks of a component's class without calling it: names of members that dicast does not know, and options that no code reads."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import attrs
+
+from .. import optional
+from .._kernel.contract.author_lines import function_of, in_brackets, place_of
+from .._kernel.contract.kinds import CLAIMABLE, KINDS
+from .._kernel.pipeline import types as hints
+
+_WORDS: Mapping[str, str] = {"model": "chat model", "early_stop": "early stop"}
+"""Kinds whose name in the docstrings of :mod:`dicast.optional` differs."""
+
+_GENERAL = frozenset(("name", "tier", "estimates_judges"))
+"""Class attributes of components outside the protocols."""
+
+_READERS = ("getattr", "attrgetter")
+"""Functions that read an attribute by its name."""
+
+_ALL_ATTRIBUTES = ("asdict", "astuple", "fields", "fields_dict", "vars")
+"""Functions that read all attributes."""
+
+_COMPUTED = "*"
+"""Sign for attributes whose names are computed."""
+
+_COMMON = frozenset(("check", "content", "path", "total"))
+"""Names of members that are common words: other kinds may have them for purposes of their own."""
+
+_ALIKE, _LONG_ALIKE, _LONG = 0.82, 0.88, 8
+
+
+@cache
+def _optional() -> Mapping[str, frozenset[str]]:
+    """Return the optional members by kind."""
+    members: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    for protocol in vars(optional).values():
+        if isinstance(protocol, type) and protocol.__name__.startswith("Has"):
+            kinds = (protocol.__doc__ or "").lower()
+            for kind in KINDS:
+                if "any kind" in kinds or _plural(_WORDS.get(kind, kind)) in kinds:
+                    members[kind] |= {name for name in vars(protocol) if not name.startswith("_")}
+    return {kind: frozenset(names) for kind, names in members.items()}
+
+
+def _plural(word: str) -> str:
+    return f"{word[:-1]}ies" if word.endswith("y") else f"{word}es" if word.endswith("x") else f"{word}s"
+
+
+def known_members(kind: str) -> frozenset[str]:
+    """Return the names of the members that a component of *kind* may have."""
+    return frozenset(KINDS[kind].members) | _optional()[kind] | _GENERAL
+
+
+def misnamed(kind: str, cls: type[Any]) -> Iterator[str]:
+    """Yield a message for each public member of *cls* that resembles a member of its *kind*, or belongs to other kinds alone."""
+    names = known_members(kind)
+    options = {field.name for field in attrs.fields(cls)} if attrs.has(cls) else set()
+    for base in cls.__mro__:
+        if base is object or base.__module__.partition(".")[0] in ("dicast", "typing", "abc"):
+            continue
+        for name, value in vars(base).items():
+            if name.startswith("_") or name in names or name in options:
+                continue
+            if near := get_close_matches(name, names, 1, _ALIKE):
+                fix = f"did you mean {near[0]!r}? Rename it, or begin the name of a helper with '_'"
+                yield f"{cls.__name__}.{name} is no member of a {kind}, {fix}{_at(value, base)}"
+            elif owners := [other for other in KINDS if name in _optional()[other] - _COMMON]:
+                yield f"{cls.__name__}.{name} has no effect on a {kind}; it is a member of a {' or a '.join(owners)}{_at(value, base)}"
+    for name in sorted(options - names):
+        near = get_close_matches(name, names, 1, _LONG_ALIKE) if len(name) >= _LONG else []
+        if near:
+            yield f"{cls.__name__}.{name} is an option, did you mean the member {near[0]!r}?{_at(cls, cls)}"
+
+
+def _at(value: object, cls: type[Any]) -> str:
+    return in_brackets((place_of(value) if inspect.isroutine(value) else "") or place_of(cls))
+
+
+def undocumented(cls: type[Any], readme: str) -> list[str]:
+    """Return the options of *cls* that neither a docstring nor *readme* has as a whole word."""
+    text = " ".join([*(base.__doc__ or "" for base in cls.__mro__ if attrs.has(base)), readme])
+    names = (hints.keys(field)[0] for field in hints.fields(cls) if hints.keys(field))
+    return [name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)]
+
+
+def unread_options(kind: str, cls: type[Any]) -> list[str]:
+    """Return the options of *cls* that no code of its package reads, and that the kernel does not read either.
+
+    Options of a base class from another package are not checked, and neither is a package that reads attributes by computed names.
+    """
+    names = set(_declared(cls)) - known_members(kind) - {*CLAIMABLE}
+    function = function_of(cls)
+    if function is not None and names <= set(inspect.signature(function).parameters):
+        source = _source(function)
+        return sorted(names - _names_read(source)) if source else []
+    reads = set[str]()
+    modules = {cls.__module__, *(value.__module__ for value in vars(cls).values() if inspect.isfunction(value))}
+    for path in {path for module in modules for path in _files(module)}:
+        reads |= _attributes_of(path, path.stat().st_mtime_ns)
+    return (
+        []
+        if _COMPUTED in reads or not reads
+        else sorted(name for name in names if not {name, name.lstrip("_")} & reads)
+    )
+
+
+def _declared(cls: type[Any]) -> Iterator[str]:
+    """Yield the options that *cls*, or a base class of the same package, declares."""
+    package = cls.__module__.partition(".")[0]
+    for base in cls.__mro__:
+        if attrs.has(base) and base.__module__.partition(".")[0] == package:
+            yield from (field.name for field in attrs.fields(base) if field.init and not field.inherited)
+
+
+def _source(function: Any) -> str:
+    try:
+        return dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        return ""
+
+
+def _names_read(source: str) -> set[str]:
+    nodes = ast.walk(ast.parse(source))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
+@cache
+def _attributes_of(path: Path, changed: int) -> frozenset[str]:
+    """Return the attributes that the file *path*, *changed* at this time, reads; :data:`_COMPUTED` for computed names."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            names.add(node.attr)
+        elif isinstance(node, ast.Call):
+            function = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            texts = [part.value for part in node.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+            if function in _ALL_ATTRIBUTES or (function in _READERS and not texts):
+                names.add(_COMPUTED)
+            names |= set(texts) if function in _READERS else set()
+    return frozenset(names)
+
+
+def _files(module: str) -> list[Path]:
+    """Return the files of the top-level package of *module*; for a module of dicast, the files of its folder."""
+    is_ours = module.startswith("dicast.")
+    package = sys.modules.get(module if is_ours else module.partition(".")[0])
+    file = getattr(package, "__file__", None)
+    if file is None or not (is_ours or hasattr(package, "__path__")):
+        return [Path(file)] if file else []
+    return sorted(Path(file).parent.rglob("*.py"))
