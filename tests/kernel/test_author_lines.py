@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dicast import PluginError
-from dicast._kernel.contract.author_lines import author_place, describe_error, place_of
+from dicast._kernel.contract.plugin_errors import author_place, describe_error, place_of
 from dicast._kernel.contract.registry import Registry
 from dicast._kernel.contract.requirements import version_conflicts
 from dicast.testing import run_pipeline, sample

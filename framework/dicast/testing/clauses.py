@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
-from .._kernel.contract.author_lines import describe_error
+from .._kernel.contract.plugin_errors import describe_error
 from .._kernel.contract.registry import gate_clauses, load_gate_clause
 from .._kernel.plan.clauses import Clause, Finding, GateClause, GatedFile, GatedRun
 from .conformance import Contract

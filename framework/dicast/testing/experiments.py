@@ -11,8 +11,8 @@ import orjson
 import pytest
 
 from .._kernel.asking.record import columns, faults, new_record, responses
-from .._kernel.contract.author_lines import author_place, describe_error, in_brackets
 from .._kernel.contract.define import maybe_await
+from .._kernel.contract.plugin_errors import author_place, describe_error, in_brackets
 from .._kernel.contract.protocols import estimate
 from .._kernel.values import Cost, Failure, Record, Results, Subject
 from .._kernel.values.endpoint_errors import AccessRefused

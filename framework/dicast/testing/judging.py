@@ -14,9 +14,9 @@ import attrs
 import orjson
 from attrs.exceptions import FrozenInstanceError
 
-from .._kernel.contract.author_lines import author_place, describe_error, in_brackets
 from .._kernel.contract.define import maybe_await
 from .._kernel.contract.kinds import KINDS, parts
+from .._kernel.contract.plugin_errors import author_place, describe_error, in_brackets
 from .._kernel.contract.protocols import estimate
 from .._kernel.values import Cost, Failure, Judgment, Score, Subject
 from .._kernel.values.errors import ConfigError, InvalidCost, InvalidScore, ScoringError, UnknownName

@@ -16,8 +16,8 @@ from typing import Any
 import attrs
 
 from .. import optional
-from .._kernel.contract.author_lines import function_of, in_brackets, place_of
 from .._kernel.contract.kinds import CLAIMABLE, KINDS
+from .._kernel.contract.plugin_errors import function_of, in_brackets, place_of
 from .._kernel.pipeline import types as hints
 
 _WORDS: Mapping[str, str] = {"model": "chat model", "early_stop": "early stop"}
@@ -106,7 +106,11 @@ def unread_options(kind: str, cls: type[Any]) -> list[str]:
         source = _source(function)
         return sorted(names - _names_read(source)) if source else []
     reads = set[str]()
-    modules = {cls.__module__, *(value.__module__ for value in vars(cls).values() if inspect.isfunction(value))}
+    modules = {value.__module__ for value in vars(cls).values() if inspect.isfunction(value)}
+    modules = {
+        cls.__module__,
+        *(module for module in modules if module.startswith("dicast.")),
+    }  # methods of a decorator
     for path in {path for module in modules for path in _files(module)}:
         reads |= _attributes_of(path, path.stat().st_mtime_ns)
     return (

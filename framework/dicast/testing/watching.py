@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from .._kernel.contract.author_lines import frame_place
+from .._kernel.contract.plugin_errors import frame_place
 
 BLOCKED_SECONDS = 0.25
 """Time for which a component may block the event loop; all other calls wait meanwhile."""

@@ -11,9 +11,8 @@ from typing import Any
 import orjson
 
 from ..classes import evolve, frozen
-from ..contract.author_lines import author_place, describe_error, in_brackets, place_of
 from ..contract.define import NeedsOutput
-from ..contract.plugin_errors import is_plugins_own
+from ..contract.plugin_errors import author_place, describe_error, in_brackets, is_plugins_own, place_of
 from ..contract.protocols import Judge, member
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Slot

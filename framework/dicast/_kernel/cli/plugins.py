@@ -13,8 +13,8 @@ from ...toolkit.printable import one_line
 from ...toolkit.terminal import Drawing, Part, print_lines
 from ...toolkit.text_table import TextTable
 from ..classes import evolve
-from ..contract.author_lines import describe_error
 from ..contract.kinds import Component
+from ..contract.plugin_errors import describe_error
 from ..contract.protocols import estimate
 from ..contract.registry import Plugin, Registry
 from ..contract.requirements import version_conflicts

@@ -15,8 +15,8 @@ import pluggy
 from ..values.errors import PluginError
 from ..values.names import nearest
 from . import hooks
-from .author_lines import describe_error, in_brackets, place_of
 from .kinds import Component, describe_component
+from .plugin_errors import describe_error, in_brackets, place_of
 
 _MARK = f"{hooks.PROJECT}_impl"
 """Attribute that ``@hookimpl`` sets."""

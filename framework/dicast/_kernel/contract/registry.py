@@ -16,8 +16,8 @@ from ...toolkit.installing import extras, how_to_install
 from ..classes import evolve, frozen
 from ..values.errors import PluginError, Problem
 from ..values.names import nearest
-from .author_lines import describe_error
 from .kinds import Component
+from .plugin_errors import describe_error
 from .requirements import version_conflicts
 
 Status = Literal["not_loaded", "ok", "blocked", "duplicate", "broken"]

@@ -12,8 +12,8 @@ from typing import Any, Literal, Union
 
 import attrs
 
-from ..contract.author_lines import in_brackets, place_of
 from ..contract.kinds import KINDS, SLOT_KEYS
+from ..contract.plugin_errors import in_brackets, place_of
 from ..values import Cost, InputPath, Rubric, Secret
 from ..values.errors import PluginError
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from ..contract.author_lines import describe_error
+from ..contract.plugin_errors import describe_error
 from ..contract.protocols import ChatModel, Sandbox
 from ..values import RunContext
 from ..values.errors import DicastError, PluginError
