@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -26,6 +27,7 @@ from .optional_records import HasSourceField as HasSourceField
 if TYPE_CHECKING:
     from dicast.toolkit.beginning import Beginning
     from dicast.toolkit.detection import Detection
+    from dicast.toolkit.reception import Receiver, Reception
 
     from . import Cost, Failure, Judge, Problem, ReadCounts, Rubric, Score, Subject
 
@@ -188,6 +190,13 @@ class HasCheck(Protocol):
 
     def check(self) -> str | Awaitable[str]:
         """Read all input before a subject is judged, raise :class:`~dicast.DataError` with every bad line, and return a digest of the data. Without it, ids are compared while subjects are read."""
+
+
+class HasReceiver(Protocol):
+    """Sources."""
+
+    def receiving(self, reception: Reception) -> AbstractContextManager[Receiver]:
+        """Return a context manager that receives data of other programs and yields their sessions, for ``dicast watch --otlp``. Without it, the source cannot be watched so."""
 
 
 class HasDetect(Protocol):

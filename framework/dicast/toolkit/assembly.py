@@ -14,12 +14,13 @@ FEEDBACK = ("feedback.explicit", "feedback.implicit")
 class Assembly:
     """A session that may still grow. *log* has all events, *events* all but the messages, *ends* the ends of tool calls by the call's id.
 
-    *context* has the other fields of its record.
+    *context* has the other fields of its record, *parent_id* is the id of the session that started it.
     """
 
     def __init__(self, id: str, events: Iterable[TraceEvent] = ()) -> None:
         self.id = id
         self.context: Mapping[str, object] = {}
+        self.parent_id: str | None = None
         self.log: list[TraceEvent] = []
         self.events: list[TraceEvent] = []
         self.ends: dict[object, TraceEvent] = {}
@@ -84,10 +85,8 @@ class Assembly:
 
     def session(self) -> Session:
         """Return the session so far."""
-        events = tuple(self.events)
-        return Session(
-            self.id, [self.turn(turn_id) for turn_id in self.completed()], events, self.context, tuple(self.log)
-        )
+        turns = [self.turn(turn_id) for turn_id in self.completed()]
+        return Session(self.id, turns, tuple(self.events), self.context, tuple(self.log), self.parent_id)
 
 
 def turn_of(event: TraceEvent) -> str | None:

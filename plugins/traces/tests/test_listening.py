@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from dicast import ConfigError
-from dicast_traces.live import listening
-from dicast_traces.live.listening import Address, Listener
+from dicast.toolkit import listening
+from dicast.toolkit.listening import ListenAddress
+from dicast_traces.live.listening import Listener
 
 
 class Taker:
@@ -37,7 +38,7 @@ def taker():
 
 @pytest.fixture
 def listener(taker):
-    with Listener(Address("127.0.0.1", 0), "secret", 1000, taker, lambda: {"backlog": 3}) as listener_:
+    with Listener(ListenAddress("127.0.0.1", 0), "secret", 1000, taker, lambda: {"backlog": 3}) as listener_:
         yield listener_
 
 
@@ -88,10 +89,10 @@ def test_no_token_is_401(ask):
 
 
 def test_too_much_is_413_and_is_not_read(ask, monkeypatch):
-    monkeypatch.setattr(listening, "MAX_BODY", 10)
+    monkeypatch.setattr(listening.Handler, "max_body", 10)
     code, body_ = ask("POST", "/events", b"x" * 11)
     assert code == 413
-    assert "send fewer events" in body_["error"]
+    assert "send less at a time" in body_["error"]
 
 
 def test_request_without_length_is_411(ask):
@@ -169,7 +170,7 @@ def test_connection_serves_one_request_after_the_other_and_at_once(listener):
     ],
 )
 def test_addresses_of_this_machine(text, address):
-    address_ = Address.parse(text)
+    address_ = ListenAddress.parse(text)
     assert (address_.host, address_.port) == address
 
 
@@ -178,7 +179,7 @@ def test_addresses_of_this_machine(text, address):
 )
 def test_other_addresses_are_refused(text):
     with pytest.raises(ConfigError, match="--listen"):
-        Address.parse(text)
+        ListenAddress.parse(text)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:9", "localhost:80", "[::1]:80", "LOCALHOST"])
@@ -205,4 +206,4 @@ def test_a_page_of_another_origin_is_refused(ask, taker):
 def test_taken_port_is_an_error(listener):
     port = urlsplit(listener.url).port
     with pytest.raises(ConfigError, match=f"--listen 127.0.0.1:{port}"):
-        Listener(Address("127.0.0.1", port), "t", 10, print, dict)
+        Listener(ListenAddress("127.0.0.1", port), "t", 10, print, dict)

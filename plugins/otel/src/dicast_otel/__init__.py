@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dicast import hookimpl
 
+from .receiver import Receiver
 from .spans import Spans
 
-__all__ = ["Spans"]
+__all__ = ["Receiver", "Spans"]
 
 
 @hookimpl
 def dicast_sources() -> list[type]:
-    """Offer ``otel/spans``."""
-    return [Spans]
+    """Offer ``otel/spans`` and ``otel/receiver``."""
+    return [Spans, Receiver]

@@ -15,13 +15,15 @@ from .span import Span, SpanEvent
 from .threads import Trace, session_of
 
 TABLES = """
-CREATE TABLE IF NOT EXISTS spans (trace TEXT, id TEXT, begin INTEGER, line INTEGER, data BLOB, PRIMARY KEY (trace, id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS spans (number INTEGER PRIMARY KEY, trace TEXT, id TEXT, begin INTEGER, line INTEGER, data BLOB, UNIQUE (trace, id));
 CREATE TABLE IF NOT EXISTS traces (number INTEGER PRIMARY KEY, trace TEXT UNIQUE);
 CREATE TABLE IF NOT EXISTS members (session TEXT, trace TEXT, parent TEXT, begin INTEGER, PRIMARY KEY (session, trace)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS members_trace ON members (trace);
 """
-_ADD = "INSERT OR IGNORE INTO spans VALUES (?, ?, ?, ?, ?)"
+ADD = "INSERT OR IGNORE INTO spans (trace, id, begin, line, data) VALUES (?, ?, ?, ?, ?)"
+"""The statement that adds a row of :func:`row_of`, unless a span with its ids is there."""
 _BATCH = 1000
+_IN_MEMORY = 32
 
 
 def packed(span: Span) -> bytes:
@@ -46,6 +48,14 @@ def packed(span: Span) -> bytes:
         span.scope,
     )
     return orjson.dumps(fields, default=str, option=orjson.OPT_NON_STR_KEYS)
+
+
+def row_of(span: Span, line: int = 0) -> tuple[str, str, int, int, bytes]:
+    """Return a span as a row of the table of spans."""
+    return span.trace_id, span.id, min(span.start or 0, _MOST), line, packed(span)
+
+
+_MOST = 2**63 - 1  # of an integer in SQLite
 
 
 def unpacked(data: bytes) -> Span:
@@ -73,6 +83,7 @@ class SpanStore:
     database: sqlite3.Connection
     repeated: int = 0
     _rows: list[tuple[Any, ...]] = attrs.field(factory=list)
+    _traces: dict[str, Trace] = attrs.field(factory=dict)
 
     @classmethod
     def temporary(cls) -> SpanStore:
@@ -87,8 +98,7 @@ class SpanStore:
 
     def add(self, span: Span, line: int) -> None:
         """Add a span of *line*; it is written with the next ones."""
-        begin = span.start or 0
-        self._rows.append((span.trace_id, span.id, min(begin, 2**63 - 1), line, packed(span)))
+        self._rows.append(row_of(span, line))
         if len(self._rows) >= _BATCH:
             self.flush()
 
@@ -99,16 +109,26 @@ class SpanStore:
         database = self.database
         database.execute("BEGIN")
         before = database.total_changes
-        database.executemany(_ADD, self._rows)
+        database.executemany(ADD, self._rows)
         self.repeated += len(self._rows) - (database.total_changes - before)
         database.executemany("INSERT OR IGNORE INTO traces (trace) VALUES (?)", {(row[0],): None for row in self._rows})
         database.execute("COMMIT")
         self._rows.clear()
 
     def trace(self, trace_id: str) -> Trace:
-        """Return a trace with all its spans."""
-        rows = self.database.execute("SELECT data FROM spans WHERE trace = ? ORDER BY begin, line", (trace_id,))
-        return Trace(trace_id, [unpacked(data) for (data,) in rows])
+        """Return a trace with all its spans. The newest ones stay in memory until :meth:`refresh`."""
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            rows = self.database.execute("SELECT data FROM spans WHERE trace = ? ORDER BY begin, number", (trace_id,))
+            trace = Trace(trace_id, [unpacked(data) for (data,) in rows])
+            if len(self._traces) >= _IN_MEMORY:
+                del self._traces[next(iter(self._traces))]
+            self._traces[trace_id] = trace
+        return trace
+
+    def refresh(self) -> None:
+        """Read traces anew from now on."""
+        self._traces.clear()
 
     def line_of(self, trace_id: str) -> int:
         """Return the first line with a span of a trace."""
@@ -121,7 +141,7 @@ class SpanStore:
 
     def join(self, trace: Trace) -> list[str]:
         """Note which conversations a trace belongs to; return their ids."""
-        threads = trace.threads()
+        threads = trace.threads
         linked = next(iter(trace.links()), None)
         rows = []
         for thread in threads:
@@ -136,7 +156,7 @@ class SpanStore:
 
     def _linked(self, trace_id: str, session: str) -> str | None:
         """Return the conversation of the trace that another one is linked to, None if it is the same."""
-        sessions = [thread.id for thread in self.trace(trace_id).threads() if thread.parent_id is None]
+        sessions = [thread.id for thread in self.trace(trace_id).threads if thread.parent_id is None]
         return sessions[0] if sessions and session not in sessions else None
 
     def sessions(self) -> Iterator[str]:
@@ -157,7 +177,7 @@ class SpanStore:
         parts = Parts(session, parent_id=next((parent for _, parent in rows if parent), None))
         for trace_id, _ in rows:
             trace = self.trace(trace_id)
-            parts.threads += [(trace, thread) for thread in trace.threads() if thread.id == session]
+            parts.threads += [(trace, thread) for thread in trace.threads if thread.id == session]
         return parts
 
 

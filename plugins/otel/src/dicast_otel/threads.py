@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -42,7 +43,7 @@ class Thread:
     steps: list[tuple[Kind, Span]] = attrs.field(factory=list)
 
 
-@attrs.define
+@attrs.define(slots=False)
 class Trace:
     """All spans of one trace. *unplaced* counts the spans that no conversation is made of, by their kind."""
 
@@ -56,8 +57,9 @@ class Trace:
         self._by_id = {span.id: span for span in self.spans}
         self.kinds = {span.id: kind_of(span) for span in self.spans}
 
+    @cached_property
     def threads(self) -> list[Thread]:
-        """Return the threads of the trace in the order of their first spans."""
+        """The threads of the trace in the order of their first spans."""
         only = self._only_session()
         acting = self._acting_agents()
         threads: dict[str, Thread] = {}

@@ -13,9 +13,9 @@ from dicast import ConfigError, Problem
 from dicast.commands import as_json as json_option
 from dicast.commands import overrides as set_option
 from dicast.commands import run_command
+from dicast.toolkit.listening import ListenAddress
 
 from .events import Events
-from .live.listening import Address
 from .live.source import Watching
 from .live.status import Console
 from .messages import Messages
@@ -29,6 +29,11 @@ TOKEN_ENV = "DICAST_WATCH_TOKEN"  # noqa: S105 - the name of a variable
     "--listen",
     metavar="[HOST:]PORT",
     help="Also receive events over HTTP from this machine: POST /events, GET /status.",
+)
+@click.option(
+    "--otlp",
+    metavar="[HOST:]PORT",
+    help="Receive spans of OpenTelemetry over HTTP: POST /v1/traces. The source is otel/receiver.",
 )
 @click.option(
     "--token-env",
@@ -53,6 +58,7 @@ TOKEN_ENV = "DICAST_WATCH_TOKEN"  # noqa: S105 - the name of a variable
 def watch(
     file: Path,
     listen: str | None,
+    otlp: str | None,
     token_env: str | None,
     once: bool,
     new: bool,
@@ -66,10 +72,16 @@ def watch(
     of dicast run, and 3 if lines were no events.
     """
     console = Console()
-    address = None if listen is None else Address.parse(listen)
+    address = None if listen is None else ListenAddress.parse(listen)
+    otlp_address = None if otlp is None else ListenAddress.parse(otlp, "--otlp", is_local=False)
     token = "" if address is None else _token(token_env, console)
 
     def follow(component: Any) -> Watching:
+        if hasattr(component, "receiving"):
+            _check_receiver(file, otlp_address, address, once=once)
+            return Watching(Path(), component.kinds, 0, once, poll, otlp_address, console=console, receiver=component)
+        if otlp_address is not None:
+            raise ConfigError(f"--otlp receives spans: the source of {file} has to be otel/receiver")
         if not isinstance(component, Events | Messages):
             expected = "traces/events or traces/messages"
             raise ConfigError(f"dicast watch follows a trace: the source of {file} has to be {expected}")
@@ -86,6 +98,17 @@ def watch(
 
     code = run_command(file, follow, overrides=overrides, live=True, new=new, as_json=as_json)
     return 3 if console.bad and code in (0, 1) else code
+
+
+def _check_receiver(file: Path, otlp: ListenAddress | None, listen: ListenAddress | None, *, once: bool) -> None:
+    """Refuse options that do not fit a source that receives.
+
+    :raises ConfigError: with the option.
+    """
+    if listen is not None:
+        raise ConfigError(f"--listen receives events of traces; the source of {file} receives spans: --otlp PORT")
+    if otlp is None and not once:
+        raise ConfigError(f"the source of {file} receives spans: dicast watch {file} --otlp 4318")
 
 
 def _check_conversations(source: Messages) -> None:

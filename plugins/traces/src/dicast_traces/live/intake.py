@@ -8,7 +8,9 @@ from typing import Any
 
 import attrs
 
-from dicast import DataError, Due, Entry, Problem, Query, ReadCounts, RunContext, TraceEvent
+from dicast import DataError, Due, Entry, Failure, Problem, Query, ReadCounts, RunContext, TraceEvent
+from dicast.toolkit.reception import ReceivedSession
+from dicast.toolkit.session_reading import Failed
 from dicast.toolkit.sessions import Kind
 
 from ..messages import Layout
@@ -20,7 +22,7 @@ from .listening import Post
 from .names import Names
 from .status import Console, Snapshot
 from .tail import Position
-from .transcripts import Transcripts, context_of
+from .transcripts import Growth, Transcripts, context_of
 from .watched import Decision
 from .windows import Windows, no_context
 
@@ -40,6 +42,7 @@ class Intake:
     :param give: receives each subject, in the order of judging.
     :param conversations: the layout of the lines if each is a whole conversation, not one event. Posted lines are
         always events.
+    :param receives: whole sessions are added with :meth:`step`.
     """
 
     def __init__(
@@ -50,13 +53,17 @@ class Intake:
         names: Names,
         give: Callable[[Due], None],
         conversations: Layout | None = None,
+        *,
+        receives: bool = False,
     ) -> None:
         self._run, self._console, self._give = run, console, give
         self._calls_named = "tool_cycle" in kinds
         self._archive = LedgerArchive(run)
         self.windows = Windows(
-            kinds, run.lookahead, self._archive, names, no_context if conversations is None else context_of
+            kinds, run.lookahead, self._archive, names, context_of if receives or conversations else no_context
         )
+        self.growth = Growth(names, self.windows.log)
+        self._has_sessions = receives or conversations is not None
         self._transcripts = None if conversations is None else Transcripts(conversations, names, self.windows.log)
         self.backlog = Backlog(self.windows.settle)
         self._seq = self._accepted = 0
@@ -83,9 +90,17 @@ class Intake:
             self._give(Due(item.subject, item.trigger, self._run.run_id))
         return positions
 
-    def step(self, lines: Iterable[Line], posts: Sequence[Post], positions: Sequence[Position], now: float) -> None:
+    def step(
+        self,
+        lines: Iterable[Line],
+        posts: Sequence[Post],
+        positions: Sequence[Position],
+        now: float,
+        sessions: Sequence[ReceivedSession] = (),
+    ) -> None:
         """Read the input up to *now*, record it, and pass on the due subjects; then answer the *posts*."""
         events = [event for line in lines for event in self._read(line, now)]
+        events += [event for session in sessions for event in self._read_session(session, now)]
         answers = [self._read_post(post, now, events) for post in posts]
         self._record(events, self.windows.due(now), positions, now)
         for post, answer in zip(posts, answers, strict=True):
@@ -156,6 +171,18 @@ class Intake:
         except DataError as error:
             self._console.report(error, line)
 
+    def _read_session(self, received: ReceivedSession, now: float) -> Iterator[TraceEvent]:
+        """Yield the new events of a session; a failed session, or one whose earlier events have changed, is reported."""
+        session = received.session
+        try:
+            failure = Failure("source_error", session.reason) if isinstance(session, Failed) else session
+            fresh = self.growth.events(failure, session.id, is_over=received.is_over)
+            for event in fresh:
+                if self._admit(event, now):
+                    yield event
+        except DataError as error:
+            self._console.report(error, Line("<otlp>", 0, b""))
+
     def _read_post(self, post: Post, now: float, events: list[TraceEvent]) -> dict[str, Any]:
         """Add the request's new events to *events*, and return the answer for the time after they are recorded."""
         errors: list[dict[str, Any]] = []
@@ -186,7 +213,7 @@ class Intake:
 
     def _is_record(self, event: TraceEvent) -> bool:
         """Return True if *event* counts as a record: any event of a trace, the last event of a conversation."""
-        return self._transcripts is None or event.type == "session.ended"
+        return not self._has_sessions or event.type == "session.ended"
 
     def read_counts(self) -> ReadCounts:
         """Return the counts of the records that were read. For an earlier process they have its accepted records, without its bad lines."""

@@ -2,89 +2,21 @@
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
-import socket
-import sys
-import threading
-import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
-from urllib.parse import urlsplit
+from typing import Self
 
 import attrs
-import orjson
 
-from dicast import ConfigError, DataError
-from dicast.toolkit.connections import WAITING, connection_limit
+from dicast import DataError
+from dicast.toolkit.listening import Handler, ListenAddress, serving
 
 from .lines import Line, body_lines
-
-MAX_BODY = 64 * 2**20
-"""Bytes that one request may have."""
-
-_DIGITS = 20
-"""So many digits of a length are read as a number; int() refuses thousands."""
 
 ANSWER_SECONDS = 60.0
 """How long a request waits until its events are in the ledger."""
 
-MAX_CONNECTIONS = 256
-"""Connections that may be open at the same time. A further one closes the oldest that waits for a request, or is refused with 503."""
-
-_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-
-IDLE_SECONDS = 30.0
-"""How long a connection may be silent, and how long the whole head of a request may take."""
-
-PLACE_SECONDS = 0.5
-"""How long a new connection waits for the place of one that is closed for it."""
-
-SENDING_SECONDS = 2.0
-"""How long a client that was refused may go on sending."""
-
-_PIECE = 2**16
-
 Status = Mapping[str, object]
-
-
-@attrs.frozen
-class Address:
-    """Where to listen: a *host* of this machine and a *port*, 0 for any that is free."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> Address:
-        """Read ``[HOST:]PORT``.
-
-        :raises ConfigError: when it is something else, or can be reached from elsewhere.
-        """
-        host, _, port = text.rpartition(":")
-        host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
-        if not port.isascii() or not port.isdigit() or int(port) > 65535:
-            raise ConfigError(
-                f"--listen {text}: {port!r} is not a port; write [HOST:]PORT, such as 8765 or 127.0.0.1:8765"
-            )
-        if host != "localhost" and not _is_loopback(host):
-            raise ConfigError(
-                f"--listen {text}: {host!r} can be reached from other machines; only 127.0.0.1, ::1 and localhost may be used"
-            )
-        return cls("127.0.0.1" if host == "localhost" else host, int(port))
-
-
-def _is_here(url: str) -> bool:
-    """Return True if the host of *url* is a name or an address of this machine alone."""
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        return False
-    return host == "localhost" or _is_loopback(host)
 
 
 @attrs.frozen(eq=False)
@@ -104,231 +36,54 @@ class Listener:
 
     def __init__(
         self,
-        address: Address,
+        address: ListenAddress,
         token: str,
         max_line_bytes: int,
         take: Callable[[Post], None],
         status: Callable[[], Status],
     ) -> None:
-        """Open the server.
-
-        :raises ConfigError: if the address cannot be used.
-        """
-        handler = type("Handler", (_Handler,), {"token": token, "most": max_line_bytes, "take": take, "status": status})
-        try:
-            self._server = _Server(address, handler)
-        except OSError as error:
-            raise ConfigError(f"--listen {address.host}:{address.port}: {error.strerror}") from error
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        self.url = f"http://{host}:{self._server.server_address[1]}"
+        fields = {"token": token, "most": max_line_bytes, "take": take, "status": status}
+        self._serving = serving(address, type("EventsHandler", (_EventsHandler,), fields))
+        self.url = self._serving.__enter__()
 
     def __enter__(self) -> Self:
-        serve = threading.Thread(target=self._server.serve_forever, args=(0.2,), daemon=True, name="dicast-listen")
-        serve.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._serving.__exit__(None, None, None)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = WAITING  # with 5, as is usual, a burst of connections waits for seconds
-
-    def __init__(self, address: Address, handler: type[BaseHTTPRequestHandler]) -> None:
-        limit = min(MAX_CONNECTIONS, connection_limit())
-        self._free = threading.BoundedSemaphore(limit)
-        self._waiting: OrderedDict[Any, float] = OrderedDict()  # connection: start of its wait, the oldest first
-        self._sending: OrderedDict[Any, None] = OrderedDict()  # connections whose body is not whole, the oldest first
-        self._lock = threading.Lock()
-        self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        super().__init__((address.host, address.port), handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own. Over the limit the oldest connection without a whole request gives way."""
-        if self._free.acquire(blocking=False) or self._make_place():
-            self.wait_for_head(request)
-            super().process_request(request, client_address)
-            return
-        with suppress(OSError):  # it does not listen
-            request.settimeout(0)
-            request.sendall(_BUSY)
-        self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Release the slot for the next connection afterwards."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self.request_has_come(request)
-            self._free.release()
-
-    def wait_for_head(self, request: Any) -> None:
-        """Start to count the time that the head of the next request takes."""
-        with self._lock:
-            self._waiting.pop(request, None)
-            self._waiting[request] = time.monotonic()
-
-    def head_has_come(self, request: Any) -> None:
-        """Stop to count the time of a head, and wait for the body."""
-        with self._lock:
-            if self._waiting.pop(request, None) is not None:
-                self._sending[request] = None
-
-    def request_has_come(self, request: Any) -> None:
-        """Stop to wait for a request."""
-        with self._lock:
-            self._waiting.pop(request, None)
-            self._sending.pop(request, None)
-
-    def service_actions(self) -> None:
-        """Close the connections whose head takes too long, a few times a second."""
-        limit = time.monotonic() - IDLE_SECONDS
-        with self._lock:
-            late = [request for request, began in self._waiting.items() if began < limit]
-        for request in late:
-            self._close(request)
-
-    def _make_place(self) -> bool:
-        """Close the oldest connection without a whole head, or else body; return whether its place is free."""
-        with self._lock:
-            oldest = next(iter(self._waiting), None) or next(iter(self._sending), None)
-        if oldest is None:
-            return False
-        self._close(oldest)
-        return self._free.acquire(timeout=PLACE_SECONDS)
-
-    def _close(self, request: Any) -> None:
-        self.request_has_come(request)
-        with suppress(OSError):  # the client has closed it
-            request.shutdown(socket.SHUT_RDWR)  # its thread sees the end of the connection and ends
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore a client that left before its answer."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]  # as it was given
-
-
-class _Handler(BaseHTTPRequestHandler):
-    token: str
+class _EventsHandler(Handler):
+    paths = "POST /events and GET /status"
     most: int
     take: Callable[[Post], None]
     status: Callable[[], Status]
 
-    protocol_version = "HTTP/1.1"
-    server_version = "dicast"
-    sys_version = ""
-    timeout = IDLE_SECONDS
-    server: _Server
-    disable_nagle_algorithm = (
-        True  # the body follows the head at once: with it each answer would wait 40 ms for the client
-    )
-
-    def handle_one_request(self) -> None:
-        """Serve one request, whose head has to come in time."""
-        self.server.wait_for_head(self.connection)
-        super().handle_one_request()
-
-    def parse_request(self) -> bool:
-        """Read the head of a request."""
-        is_whole = super().parse_request()
-        self.server.head_has_come(self.connection)
-        return is_whole
-
-    def do_GET(self) -> None:
-        if not self._is_allowed("/status"):
+    def get(self) -> None:
+        """Answer ``GET /status``."""
+        if not self.is_allowed("/status"):
             return
         self.server.request_has_come(self.connection)
-        self._answer(200, type(self).status())
+        self.answer(200, type(self).status())
 
-    def do_POST(self) -> None:
-        if not self._is_allowed("/events"):
+    def post(self) -> None:
+        """Take the events of ``POST /events``, and answer once they are in the ledger."""
+        if not self.is_allowed("/events"):
             return
-        body = self._body()
+        body = self.body()
         self.server.request_has_come(self.connection)
         if body is None:
             return
         try:
-            post = Post(body_lines("<http>", body, self.most))
+            request = Post(body_lines("<http>", body, self.most))
         except DataError as error:
-            self._refuse(400, str(error))
+            self.refuse(400, str(error))
             return
-        type(self).take(post)
+        type(self).take(request)
         try:
-            answer = post.answer.result(ANSWER_SECONDS)
+            answer = request.answer.result(ANSWER_SECONDS)
         except Exception as error:  # the watch has ended, or its ledger has failed: nothing is known to be kept
-            self._refuse(503, f"the events were not recorded: {str(error) or type(error).__name__}; send them again")
+            self.refuse(503, f"the events were not recorded: {str(error) or type(error).__name__}; send them again")
             return
         is_accepted = answer["accepted"] or answer["duplicates"] or not answer["errors"]
-        self._answer(200 if is_accepted else 400, answer)
-
-    def _is_allowed(self, path: str) -> bool:
-        """Return True if the request has the token and the path exists; else answer the request."""
-        authorization = self.headers.get("Authorization", "").encode()
-        host, origin = self.headers.get("Host"), self.headers.get("Origin")
-        if host is not None and not _is_here(f"//{host}"):  # a page that gave its own name this address (DNS rebinding)
-            self._refuse(
-                421, f"the header Host must be this machine's: 127.0.0.1, [::1] or localhost, not {host!r:.100}"
-            )
-        elif origin is not None and not _is_here(origin):
-            self._refuse(403, f"a page of {origin!r:.100} may not ask here")
-        elif not hmac.compare_digest(authorization, f"Bearer {self.token}".encode()):
-            self._refuse(401, "the header Authorization must be: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
-        elif self.path.partition("?")[0] != path:
-            self._refuse(404, f"there is no {self.command} {self.path}; there are POST /events and GET /status")
-        else:
-            return True
-        return False
-
-    def _body(self) -> bytes | None:
-        """Return the request's body; None if it was refused and answered."""
-        length = self.headers.get("Content-Length")
-        if length is None:
-            self._refuse(411, "a request needs Content-Length")
-        elif not length.isascii() or not length.isdigit():
-            self._refuse(400, f"Content-Length must be a number of bytes, not {length!r:.40}")
-        elif len(length) > _DIGITS or int(length) > MAX_BODY:
-            self._refuse(413, f"a request may have {MAX_BODY:,} bytes, not {length:.20}; send fewer events at a time")
-        elif self.headers.get("Content-Encoding", "identity") != "identity":
-            self._refuse(415, "a compressed request is not read; send the events as they are")
-        else:
-            body = self.rfile.read(int(length))
-            if len(body) == int(length):
-                return body
-            self._refuse(400, "the request was cut off")
-        return None
-
-    def _refuse(self, code: int, message: str, headers: Mapping[str, str] | None = None) -> None:
-        self.close_connection = True  # its body may not have been read
-        self._answer(code, {"error": message}, headers)
-        self._read_on()
-
-    def _read_on(self) -> None:
-        """Read the rest of a client's request for a while. Else the client would find a closed connection and not read its answer."""
-        until = time.monotonic() + SENDING_SECONDS
-        with suppress(OSError):  # it went away, or has nothing more to say
-            self.connection.shutdown(socket.SHUT_WR)
-            while (left := until - time.monotonic()) > 0:
-                self.connection.settimeout(left)
-                if not self.rfile.read1(_PIECE):
-                    break
-
-    def _answer(self, code: int, document: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
-        body = orjson.dumps(document)
-        self.send_response(code)
-        sent_headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}
-        for name, value in (sent_headers | ({"Connection": "close"} if self.close_connection else {})).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Print nothing: stderr is for the watch's own status."""
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+        self.answer(200 if is_accepted else 400, answer)

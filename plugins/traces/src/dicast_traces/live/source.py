@@ -12,7 +12,10 @@ from pathlib import Path
 
 import attrs
 
-from dicast import Due, ReadCounts, RunContext
+from dicast import ConfigError, Due, ReadCounts, RunContext
+from dicast.optional import HasReceiver
+from dicast.toolkit.listening import ListenAddress
+from dicast.toolkit.reception import ReceivedSession, Reception
 from dicast.toolkit.sessions import Kind
 
 from ..events import STDIN
@@ -20,9 +23,10 @@ from ..messages import Layout
 from .following import Following
 from .intake import Intake
 from .lines import Line
-from .listening import Address, Listener, Post, Status
+from .listening import Listener, Post, Status
 from .names import Names
 from .piping import Piped
+from .receiving import Receiving
 from .status import Console, Snapshot
 from .tail import CHUNK
 from .windows import GRACE
@@ -47,6 +51,7 @@ class Watching:
     :param poll: seconds between two checks of the files.
     :param conversations: the layout of the lines if each is a whole conversation; None if each is one event.
     :param listen: the address that takes events over HTTP, with the *token* that a request must bear.
+    :param receiver: a source that receives sessions at the address *listen*, in place of the path.
     """
 
     path: Path
@@ -54,10 +59,11 @@ class Watching:
     max_line_bytes: int
     once: bool = False
     poll: float = 0.1
-    listen: Address | None = None
+    listen: ListenAddress | None = None
     token: str = attrs.field(default="", repr=False)
     console: Console = attrs.field(factory=Console, eq=False, repr=False)
     conversations: Layout | None = None
+    receiver: HasReceiver | None = None
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Watch]:
@@ -86,6 +92,7 @@ class Watch:
         self.kinds = options.kinds
         self.pauses = options.once and options.path != STDIN  # a pipe comes to its own end
         self._options, self._resumed = options, run.resumed
+        self._received: Receiving | None = None
         self._queue: asyncio.Queue[Due | None] = asyncio.Queue()
         self._posts: deque[Post] = deque()
         self._woken = asyncio.Event()
@@ -93,9 +100,15 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self._following: asyncio.Task[None] | None = None
         names = stack.enter_context(Names())
-        self.intake = Intake(run, options.kinds, options.console, names, self._queue.put_nowait, options.conversations)
+        receives = options.receiver is not None
+        self.intake = Intake(
+            run, options.kinds, options.console, names, self._queue.put_nowait, options.conversations, receives=receives
+        )
         most = options.max_line_bytes
-        self._input: Following | Piped
+        self._input: Following | Piped | Receiving
+        if options.receiver is not None:
+            self._input = self._received = self._receiving(options.receiver, run, stack)
+            return
         if options.path == STDIN:
             self._input = stack.enter_context(Piped(most, self._woken.set))
         else:
@@ -103,6 +116,15 @@ class Watch:
         if options.listen is not None:
             listener = stack.enter_context(Listener(options.listen, options.token, most, self._take, self._ask))
             options.console.say(f"listening on {listener.url}/events")
+
+    def _receiving(self, receiver: HasReceiver, run: RunContext, stack: ExitStack) -> Receiving:
+        """Open the receiver; its data lie next to the ledger, in a file of the run."""
+        if run.ledger_path is None:
+            raise ConfigError("a receiver needs a ledger with a file, next to which its data are kept")
+        spool = run.ledger_path.with_name(f"otlp-{run.run_id}.db")
+        address = None if self._options.once else self._options.listen
+        reception = Reception(address, spool, self.intake.growth.name_call, self._options.console.say, self._wake)
+        return Receiving(stack.enter_context(receiver.receiving(reception)))
 
     async def subjects(self) -> AsyncIterator[Due]:
         """Yield each subject when it is due.
@@ -131,7 +153,7 @@ class Watch:
         intake, options = self.intake, self._options
         piped = options.path == STDIN
         once = self.pauses
-        intake.windows.backfilling = not piped
+        intake.windows.backfilling = not piped and self._received is None
         if self._resumed:
             self._input.restore(intake.rebuild())
         looked = 0.0
@@ -140,38 +162,42 @@ class Watch:
             full = self._queue.qsize() >= ROOM
             lines = () if full else self._input.read(CHUNK)
             cost = time.monotonic() - began
-            caught_up = not lines and not full
+            sessions = () if full or self._received is None else self._received.sessions(time.time())
+            caught_up = not lines and not sessions and not full
             if caught_up and once:
                 lines = self._input.rest()
             if caught_up and intake.windows.backfilling and not lines:
                 intake.windows.caught_up()
-            self._step(lines, time.time())
+            self._step(lines, time.time(), sessions)
             if began >= looked + LOOK_SECONDS:
                 looked = began
                 intake.look()
                 options.console.show(self._snapshot)
             if caught_up and not lines and (self._input.is_at_end or once):
                 break
-            await (asyncio.sleep(0) if lines else self._wait(cost))
+            await (asyncio.sleep(0) if lines or sessions else self._wait(cost))
         if self._input.is_at_end:
             intake.close(time.time())
         else:
             self._step((), time.time() + GRACE)
 
-    def _step(self, lines: Sequence[Line], now: float) -> None:
+    def _step(self, lines: Sequence[Line], now: float, sessions: Sequence[ReceivedSession] = ()) -> None:
         posts = [self._posts.popleft() for _ in range(len(self._posts))]
         try:
-            self.intake.step(lines, posts, self._input.positions(), now)
+            self.intake.step(lines, posts, self._input.positions(), now, sessions)
         except BaseException:
             self._posts.extend(post for post in posts if not post.answer.done())  # they are answered at the end
             raise
+        if self._received is not None and sessions:
+            self._received.settle()
 
     async def _wait(self, cost: float) -> None:
         """Wait until there may be something to do; a look at the files that takes long is taken less often."""
         seconds = max(self._options.poll, 20 * cost)
-        deadline = self.intake.windows.deadline()
-        if deadline is not None:
-            seconds = min(seconds, max(0.0, deadline - time.time()))
+        received = None if self._received is None else self._received.deadline()
+        for deadline in (self.intake.windows.deadline(), received):
+            if deadline is not None:
+                seconds = min(seconds, max(0.0, deadline - time.time()))
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._woken.wait()
@@ -195,6 +221,10 @@ class Watch:
 
     def _snapshot(self) -> Snapshot:
         return self.intake.snapshot(self._input.unread, time.time())
+
+    def _wake(self) -> None:
+        """Wake the watch, from any thread."""
+        self._loop.call_soon_threadsafe(self._woken.set)
 
     def _refuse_posts(self) -> None:
         while self._posts:

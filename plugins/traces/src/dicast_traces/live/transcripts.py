@@ -8,27 +8,69 @@ import attrs
 
 from dicast import DataError, Failure, Problem, TraceEvent
 from dicast.toolkit.assembly import FEEDBACK
+from dicast.toolkit.sessions import Session
 
 from ..messages import Layout
 from ..reading import Totals
 from .lines import Line
 from .names import Names
 
-_CONTEXT = "context"
+_CONTEXT, _PARENT = "context", "parent_id"
 _SESSION_END = "session.ended"
 _LATE_TYPES = (_SESSION_END, *FEEDBACK)
 """Events that a conversation's messages do not make."""
 
 
+class Growth:
+    """The events by which a session has grown since it was recorded.
+
+    :param log: returns the recorded events of a session.
+    :param hint: is added to the message about a session whose earlier events have changed.
+    """
+
+    def __init__(self, names: Names, log: Callable[[str], Sequence[TraceEvent]], hint: str = "") -> None:
+        self._names, self._log, self._hint = names, log, hint
+
+    def events(self, session: Session | Failure, id: str, *, is_over: bool = True) -> Sequence[TraceEvent]:
+        """Return the events that *session* adds to its record, which may be none; its end only if it *is_over*.
+
+        :raises DataError: (without a place) if the session failed, or changes earlier events.
+        """
+        if isinstance(session, Failure):
+            raise DataError(Problem(f"conversation {id!r} is not judged: {session.message}", path="error"))
+        new_events = [event for event in session.log if event.type not in _LATE_TYPES]
+        before = self._log(id)
+        old_events = [event for event in before if event.type not in _LATE_TYPES]
+        for new, old in zip(new_events, old_events, strict=False):
+            if new != old:
+                raise DataError(self._changed(id, old))
+        fresh, end_event = new_events[len(old_events) :], _end_event(session)
+        last = next((event for event in reversed(before) if event.type == _SESSION_END), None)
+        stale = len(new_events) < len(old_events)  # an earlier state of it, read again
+        return fresh if stale or not is_over or end_event == last else [*fresh, end_event]
+
+    def name_call(self, turn_id: str, call_id: str) -> str:
+        """Return the id of a tool call in the trace, unique among all sessions."""
+        holder = self._names.holder("tool_cycle", call_id)
+        is_own = holder is None or turn_id.startswith(f"{holder}/")
+        return call_id if is_own else f"{turn_id}/{call_id}"
+
+    def _changed(self, id: str, old: TraceEvent) -> Problem:
+        where = "its first messages" if old.turn_id is None else f"turn {old.turn_id!r}"
+        what = f"conversation {id!r} was taken before, and {where} was another; a watch adds turns to a conversation and changes none"
+        return Problem(what + self._hint, path="id", value=id)
+
+
 class Transcripts:
     """Makes of each line the events that are new: a conversation that came before may have more turns now.
 
-    :param log: gives all that is known of a session.
+    :param log: returns the recorded events of a session.
     """
 
     def __init__(self, layout: Layout, names: Names, log: Callable[[str], Sequence[TraceEvent]]) -> None:
-        self._layout, self._names, self._log = layout, names, log
-        self._reader = layout.reader(self._name_call)
+        hint = "; where a line number can come twice, name conversations by the option id" if layout.id is None else ""
+        self._layout, self._growth = layout, Growth(names, log, hint)
+        self._reader = layout.reader(self._growth.name_call)
 
     @property
     def totals(self) -> Totals:
@@ -44,31 +86,7 @@ class Transcripts:
         if record is None:
             return None
         id = self._layout.session_id(line.number, record)
-        session = self._reader.session(id, record)
-        if isinstance(session, Failure):
-            raise DataError(Problem(f"conversation {id!r} is not judged: {session.message}", path="error"))
-        new_events = [event for event in session.log if event.type not in _LATE_TYPES]
-        before = self._log(id)
-        old_events = [event for event in before if event.type not in _LATE_TYPES]
-        for new, old in zip(new_events, old_events, strict=False):
-            if new != old:
-                raise DataError(self._changed(id, old))
-        fresh, end_event = new_events[len(old_events) :], _end_event(session.log[-1], session.context)
-        last = next((event for event in reversed(before) if event.type == _SESSION_END), None)
-        stale = len(new_events) < len(old_events)  # an earlier state of it, read again
-        return fresh if stale or end_event == last else [*fresh, end_event]
-
-    def _name_call(self, turn_id: str, call_id: str) -> str:
-        holder = self._names.holder("tool_cycle", call_id)
-        is_own = holder is None or turn_id.startswith(f"{holder}/")
-        return call_id if is_own else f"{turn_id}/{call_id}"
-
-    def _changed(self, id: str, old: TraceEvent) -> Problem:
-        where = "its first messages" if old.turn_id is None else f"turn {old.turn_id!r}"
-        what = f"conversation {id!r} was taken before, and {where} was another; a watch adds turns to a conversation and changes none"
-        if self._layout.id is None:
-            what += "; where a line number can come twice, name conversations by the option id"
-        return Problem(what, path="id", value=id)
+        return self._growth.events(self._reader.session(id, record), id)
 
 
 def context_of(end_event: TraceEvent) -> Mapping[str, object]:
@@ -77,5 +95,14 @@ def context_of(end_event: TraceEvent) -> Mapping[str, object]:
     return context if isinstance(context, Mapping) else {}
 
 
-def _end_event(event: TraceEvent, context: Mapping[str, object]) -> TraceEvent:
-    return attrs.evolve(event, extra={_CONTEXT: context}) if context else event
+def parent_of(end_event: TraceEvent) -> str | None:
+    """Return the id of the session that started the session, which is in the event of its end."""
+    parent = end_event.extra.get(_PARENT)
+    return parent if isinstance(parent, str) else None
+
+
+def _end_event(session: Session) -> TraceEvent:
+    extra: dict[str, object] = {_CONTEXT: session.context} if session.context else {}
+    if session.parent_id is not None:
+        extra[_PARENT] = session.parent_id
+    return attrs.evolve(session.log[-1], extra=extra) if extra else session.log[-1]
