@@ -192,7 +192,7 @@ def batch_server() -> Iterator[Any]:
     server.stop()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def type_checkers() -> Any:
     """Runs of mypy and basedpyright; see ``tests/type_checkers.py``."""
     for name in ("mypy", "basedpyright"):

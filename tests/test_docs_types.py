@@ -8,11 +8,31 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = sorted((ROOT / "examples" / "third-party").glob("*/src"))
 PAGES = [
-    DOCS / "reference" / "hooks.md",
-    DOCS / "reference" / "authors.md",
-    *(DOCS / "how-to" / name for name in ("plugins.md", "judge-plugin.md", "own-metric.md", "plugin-topics.md")),
+    ROOT / name
+    for name in (
+        "README.md",
+        "docs/start/own-metric.md",
+        *(f"docs/concepts/{name}.md" for name in ("budget", "judges")),
+        "docs/reference/hooks.md",
+        *(
+            f"docs/how-to/{name}.md"
+            for name in (
+                "agreement",
+                "evaluator-judges",
+                "executors",
+                "experiments",
+                "judge-plugin",
+                "juries",
+                "optimisation",
+                "plugin-topics",
+                "plugins",
+                "rubrics",
+            )
+        ),
+    )
 ]
 BLOCK = re.compile(
     r"^```python(?: title=\"(?P<title>[^\"]+)\"(?P<append> append)?)?\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
@@ -58,11 +78,17 @@ def written(tmp_path_factory):
     """Write the modules of all pages, one folder a page; return the folder of each page."""
     folders = {}
     for page in PAGES:
-        if page.exists():
-            folder = folders[page] = tmp_path_factory.mktemp(page.stem.replace("-", "_"))
-            for name, code in modules(page).items():
-                (folder / name).write_text(code, encoding="utf-8")
+        folder = folders[page] = tmp_path_factory.mktemp(page.stem.replace("-", "_"))
+        for name, code in modules(page).items():
+            (folder / name).write_text(code, encoding="utf-8")
     return folders
+
+
+@pytest.fixture(scope="module")
+def pyright_errors(type_checkers, written, tmp_path_factory):
+    """Return the errors of all pages; each section of a page has its own imports."""
+    folder = tmp_path_factory.mktemp("settings")
+    return type_checkers.basedpyright_errors(folder, *written.values(), reportDuplicateImport=False)
 
 
 def listed(errors):
@@ -71,17 +97,19 @@ def listed(errors):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_of_a_page_passes_strict_mypy(page, written, type_checkers):
-    if not (page in written and (files := [*written[page].glob("*.py")])):
-        pytest.skip("the page has no Python")
-    errors = type_checkers.mypy_errors(*files)
+    errors = type_checkers.mypy_errors(*written[page].glob("*.py"))
     assert not errors, listed(errors)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_of_a_page_passes_strict_basedpyright(page, written, type_checkers, tmp_path):
-    if not (page in written and (files := [*written[page].glob("*.py")])):
-        pytest.skip("the page has no Python")
-    errors = type_checkers.basedpyright_errors(
-        tmp_path, *files, reportDuplicateImport=False
-    )  # each section has its imports
+def test_python_of_a_page_passes_strict_basedpyright(page, written, pyright_errors):
+    assert [*written[page].glob("*.py")]
+    errors = [error for error in pyright_errors if error[0].is_relative_to(written[page].resolve())]
+    assert not errors, listed(errors)
+
+
+def test_packages_of_third_parties_pass_strict_type_checkers(type_checkers, tmp_path):
+    assert PACKAGES
+    errors = [error for package in PACKAGES for error in type_checkers.mypy_errors(package)]
+    errors += type_checkers.basedpyright_errors(tmp_path, *PACKAGES)
     assert not errors, listed(errors)
