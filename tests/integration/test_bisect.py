@@ -128,6 +128,14 @@ def test_values_are_the_means_over_all_orders_of_swaps(values):
 
 
 @pytest.mark.slow
+def test_the_interval_is_that_of_2000_resamples():
+    changes = np.random.default_rng(3).normal(0.1, 0.4, 30)
+    draws = np.random.default_rng(7).multinomial(30, np.full(30, 1 / 30), 2000)
+    low, high = np.quantile(draws @ changes / 30, [0.025, 0.975])
+    share = shares(["a"], {frozenset(): np.zeros(30), frozenset("a"): changes}, 7)["a"]
+    assert (share.low, share.high) == pytest.approx((low, high), rel=1e-12)
+
+
 def test_the_interval_covers_the_true_share():
     rng, covered = np.random.default_rng(3), 0
     for seed in range(200):

@@ -13,6 +13,7 @@ import pytest
 
 import dicast
 from dicast import Subject
+from dicast._kernel.timing.event_loop import YOUNG, patient_collector
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="a timer of POSIX")
 
@@ -64,6 +65,15 @@ def host():
     signal.signal(signal.SIGALRM, before)
     gc.set_threshold(*thresholds)
     assert result == (handle, 701, (0.0, 0.0))
+
+
+@pytest.mark.parametrize("threshold", [500, YOUNG])
+def test_a_threshold_of_the_collector_that_the_host_sets_during_a_run_stays(threshold):
+    with patient_collector():
+        assert gc.get_threshold()[0] == 701 + YOUNG
+        gc.set_threshold(threshold)
+    assert gc.get_threshold()[0] == threshold
+    gc.set_threshold(701)
 
 
 HEARD: list[float] = []

@@ -224,6 +224,15 @@ def test_the_oldest_turns_are_cut_first_and_own_messages_are_whole():
     assert {name: sections[name] for name in ("POLICY", "CONVERSATION")} == {
         name: full[name] for name in ("POLICY", "CONVERSATION")
     }
+    assert 1700 < judged(turn, max_evidence_chars=2000)[0].signals["evidence"]["chars"] <= 2000
+
+
+def test_evidence_that_fits_exactly_is_whole():
+    events = (CALLED, RETURNED, CALLED_AGAIN, FAILED, SECOND)
+    turn = attrs.evolve(TURN, events=events, trail=Trail((FIRST, USER_PROMPT, THOUGHT, *events), 8))
+    whole = judged(turn)[0].signals["evidence"]
+    assert judged(turn, max_evidence_chars=whole["chars"])[0].signals["evidence"] == whole
+    assert judged(turn, max_evidence_chars=whole["chars"] - 1)[0].signals["evidence"]["cut"] > 0
 
 
 def test_within_a_message_the_middle_is_cut_and_both_lengths_are_told_outside():

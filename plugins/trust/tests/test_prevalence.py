@@ -56,6 +56,14 @@ def test_labels_may_be_drawn_at_different_rates_in_each_verdict():
     assert estimate["mean"] == pytest.approx(100 / 400 * 0.9 + 300 / 400 * 0.2)
 
 
+@pytest.mark.parametrize("pair", [(0.5, 1.0), (1.0, 0.5)])
+def test_labels_of_another_population_correct_verdicts_of_0_or_1_alone(pair):
+    estimate = corrected([*binary(8, 2, 2, 8, 5, 5), pair], labels="other")
+    assert estimate["mean"] is None
+    assert len(estimate["reasons"]) == 1
+    assert "scores and labels are not all 0 or 1" in estimate["reasons"][0]
+
+
 def test_a_verdict_without_a_label_has_no_rate():
     assert corrected(binary(8, 0, 2, 0, 5, 5))["reasons"] == ["no subject with the verdict 0 has a label"]
     assert corrected(binary(2, 0, 0, 2, 5, 5))["reasons"] == ["too few labels: 4, at least 5 are needed"]
