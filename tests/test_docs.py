@@ -179,7 +179,14 @@ def test_python_runs(page, folder):
 
 
 @pages_with(
-    "python", slow=("docs/how-to/plugins", "docs/how-to/judge-plugin", "docs/how-to/pytest", "docs/reference/pytest")
+    "python",
+    slow=(
+        "docs/how-to/plugins",
+        "docs/how-to/judge-plugin",
+        "docs/how-to/write-a-reader",
+        "docs/how-to/pytest",
+        "docs/reference/pytest",
+    ),
 )
 def test_tests_pass(page, folder):
     files = [block.title for block in blocks(page, "python") if (block.title or "").startswith("test_")]

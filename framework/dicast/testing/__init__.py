@@ -29,7 +29,7 @@ pytest.register_assert_rewrite(
                 "models",
                 "presets",
             ),
-            *("rubrics", "sinks", "sources"),
+            *("readers", "rubrics", "sinks", "sources"),
         )
     )
 )
@@ -52,6 +52,7 @@ from .ledgers import LedgerConformance  # noqa: E402
 from .models import REQUESTS, ChatModelConformance  # noqa: E402
 from .pipeline import Finished, run_pipeline  # noqa: E402
 from .presets import PresetConformance  # noqa: E402
+from .readers import ReaderConformance  # noqa: E402
 from .rubrics import RubricConformance  # noqa: E402
 from .sinks import SinkConformance  # noqa: E402
 from .sources import SourceConformance  # noqa: E402
@@ -79,6 +80,7 @@ __all__ = [
     "MemorySink",
     "MetricConformance",
     "PresetConformance",
+    "ReaderConformance",
     "RubricConformance",
     "SinkConformance",
     "SourceConformance",

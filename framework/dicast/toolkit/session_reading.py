@@ -134,7 +134,7 @@ class SessionReading:
 
     Iterate over :meth:`objects` or :meth:`records`; make a :meth:`conversation` for each session, and :meth:`end` it. Undocumented shapes go
     through :meth:`unknown`, or through *shapes* where a function of :mod:`dicast.toolkit.dialects` reads a message. Without *check* the first
-    fault is raised.
+    fault is raised. *line* is the line of the newest record.
     """
 
     file: InputFile
@@ -147,6 +147,7 @@ class SessionReading:
     names: UniqueNames
     scales: ScoreScales = attrs.field(factory=ScoreScales)
     shapes: Shapes = attrs.field(init=False)
+    line: int = attrs.field(default=1, init=False)
     _unique: dict[str, str] = attrs.field(factory=dict, init=False)
     _marks: Counter[str] = attrs.field(factory=Counter, init=False)
 
@@ -159,6 +160,7 @@ class SessionReading:
         A last line without an end, cut while it was written, is marked. So are numbers that need more than 64 bits, and lone surrogates.
         """
         for number, line in self.file.lines(self.max_bytes, self.check):
+            self.line = number
             try:
                 value = orjson.loads(line)
                 if inexact(line) is not None:
@@ -181,6 +183,7 @@ class SessionReading:
         layout = layout_of(self.file, self.max_bytes)
         records = Records(self.file, layout, self.max_bytes, self.check)
         for number, line, record in records:
+            self.line = line
             if records.failures.pop(line, None) is not None:
                 self.mark("lone surrogate")
             yield number, line, record
@@ -232,6 +235,7 @@ class SessionReading:
         :param scores: the scores that another tool gave to it, from *scales*; None is no score.
         """
         session = conversation.session({} if context is None else context, disposition, time)
+        self.settle(self.line)
         recorded = self._recorded(scores)
         if reference is not None or recorded:
             session = attrs.evolve(session, reference=reference, recorded=recorded)

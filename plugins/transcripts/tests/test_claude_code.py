@@ -108,6 +108,7 @@ def test_local_commands_and_their_output_start_no_turn_while_prompt_commands_do(
         user("This session is being continued …", isCompactSummary=True, isVisibleInTranscriptOnly=True),
         user("Stop hook feedback: no", isMeta=True),
         user("<task-notification>done</task-notification>"),
+        user("From another session", origin={"kind": "peer"}),
     ],
 )
 def test_texts_that_the_tool_wrote_are_context(read, extra):
@@ -163,6 +164,18 @@ def test_a_prompt_that_was_queued_while_the_agent_worked_starts_a_turn(read):
     queued = {"type": "attachment", "sessionId": "s", "uuid": "q", "attachment": {"type": "queued_command", "prompt": "Also this", "commandMode": "prompt"}}  # fmt: skip
     reading = read(ClaudeCode, [user("Go"), assistant(text("A")), queued, assistant(text("B"))])
     assert [(turn.input, turn.output) for turn in reading.turns] == [("Go", "A"), ("Also this", "B")]
+
+
+def test_a_queued_message_of_another_session_is_context(read):
+    queued = {"type": "attachment", "sessionId": "s", "uuid": "q", "attachment": {"type": "queued_command", "prompt": "Note", "origin": {"kind": "peer"}}}  # fmt: skip
+    reading = read(ClaudeCode, [user("Go"), queued, assistant(text("A"))])
+    assert [(turn.input, turn.output) for turn in reading.turns] == [("Go", "A")]
+
+
+def test_results_of_a_search_for_tools_have_their_names(read):
+    found = result("c1", [{"type": "tool_reference", "tool_name": "Read"}])
+    reading = read(ClaudeCode, [user("Go"), assistant(call("c1", "ToolSearch")), user([found])])
+    assert (reading.cycles[0].output, reading.counts.marked) == ("Read", {})
 
 
 def test_bookkeeping_is_counted_and_unknown_records_are_marked(read):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dicast.testing import SourceConformance
+from dicast.testing import ReaderConformance
 
 ALL = ["turn", "tool_cycle", "session"]
 
@@ -17,7 +17,7 @@ def claude(type_: str, content: object, uuid: str) -> object:
     return {"type": type_, "uuid": uuid, "sessionId": "s", "message": {"role": type_, "content": content}}
 
 
-class TestClaudeCode(SourceConformance):
+class TestClaudeCode(ReaderConformance):
     source = "transcripts/claude_code"
     files = {
         "a.jsonl": lines(
@@ -28,9 +28,10 @@ class TestClaudeCode(SourceConformance):
         )
     }
     options = {"path": "a.jsonl", "subjects": ALL, "tool_error": "^Error"}
+    unknown = files["a.jsonl"] + lines({"type": "hologram", "sessionId": "s"})
 
 
-class TestCodex(SourceConformance):
+class TestCodex(ReaderConformance):
     source = "transcripts/codex"
     files = {
         "a.jsonl": lines(
@@ -42,9 +43,10 @@ class TestCodex(SourceConformance):
         )
     }  # fmt: skip
     options = {"path": "a.jsonl", "subjects": ALL}
+    unknown = files["a.jsonl"] + lines({"type": "response_item", "payload": {"type": "hologram"}})
 
 
-class TestGeminiCli(SourceConformance):
+class TestGeminiCli(ReaderConformance):
     source = "transcripts/gemini_cli"
     files = {
         "a.json": json.dumps(
@@ -52,9 +54,10 @@ class TestGeminiCli(SourceConformance):
         )
     }
     options = {"path": "a.json"}
+    unknown = files["a.json"].replace('"type": "gemini"', '"type": "gemini", "id": "1"}, {"type": "hologram"')
 
 
-class TestCopilot(SourceConformance):
+class TestCopilot(ReaderConformance):
     source = "transcripts/copilot"
     files = {
         "a.jsonl": lines(
@@ -64,9 +67,10 @@ class TestCopilot(SourceConformance):
         )
     }
     options = {"path": "a.jsonl"}
+    unknown = files["a.jsonl"] + lines({"type": "hologram", "id": "4", "data": {}})
 
 
-class TestOpenCode(SourceConformance):
+class TestOpenCode(ReaderConformance):
     source = "transcripts/opencode"
     files = {
         "a.json": json.dumps(
@@ -80,24 +84,27 @@ class TestOpenCode(SourceConformance):
         )
     }
     options = {"path": "a.json"}
+    unknown = files["a.json"].replace('"text": "Ho"}', '"text": "Ho"}, {"type": "hologram"}')
 
 
-class TestAtif(SourceConformance):
+class TestAtif(ReaderConformance):
     source = "transcripts/atif"
     steps = [{"source": "user", "message": "Hi"}, {"source": "agent", "message": "Ho"}]
     files = {"a.json": json.dumps({"schema_version": "ATIF-v1.5", "session_id": "s", "agent": {}, "steps": steps})}
     options = {"path": "a.json"}
+    unknown = files["a.json"].replace('"source": "agent"', '"source": "agent", "tool_calls": [{}]')
 
 
-class TestSweAgent(SourceConformance):
+class TestSweAgent(ReaderConformance):
     source = "transcripts/swe_agent"
     history = [{"role": "user", "content": "Fix it", "agent": "main"}]
     trajectory = [{"action": "ls", "observation": "a", "thought": "Look", "response": "", "state": ""}]
     files = {"a.traj": json.dumps({"history": history, "trajectory": trajectory})}
     options = {"path": "a.traj", "subjects": ALL}
+    unknown = files["a.traj"].replace('"role": "user"', '"role": "hologram"')
 
 
-class TestOpenHands(SourceConformance):
+class TestOpenHands(ReaderConformance):
     source = "transcripts/openhands"
     files = {
         "a.json": json.dumps(
@@ -108,10 +115,12 @@ class TestOpenHands(SourceConformance):
         )
     }
     options = {"path": "a.json"}
+    unknown = files["a.json"].replace("]", ', {"kind": "HologramEvent", "id": 3, "source": "agent"}]')
 
 
-class TestAdk(SourceConformance):
+class TestAdk(ReaderConformance):
     source = "transcripts/adk"
     turn = {"user_content": {"parts": [{"text": "Hi"}]}, "final_response": {"parts": [{"text": "Ho"}]}}
     files = {"a.json": json.dumps({"eval_set_id": "s", "eval_cases": [{"eval_id": "e", "conversation": [turn]}]})}
     options = {"path": "a.json"}
+    unknown = files["a.json"].replace('{"text": "Ho"}', '{"text": "Ho"}, {"hologram": 1}')

@@ -196,6 +196,11 @@ def _search_result(block: Block, path: str, shapes: Shapes) -> Part:
     )
 
 
+def _tool_reference(block: Block, path: str, shapes: Shapes) -> Part:
+    """Read the name of a tool that a search for tools found."""
+    return TextPart(_string(block, "tool_name"))
+
+
 def _server_tool(type_: str, types: Mapping[str, BlockReader]) -> BlockReader | None:
     """Return the reader of a call or a result of a tool that the provider runs, such as ``web_search_tool_result``."""
     if "tool_use" not in types:
@@ -241,7 +246,13 @@ ANTHROPIC: Mapping[str, BlockReader] = {
 }
 """The blocks of Anthropic Messages."""
 
-RESULT_BLOCKS: Mapping[str, BlockReader] = {**OPENAI, **RESPONSES, **ANTHROPIC, "web_search_result": _search_result}
+RESULT_BLOCKS: Mapping[str, BlockReader] = {
+    **OPENAI,
+    **RESPONSES,
+    **ANTHROPIC,
+    "web_search_result": _search_result,
+    "tool_reference": _tool_reference,
+}
 """The parts of a tool's result."""
 
 DIALECT_OF: Mapping[str, str] = {

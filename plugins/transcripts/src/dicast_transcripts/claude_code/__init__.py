@@ -13,6 +13,7 @@ from dicast.toolkit.session_source import SessionSource
 from dicast.toolkit.sessions import Session
 
 from ..values import Record
+from .kinds import BOOKKEEPING
 from .sessions import SessionFile
 
 _STREAM_TYPES = ("system", "assistant", "user", "result", "stream_event")
@@ -47,8 +48,12 @@ class ClaudeCode(SessionSource):
 
 
 def _is_record(record: Record) -> bool:
-    if record.get("type") == "summary" and "leafUuid" in record:
+    type_ = record.get("type")
+    if type_ == "summary":
+        return "leafUuid" in record
+    message = record.get("message")
+    if type_ in ("user", "assistant") and isinstance(message, dict) and "content" in message:
         return True
-    has_session = "sessionId" in record and "type" in record and ("uuid" in record or "parentUuid" in record)
-    is_streamed = "session_id" in record and record.get("type") in _STREAM_TYPES
-    return has_session or (is_streamed and ("message" in record or "subtype" in record or "event" in record))
+    if "session_id" in record and type_ in _STREAM_TYPES:
+        return "subtype" in record or "event" in record
+    return "sessionId" in record and isinstance(type_, str) and (type_ in BOOKKEEPING or "uuid" in record)

@@ -134,11 +134,10 @@ class SessionFile:
         if any(isinstance(part, ToolResult) for part in parts):
             self._end_command(thread, is_turn=False)
             thread.conversation.add("user" if not is_context(text.lstrip()) else "tool", parts, time=time)
-        elif record.get("isMeta") or record.get("isCompactSummary") or is_context(text.lstrip()):
-            if not record.get("isMeta"):
-                self._end_command(thread, is_turn=False)
-            elif thread.waiting is not None:
-                self._end_command(thread, is_turn=not is_context(text.lstrip()))
+        elif record.get("isMeta") or record.get("isCompactSummary") or is_context(text.lstrip()) or _is_sent(record):
+            # The prompt of a command with a slash follows it as a text of the tool.
+            is_prompt = bool(record.get("isMeta")) and not is_context(text.lstrip())
+            self._end_command(thread, is_turn=is_prompt)
             thread.conversation.add(CONTEXT, parts, time=time)
         elif is_command(text.lstrip()):
             self._end_command(thread, is_turn=False)
@@ -213,7 +212,8 @@ class SessionFile:
             self._end_answer(thread)
             self._end_command(thread, is_turn=False)
             parts = self._parts({"content": attachment.get("prompt")}, "attachment")
-            thread.conversation.add("user", parts, time=text_of(record, "timestamp"))
+            role = CONTEXT if _is_sent(attachment) else "user"
+            thread.conversation.add(role, parts, time=text_of(record, "timestamp"))
 
     def _parts(self, message: Record, kind: str) -> list[Part]:
         content = message.get("content")
@@ -225,3 +225,9 @@ class SessionFile:
             return read_content(content, "message.content", self._reading.shapes, ANTHROPIC)
         except DataError as error:
             return [self._reading.malformed(error, f"{kind} message")]
+
+
+def _is_sent(record: Record) -> bool:
+    """Return whether something other than the user sent a message: another session, a notification, or the tool itself."""
+    kind = mapping_of(record, "origin").get("kind", "human")
+    return bool(kind != "human")
