@@ -118,7 +118,7 @@ class ReaderConformance(SourceConformance):
 
     def test_memory_is_flat_in_the_number_of_sessions(self, bench: Bench) -> None:
         """Six times as many files of sessions take no more memory."""
-        peaks = []
+        peaks: list[int] = []
         for copies in _COPIES:
             self._copies(bench, copies)
             if not peaks:
