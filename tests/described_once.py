@@ -19,7 +19,7 @@ def describe_once(patch):
     The kernel reads anew where a test installs a plugin, or replaces a hook of a plugin.
     """
     paths, distributions = tuple(sys.path), metadata.distributions
-    list_offers, find_kernel, load = registry._offers, registry._kernel, registry._load
+    list_offers, find_kernel, load = registry.offers, registry._kernel, registry._components
     offers, kernel, described = cache(lambda group: tuple(list_offers(group))), cache(find_kernel), {}
 
     def is_unchanged():
@@ -34,6 +34,6 @@ def describe_once(patch):
             described[key] = load(plugin)
         return described[key]
 
-    patch.setattr(registry, "_load", load_once)
-    patch.setattr(registry, "_offers", lambda group: iter(offers(group) if is_unchanged() else list_offers(group)))
+    patch.setattr(registry, "_components", load_once)
+    patch.setattr(registry, "offers", lambda group: iter(offers(group) if is_unchanged() else list_offers(group)))
     patch.setattr(registry, "_kernel", lambda: kernel() if is_unchanged() else find_kernel())
