@@ -110,6 +110,19 @@ def test_a_submodule_cannot_be_changed(repository, tmp_path, place):
     assert repository.git("diff", "--name-only", "HEAD", "refs/dicast/loop/cost") == "slow.py\n"
 
 
+def test_a_repository_inside_the_scope_is_no_change_that_can_be_kept(repository):
+    repository.write("lib/a.py", "x = 1\n")
+    repository.git("add", "-A")
+    repository.commit("lib")
+    repository.init("--scope", "lib")
+    git = "subprocess.run(['git', '-C', 'lib/inner', '-c', 'user.name=t', '-c', 'user.email=t', *words], check=True)"
+    makes = "os.makedirs('lib/inner')\nfor words in (['init', '-q'], ['commit', '-q', '--allow-empty', '-m', 'i']):\n"
+    repository.loop(f"{makes}    {git}", 1)
+    entry = repository.entries()[-1]
+    assert (entry["status"], entry["reason"]) == ("discard", "out_of_scope")
+    assert entry["rollback_reason"].endswith("repositories inside this one cannot be kept: lib/inner")
+
+
 @pytest.mark.slow
 def test_files_that_a_sparse_checkout_leaves_out_stay_out_and_in_the_commit(repository):
     repository.write("far/away.txt", "x")
