@@ -136,7 +136,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-W", "error", *command],
         cwd=folder,
-        env=environ | JUDGE | {"PYTHONPATH": str(folder)},
+        env=environ | JUDGE | {"PYTHONPATH": os.pathsep.join((str(folder), str(folder / "src")))},
         capture_output=True,
         text=True,
         timeout=60,
@@ -158,6 +158,7 @@ def dicast(page, folder, monkeypatch, capfd):
     for name, value in JUDGE.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder / "src")
     monkeypatch.syspath_prepend(folder)
     before = set(sys.modules)
     yield inside

@@ -21,6 +21,7 @@ PAGES = [
             f"docs/how-to/{name}.md"
             for name in (
                 "agreement",
+                "commands",
                 "evaluator-judges",
                 "executors",
                 "experiments",
@@ -80,6 +81,7 @@ def written(tmp_path_factory):
     for page in PAGES:
         folder = folders[page] = tmp_path_factory.mktemp(page.stem.replace("-", "_"))
         for name, code in modules(page).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(code, encoding="utf-8")
     return folders
 
@@ -88,7 +90,8 @@ def written(tmp_path_factory):
 def pyright_errors(type_checkers, written, tmp_path_factory):
     """Return the errors of all pages; each section of a page has its own imports."""
     folder = tmp_path_factory.mktemp("settings")
-    return type_checkers.basedpyright_errors(folder, *written.values(), reportDuplicateImport=False)
+    paths = [str(page / "src") for page in written.values()]
+    return type_checkers.basedpyright_errors(folder, *written.values(), extraPaths=paths, reportDuplicateImport=False)
 
 
 def listed(errors):
@@ -97,13 +100,13 @@ def listed(errors):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_of_a_page_passes_strict_mypy(page, written, type_checkers):
-    errors = type_checkers.mypy_errors(*written[page].glob("*.py"))
+    errors = type_checkers.mypy_errors(*written[page].rglob("*.py"), search=[written[page] / "src"])
     assert not errors, listed(errors)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_of_a_page_passes_strict_basedpyright(page, written, pyright_errors):
-    assert [*written[page].glob("*.py")]
+    assert [*written[page].rglob("*.py")]
     errors = [error for error in pyright_errors if error[0].is_relative_to(written[page].resolve())]
     assert not errors, listed(errors)
 

@@ -71,7 +71,9 @@ def test_every_action_is_pinned():
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
         pytest.skip("not a clone: git does not list the files")
-    names = [name for name in listed.stdout.split("\0") if name.endswith((".yml", ".yaml", ".md", ".j2", ".txt"))]
+    names = [
+        name for name in listed.stdout.split("\0") if name.endswith((".yml", ".yaml", ".md", ".j2", ".txt", ".tmpl"))
+    ]
     found = {name: unpinned((ROOT / name).read_text(encoding="utf-8")) for name in names if (ROOT / name).is_file()}
     assert {name: lines for name, lines in found.items() if lines} == {}
 

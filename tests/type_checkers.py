@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -13,11 +14,16 @@ CACHE = ROOT / ".mypy_cache" / "authors"
 MYPY_LINE = re.compile(r"(?P<path>.+?):(?P<line>\d+): error: (?P<message>.*)")
 
 
-def mypy_errors(*paths):
-    """Return the errors of mypy --strict for files: path, line and message."""
+def mypy_errors(*paths, search=()):
+    """Return the errors of mypy --strict for files: path, line and message. *search* are the folders of modules that the files import."""
     command = ["--strict", "--config-file=", f"--cache-dir={CACHE}", "--no-error-summary", "--explicit-package-bases"]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", *command, *paths], check=False, capture_output=True, text=True, cwd=ROOT
+        [sys.executable, "-m", "mypy", *command, *paths],
+        env={**os.environ, "MYPYPATH": os.pathsep.join(map(str, search))},
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
     )
     assert done.returncode in (0, 1), done.stdout + done.stderr
     matches = map(MYPY_LINE.match, done.stdout.splitlines())
