@@ -1,0 +1,176 @@
+"""The source ``exports/openai_batch``: the results of a batch of an API in the form of OpenAI."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast.toolkit.beginning import Beginning, read_beginning
+from dicast.toolkit.detection import Detection
+from dicast.toolkit.encodings import UTF_8
+from dicast.toolkit.input_file import InputFile
+from dicast.toolkit.input_files import InputFiles
+from dicast.toolkit.session_reading import SessionReading
+from dicast.toolkit.temporary import temporary_database
+
+from .export import ExportSource, Row
+from .values import Value, first, mapping, message_of, objects, text
+
+_OK = 400
+"""The first HTTP status of an error."""
+
+
+@attrs.frozen
+class OpenAIBatch(ExportSource):
+    """Results of a batch: its output file and its error file, joined with the requests of its input file by ``custom_id``.
+
+    Replies of chat completions, responses and completions have their text as output. A reply with an error is a failed row.
+
+    :param requests: the input file of the batch. By default each input file in the folder of the results is used.
+    """
+
+    title = "results of an OpenAI batch"
+    name = "openai_batch"
+
+    requests: Path | None = attrs.field(default=None, kw_only=True, metadata={"later": True})
+
+    @classmethod
+    def detect(cls, beginning: Beginning) -> Detection | None:
+        """Return the detection of an output or error file."""
+        records = beginning.objects
+        is_result = records and all(
+            "custom_id" in record and ({"response", "error"} & record.keys()) for record in records
+        )
+        return Detection(cls.title) if is_result else None
+
+    def companions(self, files: InputFiles) -> _Requests:
+        """Return the requests of the batch."""
+        return _Requests(self._request_files(files))
+
+    def rows(self, reading: SessionReading, companions: _Requests) -> Iterator[Row]:
+        """Yield the results of a file."""
+        for _, record in reading.objects():
+            id_ = str(record.get("custom_id"))
+            yield _row(id_, record, companions.body(id_), reading)
+
+    def _request_files(self, files: InputFiles) -> list[Path]:
+        """Return the input files of the batch, by default the files with requests in the folder of the results."""
+        if self.requests is not None:
+            return [self.requests]
+        folder = files.root if files.root.is_dir() else files.root.parent
+        if str(self.path) == "-" or not folder.is_dir():
+            return []
+        return [path for path in sorted(folder.iterdir()) if path.is_file() and _has_requests(path)]
+
+
+class _Requests:
+    """The bodies of the requests in some files, by ``custom_id``, in a temporary file."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self._database: sqlite3.Connection | None = None
+        self.digest = ""
+        if not paths:
+            return
+        digest = sha256()
+        self._database = temporary_database(self, "CREATE TABLE requests(id TEXT PRIMARY KEY, body BLOB) WITHOUT ROWID")
+        self._database.execute("BEGIN")
+        for path in paths:
+            with InputFile.opened(path) as file:
+                for _, record in file.objects():
+                    if "custom_id" in record:
+                        row = str(record["custom_id"]), orjson.dumps(record.get("body"))
+                        digest.update(row[1])
+                        self._database.execute("INSERT OR REPLACE INTO requests VALUES (?, ?)", row)
+        self._database.execute("COMMIT")
+        self.digest = digest.hexdigest()
+
+    def body(self, id_: str) -> dict[str, Any]:
+        """Return the body of a request; an empty one if it is unknown."""
+        if self._database is None:
+            return {}
+        row = self._database.execute("SELECT body FROM requests WHERE id = ?", (id_,)).fetchone()
+        return {} if row is None else mapping(orjson.loads(row[0]))
+
+
+def _has_requests(path: Path) -> bool:
+    """Return whether the lines of a file are requests of a batch."""
+    if path.suffix not in (".jsonl", ".json", ".ndjson", ".gz", ".txt"):
+        return False
+    records = read_beginning(path, UTF_8).objects
+    return bool(records) and all({"custom_id", "url", "body"} <= record.keys() for record in records)
+
+
+def _row(id_: str, record: Value, request: Value, reading: SessionReading) -> Row:
+    response = mapping(record.get("response"))
+    body = mapping(response.get("body"))
+    status, error = response.get("status_code"), record.get("error") or body.get("error")
+    failure = None
+    if error or (isinstance(status, int) and status >= _OK):
+        failure = f"{message_of(error) if error else 'the request failed'}"
+        failure += f" (status {status})" if isinstance(status, int) and status >= _OK else ""
+    elif not body:
+        failure = "the result has no response"
+    output, finish_reason = _output(body, reading)
+    if failure is None and output is None:
+        output = body
+    model = text(body.get("model"))
+    context = {
+        "model": model or text(request.get("model")),
+        "usage": body.get("usage"),
+        "status_code": status,
+        "request_id": first(response, "request_id"),
+        "tool_calls": _tool_calls(body) or None,
+    }
+    models = (model,) if model else ()
+    return Row(id_, _input(request), output, None, context, finish_reason=finish_reason, failure=failure, models=models)
+
+
+def _input(request: Value) -> object:
+    """Return the input of a request: the text of the only message of the user, else all messages."""
+    messages = first(request, "messages", "input", "prompt")
+    users = [item for item in objects(messages) if item.get("role") == "user"]
+    if len(objects(messages)) == 1 and len(users) == 1 and isinstance(users[0].get("content"), str):
+        return users[0]["content"]
+    return messages
+
+
+def _output(body: Value, reading: SessionReading) -> tuple[object, str | None]:
+    """Return the text of a reply and the reason of its end; None for a reply without a text."""
+    choices = objects(body.get("choices"))
+    if choices:
+        if len(choices) > 1:
+            reading.mark(f"{len(choices)} choices of a reply (the first is the output)")
+        message, choice = mapping(choices[0].get("message")), choices[0]
+        content = message.get("content")
+        content = content if content is not None else message.get("refusal")
+        if content is None and not message:
+            content = choice.get("text")
+        if content is None and message.get("tool_calls"):
+            content = ""
+        return _joined(content), text(choice.get("finish_reason"))
+    items = objects(body.get("output"))
+    contents = [part for item in items if item.get("type") == "message" for part in objects(item.get("content"))]
+    texts = [part for part in (first(part, "text", "refusal") for part in contents) if isinstance(part, str)]
+    reason = text(mapping(body.get("incomplete_details")).get("reason")) or text(body.get("status"))
+    if texts or items:
+        return "\n".join(texts), None if reason == "completed" else reason
+    return body.get("output_text"), None
+
+
+def _joined(content: object) -> object:
+    if isinstance(content, list):
+        texts = [item.get("text") for item in objects(content)]
+        return "\n".join(part for part in texts if isinstance(part, str))
+    return content
+
+
+def _tool_calls(body: Value) -> Sequence[Value]:
+    choices = objects(body.get("choices"))
+    calls = objects(mapping(choices[0].get("message")).get("tool_calls")) if choices else []
+    return calls or [item for item in objects(body.get("output")) if str(item.get("type")).endswith("_call")]
