@@ -54,9 +54,14 @@ INCOMPLETE = 3
     "--scan", type=click.Choice(["warn", "mask", "off"]), default="warn", show_default=True,
     help="Secrets and personal data: count them, mask them in every run, or do not look for them.",
 )  # fmt: skip
+@click.option(
+    "--sample", type=click.IntRange(min=1), metavar="N", help="Judge a random sample of N sessions, with weights."
+)
+@click.option("--by", metavar="model|day|KEY", help="Draw equally many sessions of each model, day, or value of a key.")
 @as_json
 def import_files(
-    paths: tuple[Path, ...], out: Path, dry_run: bool, format_: str | None, encoding: str | None, scan: Scan, as_json: bool,
+    paths: tuple[Path, ...], out: Path, dry_run: bool, format_: str | None, encoding: str | None, scan: Scan, sample: int | None,
+    by: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Report the contents of recorded files, and write a pipeline that judges them.
 
@@ -65,13 +70,15 @@ def import_files(
     node_modules are not looked into. Nothing is changed or uploaded.
     """
     is_asked = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
+    if by is not None and sample is None:
+        raise click.UsageError("--by is for --sample N")
     request = FileOptions(_known_format(format_), encoding, scan, is_asked)
     if not dry_run:
         refuse_existing([out])
     with only_document(as_json):
         files = [inspect_file(path, request, is_named=path in paths) for path in _files(paths)]
         _refuse_unknown(files)
-        drafts = {} if dry_run else pipelines(paths, files, out, request, Sampling())
+        drafts = {} if dry_run else pipelines(paths, files, out, request, Sampling(sample, by))
     write_new(drafts)
     pipeline = next(iter(drafts), None)
     if as_json:

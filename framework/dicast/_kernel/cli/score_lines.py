@@ -47,7 +47,8 @@ def _over(done: Document, score: Document) -> str:
     )
     due = done["scored"] + done["failed"] + done["unaffordable"]
     scored, total = figures.get("scored", done["scored"]), figures.get("total", due)
-    return f"over {scored:,} of {total:,} subjects"
+    effective = "" if "effective_n" not in score else f" (weighted: effective n {score['effective_n']:,.1f})"
+    return f"over {scored:,} of {total:,} subjects{effective}"
 
 
 def _resting(bases: Mapping[str, int], calibrated: int) -> Iterator[str]:
@@ -66,6 +67,8 @@ def _aggregate(score: Document) -> str:
     """Return the aggregate after its method's name; empty if the method is the mean, which is shown anyway."""
     method = score["aggregation"]
     if method == "mean":
+        return ""
+    if score["aggregate"] is None:
         return ""
     name = method if isinstance(method, str) else f"mean without {method['trimmed_mean']:g} % at each end"
     return f"{name} {score['aggregate']:.4f}, "

@@ -197,7 +197,8 @@ _NOT_SCORING = ("aggregates[", "early_stop[")
 def _subject_of(read: Event) -> Subject:
     """Return the subject of the ``subject.read`` event *read*."""
     content: Any = read.payload["content"]
-    return Subject(str(read.subject_kind), str(read.subject_id), **content, session_id=read.session_id)
+    weight: Any = read.payload.get("weight", 1.0)
+    return Subject(str(read.subject_kind), str(read.subject_id), **content, session_id=read.session_id, weight=weight)
 
 
 def _subject(event: Event) -> tuple[str | None, str | None]:

@@ -107,6 +107,9 @@ def stopped_document(name: str, reason: str | None) -> Document:
 def _warnings(report: Report, stopped: Mapping[str, object] | None, intervals: Mapping[str, object]) -> list[Document]:
     """Return the warnings that cast doubt on scores although nothing failed."""
     warnings = []
+    if report.weights:
+        message = "weights count in means, medians, pass rates and their intervals; aggregates, comparisons, corrected means, recorded scores and early stops count each subject once"
+        warnings.append({"kind": "weights", "message": message})
     decided = None if stopped is None or "decision" not in stopped else stopped["on"]
     for label in report.started.get("counted", ()):
         if decided is not None and (decided != label or label not in intervals):
@@ -128,6 +131,7 @@ def _metrics(report: Report, ending: Ending) -> Document:
     return {
         label: {
             "mean": tally.mean(),
+            **tally.weights(),
             **ending.passes(report, label, tally.passes),
             **raw_scale(report, label),
             "basis": tally.basis(),
@@ -149,6 +153,7 @@ def _judges(report: Report) -> Document:
     return {
         label: {
             "mean": tally.mean(),
+            **tally.weights(),
             "mean_confidence": tally.mean_confidence(),
             "scored": tally.scored,
             "total": tally.total,

@@ -32,7 +32,9 @@ from .endings import EndingNotes
 from .evidence import EvidenceNotes
 from .recorded import RecordedTally
 from .spool import BATCH, Passes
-from .tally import Group, Rows, Tally, Watched, add_names, tier_of
+from .statistics import aggregate_all
+from .tally import Group, Rows, Tally, Watched, add_names, tier_of, weights_of
+from .weighted import SubjectWeights
 
 WORST = 5
 FAILED_SHOWN = 10
@@ -46,9 +48,9 @@ class Report:
         self.started: Mapping[str, Any] = {}
         self.run_id = ""
         self.subjects = self.judged = self.scored = self.failed = self.unaffordable = self.overruns = 0
-        self.failures: Counter[str] = Counter()
-        self.subject_kinds: Counter[str] = Counter()
-        self.failed_records = 0
+        self.failed_records = self._ranked = 0
+        self.failures, self.subject_kinds = Counter[str](), Counter[str]()
+        self.weights = SubjectWeights()
         self.evidence = EvidenceNotes()
         self.endings = EndingNotes()
         self.tiers: Counter[str] = Counter(truth=0, proxy=0)
@@ -69,7 +71,6 @@ class Report:
         self.adapted: dict[str, set[str]] = {}
         self.failed_shown: list[Mapping[str, object]] = []
         self._worst: list[tuple[float, int, str, str]] = []
-        self._ranked = 0
         self.labels: tuple[str, ...] = ()
         self.score_label: str | None = None
         self._counted: frozenset[str] = frozenset()
@@ -133,8 +134,7 @@ class Report:
     def mean(self, label: str) -> float | None:
         """Return the mean of the scores of *label*; None without scores."""
         if label in self.criteria:
-            scores = self.watched[label].scores
-            return scores.trimmed(0) if scores.count else None
+            return aggregate_all(self.watched[label].scores, "mean")
         return self.tally(label).mean()
 
     def basis(self, label: str) -> Basis | None:
@@ -168,6 +168,8 @@ class Report:
 
     def _read(self, event: Event) -> None:
         self.subjects += 1
+        if "weight" in event.payload:
+            self.weights.note(event)
         if "failure" in event.payload:
             self.failed_records += 1
         else:
@@ -196,7 +198,8 @@ class Report:
                 self._tally_recorded(label, events)
                 continue
             sessions = [event.session_id for event in events]
-            scores = self.judges.setdefault(label, Tally()).add(events, raw=label in self.raw)
+            weights = self.weights.of(events)
+            scores = self.judges.setdefault(label, Tally()).add(events, weights, raw=label in self.raw)
             for key, names in (("models", self.models), ("adapted", self.adapted)):
                 for by_label in [event.payload[key] for event in events if key in event.payload]:
                     add_names(names, by_label)
@@ -205,9 +208,10 @@ class Report:
                 if self.corrections is not None:
                     self.corrections.add(events)
             if (watched := self.watched.get(label)) is not None:
-                watched.add(sessions, scores, [self.rule.verdict(label, event.payload) for event in events])
+                watched.add(sessions, scores, [self.rule.verdict(label, event.payload) for event in events], weights)
                 if label in self.raw:
-                    watched.scores.spare([at for at, score in zip(sessions, scores, strict=True) if score is None])
+                    spared = [event for event, score in zip(events, scores, strict=True) if score is None]
+                    watched.scores.spare([event.session_id for event in spared], self.weights.of(spared))
             self._note_score(label, events, scores)
 
     def _note_score(self, label: str, events: Sequence[Event], scores: Sequence[float | None]) -> None:
@@ -265,21 +269,21 @@ class Report:
         place = "raw" if label in self.raw else "metrics"
         signals: list[Mapping[str, Any]] = [event.payload["signals"] for event in events]  # type: ignore[misc]  # structure of the payload
         values = [signal.get(place, {}).get(label) for signal in signals]
-        tally.passes.add(sessions, [self.rule.metric(label, event.payload) for event in events])
-        tally.add_scores([value for value in values if value is not None])
+        weights = self.weights.of(events)
+        tally.passes.add(sessions, [self.rule.metric(label, event.payload) for event in events], weights)
+        tally.add_scores([value for value in values if value is not None], weights_of(values, weights))
         if label == self.score_label:
             scored = [(event, value) for event, value in zip(events, values, strict=True) if value is not None]
             self.tiers.update([tier_of(event.payload, label) for event, _ in scored])
             self._note_worst([(event.subject_kind, event.subject_id) for event, _ in scored], [v for _, v in scored])
         if (watched := self.watched.get(label)) is not None:
-            watched.scores.add([(at, value) for at, value in zip(sessions, values, strict=True) if value is not None])
-            watched.scores.spare(
-                [
-                    event.session_id
-                    for event, value in zip(events, values, strict=True)
-                    if value is None and label not in {skip["metric"] for skip in event.payload["skipped"]}  # type: ignore[attr-defined]
-                ]
-            )
+            watched.add_scores(sessions, values, weights)
+            spared = [
+                event
+                for event, value in zip(events, values, strict=True)
+                if value is None and label not in {skip["metric"] for skip in event.payload["skipped"]}  # type: ignore[attr-defined]
+            ]
+            watched.scores.spare([event.session_id for event in spared], self.weights.of(spared))
 
     def tally(self, label: str) -> Tally | RecordedTally:
         """Return the running sums of *label*, a metric's or a verdict's; empty for a criterion."""
@@ -310,9 +314,9 @@ class Report:
         if label == METRICS:
             for name, tally in self.metrics.items():
                 failed = self._judged_by(name, [event])
-                tally.passes.add([event.session_id for event in failed], [None] * len(failed))
+                tally.passes.add([event.session_id for event in failed], [None] * len(failed), self.weights.of(failed))
         if (watched := self.watched.get(label)) is not None:
-            watched.add([event.session_id], [None], [None])
+            watched.add([event.session_id], [None], [None], self.weights.of([event]))
         group = self._grouped(event, label)
         if "skipped" in payload:
             group.skipped = group.skipped or label in self._counted
@@ -329,8 +333,9 @@ class Report:
         self.rows.add(event)
         self.evidence.note_record(event.payload)
         self.endings.note_output(event, output_ending(event.payload))
+        weights, metrics = self.weights.of([event]), event.payload["metrics"]
         for label in self.criteria:
-            score = self.watched[label].add_record(event.session_id, event.payload["metrics"], label)
+            score = self.watched[label].add_record(event.session_id, metrics, label, weights)
             if label == self.score_label and score is not None:
                 self._note_worst([(event.subject_kind, event.subject_id)], [score])
             if score is None and label in self._due_criteria:
@@ -347,7 +352,7 @@ class Report:
         add_names(self.adapted, {"task": event.payload["adapted"]} if "adapted" in event.payload else {})
         mode = str(event.payload["failure_mode"])
         for label in self.criteria:
-            self.watched[label].add_record(event.session_id, {}, label)
+            self.watched[label].add_record(event.session_id, {}, label, self.weights.of([event]))
         if self._due_criteria:
             group = self._grouped(event, RECORD)
             group.counted, group.failure = True, group.failure or mode

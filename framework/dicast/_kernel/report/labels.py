@@ -10,8 +10,10 @@ import attrs
 from ..classes import frozen
 from ..values.aggregation import Aggregation
 from .fold import Report
+from .recorded import RecordedTally
 from .spool import Passes
 from .statistics import aggregate_all, confidence_interval, pass_rate
+from .tally import Tally
 
 Document = dict[str, Any]
 
@@ -67,6 +69,10 @@ def raw_scale(report: Report, label: str) -> Document:
     return {"scale": "raw"} | ({} if report.rule.states(label) else {"reasons": ["raw_scale"]})
 
 
+def _weights(tally: Tally | RecordedTally) -> Document:
+    return tally.weights() if isinstance(tally, Tally) else {}
+
+
 def label_figures(report: Report, label: str, ending: Ending) -> Document:
     """Return the figures of *label*, a label of the file: its mean, its pass rate, and its number of scored subjects."""
     tally, watched = report.tally(label), report.watched[label]
@@ -77,6 +83,7 @@ def label_figures(report: Report, label: str, ending: Ending) -> Document:
         counts = {"scored": tally.scored, "failed": tally.failed, "total": tally.total}
     return {
         "mean": report.mean(label),
+        **_weights(tally),
         **raw_scale(report, label),
         **ending.passes(report, label, watched.passes),
         **ending.interval(report, label),
@@ -94,6 +101,7 @@ def score_figures(report: Report, aggregation: Aggregation, ending: Ending) -> D
     return {
         "label": label,
         "mean": report.mean(label),
+        **_weights(tally),
         **raw_scale(report, label),
         **ending.passes(report, label, watched.passes),
         "aggregation": aggregation if isinstance(aggregation, str) else attrs.asdict(aggregation),

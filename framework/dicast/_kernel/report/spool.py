@@ -2,38 +2,69 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 
 from ...toolkit.temporary import temporary_database
 
 BATCH = 2000
+_ROUNDING = 1e-12
 
 
 class ScoreFile:
     """Scores with their sessions, for statistics that need all scores at once.
 
-    *spared* counts the subjects without a score because the proxies held them back.
+    *spared* counts the subjects without a score because the proxies held them back. *weight* and *spared_weight* are the sums of the
+    weights of both.
     """
 
     def __init__(self) -> None:
-        self._database = temporary_database(self, "CREATE TABLE scores(session, score REAL)")
-        self._waiting: list[tuple[str | None, float | None]] = []
+        self._database = temporary_database(self, "CREATE TABLE scores(session, score REAL, weight REAL)")
+        self._waiting: list[tuple[str | None, float | None, float]] = []
         self.count = self.spared = 0
+        self.weight = self.spared_weight = 0.0
 
-    def add(self, scores: Sequence[tuple[str | None, float]]) -> None:
-        """Store *scores*, each with its session."""
+    def add(self, scores: Sequence[tuple[str | None, float]], weights: Sequence[float] | None = None) -> None:
+        """Store *scores*, each with its session. Without *weights* each has the weight 1."""
         self.count += len(scores)
-        self._store(scores)
+        self.weight += len(scores) if weights is None else math.fsum(weights)
+        self._store(scores, weights)
 
-    def spare(self, sessions: Sequence[str | None]) -> None:
+    def spare(self, sessions: Sequence[str | None], weights: Sequence[float] | None = None) -> None:
         """Count subjects of these *sessions* that the proxies held back from a score."""
         self.spared += len(sessions)
-        self._store([(session, None) for session in sessions])
+        self.spared_weight += len(sessions) if weights is None else math.fsum(weights)
+        self._store([(session, None) for session in sessions], weights)
 
-    def _store(self, rows: Sequence[tuple[str | None, float | None]]) -> None:
-        self._waiting += rows
+    @property
+    def is_weighted(self) -> bool:
+        """True if the weights of the scores differ from 1."""
+        return self.weight != self.count or self.spared_weight != self.spared
+
+    def weighted_mean(self) -> float:
+        """Return the sum of weighted scores over the sum of weights (Hajek's ratio)."""
+        self._flush()
+        query = "SELECT score, weight FROM scores WHERE score IS NOT NULL"
+        total = math.fsum(score * weight for score, weight in self._database.execute(query))
+        return total / self.weight
+
+    def weighted_median(self) -> float:
+        """Return the lowest score at which half of the weight is reached."""
+        self._flush()
+        ascending = "SELECT score, weight FROM scores WHERE score IS NOT NULL ORDER BY score"
+        reached = 0.0
+        for score, weight in self._database.execute(ascending):
+            reached += weight
+            if 2 * reached >= self.weight * (1 - _ROUNDING):
+                return float(score)
+        raise ValueError("there are no scores")
+
+    def _store(self, rows: Sequence[tuple[str | None, float | None]], weights: Sequence[float] | None) -> None:
+        row_weights = repeat(1.0) if weights is None else weights
+        self._waiting += [(session, score, weight) for (session, score), weight in zip(rows, row_weights, strict=False)]
         if len(self._waiting) >= BATCH:
             self._flush()
 
@@ -53,16 +84,16 @@ class ScoreFile:
         return float(statistics.mean(score for (score,) in rows))
 
     def cluster_residuals(self, mean: float, spared: float | None = None) -> tuple[int, float]:
-        """Return the number of clusters, and the sum of squares of the clusters' summed residuals.
+        """Return the number of clusters, and the sum of squares of the clusters' summed residuals, which are weighted.
 
         The scores of one session are a cluster; a score without a session is a cluster by itself. Spared subjects are left out, or
         counted with the score *spared*.
         """
         self._flush()
         sessions = self._database.execute(
-            "WITH known(session, score) AS (SELECT session, coalesce(score, :spared) FROM scores) "
-            "SELECT sum(score - :mean) FROM known WHERE session IS NOT NULL AND score IS NOT NULL GROUP BY session "
-            "UNION ALL SELECT score - :mean FROM known WHERE session IS NULL AND score IS NOT NULL",
+            "WITH known(session, score, weight) AS (SELECT session, coalesce(score, :spared), weight FROM scores) "
+            "SELECT sum(weight * (score - :mean)) FROM known WHERE session IS NOT NULL AND score IS NOT NULL GROUP BY session "
+            "UNION ALL SELECT weight * (score - :mean) FROM known WHERE session IS NULL AND score IS NOT NULL",
             {"mean": mean, "spared": spared},
         )
         clusters, squares = 0, 0.0
@@ -73,9 +104,54 @@ class ScoreFile:
 
     def _flush(self) -> None:
         self._database.execute("BEGIN")  # one transaction for all rows
-        self._database.executemany("INSERT INTO scores VALUES (?, ?)", self._waiting)
+        self._database.executemany("INSERT INTO scores VALUES (?, ?, ?)", self._waiting)
         self._database.execute("COMMIT")
         self._waiting.clear()
+
+
+class WeightedPasses:
+    """Weights of subjects that pass, that do not pass, and that are open, by session."""
+
+    def __init__(self) -> None:
+        self._database = temporary_database(
+            self, "CREATE TABLE passes(session, weight REAL, passed REAL, open REAL, subjects INTEGER)"
+        )
+
+    @classmethod
+    def of(
+        cls, lone: int, lone_passed: int, lone_open: int, sessions: Iterable[tuple[str, int, int, int]]
+    ) -> WeightedPasses:
+        """Return the weights of subjects that were counted once each: subjects without a session, and *sessions*."""
+        weighted = cls()
+        kinds = ((1, 0, lone_passed), (0, 1, lone_open), (0, 0, lone - lone_passed - lone_open))
+        rows = [(None, 1, passed, is_open, 1) for passed, is_open, times in kinds for _ in range(times)]
+        rows_of_sessions = [(session, size, passed, open_, size) for session, size, passed, open_ in sessions]
+        weighted._store([*rows, *rows_of_sessions])
+        return weighted
+
+    def add(
+        self, sessions: Sequence[str | None], passed: Sequence[bool | None], weights: Sequence[float] | None
+    ) -> None:
+        """Count subjects with their weights."""
+        each_weight = [1.0] * len(sessions) if weights is None else weights
+        self._store(
+            [
+                (session, weight, weight * (answer is True), weight * (answer is None), 1)
+                for session, answer, weight in zip(sessions, passed, each_weight, strict=True)
+            ]
+        )
+
+    def clusters(self) -> Iterator[tuple[float, float, float, int]]:
+        """Yield the weight, the passed and the open weight, and the number of subjects of each session; a lone subject is a session."""
+        yield from self._database.execute(
+            "SELECT sum(weight), sum(passed), sum(open), sum(subjects) FROM passes WHERE session IS NOT NULL GROUP BY session "
+            "UNION ALL SELECT weight, passed, open, subjects FROM passes WHERE session IS NULL"
+        )
+
+    def _store(self, rows: Sequence[tuple[str | None, float, float, float, int]]) -> None:
+        self._database.execute("BEGIN")
+        self._database.executemany("INSERT INTO passes VALUES (?, ?, ?, ?, ?)", rows)
+        self._database.execute("COMMIT")
 
 
 Clusters = tuple[int, int, int, int]
@@ -92,9 +168,16 @@ class Passes:
         self._current, self._current_passed, self._current_open = 0, 0, 0
         self._waiting: list[tuple[str | None, int, int, int]] = []
         self._database: sqlite3.Connection | None = None
+        self.weighted: WeightedPasses | None = None
 
-    def add(self, sessions: Sequence[str | None], passed: Sequence[bool | None]) -> None:
-        """Count subjects, each with its session, by whether they *passed*; None is an open subject."""
+    def add(
+        self, sessions: Sequence[str | None], passed: Sequence[bool | None], weights: Sequence[float] | None = None
+    ) -> None:
+        """Count subjects, each with its session, by whether they *passed*; None is an open subject. Without *weights* each counts once."""
+        if weights is not None and self.weighted is None:
+            self.weighted = WeightedPasses.of(self._lone, self._lone_passed, self._lone_open, self._by_session())
+        if self.weighted is not None:
+            self.weighted.add(sessions, passed, weights)
         if sessions.count(None) == len(sessions):
             self._lone += len(passed)
             self._lone_passed += passed.count(True)
@@ -143,6 +226,15 @@ class Passes:
                 "SELECT size, passed, open, count(*) FROM "
                 "(SELECT sum(size) AS size, sum(passed) AS passed, sum(open) AS open FROM passes GROUP BY session) "
                 "GROUP BY size, passed, open"
+            )
+
+    def _by_session(self) -> Iterator[tuple[str, int, int, int]]:
+        """Yield the size, the passed and the open subjects of each session so far."""
+        self._leave()
+        self._flush()
+        if self._database is not None:
+            yield from self._database.execute(
+                "SELECT session, sum(size), sum(passed), sum(open) FROM passes GROUP BY session"
             )
 
     def _leave(self) -> None:

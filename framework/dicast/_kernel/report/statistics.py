@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from ..values.aggregation import Aggregation, TrimmedMean
 from ..values.passes import TOLERANCE
+from .intervals import RATE_METHOD, RATE_METHOD_CLUSTERED, Z_95, Interval, wilson
 from .spool import Passes, ScoreFile
+from .weighted import weighted_bounds, weighted_rate
 
 Cluster = tuple[int, int, int]
 """Number of subjects in a session, of those that pass, and number of such sessions."""
-
-Z_95 = 1.959963984540054
-"""The 97.5 % quantile of the standard normal distribution."""
 
 CI_METHOD = "normal, 95 %, standard errors clustered by session_id (g/(g-1)), clipped to [0, 1]"
 
@@ -25,30 +23,24 @@ CI_METHOD_NO_VARIANCE = (
 )
 """Method if all g clusters have the same mean; a normal interval would be a point."""
 
-RATE_METHOD = "Wilson, 95 %"
-RATE_METHOD_CLUSTERED = "Wilson, 95 %, n divided by the design effect of sessions"
-
-
-class Interval(NamedTuple):
-    """Ends of a 95 % interval, and its method."""
-
-    low: float
-    high: float
-    method: str
-
 
 def aggregate_all(scores: ScoreFile, method: Aggregation) -> float | None:
-    """Aggregate all *scores* to one number, as :func:`~dicast._kernel.values.aggregation.aggregate` does for a few; None without scores."""
+    """Aggregate all *scores* to one number, as :func:`~dicast._kernel.values.aggregation.aggregate` does for a few; None without scores.
+
+    A median and a mean are weighted. There is no weighted trimmed mean: it is None.
+    """
     count = scores.count
     if not count:
         return None
+    if isinstance(method, TrimmedMean) and scores.is_weighted:
+        return None  # a share of the subjects is no share of the weight
     if isinstance(method, TrimmedMean):
         cut = method.cut(count)
         return scores.trimmed(cut) if 2 * cut < count else _median(scores)
     if method == "median":
-        return _median(scores)
+        return scores.weighted_median() if scores.is_weighted else _median(scores)
     if method == "mean":
-        return scores.trimmed(0)
+        return scores.weighted_mean() if scores.is_weighted else scores.trimmed(0)
     rank = 0 if method == "min" else count - 1
     return scores.ascending(rank, rank + 1)[0]
 
@@ -64,23 +56,24 @@ def confidence_interval(scores: ScoreFile, mean: float, *, bounded: bool = True)
     If every cluster's mean equals *mean*, return the interval of :func:`without_variance`, or None on an unbounded scale.
 
     The variance of the mean is ``g/(g-1) * sum(residuals of a cluster)^2 / n^2`` over the g clusters (the sandwich estimator
-    with the usual small-sample factor; Cameron and Miller 2015, eq. 12, for a mean). Spared subjects are left out.
+    with the usual small-sample factor; Cameron and Miller 2015, eq. 12, for a mean). Spared subjects are left out. With weights the residuals
+    are weighted and n is the sum of the weights: the linearized variance of a ratio (Sarndal, Swensson and Wretman 1992, 5.6).
     """
-    return _interval(scores.count, mean, scores.cluster_residuals(mean), bounded=bounded)
+    return _interval(scores.weight, mean, scores.cluster_residuals(mean), bounded=bounded)
 
 
 def possible_means(scores: ScoreFile, mean: float) -> tuple[tuple[float, float | None], tuple[float, float | None]]:
     """Return the mean if every spared subject had a score of 0, and of 1, each with the outer end of its interval."""
-    count = scores.count + scores.spared
+    count = scores.weight + scores.spared_weight
     means = []
     for spared in (0.0, 1.0):
-        total_mean = (mean * scores.count + spared * scores.spared) / count
+        total_mean = (mean * scores.weight + spared * scores.spared_weight) / count
         interval = _interval(count, total_mean, scores.cluster_residuals(total_mean, spared), bounded=True)
         means.append((total_mean, None if interval is None else interval.high if spared else interval.low))
     return means[0], means[1]
 
 
-def _interval(count: int, mean: float, residuals: tuple[int, float], *, bounded: bool) -> Interval | None:
+def _interval(count: float, mean: float, residuals: tuple[int, float], *, bounded: bool) -> Interval | None:
     clusters, squares = residuals
     if clusters < 2:
         return None
@@ -110,6 +103,8 @@ def pass_rate(passes: Passes) -> dict[str, object] | None:
     n = passes.count - passes.open
     if not passes.count:
         return None
+    if passes.weighted is not None:
+        return weighted_rate(passes, passes.weighted)
     interval = rate_interval((size - open_, passed, times) for size, passed, open_, times in passes.clusters())
     low, high, method = interval or (None, None, None)
     rate = passes.passed / n if n else None
@@ -119,6 +114,8 @@ def pass_rate(passes: Passes) -> dict[str, object] | None:
 
 def pass_rate_bounds(passes: Passes) -> tuple[tuple[float, float | None], tuple[float, float | None]]:
     """Return the pass rate of all subjects with open subjects failed, and with open subjects passed, each with the outer end of its interval."""
+    if passes.weighted is not None:
+        return weighted_bounds(passes.weighted)
     clusters, count = list(passes.clusters()), passes.count
     least = rate_interval((size, passed, times) for size, passed, _, times in clusters)
     most = rate_interval((size, passed + open_, times) for size, passed, open_, times in clusters)
@@ -142,7 +139,7 @@ def rate_interval(clusters: Iterable[Cluster]) -> Interval | None:
     effective = float(n) if squares == n else _effective(n, passed, squares, decided)
     if not effective:
         return None
-    return Interval(*_wilson(passed / n, effective), RATE_METHOD if squares == n else RATE_METHOD_CLUSTERED)
+    return Interval(*wilson(passed / n, effective), RATE_METHOD if squares == n else RATE_METHOD_CLUSTERED)
 
 
 def _effective(n: int, passed: int, squares: int, clusters: Iterable[Cluster]) -> float | None:
@@ -156,10 +153,3 @@ def _effective(n: int, passed: int, squares: int, clusters: Iterable[Cluster]) -
     if passed in (0, n):
         return n * n / squares
     return n / max(1.0, count / (count - 1) * residuals / (n * passed * (n - passed)))
-
-
-def _wilson(rate: float, n: float) -> tuple[float, float]:
-    square = Z_95 * Z_95
-    centre = (rate + square / (2 * n)) / (1 + square / n)
-    half = Z_95 / (1 + square / n) * math.sqrt(rate * (1 - rate) / n + square / (4 * n * n))
-    return (max(0.0, centre - half) if rate > 0 else 0.0), (min(1.0, centre + half) if rate < 1 else 1.0)

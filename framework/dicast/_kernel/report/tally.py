@@ -58,8 +58,13 @@ class Tally:
     held_back: int = 0
     lowest: float = math.inf
     highest: float = -math.inf
+    weight: float = 0.0
+    weight_squares: float = 0.0
+    weighted: float = 0.0
 
-    def add(self, verdicts: Sequence[Event], *, raw: bool = False) -> list[float | None]:
+    def add(
+        self, verdicts: Sequence[Event], weights: Sequence[float] | None = None, *, raw: bool = False
+    ) -> list[float | None]:
         """Count one or more ``eval.completed`` events; return their scores, or their *raw* values.
 
         A raw value is None if the proxies held the subject back.
@@ -69,7 +74,7 @@ class Tally:
         self.total += len(scores)
         self.kinds.update([event.subject_kind for event in verdicts])
         values = [score for score in scores if score is not None]
-        self.add_scores(values)
+        self.add_scores(values, weights_of(scores, weights))
         self.held_back += len(scores) - len(values)
         self.lowest, self.highest = min(self.lowest, *values, math.inf), max(self.highest, *values, -math.inf)
         self.confidence.add([payload["confidence"] for payload in payloads])
@@ -87,14 +92,35 @@ class Tally:
         )
         return scores
 
-    def add_scores(self, scores: Sequence[float]) -> None:
-        """Count *scores* of subjects."""
+    def add_scores(self, scores: Sequence[float], weights: Sequence[float] | None = None) -> None:
+        """Count *scores* of subjects, each with its weight if there are *weights*."""
         self.scored += len(scores)
         self.score.add(scores)
+        if weights is None:
+            self.weight += len(scores)
+            self.weight_squares += len(scores)
+            return
+        self.weight += math.fsum(weights)
+        self.weight_squares += math.fsum([weight * weight for weight in weights])
+        self.weighted += math.fsum([(weight - 1) * score for score, weight in zip(scores, weights, strict=True)])
+
+    @property
+    def is_weighted(self) -> bool:
+        """True if the weights of the scores differ from 1."""
+        return self.weight != self.scored or self.weight_squares != self.scored
 
     def mean(self) -> float | None:
-        """Return the mean score; None without scores."""
-        return self.score.over(self.scored)
+        """Return the mean score, weighted (Hajek's ratio); None without scores."""
+        total = self.score.over(1)
+        if not self.scored or total is None or not self.is_weighted:
+            return self.score.over(self.scored)
+        return (total + self.weighted) / self.weight
+
+    def weights(self) -> dict[str, float]:
+        """Return the sum of the weights and the effective number of scores (Kish); empty without weights."""
+        if not self.scored or not self.is_weighted:
+            return {}
+        return {"weight": self.weight, "effective_n": self.weight**2 / self.weight_squares}
 
     def mean_confidence(self) -> float | None:
         """Return the mean confidence; None without scores."""
@@ -107,6 +133,13 @@ class Tally:
     def by_basis(self) -> dict[Basis, int]:
         """Return the number of scores for each basis, the strongest first."""
         return {basis: self.bases[basis] for basis in BASES if basis in self.bases}
+
+
+def weights_of(values: Sequence[float | None], weights: Sequence[float] | None) -> Sequence[float] | None:
+    """Return the *weights* of the *values* that are not None; None if there are no weights."""
+    if weights is None:
+        return None
+    return [weight for value, weight in zip(values, weights, strict=True) if value is not None]
 
 
 FAILURES_NAMED = 10
@@ -176,28 +209,38 @@ class Watched:
     flagged: bool = True
 
     def add(
-        self, sessions: Sequence[str | None], scores: Sequence[float | None], passed: Sequence[bool | None]
-    ) -> None:
+        self, sessions: Sequence[str | None], scores: Sequence[float | None], passed: Sequence[bool | None],
+        weights: Sequence[float] | None = None,
+    ) -> None:  # fmt: skip
         """Count subjects with their sessions and whether they *passed*. A failed subject has no score and is open."""
-        self.passes.add(sessions, passed)
-        self.scores.add([(at, score) for at, score in zip(sessions, scores, strict=True) if score is not None])
+        self.passes.add(sessions, passed, weights)
+        self.add_scores(sessions, scores, weights)
+
+    def add_scores(
+        self, sessions: Sequence[str | None], scores: Sequence[float | None], weights: Sequence[float] | None
+    ) -> None:
+        """Count the *scores* that are not None."""
+        rows = [(at, score) for at, score in zip(sessions, scores, strict=True) if score is not None]
+        self.scores.add(rows, weights_of(scores, weights))
 
     def coverage(self) -> float | None:
         """Return the share of subjects with a score, or held back from one by the proxies; None without subjects."""
         count = self.passes.count
         return (self.scores.count + self.scores.spared) / count if count else None
 
-    def add_record(self, session: str | None, metrics: Any, criterion: str) -> float | None:
+    def add_record(
+        self, session: str | None, metrics: Any, criterion: str, weights: Sequence[float] | None = None
+    ) -> float | None:
         """Count a record's *metrics* for a *criterion* and return its score; None without a finite number. Pass empty *metrics* for a failed record."""
         self.subjects += 1
         scores, flags = (metrics.get(key) or {} for key in ("scores", "score_flags"))
         score: Any = scores.get(criterion)
         flag = flags.get(criterion)
-        self.passes.add([session], [None if flag is None else bool(flag)])
+        self.passes.add([session], [None if flag is None else bool(flag)], weights)
         self.flagged = self.flagged or flag is not None
         if type(score) not in (int, float) or not math.isfinite(score):
             return None
-        self.scores.add([(session, score)])
+        self.add_scores([session], [score], weights)
         return float(score)
 
 

@@ -57,6 +57,8 @@ def content(due: Due, run_id: str) -> dict[str, Any]:
     payload = {"digest": sha256(text).hexdigest(), "content": judged}
     if subject.columns and (named := _columns(subject)):
         payload["columns"] = named
+    if subject.weight != 1:
+        payload["weight"] = subject.weight
     if due.failure is not None:
         payload["failure"] = {"kind": due.failure.kind, "message": due.failure.message}
     if (ending := due.finish_reason or _turn_ending(subject)) is not None:

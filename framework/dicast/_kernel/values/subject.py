@@ -90,7 +90,8 @@ class Subject(ReadyAnswer):
     output (each any JSON value). *context* is all other data of the source. *events* are its trace events, in order. *session_id* groups
     subjects for budgets and for the confidence interval. *parent_id* is the id of
     the subject of the next coarser kind. *trail* is the conversation so far. *columns* are the columns that became the parts above, by
-    their names in the data: templates and records use these names too. Columns are in no digest and no evidence.
+    their names in the data: templates and records use these names too. Columns are in no digest and no evidence. *weight* is the number
+    of subjects of the population that this one represents: the inverse of the probability with which a sample drew it.
     """
 
     kind: str
@@ -104,6 +105,7 @@ class Subject(ReadyAnswer):
     parent_id: str | None = None
     trail: Trail = Trail()
     columns: Mapping[str, object] = field(factory=dict, eq=False)
+    weight: float = 1.0
 
     @property
     def text(self) -> str:

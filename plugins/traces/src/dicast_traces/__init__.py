@@ -8,11 +8,12 @@ from .events import Events
 from .joined import Joined
 from .messages import Messages
 from .recorded import Recorded
+from .sample import Sample
 
-__all__ = ["Events", "Joined", "Messages", "Recorded"]
+__all__ = ["Events", "Joined", "Messages", "Recorded", "Sample"]
 
 
 @hookimpl
 def dicast_sources() -> list[type[Source]]:
-    """Offer the sources of conversations and traces, and the source that joins sources."""
-    return [Messages, Events, Recorded, Joined]
+    """Offer the sources of conversations and traces, and the sources that join and sample other sources."""
+    return [Messages, Events, Recorded, Joined, Sample]

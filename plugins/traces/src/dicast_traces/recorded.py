@@ -220,7 +220,9 @@ def _due(read: Entry, history: History) -> Due:
         parents.get(kind),
         history.trail(),
     )
-    source_columns: Any = event.payload.get("columns", {})
+    payload: Mapping[str, Any] = event.payload
+    subject = attrs.evolve(subject, weight=payload["weight"]) if "weight" in payload else subject
+    source_columns: Any = payload.get("columns", {})
     columns = {
         name: getattr(subject, part) if isinstance(part, str) else part[0] for name, part in source_columns.items()
     }
