@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import attrs
 import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -24,6 +25,7 @@ class Receiver:
 
     url: str = ""
     requests: list[ExportTraceServiceRequest] = attrs.field(factory=list)
+    log_requests: list[ExportLogsServiceRequest] = attrs.field(factory=list)
     headers: list[dict[str, str]] = attrs.field(factory=list)
     answers: list[int] = attrs.field(factory=list)
     rejected: int = 0
@@ -38,6 +40,12 @@ class Receiver:
         return [
             span for request in self.requests for group in request.resource_spans
             for scope in group.scope_spans for span in scope.spans
+        ]  # fmt: skip
+
+    def logs(self):
+        return [
+            log for request in self.log_requests for group in request.resource_logs
+            for scope in group.scope_logs for log in scope.log_records
         ]  # fmt: skip
 
     def span(self, name):
@@ -60,7 +68,11 @@ class Receiver:
             return
         answer = ExportTraceServiceResponse()
         if status == 200:
-            self.requests.append(ExportTraceServiceRequest.FromString(body))
+            is_log = handler.path == "/v1/logs"
+            requests, kind = (
+                (self.log_requests, ExportLogsServiceRequest) if is_log else (self.requests, ExportTraceServiceRequest)
+            )
+            requests.append(kind.FromString(body))
             self.headers.append({name.lower(): value for name, value in handler.headers.items()})
             answer.partial_success.rejected_spans = self.rejected
             answer.partial_success.error_message = self.told_too if self.rejected else ""

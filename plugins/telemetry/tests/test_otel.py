@@ -8,6 +8,7 @@ from decimal import Decimal
 from math import isfinite
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -74,7 +75,8 @@ def run_context(monkeypatch):
 
 
 def results(receiver, span) -> dict[str, dict[str, object]]:
-    attributes_of_events = [receiver.attributes(attributes) for attributes in span.events if attributes.name == RESULT]
+    logs = [log for log in receiver.logs() if log.span_id == span.span_id and log.event_name == RESULT]
+    attributes_of_events = [receiver.attributes(log) for log in logs]
     return {str(attributes["gen_ai.evaluation.name"]): attributes for attributes in attributes_of_events}
 
 
@@ -118,6 +120,64 @@ def test_a_verdict_is_an_evaluation_result_with_its_provenance(receiver):
     assert attributes["dicast.subject.id"] == "q1"
     assert attributes["session.id"] == "s1"
     assert attributes["gen_ai.usage.input_tokens"] == 7
+
+
+ORIGINS = [
+    {"trace_id": f"{number}" * 32, "span_id": f"{number}" * 16, "response_id": f"r{number}"} for number in (1, 2)
+]
+
+
+def judged_turn(id, kind="turn", turn=None, spans=ORIGINS):
+    content = {"input": None, "output": "x", "context": {"otel": {"spans": spans}}}
+    read = event("subject.read", {"content": content}, id, 2, "s")
+    fields = {"subject_kind": kind, "turn_id": turn}
+    return [evolve(item, **fields) for item in (read, event("eval.completed", VERDICT, id, 4, "s"))]
+
+
+@pytest.mark.parametrize(
+    ("judged", "origin"),
+    [
+        (judged_turn("s/1"), ORIGINS[0]),
+        (judged_turn("s/2"), ORIGINS[1]),
+        (judged_turn("c1", "tool_cycle", "s/1"), ORIGINS[0]),
+        (judged_turn("s", "session"), ORIGINS[1]),
+    ],
+)
+def test_a_result_is_a_log_event_of_the_judged_span(receiver, judged, origin):
+    send(receiver, [STARTED, *judged, COMPLETED])
+    logs = receiver.logs()
+    assert len(logs) == 2
+    for log in logs:
+        assert log.event_name == RESULT
+        assert (log.trace_id.hex(), log.span_id.hex()) == (origin["trace_id"], origin["span_id"])
+        assert receiver.attributes(log)["gen_ai.response.id"] == origin["response_id"]
+        assert log.time_unix_nano == log.observed_time_unix_nano == 1767323044678000000
+    [run] = [span for span in receiver.spans() if span.name == "dicast run"]
+    assert run.trace_id.hex() != origin["trace_id"]
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [[], None, [{}], [{"trace_id": "x" * 32, "span_id": "1" * 16}], [{"trace_id": "1" * 32, "span_id": 5}], ["a"]],
+)
+def test_a_subject_of_another_source_has_its_results_at_its_own_span(receiver, spans):
+    send(receiver, [STARTED, *judged_turn("s/1", spans=spans), COMPLETED])
+    span = receiver.span("turn")
+    assert {(log.trace_id, log.span_id) for log in receiver.logs()} == {(span.trace_id, span.span_id)}
+
+
+def test_results_are_events_of_the_subject_s_span_where_a_collector_takes_traces_alone(receiver):
+    send(receiver, [STARTED, *SUBJECT, COMPLETED], evaluations="span_events")
+    assert not receiver.log_requests
+    assert [event.name for event in receiver.span("row").events].count(RESULT) == 4
+
+
+def test_log_events_go_to_their_own_address(receiver):
+    other = receiver.url.replace("/v1/traces", "/otlp")
+    with pytest.raises(ConfigError, match="endpoint does not end in /v1/traces"):
+        Otel(other)
+    Otel(other, logs_endpoint="http://127.0.0.1:9/logs")
+    Otel(other, evaluations="span_events")
 
 
 def test_scores_read_out_of_a_record_are_results_too_with_their_flag(receiver):
@@ -189,11 +249,11 @@ def test_an_early_stop_is_told_of_a_run_that_has_completed(receiver):
 
 def test_no_text_is_sent_unless_it_is_asked_for(receiver):
     send(receiver, [STARTED, *SUBJECT, *FAILED, COMPLETED])
-    sent = b"".join(request.SerializeToString() for request in receiver.requests)
+    sent = b"".join(request.SerializeToString() for request in [*receiver.requests, *receiver.log_requests])
     assert not [text for text in SECRETS if text.encode() in sent]
     receiver.requests.clear()
     send(receiver, [STARTED, *SUBJECT, *FAILED, COMPLETED], content=True)
-    sent = b"".join(request.SerializeToString() for request in receiver.requests)
+    sent = b"".join(request.SerializeToString() for request in [*receiver.requests, *receiver.log_requests])
     assert [text for text in SECRETS if text.encode() in sent] == SECRETS
     span = next(span_ for span_ in receiver.spans() if receiver.attributes(span_).get("dicast.subject.id") == "q1")
     [message] = json.loads(receiver.attributes(span)["gen_ai.input.messages"])
@@ -372,7 +432,7 @@ def test_a_subject_that_is_judged_again_has_the_span_it_had_and_what_stands_is_n
     ]
     assert [span.span_id for span in later_spans] == [first.span_id]
     assert (first.status.code, later_spans[0].status.code) == (2, 0)
-    assert [len(span.events) for span in (first, later_spans[0])] == [1, 3]
+    assert [log.span_id for log in receiver.logs()].count(first.span_id) == 1 + 3
 
 
 def test_a_subject_that_comes_again_has_a_span_each_time_however_it_is_told(receiver):

@@ -8,13 +8,14 @@ from decimal import Decimal
 from math import isfinite
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
-def describe(carrier: Resource | Span | Span.Event, attributes: Mapping[str, object]) -> None:
+def describe(carrier: Resource | Span | Span.Event | LogRecord, attributes: Mapping[str, object]) -> None:
     """Set *attributes* on *carrier* in place, which is faster than a copy. None and numbers that are not finite are left out."""
     add = carrier.attributes.add
     for key, value in attributes.items():

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Self
 
 import attrs
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -66,7 +67,7 @@ class Collector:
         async with connect(address, limits, 1, headers=headers, secrets=headers.values()) as client:
             yield cls(endpoint, client)
 
-    async def send(self, request: ExportTraceServiceRequest) -> None:
+    async def send(self, request: ExportTraceServiceRequest | ExportLogsServiceRequest) -> None:
         """Send *request*.
 
         :raises CollectorError: when it was not accepted.
@@ -100,20 +101,30 @@ class Collector:
         content_type = answer.headers.get("Content-Type", "").partition(";")[0].strip()
         if content_type != _PROTOBUF or not answer.data:
             return
+        # Answers about log events have the same fields.
         partial = ExportTraceServiceResponse.FromString(answer.data).partial_success
         if partial.rejected_spans:
             self.rejected += partial.rejected_spans
             self.complaint = self._client.reader.message(partial.error_message)[:_COMPLAINT_CHARS]
 
 
+@attrs.frozen(eq=False)
+class _Part:
+    """A request with its receiver, and the number of its spans."""
+
+    collector: Collector
+    request: ExportTraceServiceRequest | ExportLogsServiceRequest
+    spans: int
+
+
 class Feed:
     """Live sink that turns batches of a run's events into spans and sends them."""
 
-    def __init__(self, collector: Collector, spans: Spans) -> None:
-        self._collector = collector
+    def __init__(self, collector: Collector, spans: Spans, logs: Collector | None = None) -> None:
+        self._collector, self._log_collector = collector, logs
         self._spans = spans
         self._batch: tuple[str, str] | None = None
-        self._waiting: list[list[Span]] = []
+        self._waiting: list[_Part] = []
         self._sent = 0
 
     async def write(self, events: Sequence[Event]) -> int:
@@ -125,7 +136,7 @@ class Feed:
         if batch != self._batch:  # spans of the previous batch were counted as lost
             spans = self._spans.add(events)
             self._batch, self._sent = batch, 0
-            self._waiting = [spans[start : start + SPANS] for start in range(0, len(spans), SPANS)]
+            self._waiting = self._parts(spans)
         while self._waiting:
             parts = self._waiting[:PARALLEL_REQUESTS]
             errors = await asyncio.gather(*map(self._send, parts), return_exceptions=True)
@@ -133,17 +144,29 @@ class Feed:
                 raise error
         return self._sent
 
-    async def _send(self, part: list[Span]) -> None:
-        await self._collector.send(self._spans.request(part))
+    def _parts(self, spans: list[Span]) -> list[_Part]:
+        """Return the requests with *spans* and their log events."""
+        requests = [spans[start : start + SPANS] for start in range(0, len(spans), SPANS)]
+        parts = [_Part(self._collector, self._spans.request(part), len(part)) for part in requests]
+        logs = self._spans.take_logs()
+        if self._log_collector is not None:
+            for start in range(0, len(logs), SPANS):
+                request = self._spans.log_request(logs[start : start + SPANS])
+                parts.append(_Part(self._log_collector, request, 0))
+        return parts
+
+    async def _send(self, part: _Part) -> None:
+        await part.collector.send(part.request)
         self._waiting = [other for other in self._waiting if other is not part]
-        self._sent += len(part)
+        self._sent += part.spans
 
     async def close(self) -> int:
         """Report refused spans; nothing is left to send.
 
         :raises CollectorError: when the collector refused spans of accepted requests.
         """
-        collector = self._collector
-        if collector.rejected:
-            raise CollectorError(f"{collector.endpoint} refused {collector.rejected} spans: {collector.complaint!r}")
+        for collector, kind in ((self._collector, "spans"), (self._log_collector, "log events")):
+            if collector is not None and collector.rejected:
+                refused = f"{collector.endpoint} refused {collector.rejected} {kind}: {collector.complaint!r}"
+                raise CollectorError(refused)
         return 0

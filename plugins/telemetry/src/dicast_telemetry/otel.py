@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from math import inf
+from typing import Literal
 from urllib.parse import urlsplit
 
 import attrs
 
-from dicast import ConfigError, Query, RunContext, Secret, Within
+from dicast import ConfigError, Problem, Query, RunContext, Secret, Within
 from dicast.toolkit.http_reply import MAX_REPLY_BYTES
 
 from .collector import Collector, Feed
 from .spans import WANTS, Spans
 
+_TRACES, _LOGS = "/v1/traces", "/v1/logs"
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -45,10 +48,11 @@ def _check_headers(
 
 @attrs.frozen
 class Otel:
-    """A run as a trace: a span for the run, one for each subject below it, and an event for each evaluation result.
+    """A run as a trace: a span for the run, one for each subject below it, and a log event for each evaluation result.
 
     Spans are sent as OTLP over HTTP (protobuf) to *endpoint* and nowhere else. No environment variable is read, such as ``OTEL_*``. An
-    evaluation result is an event ``gen_ai.evaluation.result``, as the GenAI semantic conventions name it, with its provenance.
+    evaluation result is a log event ``gen_ai.evaluation.result``, as the GenAI semantic conventions name it, with its provenance. It has the ids of the
+    judged span if the subject came from spans (``otel/spans``), else of the subject's span.
     Texts of subjects, replies and failures are sent only with *content*. An unreachable collector does not stop
     the run: spans that it did not accept count as lost, and the run's exit code is 4. A resumed run sends its spans again with
     the same ids, except spans before an orderly stop that lost nothing.
@@ -58,6 +62,9 @@ class Otel:
     :param timeout: time limit of one request in seconds.
     :param max_reply_bytes: the longest answer of the collector in bytes, decoded; a longer answer counts as not accepted.
     :param service_name: the resource's ``service.name``.
+    :param evaluations: ``logs`` sends evaluation results as log events to *logs_endpoint*; ``span_events`` makes them events of the subjects' spans, for a
+        collector that takes traces alone.
+    :param logs_endpoint: the collector's address for log events; by default *endpoint* with ``/v1/logs`` in place of ``/v1/traces``.
     :param content: also send inputs, outputs, explanations and messages of failures, each cut to 8,192 characters.
     """
 
@@ -74,7 +81,16 @@ class Otel:
         default=MAX_REPLY_BYTES, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
     )
     service_name: str = "dicast"
+    evaluations: Literal["logs", "span_events"] = attrs.field(
+        default="logs", validator=attrs.validators.in_(("logs", "span_events"))
+    )
+    logs_endpoint: str | None = attrs.field(default=None, validator=attrs.validators.optional(_check_endpoint))
     content: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        if self.evaluations == "logs" and self.logs_endpoint is None and not self.endpoint.endswith(_TRACES):
+            message = f"endpoint does not end in {_TRACES}, so the address for log events is unknown; name it, or use evaluations: span_events"
+            raise ConfigError(Problem(message, path="logs_endpoint"))
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Feed]:
@@ -86,7 +102,13 @@ class Otel:
             service_name=self.service_name,
             content=self.content,
             stops=[entry.event for entry in stops],
+            as_logs=self.evaluations == "logs",
         )
         headers = {name: secret.value for name, secret in self.headers.items()}
-        async with Collector.connected(self.endpoint, headers, self.timeout, self.max_reply_bytes) as collector:
-            yield Feed(collector, spans)
+        connect = partial(Collector.connected, headers=headers, seconds=self.timeout, most=self.max_reply_bytes)
+        async with AsyncExitStack() as stack:
+            collector, logs = await stack.enter_async_context(connect(self.endpoint)), None
+            if self.evaluations == "logs":
+                address = self.logs_endpoint or self.endpoint.removesuffix(_TRACES) + _LOGS
+                logs = await stack.enter_async_context(connect(address))
+            yield Feed(collector, spans, logs)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from hashlib import sha256
 from importlib.metadata import version
 from itertools import takewhile
 from typing import Any
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
 from dicast import Event
@@ -18,6 +19,7 @@ from dicast.toolkit.media import without_content
 
 from .attributes import as_text, describe
 from .evaluations import Evaluation, evaluations, scored
+from .logs import Origin, log_record, nanoseconds, origin_of
 
 ENDS = ("record.completed", "record.failed", "eval.completed", "eval.failed")
 WANTS = (
@@ -40,13 +42,21 @@ class Spans:
     """Builder of the spans of one run; it holds the events of unfinished spans.
 
     A resumed run replays all events. Events before its newest earlier stop in *stops* at which no sink had lost anything are already at the
-    collector, and no span is built from them again.
+    collector, and no span is built from them again. With *as_logs* the evaluation results are log events, else events of the subjects' spans.
     """
 
     def __init__(
-        self, run_id: str, name: str, *, service_name: str, content: bool, stops: Sequence[Event] = ()
+        self,
+        run_id: str,
+        name: str,
+        *,
+        service_name: str,
+        content: bool,
+        stops: Sequence[Event] = (),
+        as_logs: bool = True,
     ) -> None:
-        self._run_id, self._name, self._content = run_id, name, content
+        self._run_id, self._name, self._content, self._as_logs = run_id, name, content, as_logs
+        self._logs: list[LogRecord] = []
         self._trace = _digest(run_id)[:16]
         self._root = _digest(run_id, "run")[:8]
         self._level: Mapping[str, object] = {}
@@ -71,13 +81,25 @@ class Spans:
                 self._begin(event)
         return spans
 
+    def take_logs(self) -> list[LogRecord]:
+        """Return the log events of the spans since the last call."""
+        logs, self._logs = self._logs, []
+        return logs
+
     def request(self, spans: Sequence[Span]) -> ExportTraceServiceRequest:
         """Return a request with *spans*."""
-        scope = InstrumentationScope(name="dicast", version=str(self._resource["service.version"]))
-        group = ResourceSpans()
+        group = ResourceSpans(scope_spans=[ScopeSpans(scope=self._scope(), spans=spans)])
         describe(group.resource, {**self._resource, **self._level})
-        group.scope_spans.append(ScopeSpans(scope=scope, spans=spans))
         return ExportTraceServiceRequest(resource_spans=[group])
+
+    def log_request(self, logs: Sequence[LogRecord]) -> ExportLogsServiceRequest:
+        """Return a request with log events."""
+        group = ResourceLogs(scope_logs=[ScopeLogs(scope=self._scope(), log_records=logs)])
+        describe(group.resource, {**self._resource, **self._level})
+        return ExportLogsServiceRequest(resource_logs=[group])
+
+    def _scope(self) -> InstrumentationScope:
+        return InstrumentationScope(name="dicast", version=str(self._resource["service.version"]))
 
     def _note(self, event: Event) -> list[Span]:
         key = event.subject_kind, event.subject_id
@@ -118,10 +140,14 @@ class Spans:
         span.parent_span_id = self._root
         attributes: dict[str, object] = {"dicast.subject.kind": kind, "dicast.subject.id": subject_id}
         attributes |= {"session.id": first.session_id, **self._level}
+        origin = origin_of(first)
         for event in events:
             attributes |= self._attributes(event)
             for evaluation in evaluations(event, content=self._content):
-                _add_event(span, event, evaluation)
+                if self._as_logs:
+                    self._logs.append(log_record(event, evaluation, origin or Origin(span.trace_id, span.span_id)))
+                else:
+                    _add_event(span, event, evaluation)
         newest = {event.payload.get("judge"): event for event in events if event.type in ENDS}
         for event in newest.values():  # a failure retried with success does not count
             if event.type.endswith(".failed"):
@@ -196,13 +222,13 @@ class Spans:
             span_id=span_id,
             name=name,
             kind=Span.SPAN_KIND_INTERNAL,
-            start_time_unix_nano=_nanoseconds(events[0].time),
-            end_time_unix_nano=_nanoseconds(events[-1].time),
+            start_time_unix_nano=nanoseconds(events[0].time),
+            end_time_unix_nano=nanoseconds(events[-1].time),
         )
 
 
 def _add_event(span: Span, event: Event, evaluation: Evaluation) -> None:
-    describe(span.events.add(name=evaluation.name, time_unix_nano=_nanoseconds(event.time)), evaluation.attributes)
+    describe(span.events.add(name=evaluation.name, time_unix_nano=nanoseconds(event.time)), evaluation.attributes)
 
 
 def _lost_nothing(stop: Event) -> bool:
@@ -214,10 +240,6 @@ def _lost_nothing(stop: Event) -> bool:
 def _digest(*parts: str) -> bytes:
     """Return an id that is the same in a resumed run, and in no other run."""
     return sha256("\n".join(parts).encode("utf-8", "surrogatepass")).digest()
-
-
-def _nanoseconds(time: str) -> int:
-    return round(datetime.fromisoformat(time).timestamp() * 1000) * 1_000_000
 
 
 def _cut(value: object) -> str:
