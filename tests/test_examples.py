@@ -124,3 +124,14 @@ def test_agent_steps_asks_what_came_of_a_step_only_where_its_form_passes(run, tm
 def answered_requests(replies: Path) -> set[str]:
     """Return the requests that the recorded replies answer."""
     return {json.loads(line).get("digest") for line in replies.read_text(encoding="utf-8").splitlines()}
+
+
+def test_otel_has_the_spans_that_its_script_records_and_a_failed_call(run, tmp_path):
+    document = run(EXAMPLES / "otel" / "pipeline.yaml")
+    assert document["judges"]["heuristic/tool_cycle"]["scored"] == 3
+    assert document["judges"]["heuristic/session"]["scored"] == 2  # the shop and its expert
+    shipped = (EXAMPLES / "otel" / "spans.jsonl").read_text(encoding="utf-8").splitlines()
+    copy = tmp_path / "examples" / "otel"
+    subprocess.run([sys.executable, "-W", "error", "record.py"], cwd=copy, timeout=60, check=True)
+    recorded = (copy / "spans.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(span)["attributes"] for span in recorded] == [json.loads(span)["attributes"] for span in shipped]
