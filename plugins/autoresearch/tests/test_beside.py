@@ -287,19 +287,22 @@ def test_whatever_a_user_does_beside_the_loop_stays_also_when_it_is_killed(disk,
 
 
 KILLS = """#!/bin/sh
-echo x >> {count}
-if [ $(wc -l < {count}) -eq {number} ]; then kill -9 $PPID; exit 1; fi
+case "$*" in
+*{call}*)
+  echo x >> {count}
+  if [ $(wc -l < {count}) -eq {number} ]; then kill -9 $PPID; exit 1; fi
+esac
 exec {git} "$@"
 """
 
 
-def with_killer(repository, tmp_path, number, *words):
-    """Run a command that is killed at its call *number* of git; return its exit code."""
+def with_killer(repository, tmp_path, number, *words, call=""):
+    """Run a command that is killed at its call *number* of git, among the calls that fit the pattern *call*; return its exit code."""
     real = shutil.which("git")
     folder, count = tmp_path / "killer", tmp_path / "count"
     folder.mkdir(exist_ok=True)
     count.write_text("")
-    (folder / "git").write_text(KILLS.format(count=count, number=number, git=real))
+    (folder / "git").write_text(KILLS.format(call=call, count=count, number=number, git=real))
     (folder / "git").chmod(0o755)
     env = {
         **os.environ, "HOME": str(repository.root), "GIT_CONFIG_NOSYSTEM": "1",
@@ -309,6 +312,20 @@ def with_killer(repository, tmp_path, number, *words):
         [*DICAST, "autoresearch", *words], cwd=repository.root, env=env, capture_output=True, check=False
     )
     return done.returncode
+
+
+@pytest.mark.slow
+def test_a_change_whose_round_was_killed_before_its_ref_moved_is_undone(repository, tmp_path):
+    begin(repository)
+    repository.loop(PROPOSES, 1)
+    entries, tip = repository.entries(), repository.git("rev-parse", "refs/dicast/loop/cost")
+    words = ["loop", "--propose", repository.proposer(PROPOSES), "--runs", "1"]
+    assert with_killer(repository, tmp_path, 1, *words, call="update-ref*refs/dicast/loop") == -9
+    assert "is undone" in str(repository.json("resume"))
+    assert repository.entries() == entries
+    assert repository.git("rev-parse", "refs/dicast/loop/cost") == tip
+    check_kept(repository)
+    assert not (repository.root / ".auto/state.json").exists()
 
 
 @pytest.mark.slow
