@@ -35,7 +35,7 @@ MODULES = {
     "takes": (f"{GOOD}{HOOK.replace('()', '(config)')}", "dicast_metrics takes no arguments, so remove config (dicast_x.py:6)"),
     "none": (f"{GOOD}@hookimpl\ndef dicast_metrics():\n    [brevity]\n", "dicast_metrics returned None, not a list of classes (dicast_x.py:6)"),
     "class": (f"{GOOD}{HOOK.replace('[brevity]', 'brevity')}", "dicast_metrics returned <class 'dicast_x.brevity'>, not a list"),
-    "later": (f"{GOOD}{HOOK.replace('def', 'async def')}", "dicast_metrics returned <coroutine object dicast_metrics"),
+    "later": (f"{GOOD}{HOOK.replace('def', 'async def')}", "dicast_metrics returned a coroutine, not a list of classes (dicast_x.py:6)"),
     "hook raises": (f"{GOOD}{HOOK.replace('return [', 'return 1 / 0 * [')}", "failed in dicast_metrics: ZeroDivisionError: division by zero (dicast_x.py:8)"),
     "function": ("def brevity(subject): ...\n" + HOOK, "or decorate the function with @dicast.metric (dicast_x.py:4)"),
     "method": (
@@ -93,7 +93,7 @@ def test_an_entry_point_that_leads_nowhere_is_named_with_its_correction(install,
     install("dicast-x", "1.0", {"dicast": {"x": target}}, dicast_brevity="plugin = 1")
     text = refusal("x")
     assert message in text
-    assert text.endswith(f'correct x = "{target}" under [project.entry-points.dicast], and install the package again')
+    assert text.endswith(f'Correct x = "{target}" under [project.entry-points.dicast], and install the package again')
 
 
 def test_a_plugin_for_another_version_of_dicast_is_named_where_it_fails(plugin):
@@ -101,6 +101,16 @@ def test_a_plugin_for_another_version_of_dicast_is_named_where_it_fails(plugin):
     (info / "METADATA").write_text("Name: dicast-x\nVersion: 0.1.0\nRequires-Dist: dicast-kernel>=99\n")
     text = refusal("x")
     assert re.search(r"it requires dicast-kernel>=99, and [\d.]+ is installed; .*install 'dicast-kernel>=99'", text)
+
+
+def test_the_error_of_a_pipeline_has_the_plugins_exception_as_its_cause(plugin):
+    plugin("x", "import nope_missing")
+    with pytest.raises(PluginError) as caught:
+        run_pipeline("metrics: [x/brevity]")
+    causes, error = [], caught.value
+    while error := error.__cause__:
+        causes.append(type(error))
+    assert causes[-1] is ModuleNotFoundError
 
 
 METRIC = """

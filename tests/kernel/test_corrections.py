@@ -17,8 +17,10 @@ gate: {on: metrics, min_score: 0.1, corrected: true}
 
 @pytest.fixture
 def without_plugin(monkeypatch):
-    original = registry._by_name
-    monkeypatch.setattr(registry, "_by_name", lambda group: {} if group == "dicast.gate_clauses" else original(group))
+    original = registry.offers_by_name
+    monkeypatch.setattr(
+        registry, "offers_by_name", lambda group: {} if group == "dicast.gate_clauses" else original(group)
+    )
 
 
 def test_without_the_plugin_the_mean_is_null_and_the_reason_names_the_extra(without_plugin):

@@ -32,9 +32,9 @@ def load_object(owner: str, group: str, name: str, target: str) -> Any:
     :raises PluginError: if there is no such module or attribute, or the module cannot be imported; with the author's line.
     """
     entry = metadata.EntryPoint(name, target, group)
-    fix = f'correct {name} = "{target}" under [project.entry-points.{_toml(group)}], and install the package again'
+    fix = f'Correct {name} = "{target}" under [project.entry-points.{_toml(group)}], and install the package again'
     if entry.pattern.match(target) is None:
-        raise PluginError(f"{owner}: its entry point names {target!r}, not MODULE or MODULE:NAME; {fix}")
+        raise PluginError(f"{owner}: its entry point names {target!r}, not MODULE or MODULE:NAME. {fix}")
     try:
         module = import_module(entry.module)
     except KeyboardInterrupt:
@@ -43,14 +43,14 @@ def load_object(owner: str, group: str, name: str, target: str) -> Any:
         if isinstance(error, ModuleNotFoundError) and error.name and f"{entry.module}.".startswith(f"{error.name}."):
             near = nearest(error.name, _modules(error.name))
             message = f"its entry point names the module {entry.module!r}, and there is no module {error.name!r}"
-            raise PluginError(f"{owner}: {message}{_hint(near)}; {fix}") from error
+            raise PluginError(f"{owner}: {message}{_hint(near) or '.'} {fix}") from error
         raise PluginError(f"{owner} failed to import {target}: {describe_error(error, entry.module)}") from error
     try:
         return functools.reduce(getattr, filter(None, (entry.attr or "").split(".")), module)
     except AttributeError as error:
         near = nearest(entry.attr, vars(module))
         message = f"its entry point names {entry.attr!r} of {entry.module}, which has no such name"
-        raise PluginError(f"{owner}: {message}{_hint(near)}; {fix}") from error
+        raise PluginError(f"{owner}: {message}{_hint(near) or '.'} {fix}") from error
 
 
 def load_components(owner: str, plugin: str, distribution: str, version: str, target: str) -> tuple[Component, ...]:
@@ -146,7 +146,8 @@ def _call(owner: str, hook: str, function: Any, describe: Callable[..., Componen
     except BaseException as error:  # as in load_object
         raise PluginError(f"{owner} failed in {hook}: {describe_error(error, function.__module__)}") from error
     if classes is None:
-        raise PluginError(f"{owner}: {hook} returned {offered!r:.100}, not a list of classes{_at(function)}")
+        text = "a coroutine" if inspect.iscoroutine(offered) else f"{offered!r:.100}"
+        raise PluginError(f"{owner}: {hook} returned {text}, not a list of classes{_at(function)}")
     for cls in classes:
         try:
             yield describe(hooks.KIND_OF_HOOK[hook], cls)

@@ -72,6 +72,7 @@ class Registry:
         named = (name.strip() for name in environ.get("DICAST_BLOCK", "").split(","))
         self._blocked = frozenset(name for name in (*named, *block) if name)
         self._plugins: dict[str, Plugin] = {}
+        self._errors: dict[str, PluginError] = {}
 
     def scan(self) -> Mapping[str, Plugin]:
         """Return every installed plugin in its current state. Reads metadata and imports no plugin."""
@@ -94,10 +95,11 @@ class Registry:
                 plugin = evolve(plugin, status="ok", components=_components(plugin))
             except PluginError as error:
                 self._plugins[name] = evolve(plugin, status="broken", error=str(error))
+                self._errors[name] = error
                 raise
             self._plugins[name] = plugin
         if plugin.components is None:
-            raise PluginError(plugin.error or f"{plugin} cannot be used")
+            raise PluginError(plugin.error or f"{plugin} cannot be used") from self._errors.get(name)
         return plugin.components
 
     def load_all(self) -> Mapping[str, Plugin]:

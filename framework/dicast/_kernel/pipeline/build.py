@@ -72,7 +72,7 @@ def build_pipeline(
     building = _Building(document, Registry(names, file.environ), ready or {}, needs_source=needs_source)
     pipeline = building.pipeline()
     if building.faults or document.problems or pipeline is None:
-        raise refusal(document, building.faults)
+        raise refusal(document, building.faults) from next((f.cause for f in building.faults if f.cause), None)
     return pipeline
 
 

@@ -146,7 +146,9 @@ class Builder:
         except PluginError as error:
             problem = error.problems[0]
             key = name if keyed else None
-            raise Invalid([Fault(self.data.path, problem.message, name, problem.hint, key, plugin=True)]) from error
+            raise Invalid(
+                [Fault(self.data.path, problem.message, name, problem.hint, key, plugin=True, cause=error)]
+            ) from error
         self.names[component.cls], self.components[component.cls] = component.name, component
         with self.data.jump((*self.data.path, *keyed)):
             return Built(component, self.data.options(options, component.cls, name, extra_keys))

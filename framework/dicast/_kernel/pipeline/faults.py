@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..classes import frozen
+from ..classes import field, frozen
 
 Path = tuple[str | int, ...]
 """Keys and indices from the top of the pipeline to a value."""
@@ -26,7 +26,7 @@ class Fault:
     """A fault of the value at *path*.
 
     *key* is set if the fault concerns a key in the value, not the value; *plugin* is True if a plugin is at fault; *mismatch* is True if
-    the value has another type than expected, so that another member of a union may still fit.
+    the value has another type than expected, so that another member of a union may still fit. *cause* is the exception behind it.
     """
 
     path: Path
@@ -36,6 +36,7 @@ class Fault:
     key: str | None = None
     plugin: bool = False
     mismatch: bool = False
+    cause: BaseException | None = field(default=None, eq=False)
 
 
 class Invalid(Exception):

@@ -110,5 +110,5 @@ class UnknownName(ScoringError):
         from difflib import get_close_matches  # needed for an unknown name alone
 
         near = get_close_matches(str(name), names, 1)
-        hint = f", did you mean {near[0]!r}?" if near else ""
-        super().__init__(f"unknown {noun} {name!r:.100}{hint}; one of {', '.join(names)}")
+        hint = f", did you mean {near[0]!r}?" if near else f"; one of {', '.join(names)}"
+        super().__init__(f"unknown {noun} {name!r:.100}{hint}")
