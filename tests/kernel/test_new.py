@@ -29,7 +29,8 @@ def test_writes_a_whole_plugin(kind, tmp_path, capsys):
     )
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     group, name, value = ENTRY_POINTS.get(kind, ("dicast", "tool_care", "dicast_tool_care"))
-    assert project["entry-points"] == {group: {name: value}}
+    formats = {"dicast.formats": {"tool_care": "dicast_tool_care"}} if kind == "reader" else {}
+    assert project["entry-points"] == {group: {name: value}} | formats
     assert project["dependencies"][-1] == "dicast-kernel>=0.1,<0.2"
     for path in folder.rglob("*.py"):
         ast.parse(path.read_text())

@@ -7,9 +7,18 @@ from importlib.resources import files
 
 import pytest
 from dicast import rubric
+from dicast.testing import RubricConformance
 
 VERSIONS = {"letter-tone-v1": "1.0.0", "letter-parts-v1": "1.0.0"}
 """The published rubrics with their versions."""
+
+
+class TestLetterTone(RubricConformance):
+    rubric = "letter-tone-v1"
+
+
+class TestLetterParts(RubricConformance):
+    rubric = "letter-parts-v1"
 
 
 def test_every_rubric_is_offered_and_has_its_file() -> None:

@@ -61,6 +61,11 @@ _ENTRY_POINTS = {
 }
 """Group, name and value of the entry point of a kind that is not a component's."""
 _COMPONENT = ("dicast", "${name}", "${package}")
+_FORMATS = """
+[project.entry-points."dicast.formats"]
+${name} = "${package}"
+"""
+"""Second entry point of a reader, by which dicast detects its format."""
 _NEEDS = {"metric": "", "rubrics": "", "command": '"click>=8.1", '}
 """Dependencies of a kind other than attrs."""
 _USES = {
@@ -138,11 +143,13 @@ class NewPlugin:
             "command": _command(self.name),
             "rubric": f"{_command(self.name)}-v1",
             "data": ', "*.md", "*.yaml"' if self.kind == "rubrics" else "",
+            "formats": _FORMATS if self.kind == "reader" else "",
             "needs": _NEEDS.get(self.kind, '"attrs>=24.2", '),
             "kernel": _kernel_range(),
         }
         group, name, value = _ENTRY_POINTS.get(self.kind, _COMPONENT)
         words |= {"group": group, "entry_point": _fill(name, words), "target": _fill(value, words)}
+        words["formats"] = _fill(words["formats"], words)
         return {**words, "use": _fill(_USES.get(self.kind, _COMPONENT_USE), words)}
 
 
