@@ -55,7 +55,7 @@ def _response(request: Record, path: str, reading: SessionReading) -> list[Part]
             parts.append(ReasoningPart(value if isinstance(value, str) else ""))
         elif kind == "toolInvocationSerialized":
             parts += _tool(part)
-        elif kind in _SILENT:
+        elif isinstance(kind, str) and kind in _SILENT:
             reading.totals.kinds[str(kind)] += 1
         else:
             parts.append(reading.unknown("part", kind, f"{path}[{number}]"))

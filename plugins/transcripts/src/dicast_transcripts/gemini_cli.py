@@ -17,7 +17,7 @@ from dicast.toolkit.session_reading import Failed, SessionReading
 from dicast.toolkit.session_source import SessionSource
 from dicast.toolkit.sessions import Session
 
-from .values import Record, list_of, mapping_of, objects_of, text_of
+from .values import Record, id_of, list_of, mapping_of, objects_of, text_of
 
 _NOTES = ("info", "error", "warning")
 _FAILED = ("error", "cancelled", "canceled", "failed")
@@ -91,7 +91,7 @@ class _Chat:
     def add(self, record: Record, line: int) -> None:
         """Add the whole chat, or one record of a file of lines."""
         if "$rewindTo" in record:
-            self._rewind(record["$rewindTo"])
+            self._rewind(id_of(record, "$rewindTo"))
         elif isinstance(record.get("$set"), dict):
             self._reading.totals.kinds["$set"] += 1
             self._add_meta(record["$set"])
@@ -127,7 +127,8 @@ class _Chat:
                 self._reading.unknown("message", type(message).__name__, "messages")
 
     def _upsert(self, message: Record) -> None:
-        id_ = message.get("id", len(self._messages))
+        id_ = id_of(message, "id")
+        id_ = f"message {len(self._messages)}" if id_ is None else id_
         if id_ in self._messages:
             self._reading.totals.kinds["replaced message"] += 1
         self._messages[id_] = message

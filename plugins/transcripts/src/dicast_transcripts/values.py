@@ -17,6 +17,18 @@ def text_of(record: Record, *keys: str) -> str | None:
     return None
 
 
+def word_of(record: Record, key: str) -> str | None:
+    """Return the text at *key*, None for any other value: a type, a kind or a role."""
+    value = record.get(key)
+    return value if isinstance(value, str) else None
+
+
+def id_of(record: Record, key: str) -> str | int | None:
+    """Return the text or the integer at *key*, None for any other value."""
+    value = record.get(key)
+    return value if isinstance(value, str | int) else None
+
+
 def mapping_of(record: Record, key: str) -> Record:
     """Return the object at *key*, an empty one for any other value."""
     value = record.get(key)

@@ -14,7 +14,7 @@ from dicast.toolkit.parts import Part, TextPart, ToolCall, ToolResult, visible_t
 from dicast.toolkit.session_reading import SessionReading
 from dicast.toolkit.sessions import Session
 
-from ..values import Record, mapping_of, text_of
+from ..values import Record, mapping_of, text_of, word_of
 from .kinds import BOOKKEEPING, is_command, is_context
 
 CONTEXT = "context"
@@ -91,7 +91,7 @@ class SessionFile:
 
     def _is_repeated(self, record: Record, message: object) -> bool:
         """Return whether the file has the same record a second time, as after a session was resumed."""
-        uuid = record.get("uuid")
+        uuid = word_of(record, "uuid")
         if uuid is None:
             return False
         if uuid in self._seen and self._seen[uuid] == message:
@@ -121,7 +121,7 @@ class SessionFile:
             return None
         if agent := text_of(record, "agentId"):
             return agent
-        uuid, parent = record.get("uuid"), record.get("parentUuid")
+        uuid, parent = word_of(record, "uuid"), word_of(record, "parentUuid")
         root = self._sidechains.get(parent) or str(uuid or len(self._sidechains) + 1)
         self._sidechains[uuid] = root
         return root

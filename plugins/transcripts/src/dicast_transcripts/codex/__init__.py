@@ -13,7 +13,7 @@ from dicast.toolkit.session_source import SessionSource
 from dicast.toolkit.sessions import Session
 
 from .. import agentv
-from ..values import Record, mapping_of
+from ..values import Record, mapping_of, word_of
 from .items import ITEMS
 from .rollout import RECORDS, Rollout
 
@@ -53,7 +53,7 @@ class Codex(SessionSource):
 
 
 def _is_record(record: Record) -> bool:
-    type_ = record.get("type")
+    type_ = word_of(record, "type")
     if "payload" in record:
         return type_ in RECORDS
     if type_ in ("thread.started", "item.completed") and ("thread_id" in record or "item" in record):

@@ -10,7 +10,7 @@ from dicast.toolkit.parts import MediaPart, Part, ReasoningPart, TextPart, ToolR
 from dicast.toolkit.session_reading import SessionReading
 from dicast.toolkit.sessions import Session
 
-from ..values import Record, list_of, mapping_of, text_of
+from ..values import Record, list_of, mapping_of, text_of, word_of
 from .items import CONTEXT, ITEMS, Spoken
 from .thread_items import read_thread_item
 
@@ -83,7 +83,7 @@ class Rollout:
 
     def add(self, record: Record, line: int) -> None:
         """Add the record on *line*."""
-        type_, time = record.get("type"), text_of(record, "timestamp")
+        type_, time = word_of(record, "type"), text_of(record, "timestamp")
         self._has_records = True
         payload = mapping_of(record, "payload")
         if "payload" not in record:
@@ -109,7 +109,7 @@ class Rollout:
         elif type_ in RECORDS:
             self._count(str(type_))
         else:
-            self._reading.unknown("record type", type_, "type", tuple(RECORDS))
+            self._reading.unknown("record type", record.get("type"), "type", tuple(RECORDS))
 
     def sessions(self) -> Iterator[Session]:
         """Yield the session, if there were records."""
@@ -133,7 +133,7 @@ class Rollout:
 
     def _add_bare(self, record: Record, time: str | None) -> None:
         """Add a record of ``codex exec --json``, or of the first versions, whose lines are the items."""
-        type_ = record.get("type")
+        type_ = word_of(record, "type")
         if type_ in _THREAD:
             self._add_thread(record, str(type_))
         elif type_ in ITEMS:

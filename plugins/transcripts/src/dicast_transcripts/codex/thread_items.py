@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dicast.toolkit.parts import ReasoningPart, TextPart, ToolCall, ToolResult
 from dicast.toolkit.session_reading import SessionReading
 
-from ..values import Record, mapping_of, text_of
+from ..values import Record, mapping_of, text_of, word_of
 from .items import Spoken
 
 _TOOLS = {
@@ -22,7 +22,7 @@ _TYPES = (*_TOOLS, "agent_message", "reasoning", "todo_list", "error")
 
 def read_thread_item(item: Record, reading: SessionReading) -> Iterator[Spoken]:
     """Yield the messages of a completed *item*."""
-    type_ = item.get("type", item.get("item_type"))
+    type_ = word_of(item, "type") or word_of(item, "item_type")
     if type_ in ("agent_message", "assistant_message"):
         yield Spoken("assistant", [TextPart(text_of(item, "text") or "")])
     elif type_ == "reasoning":
@@ -32,7 +32,7 @@ def read_thread_item(item: Record, reading: SessionReading) -> Iterator[Spoken]:
     elif type_ == "error":
         yield Spoken("context", [TextPart(text_of(item, "message") or "")])
     elif type_ != "todo_list":
-        yield Spoken("assistant", [reading.unknown("item", type_, "item.type", _TYPES)])
+        yield Spoken("assistant", [reading.unknown("item", item.get("type"), "item.type", _TYPES)])
 
 
 def _tool(item: Record, type_: str) -> Spoken:

@@ -11,7 +11,7 @@ from dicast.toolkit.roles import role_of
 from dicast.toolkit.session_reading import SessionReading
 from dicast.toolkit.sessions import Session
 
-from ..values import Record, mapping_of, objects_of, text_of
+from ..values import Record, mapping_of, objects_of, text_of, word_of
 
 _SILENT = frozenset(("step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"))
 """Types of parts without a text."""
@@ -57,7 +57,7 @@ def add_message(
 
 def read_part(block: Record, path: str, reading: SessionReading) -> list[Part]:
     """Return the parts that *block* is: a text, media, or a call with its result."""
-    type_ = block.get("type")
+    type_ = word_of(block, "type")
     match type_:
         case "text" if isinstance(block.get("text"), str):
             return [TextPart(block["text"])]
@@ -72,7 +72,9 @@ def read_part(block: Record, path: str, reading: SessionReading) -> list[Part]:
     if type_ in _SILENT:
         reading.totals.kinds[str(type_)] += 1
         return []
-    return [reading.unknown("part", type_, path, ("text", "reasoning", "file", "subtask", "tool", *_SILENT))]
+    return [
+        reading.unknown("part", block.get("type"), path, ("text", "reasoning", "file", "subtask", "tool", *_SILENT))
+    ]
 
 
 def _file(block: Record) -> MediaPart:

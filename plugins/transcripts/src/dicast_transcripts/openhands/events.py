@@ -13,7 +13,7 @@ from dicast.toolkit.roles import role_of
 from dicast.toolkit.session_reading import SessionReading
 from dicast.toolkit.sessions import Session
 
-from ..values import Record, list_of, mapping_of, objects_of, text_of
+from ..values import Record, id_of, list_of, mapping_of, objects_of, text_of
 
 _SILENT_ACTIONS = frozenset(("change_agent_state", "recall", "condensation", "condensation_request", "loop_recovery", "start", "null", "pause", "resume", "stop"))  # fmt: skip
 _SILENT_OBSERVATIONS = frozenset(("agent_state_changed", "recall", "null", "user_rejected_state", "loop_detection"))
@@ -98,13 +98,13 @@ class Events:
         elif action not in _SILENT_ACTIONS:
             metadata = mapping_of(event, "tool_call_metadata")
             id_ = text_of(metadata, "tool_call_id")
-            self._calls[event.get("id")] = id_ or f"event-{event.get('id')}"
+            self._calls[id_of(event, "id")] = id_ or f"event-{event.get('id')}"
             arguments = {key: value for key, value in args.items() if key not in _NO_ARGUMENTS and value is not None}
             thought = text_of(args, "thought")
             parts: list[Part] = [TextPart(thought)] if thought and action != "think" else []
             name = text_of(metadata, "function_name") or action
             arguments |= {"thought": thought} if action == "think" and thought else {}
-            parts.append(ToolCall(self._calls[event.get("id")], name, arguments))
+            parts.append(ToolCall(self._calls[id_of(event, "id")], name, arguments))
             if action == "finish" and (final := text_of(args, "final_thought", "message")):
                 parts.append(TextPart(final))
             self._answer("assistant" if source != "user" else "user", parts, event, time)
@@ -133,7 +133,7 @@ class Events:
         if kind in _SILENT_OBSERVATIONS:
             return
         content = event.get("content", event.get("message"))
-        cause = event.get("cause")
+        cause = id_of(event, "cause")
         id_ = text_of(mapping_of(event, "tool_call_metadata"), "tool_call_id") or self._calls.get(cause)
         if id_ is None and kind in ("error", "chat") and cause not in self._calls:
             self.conversation.add("context", [TextPart(str(content))], time=time)
