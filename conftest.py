@@ -198,6 +198,12 @@ def type_checkers() -> Any:
     return load("type_checkers")
 
 
+@pytest.fixture(scope="session")
+def api_signatures() -> Any:
+    """The comparison of the public API with its frozen form; see ``tests/api_signatures.py``."""
+    return load("api_signatures")
+
+
 @pytest.fixture
 def chat_server() -> Iterator[Any]:
     """An OpenAI-compatible endpoint that does what it is told; see ``tests/chat_server.py``."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .activity import CALLED, READ, ROUTED, ActivityColumns, ActivityOrigin, activity_of, read_activity
+from .columns import Floats, Ints
 from .names import HASH_BYTES, Names, joined_numbers, name_hash
 from .open_judgments import read_open_judgments, still_open
 from .verdict_columns import (
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from .._kernel.cli.past_runs import past_runs
     from .._kernel.resume.reading import document as run_document
     from .._kernel.resume.reading import verdict as verdict_of
-    from .columns import Floats, Ints
     from .gold import (
         Gold,
         LabeledOutputs,

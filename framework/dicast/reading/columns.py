@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     Ints = array[int] | memoryview[int]
     Floats = array[float] | memoryview[float]
+else:
+    Ints = Floats = array | memoryview
 
 
 def code_of(column: Any) -> str:

@@ -58,7 +58,11 @@ from .sinks import SinkConformance  # noqa: E402
 from .sources import SourceConformance  # noqa: E402
 from .subjects import GOLDEN, sample  # noqa: E402
 
+API = 1
+"""Number of the API that the kit checks. A plugin that passes it works with each release of this API number."""
+
 __all__ = [
+    "API",
     "GOLDEN",
     "RECORDS",
     "REQUESTS",
