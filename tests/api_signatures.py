@@ -121,7 +121,7 @@ def describe_class(cls):
     for owner in reversed(cls.__mro__):
         if owner.__module__.partition(".")[0] != cls.__module__.partition(".")[0]:
             continue
-        for name, type_ in vars(owner).get("__annotations__", {}).items():
+        for name, type_ in inspect.get_annotations(owner).items():
             if not name.startswith("_"):
                 members[name] = {"kind": "value", "type": annotation_text(type_)}
         for name, item in vars(owner).items():

@@ -149,8 +149,11 @@ def described(api_signatures, source):
         ('"Hello"', '"Hi"', "post.greet: the argument greeting had the default 'Hello', and has 'Hi'"),
         (' = "Hello"', "", "post.greet: the argument greeting was optional, and is required"),
         ("loud: bool = False", "loud: bool = False, soft: bool", "post.greet: the required argument soft was added"),
-        ("*, loud", "loud", None),
-        ("greeting: str", "*, greeting: str", None),
+        (
+            'greeting: str = "Hello", *, loud',
+            '*, greeting: str = "Hello", loud',
+            "post.greet: the argument greeting was positional_or_keyword, and is keyword_only",
+        ),
         (
             'name: str, greeting: str = "Hello"',
             'greeting: str = "Hello", name: str = ""',
@@ -177,14 +180,9 @@ def described(api_signatures, source):
     ],
 )
 def test_a_breaking_change_of_source_is_reported(before, after, message, api_signatures):
-    source = (
-        SOURCE.replace(before, after, 1)
-        .replace("*, *,", "*,")
-        .replace(", *, loud", ", loud" if "*, greeting" in after else ", *, loud")
-    )
+    source = SOURCE.replace(before, after, 1)
     assert source != SOURCE
-    messages = [*api_signatures.breaks(described(api_signatures, SOURCE), described(api_signatures, source))]
-    assert (message in messages) if message else True
+    assert message in [*api_signatures.breaks(described(api_signatures, SOURCE), described(api_signatures, source))]
 
 
 @pytest.mark.parametrize(
