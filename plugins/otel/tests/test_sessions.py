@@ -161,6 +161,22 @@ def test_parallel_tools_keep_their_calls_and_results(span, read_spans):
     )
 
 
+def test_a_result_has_the_content_that_the_model_was_given(span, read_spans):
+    tool = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "look",
+        "gen_ai.tool.call.id": "c1",
+        "gen_ai.tool.call.result": '{"kwargs": {"content": "seen"}}',
+    }
+    asks = _message("assistant", _call())
+    reading = read_spans(
+        span("1", _chat(ASK, asks)),
+        span("2", tool, at=2),
+        span("3", _chat(ASK, asks, _message("tool", _result("seen")), ANSWER), at=4),
+    )
+    assert reading.only == ["user: Hi", "call look {}", "result seen", "assistant: Ho"]
+
+
 def test_a_failed_tool_span_is_a_failed_result(span, read_spans):
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look", "gen_ai.tool.call.id": "c1"}
     event = {

@@ -37,20 +37,20 @@ class History:
         self._results: dict[str, ToolResult] = {}
         self._used: set[int] = set()  # calls that a span of a tool is
         self._answered: set[int] = set()  # calls with a result
+        self._of_spans: set[int] = set()  # results that a span of a tool recorded
         self._traces: set[str] = set()
 
     def add_inputs(self, messages: Sequence[Message], time: str | None, trace_id: str) -> None:
         """Add the messages that a model was given, as far as they are new."""
         place, is_first = 0, trace_id not in self._traces
         new: list[Message] = []
-        matches = 0
         for message in messages:
             match = self._find(message, place)
             if match is None:
                 new.append(message)
             else:
                 place = match + 1
-                matches += 1
+                self._complete(message)
         self._traces.add(trace_id)
         if not new and is_first and messages and messages[-1].role == "user" and self._has_answer(place):
             new = [messages[-1]]  # the same words in another trace are said again
@@ -98,6 +98,7 @@ class History:
             return
         content = use.result if use.has_result else use.error
         result = ToolResult(call.id or use.id, content, use.name, failed)
+        self._of_spans.add(id(result))
         self._append(Message("tool", [result]), time, trace_id, None)
         self._answered.add(id(call))
 
@@ -149,10 +150,19 @@ class History:
             role = message.role if parts or not message.parts else ""
             self.entries.append(Entry(role, parts, time, trace_id, figures))
 
+    def _complete(self, message: Message) -> None:
+        """Complete results that the history has by the content with which a model was given them."""
+        for part in message.parts:
+            if isinstance(part, ToolResult) and part.id and (earlier := self._results.get(part.id)) is not None:
+                self._merge(earlier, part)
+
     def _merge(self, earlier: ToolResult, again: ToolResult) -> None:
+        """Complete a result. The content that a model was given counts before the value that a program recorded in the span of a tool."""
         earlier.is_error = earlier.is_error or again.is_error
-        if earlier.content in (None, ""):
+        is_value = id(earlier) in self._of_spans and not earlier.is_error
+        if earlier.content in (None, "") or (is_value and again.content not in (None, "")):
             earlier.content = again.content
+            self._of_spans.discard(id(earlier))
 
     def _open_call(self, use: ToolUse) -> ToolCall | None:
         """Return the oldest call of the same tool that no span is yet, with the same arguments if there is one."""
