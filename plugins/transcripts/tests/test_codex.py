@@ -56,6 +56,7 @@ def test_response_items_win_over_events_with_the_same_text(read):
         ("Exit code: 2\nWall time: 0 seconds\nOutput:\nno", 1),
         ("Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 1\nOutput:\n", 1),
         ("Process exited with code 0\nOutput:\nExit code: 7", 0),
+        ("log of yesterday\nExit code: 1\n", 0),
         ({"content": "no", "success": False}, 1),
         ([{"type": "input_text", "text": "seen"}], 0),
     ],
@@ -83,6 +84,18 @@ def test_the_end_of_a_command_gives_its_exit_code(read):
     ]
     contents = read(Codex, records).contents
     assert (contents["results"], contents["failed_results"], contents["unmatched_calls"]) == (2, 1, 0)
+
+
+def test_a_sub_agent_whose_messages_are_events_alone_is_read(read):
+    records = [
+        META,
+        event("user_message", message="Spawn"),
+        item("function_call", name="spawn_agent", arguments="{}", call_id="c1"),
+        event("user_message", message="Inspect"),
+        event("agent_message", message="Seen"),
+    ]
+    reading = read(Codex, records)
+    assert [(turn.input, turn.output) for turn in reading.turns] == [("Spawn", ""), ("Inspect", "Seen")]
 
 
 def test_every_kind_of_call_is_a_call(read):

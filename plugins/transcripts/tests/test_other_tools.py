@@ -66,6 +66,22 @@ def test_lines_of_gemini_replace_messages_and_rewind(read):
     assert (kinds["replaced message"], kinds["rewound message"]) == (1, 2)
 
 
+def test_recorded_replies_of_gemini_are_turns_without_a_prompt(read):
+    def chunk(*parts, **fields):
+        return {"candidates": [{"content": {"role": "model", "parts": list(parts)}, **fields}]}
+
+    call = {"functionCall": {"name": "read_file", "args": {}}, "thoughtSignature": "x"}
+    records = [
+        {"method": "generateContentStream", "response": [chunk({"text": "hm", "thought": True}), chunk({"text": "I "}), chunk({"text": "read."}), chunk(call), chunk({"text": ""}, finishReason="STOP")]},
+        {"method": "countTokens", "response": {"totalTokens": 100}},
+        {"method": "generateContent", "response": {**chunk({"text": "Done"}), "modelVersion": "gemini-x"}},
+    ]  # fmt: skip
+    reading = read(GeminiCli, records)
+    assert [turn.output for turn in reading.turns] == ["I read.", "Done"]
+    assert (reading.contents["calls"], reading.counts.marked) == (1, {})
+    assert reading.counts.details["kinds"] == {"reply": 2, "reply without an answer": 1}
+
+
 def test_events_of_copilot_are_a_session_with_its_sub_agent(read):
     def event(type_, agent=None, **data):
         return {"type": type_, "id": type_, "timestamp": "2026-01-01T00:00:00Z", "data": data} | (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -45,7 +45,7 @@ class GeminiCli(SessionSource):
         """Yield the session of one file."""
         chat, replies = _Chat(reading), None
         for _, line, record in reading.records():
-            if _is_replies(record):
+            if "method" in record and "response" in record:
                 replies = replies or reading.conversation(reading.stem)
                 _add_reply(record, replies, reading)
             elif isinstance(record.get("messages"), list) and "sessionId" in record and not chat.is_empty:
@@ -72,7 +72,13 @@ def _is_chat(record: Record) -> bool:
 
 
 def _is_replies(record: Record) -> bool:
-    return "method" in record and any("candidates" in chunk for chunk in objects_of(record, "response"))
+    return "method" in record and any("candidates" in chunk for chunk in _chunks(record))
+
+
+def _chunks(record: Record) -> list[Record]:
+    """Return the chunks of a recorded reply; one that was not streamed is one chunk."""
+    response = record.get("response")
+    return [response] if isinstance(response, dict) else objects_of(record, "response")
 
 
 class _Chat:
@@ -217,23 +223,34 @@ def _content(content: object, path: str, reading: SessionReading) -> list[Part]:
         return [reading.malformed(error, "message")]
 
 
-def _add_reply(record: Mapping[str, Any], conversation: Conversation, reading: SessionReading) -> None:
-    """Add a recorded reply, whose chunks are one answer, as a turn without a prompt."""
+def _add_reply(record: Record, conversation: Conversation, reading: SessionReading) -> None:
+    """Add a recorded reply, whose chunks are one answer, as a turn without a prompt. Replies without an answer, such as counts of tokens, are counted."""
+    chunks = _chunks(record)
+    if not _is_replies(record):
+        reading.totals.kinds["reply without an answer"] += 1
+        return
     reading.totals.kinds["reply"] += 1
     conversation.start_turn()
     parts: list[Part] = []
     usage: Record = {}
     stop = None
-    for number, chunk in enumerate(objects_of(record, "response")):
+    for number, chunk in enumerate(chunks):
         usage = mapping_of(chunk, "usageMetadata") or usage
         for candidate in objects_of(chunk, "candidates"):
             stop = text_of(candidate, "finishReason") or stop
             content = list_of(mapping_of(candidate, "content"), "parts")
-            for part in _content(content, f"response[{number}]", reading):
-                if type(part) is TextPart and parts and type(parts[-1]) is TextPart:
-                    parts[-1] = TextPart(parts[-1].text + part.text)
-                else:
-                    parts.append(part)
-    model = next((text_of(chunk, "modelVersion") for chunk in objects_of(record, "response")), None)
+            _join(parts, _content(content, f"response[{number}]", reading))
+    model = next((text_of(chunk, "modelVersion") for chunk in chunks), None)
     conversation.model_call(model=model, usage=usage or None, stop_reason=stop)
     conversation.add("assistant", parts)
+
+
+def _join(parts: list[Part], chunk: list[Part]) -> None:
+    """Add the parts of a *chunk* to *parts*: a text continues the text before it."""
+    for part in chunk:
+        if part == TextPart(""):
+            continue
+        if type(part) is TextPart and parts and type(last := parts[-1]) is TextPart:
+            parts[-1] = TextPart(last.text + part.text)
+        else:
+            parts.append(part)

@@ -24,7 +24,8 @@ _CONTEXT_STARTS = (
     "<apps_instructions>", "<plugins_instructions>", "<skills_instructions>", "<codex_internal_context", "<turn_context",
 )  # fmt: skip
 _EXIT_CODE = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d+)", re.MULTILINE)
-_HEAD = 400  # characters of an output in which its exit code is
+_HEADS = ("Exit code: ", "Chunk ID: ", "Wall time: ", "Command: ", "Process exited with code ")
+"""Beginnings of an output with a head: its lines up to ``Output:`` are about the command."""
 
 
 @attrs.define
@@ -162,8 +163,9 @@ def _read_text(output: str) -> tuple[object, bool, int | None]:
             return output, False, None
         code = mapping_of(value, "metadata").get("exit_code")
         return output, False, code if type(code) is int else None
-    found = _EXIT_CODE.search(output[:_HEAD])
-    return output, False, None if found is None else int(found[1])
+    head = output.partition("\nOutput:")[0] if output.startswith(_HEADS) else ""
+    match = _EXIT_CODE.search(head)
+    return output, False, None if match is None else int(match[1])
 
 
 def _id(item: Record) -> str | None:
