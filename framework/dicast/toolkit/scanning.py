@@ -10,10 +10,10 @@ _TOKEN = re.compile(rb'[{}\[\]]|"[^"\\]*+(?:\\.[^"\\]*+)*+"|"', re.DOTALL)
 
 _PLAIN = rb'[^{}\[\]"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _INSIDE = rb"(?:" + _PLAIN + rb")*+"
-for _ in range(3):
+for _ in range(8):
     _INSIDE = rb"(?:" + _PLAIN + rb"|[{\[]" + _INSIDE + rb"[}\]])*+"
 _SHALLOW = re.compile(rb"[{\[]" + _INSIDE + rb"[}\]]", re.DOTALL)
-"""A whole value with three levels of others inside, as most rows are: one step in place of many."""
+"""A whole value with eight levels of others inside, as most records are: one step in place of many."""
 
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 _SCALAR = re.compile(rb"[^ \t\r\n,:\[\]{}]++")

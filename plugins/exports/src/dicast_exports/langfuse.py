@@ -61,6 +61,10 @@ class Langfuse(ExportSource):
     def rows(self, reading: SessionReading, companions: _Index) -> Iterator[Row]:
         """Yield the traces of a file, or without any traces its observations without a parent."""
         table = _table_of(read_beginning(reading.file.path, UTF_8))
+        if table == "scores" and not reading.name:
+            reading.refuse(
+                "the file has scores without traces; name the folder of the export, or the file of its traces", 1
+            )
         for line, record in _records(reading):
             if table == "traces":
                 yield _row(record, companions, reading)

@@ -11,10 +11,9 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast.toolkit.beginning import Beginning, read_beginning
+from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.detection import Detection
-from dicast.toolkit.encodings import UTF_8
-from dicast.toolkit.input_file import InputFile
+from dicast.toolkit.input_file import MAX_LINE_BYTES, InputFile
 from dicast.toolkit.input_files import InputFiles
 from dicast.toolkit.session_reading import SessionReading
 from dicast.toolkit.temporary import temporary_database
@@ -99,11 +98,16 @@ class _Requests:
 
 
 def _has_requests(path: Path) -> bool:
-    """Return whether the lines of a file are requests of a batch."""
+    """Return whether the first line of a file is a request of a batch."""
     if path.suffix not in (".jsonl", ".json", ".ndjson", ".gz", ".txt"):
         return False
-    records = read_beginning(path, UTF_8).objects
-    return bool(records) and all({"custom_id", "url", "body"} <= record.keys() for record in records)
+    with InputFile.opened(path) as file, file.binary() as stream:
+        line = stream.readline(MAX_LINE_BYTES)
+    try:
+        record = mapping(orjson.loads(line))
+    except orjson.JSONDecodeError:
+        return False
+    return {"custom_id", "url", "body"} <= record.keys()
 
 
 def _row(id_: str, record: Value, request: Value, reading: SessionReading) -> Row:

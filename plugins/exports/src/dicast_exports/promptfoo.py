@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import attrs
@@ -155,6 +156,7 @@ def _scores(result: Value, reading: SessionReading) -> Iterator[RecordedScore | 
         yield scales.score(metric or type_, answer, basis=_basis(type_), reason=component.get("reason"), by=author)
 
 
+@cache
 def _basis(type_: str) -> Basis:
     """Return the basis of an assertion: code and comparisons decide most types."""
     plain = type_.removeprefix("not-")
