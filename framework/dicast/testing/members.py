@@ -106,7 +106,9 @@ def unread_options(kind: str, cls: type[Any]) -> list[str]:
         source = _source(function)
         return sorted(names - _names_read(source)) if source else []
     reads = set[str]()
-    modules = {value.__module__ for value in vars(cls).values() if inspect.isfunction(value)}
+    package = cls.__module__.partition(".")[0]
+    bases = [base for base in cls.__mro__ if base.__module__.partition(".")[0] == package]
+    modules = {value.__module__ for base in bases for value in vars(base).values() if inspect.isfunction(value)}
     modules = {
         cls.__module__,
         *(module for module in modules if module.startswith("dicast.")),

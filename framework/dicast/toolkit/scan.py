@@ -14,7 +14,7 @@ from typing import Any, Literal
 import orjson
 
 from .._kernel.classes import evolve
-from .._kernel.values import Due, ReadCounts, Subject, TraceEvent
+from .._kernel.values import Due, ReadCounts, RecordedScore, Subject, TraceEvent
 from .._kernel.values.subject import Trail
 from .secret_shapes import any_shape, find_secrets
 
@@ -89,7 +89,13 @@ class SecretScan:
         subject = self.subject(item.subject)
         if failure is not None:
             failure = evolve(failure, message=self._text(failure.message))
-        return evolve(item, subject=subject, failure=failure) if self._masks else item
+        recorded = tuple(self._score(score) for score in item.recorded)
+        return evolve(item, subject=subject, failure=failure, recorded=recorded) if self._masks else item
+
+    def _score(self, score: RecordedScore) -> RecordedScore:
+        """Return a score of another tool with masks in its texts."""
+        reason, text = (None if value is None else self._text(value) for value in (score.reason, score.text))
+        return evolve(score, reason=reason, text=text)
 
     def subject(self, subject: Subject) -> Subject:
         """Return *subject*, with masks in place of its secrets if the scan masks."""

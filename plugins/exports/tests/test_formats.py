@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
@@ -246,3 +247,19 @@ def test_a_cut_document_is_refused_before_anything_is_judged(read, write, cls, c
         path.write_text(text[: len(text) * 2 // 3])
         with pytest.raises(DataError):
             live.check()
+
+
+def test_secrets_in_reasons_are_masked_like_secrets_in_rows(write):
+    key = "AKIA" + "IOSFODNN7EXAMPLX"
+    grading = {"reason": f"it shows {key}", "componentResults": []}
+    result = {**examples.RESULT, "response": {"output": f"key {key}"}, "gradingResult": grading}
+    source = Promptfoo(path=write("r.jsonl", [result], lines=True), scan="mask")
+
+    async def read_all():
+        async with source.open(None) as live:
+            return list(live.subjects()), live.read_counts()
+
+    (due,), counts = asyncio.run(read_all())
+    assert key not in str(due.subject.output)
+    assert key not in str(due.recorded[0].reason)
+    assert counts.details["scan"]

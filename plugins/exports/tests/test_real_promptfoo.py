@@ -41,13 +41,13 @@ def results(tmp_path_factory):
         "PROMPTFOO_DISABLE_UPDATE": "1",
         "PROMPTFOO_CONFIG_DIR": str(folder),
     }
-    options = {"env": os.environ | settings, "cwd": folder, "check": False, "capture_output": True, "text": True}
+    options = {"env": os.environ | settings, "cwd": folder, "capture_output": True, "text": True}
     call = [npx, "--no", "--offline", PROMPTFOO]
-    if subprocess.run([*call, "--version"], **options).returncode:
+    if subprocess.run([*call, "--version"], check=False, **options).returncode:
         pytest.skip(f"{PROMPTFOO} is not in npm's cache: npx --yes {PROMPTFOO} --version puts it there")
     (folder / "promptfooconfig.yaml").write_text(CONFIG)
     outputs = [word for form in FORMS for word in ("-o", f"results.{form}")]
-    done = subprocess.run([*call, "eval", *outputs, "--no-cache"], **options)
+    done = subprocess.run([*call, "eval", *outputs, "--no-cache"], check=False, **options)
     assert (folder / "results.json").exists(), done.stdout + done.stderr
     return folder
 
