@@ -166,6 +166,20 @@ def test_a_prompt_that_was_queued_while_the_agent_worked_starts_a_turn(read):
     assert [(turn.input, turn.output) for turn in reading.turns] == [("Go", "A"), ("Also this", "B")]
 
 
+@pytest.mark.parametrize("has_attachment", [True, False])
+def test_a_message_that_left_the_queue_mid_turn_counts_once(read, has_attachment):
+    removed = {"type": "queue-operation", "operation": "remove", "sessionId": "s", "content": "Also this"}
+    queued = {
+        "type": "attachment",
+        "sessionId": "s",
+        "uuid": "q",
+        "attachment": {"type": "queued_command", "prompt": "Also this"},
+    }
+    extra = [{**removed, "operation": "enqueue"}, removed] + ([queued] if has_attachment else [])
+    reading = read(ClaudeCode, [user("Go"), assistant(text("A")), *extra, assistant(text("B"))])
+    assert [(turn.input, turn.output) for turn in reading.turns] == [("Go", "A"), ("Also this", "B")]
+
+
 def test_a_queued_message_of_another_session_is_context(read):
     queued = {"type": "attachment", "sessionId": "s", "uuid": "q", "attachment": {"type": "queued_command", "prompt": "Note", "origin": {"kind": "peer"}}}  # fmt: skip
     reading = read(ClaudeCode, [user("Go"), queued, assistant(text("A"))])

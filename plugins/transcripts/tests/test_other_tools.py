@@ -110,6 +110,20 @@ def test_events_of_copilot_are_a_session_with_its_sub_agent(read):
     assert reading.counts.marked == {"event hologram.shown": 1}
 
 
+def test_the_output_of_a_run_of_copilot_counts_repeated_messages_once(read):
+    message = {"type": "assistant.message", "data": {"messageId": "m1", "content": "Done", "toolRequests": []}}
+    records = [
+        {"type": "user.message", "data": {"content": "Go"}},
+        {"type": "assistant.message_delta", "data": {"deltaContent": "Do"}, "ephemeral": True},
+        {**message, "ephemeral": True},
+        message,
+        {"type": "result", "data": {}},
+    ]
+    reading = read(Copilot, records)
+    assert [(turn.input, turn.output) for turn in reading.turns] == [("Go", "Done")]
+    assert (reading.contents["messages"], reading.counts.marked) == (2, {})
+
+
 def test_a_chat_of_vs_code_is_a_session(read):
     tool = {"kind": "toolInvocationSerialized", "toolCallId": "c1", "toolId": "read", "isComplete": True, "pastTenseMessage": {"value": "Read a"}}  # fmt: skip
     parts = [

@@ -61,18 +61,17 @@ class Copilot(SessionSource):
 
 def _is_event(record: Record) -> bool:
     type_ = record.get("type")
-    return (
-        isinstance(type_, str) and isinstance(record.get("data"), dict) and type_.startswith(_AREAS) and "id" in record
-    )
+    return isinstance(type_, str) and isinstance(record.get("data"), dict) and type_.startswith(_AREAS)
 
 
 @attrs.define
 class _Agent:
-    """The session of one agent, with the ids of its calls."""
+    """The session of one agent, with the ids of its calls and messages."""
 
     conversation: Conversation
     context: dict[str, object] = attrs.field(factory=dict)
     calls: set[str | None] = attrs.field(factory=set)
+    messages: set[str] = attrs.field(factory=set)
     reasoning: str | None = None
 
 
@@ -88,7 +87,10 @@ class _Events:
     def add(self, record: Record) -> None:
         """Add an event."""
         type_, data, time = str(record.get("type")), mapping_of(record, "data"), text_of(record, "timestamp")
-        if not _is_event({"id": "", **record}):
+        if type_ == "result":  # the last line of the output of a run
+            self._reading.totals.kinds[type_] += 1
+            return
+        if not _is_event(record):
             self._reading.unknown("event", record.get("type", ", ".join(record)[:60]), "type")
             return
         self._reading.totals.kinds[type_] += 1
@@ -139,6 +141,11 @@ class _Events:
 
     def _add_answer(self, agent: _Agent, data: Record, time: str | None) -> None:
         conversation = agent.conversation
+        if (id_ := text_of(data, "messageId")) is not None:
+            if id_ in agent.messages:  # as the output of a run has it, too
+                self._reading.totals.kinds["repeated message"] += 1
+                return
+            agent.messages.add(id_)
         if not conversation.has_turns:
             conversation.start_turn()
         tokens = data.get("outputTokens")
@@ -156,6 +163,9 @@ class _Events:
                 parts.append(self._reading.unknown("tool request", ", ".join(request)[:60], f"toolRequests[{number}]"))
                 continue
             id_ = text_of(request, "toolCallId")
+            if id_ is not None and id_ in agent.calls:
+                self._reading.totals.kinds["repeated call"] += 1
+                continue
             agent.calls.add(id_)
             parts.append(ToolCall(id_, name, request.get("arguments")))
         conversation.add("assistant", parts, time=time)

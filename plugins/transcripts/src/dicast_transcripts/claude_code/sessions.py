@@ -41,6 +41,7 @@ class _Thread:
     waiting: tuple[list[Part], str | None] | None = None
     answers: dict[str, _Answer] = attrs.field(factory=dict)
     calls: set[str] = attrs.field(factory=set)
+    queued: set[str] = attrs.field(factory=set)
     last_id: str | None = None
     parts: list[Part] = attrs.field(factory=list)
     time: str | None = None
@@ -77,6 +78,8 @@ class SessionFile:
             self._add_attachment(record)
         elif isinstance(type_, str) and type_ in BOOKKEEPING:
             kinds[type_] += 1
+            if type_ == "queue-operation" and record.get("operation") == "remove":
+                self._add_queued(record, record.get("content"))
         else:
             self._reading.unknown(
                 "record type" if "type" in record else "record", type_ or ", ".join(record)[:60], "type"
@@ -208,12 +211,24 @@ class SessionFile:
         """Add a prompt that the user typed while the agent worked; other attachments are bookkeeping."""
         attachment = mapping_of(record, "attachment")
         if attachment.get("type") == "queued_command" and attachment.get("commandMode", "prompt") == "prompt":
-            thread = self._thread(record)
-            self._end_answer(thread)
-            self._end_command(thread, is_turn=False)
-            parts = self._parts({"content": attachment.get("prompt")}, "attachment")
-            role = CONTEXT if _is_sent(attachment) else "user"
-            thread.conversation.add(role, parts, time=text_of(record, "timestamp"))
+            self._add_queued(record, attachment.get("prompt"), is_sent=_is_sent(attachment))
+
+    def _add_queued(self, record: Record, prompt: object, *, is_sent: bool = False) -> None:
+        """Add a prompt that left the queue while the agent worked. A version has it in the queue's record, in an attachment, or in both."""
+        if not prompt:
+            return
+        thread = self._thread(record)
+        parts = self._parts({"content": prompt}, "queued message")
+        text = visible_text([part for part in parts if not isinstance(part, ToolCall | ToolResult)]) or ""
+        if text in thread.queued:
+            thread.queued.remove(text)
+            self._reading.totals.kinds["repeated queued message"] += 1
+            return
+        thread.queued.add(text)
+        self._end_answer(thread)
+        self._end_command(thread, is_turn=False)
+        role = CONTEXT if is_sent or is_context(text.lstrip()) else "user"
+        thread.conversation.add(role, parts, time=text_of(record, "timestamp"))
 
     def _parts(self, message: Record, kind: str) -> list[Part]:
         content = message.get("content")
