@@ -310,3 +310,27 @@ def test_reports_name_recorded_labels_apart_from_the_runs_own(shop, plugin):
     assert "recorded/accuracy" in text
     assert shop.dicast("report", "--out", "report.html").code == 0
     assert "recorded/accuracy" in (shop / "report.html").read_text()
+
+
+def test_a_comparison_counts_recorded_passes_under_their_label(ask, ledger):
+    path = {"ledger/sqlite": {"path": str(ledger)}}
+    worse = [row("1", BAD), row("2", BAD), row("3", GOOD)]
+    dicast.run({"metrics": [half()], "ledger": path}, subjects=worse)
+    runs = [run["run_id"] for run in ask("runs")["runs"]]
+    document = ask("compare", runs[1], runs[0], "--allow-incomparable")
+    counts = document["passes"]["recorded/accuracy"]
+    assert (counts["a"], counts["b"], counts["known"]) == (1, 0, 3)
+    assert [(flip["label"], flip["a"], flip["score_a"]) for flip in document["flips"]] == [
+        ("recorded/accuracy", True, None)
+    ]
+
+
+def test_calibration_takes_recorded_scores_as_labels(shop, plugin):
+    plugin("scored", SCORED)
+    pipeline = shop.write("j.yaml", "source: scored/turns\njudges: [scored/child_labels]\n")
+    assert shop.dicast("run", pipeline).code == 0
+    done = shop.dicast("calibrate", pipeline, "--gold", "recorded/accuracy", "--assume-random", "--json")
+    assert done.code == 2
+    assert "recorded/accuracy: 7 labels are too few" in done.json["error"]["message"]
+    done = shop.dicast("calibrate", pipeline, "--gold", "recorded/acuracy", "--json")
+    assert done.json["error"]["errors"][0]["hint"] == "recorded/accuracy"

@@ -15,7 +15,7 @@ def list_flips(pairs: PairedPasses, baseline: Results, variant: Results) -> list
     """Return the subjects whose pass has changed, in the order of *baseline*, under each label.
 
     ``a`` and ``b`` state whether the subject passed in baseline and variant. ``score_a`` and ``score_b`` are its scores under ``label``; null
-    if a flag alone decided.
+    if a flag alone decided, and for a score of another tool.
     """
     before, after = Table.of(baseline), Table.of(variant)
     return [
@@ -34,7 +34,7 @@ def list_flips(pairs: PairedPasses, baseline: Results, variant: Results) -> list
 
 def _score(table: Table, subject: Key, label: str) -> float | None:
     row = table.rows.get(subject)
-    if row is None:
+    if row is None or label.startswith("recorded/"):  # records have no scores of other tools
         return None
     value = float((table.scores(label) if label in table.criteria else table.record_scores)[row])
     return None if isnan(value) else value

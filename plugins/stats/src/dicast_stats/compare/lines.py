@@ -50,8 +50,12 @@ def _pass_lines(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iter
 
 
 def _flip(change: Figures) -> str:
-    return f"{change['subject_id']}  {_score(change['score_a'])} -> {_score(change['score_b'])}"
+    return f"{change['subject_id']}  {_side(change, 'a')} -> {_side(change, 'b')}"
 
 
-def _score(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
+def _side(change: Figures, side: str) -> str:
+    """Return the score of one run, else whether the subject passes."""
+    score = change[f"score_{side}"]
+    if score is not None:
+        return f"{score:.4f}"
+    return "passes" if change[side] else "fails"

@@ -36,7 +36,7 @@ UNDECIDED = 3
     "--gold",
     required=True,
     type=click.Path(path_type=Path),
-    help="The labels: a file of JSON lines {subject_id, score | label} or CSV, or the word ledger for the ledger's labels.",
+    help="The labels: a file of JSON lines {subject_id, score | label} or CSV, or the word ledger for the ledger's labels, or recorded/NAME for scores of another tool in it.",
 )
 @click.option(
     "--target",

@@ -32,7 +32,7 @@ VERSION = 1
     "--gold",
     required=True,
     metavar="FILE|ledger",
-    help="The labels: a file of JSON lines {subject_id, score} or CSV, or the word ledger for the ledger's labels.",
+    help="The labels: a file of JSON lines {subject_id, score} or CSV, or the word ledger for the ledger's labels, or recorded/NAME for scores of another tool in it.",
 )
 @click.option("--judge", "labels", multiple=True, metavar="LABEL", help="Only this judge or metric; repeatable.")
 @click.option(
