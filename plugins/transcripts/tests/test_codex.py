@@ -115,6 +115,12 @@ def test_every_kind_of_call_is_a_call(read):
     assert reading.counts.marked == {"item hologram": 1}
 
 
+def test_a_plan_is_a_text_of_the_assistant(read):
+    plan = event("item_completed", item={"type": "Plan", "id": "p", "text": "1. Look"})
+    reading = read(Codex, [META, message("user", "Go"), plan])
+    assert [turn.output for turn in reading.turns] == ["1. Look"]
+
+
 def test_models_and_usage_are_recorded(read):
     usage = {"input_tokens": 5, "output_tokens": 2}
     records = [

@@ -206,6 +206,9 @@ class Rollout:
                 self._items.append(_Item(None, time, usage=usage, model=self._model))
         elif type_ in _EVENTS:
             self._count(type_)
+            item = mapping_of(event, "item")
+            if type_ == "item_completed" and item.get("type") == "Plan" and (plan := text_of(item, "text")):
+                self._items.append(_Item(Spoken("assistant", [TextPart(plan)]), time))  # no response item has it
             if (end := _end_of(event, type_)) is not None and (id_ := text_of(event, "call_id")) is not None:
                 self._ends[id_] = end
         else:
