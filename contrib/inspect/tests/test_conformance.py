@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dicast.testing import SourceConformance
+from dicast.testing import ReaderConformance
 
 SAMPLE = {
     "id": "sum",
@@ -26,7 +26,13 @@ SAMPLE = {
 LOG = {"version": 2, "status": "success", "eval": {"task": "sums", "model": "m"}, "plan": {}, "samples": [SAMPLE]}
 
 
-class TestLog(SourceConformance):
+UNKNOWN = {**SAMPLE, "messages": [*SAMPLE["messages"], {"role": "critic", "content": "good"}]}
+FAILED = {"id": "bad", "epoch": 1, "input": "Q", "target": "A", "messages": [], "error": {"message": "it broke"}}
+
+
+class TestLog(ReaderConformance):
     source = "inspect/log"
     files = {"log.json": json.dumps(LOG)}
     options = {"path": "log.json", "subjects": ["turn", "tool_cycle", "session"]}
+    unknown = json.dumps({**LOG, "samples": [UNKNOWN]})
+    failed = json.dumps({**LOG, "samples": [SAMPLE, FAILED]})

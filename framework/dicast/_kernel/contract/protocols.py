@@ -59,7 +59,8 @@ class Source(Protocol):
     ``pauses = True`` its end is not the end of the run: the next process continues the run.
 
     A record with a failure in the recording system is ``Due(subject, failure=Failure("source_error", message))``, whose subject has its kind, its
-    id and the known parts. A source that marks, drops or fails records has ``read_counts() -> ReadCounts``.
+    id and the known parts. Scores of another tool are ``Due(subject, recorded=(RecordedScore(name, value),))``: they become verdicts
+    with the label ``recorded/NAME``. A source that marks, drops or fails records has ``read_counts() -> ReadCounts``.
     """
 
     def subjects(self) -> Iterator[Subject | Due] | AsyncIterator[Subject | Due]:
