@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import Due, Failure, Subject, TraceEvent, Trail
+from dicast import Due, Failure, RecordedScore, Subject, TraceEvent, Trail
 from dicast.testing import run_pipeline
 from dicast.toolkit import secret_shapes
 from dicast.toolkit.scan import SecretScan, scanned
@@ -156,8 +156,10 @@ def test_mask_replaces_every_part_of_a_subject():
         {"c": (AWS, "x")},
         columns={"q": AWS},
     )
-    due = scanner.item(Due(subject, failure=Failure("source_error", f"401 for {AWS}")))
+    score = RecordedScore("accuracy", 1.0, reason=f"it printed {AWS}")
+    due = scanner.item(Due(subject, failure=Failure("source_error", f"401 for {AWS}"), recorded=(score,)))
     masked = due.subject
+    assert due.recorded[0].reason == "it printed [masked: aws-key]"
     assert masked.input == "key [masked: aws-key]!"
     assert masked.output == {"card": "[masked: card]", "[masked: aws-key]": ["[masked: card]"]}
     assert masked.reference == "[masked: private-key] end"

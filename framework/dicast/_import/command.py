@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 import click
 
@@ -72,7 +73,8 @@ def import_files(
     is_asked = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
     if by is not None and sample is None:
         raise click.UsageError("--by is for --sample N")
-    request = FileOptions(_known_format(format_), encoding, scan, is_asked)
+    sources = detecting_sources()
+    request = FileOptions(sources, _known_format(format_, sources), encoding, scan, is_asked)
     if not dry_run:
         refuse_existing([out])
     with only_document(as_json):
@@ -91,14 +93,14 @@ def import_files(
         sys.exit(INCOMPLETE)
 
 
-def _known_format(name: str | None) -> str | None:
+def _known_format(name: str | None, sources: Sequence[tuple[str, Any]]) -> str | None:
     """Return the source that *name* names, in full or without its plugin.
 
     :raises ConfigError: if there is no such format.
     """
     if name is None:
         return None
-    names = [*(component for component, _ in detecting_sources()), *_BY_SHAPE]
+    names = [*(component for component, _ in sources), *_BY_SHAPE]
     matches = [component for component in names if name in (component, component.partition("/")[2])]
     if len(matches) == 1:
         return matches[0]

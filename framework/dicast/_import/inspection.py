@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
+import orjson
 
 from .._init.draft import Wishes, drafted
 from .._init.encoding import text_encoding
@@ -16,7 +17,7 @@ from .._init.sample import conversation_options, conversations_source, read_samp
 from .._kernel.values import Due, Subject
 from .._kernel.values.errors import ConfigError, DataError, RequestError
 from ..toolkit.beginning import Beginning, read_beginning
-from ..toolkit.detection import Detection, detections
+from ..toolkit.detection import Detection, detections_by
 from ..toolkit.encodings import UTF_8
 from ..toolkit.files import UnreadableFile, check_regular
 from ..toolkit.installing import how_to_install
@@ -59,7 +60,7 @@ class FileCounts:
 class ImportedFile:
     """A file with its format: the source *component* with its *options*, or the *reason* why no source reads it.
 
-    *is_broken* is True if the format is known and the file cannot be read.
+    *is_broken* is True if the format is known and the file cannot be read. *detected_by* are all sources that would read the file in a folder.
     """
 
     path: Path
@@ -70,6 +71,7 @@ class ImportedFile:
     counts: FileCounts = attrs.field(factory=FileCounts)
     reason: str = ""
     is_broken: bool = False
+    detected_by: tuple[str, ...] = ()
 
     @property
     def is_known(self) -> bool:
@@ -104,12 +106,27 @@ class ImportedFile:
 
 @attrs.frozen
 class FileOptions:
-    """The options of the command that apply to each file. *format* is the name of a source, if the user named one."""
+    """The options of the command that apply to each file. *format* is the name of a source, if the user named one.
 
+    *sources* are the sources that detect their format.
+    """
+
+    sources: Sequence[tuple[str, Any]]
     format: str | None = None
     encoding: str | None = None
     scan: Scan = "warn"
     is_asked: bool = False
+    _built: dict[tuple[str, bytes], Any] = attrs.field(factory=dict, init=False)
+
+    def source(self, file: ImportedFile) -> Any:
+        """Return the source for *file*. A source with the same options as that of an earlier file is built once: building takes longer than reading.
+
+        :raises ConfigError: for a wrong option.
+        """
+        key = (file.component, orjson.dumps(dict(file.options), default=str, option=orjson.OPT_SORT_KEYS))
+        if key not in self._built:
+            self._built[key] = source_of(file.component, file.path, file.options)
+        return attrs.evolve(self._built[key], path=file.path.absolute())
 
 
 def inspect_file(path: Path, request: FileOptions, *, is_named: bool) -> ImportedFile:
@@ -125,9 +142,9 @@ def inspect_file(path: Path, request: FileOptions, *, is_named: bool) -> Importe
         return ImportedFile(path, reason=_message(error))
     try:
         file = _identified(path, beginning, encoding, request, is_named)
-    except DataError as error:
+    except RequestError as error:
         return ImportedFile(path, reason=_message(error))
-    return file if file.reason else _counted(file, request.scan)
+    return file if file.reason else _counted(file, request)
 
 
 def _identified(path: Path, beginning: Beginning, encoding: str, request: FileOptions, is_named: bool) -> ImportedFile:
@@ -137,10 +154,12 @@ def _identified(path: Path, beginning: Beginning, encoding: str, request: FileOp
     """
     if not beginning.start.strip():
         return ImportedFile(path, reason="the file is empty")
-    detection = _detection(beginning, request.format)
+    candidates = sorted(detections_by(request.sources, beginning), key=lambda detection: -detection.specificity)
+    detection, detected_by = _chosen(candidates, request.format), tuple(item.component for item in candidates)
     if detection is not None:
         options = {"unknown": "mark", **detection.options}
-        return ImportedFile(path, detection.component, detection.title, detection.version, options)
+        title, version = detection.title, detection.version
+        return ImportedFile(path, detection.component, title, version, options, detected_by=detected_by)
     forced = request.format is not None and not request.format.startswith("rows/")
     other_form = None if forced else other_format(path, beginning)
     if other_form is not None:
@@ -179,14 +198,13 @@ def _rows(path: Path, beginning: Beginning, reading: Mapping[str, Any]) -> Impor
 _TITLES = {"traces/messages": "conversations", "traces/events": "a trace of events"}
 
 
-def _detection(beginning: Beginning, forced: str | None) -> Detection | None:
-    """Return the most specific detection, or that of the source which the user named.
+def _chosen(candidates: Sequence[Detection], named: str | None) -> Detection | None:
+    """Return the most specific of *candidates*, or that of the source which the user *named*.
 
     :raises ConfigError: if two sources detect the file equally well.
     """
-    candidates = sorted(detections(beginning), key=lambda detection: -detection.specificity)
-    if forced is not None:
-        return next((detection for detection in candidates if detection.component == forced), None)
+    if named is not None:
+        return next((detection for detection in candidates if detection.component == named), None)
     if len(candidates) > 1 and candidates[0].specificity == candidates[1].specificity:
         names = " and ".join(f"{detection.title} ({detection.component})" for detection in candidates[:2])
         raise ConfigError(f"the file looks like {names}; name one: --as {candidates[0].component}")
@@ -201,11 +219,10 @@ def _may_be_rows(path: Path, beginning: Beginning) -> bool:
     return suffixes[-1] not in _JSON or (beginning.layout in ("lines", "array") and bool(beginning.objects))
 
 
-def _counted(file: ImportedFile, scan: Scan) -> ImportedFile:
+def _counted(file: ImportedFile, request: FileOptions) -> ImportedFile:
     """Return *file* with the counts of its contents; a file that cannot be read has the reason."""
     try:
-        source = source_of(file.component, file.path, file.options)
-        return attrs.evolve(file, counts=count_contents(source, scan))
+        return attrs.evolve(file, counts=count_contents(request.source(file), request.scan))
     except RequestError as error:
         return attrs.evolve(file, reason=_message(error), is_broken=True)
 

@@ -12,10 +12,6 @@ import attrs
 from .._init.choice import for_turns
 from .._init.draft import Wishes, drafted
 from .._init.written import FileSection, file_text, one_comment, refuse_existing
-from .._kernel.values.errors import DataError
-from ..toolkit.beginning import read_beginning
-from ..toolkit.detection import detecting_sources
-from ..toolkit.encodings import UTF_8
 from .inspection import FileOptions, ImportedFile
 
 JOINED, SAMPLED = "traces/joined", "traces/sample"
@@ -62,10 +58,6 @@ def _free(out: Path, name: str, drafts: Mapping[Path, str]) -> Path:
         times += 1
         path = out.with_stem(f"{out.stem}-{name}-{times}")
     return path
-
-
-def _source_class(component: str) -> Any:
-    return dict(detecting_sources()).get(component)
 
 
 def _of_sessions(
@@ -124,7 +116,8 @@ def _source(
         inside = [file for file in chosen if file.path == path or path in file.path.parents]
         for component, options in _groups(inside):
             group = [file for file in inside if (file.component, file.options) == (component, options)]
-            is_folder = path.is_dir() and _reads_folder(component, path, group, files)
+            reads_folders = component in dict(request.sources) and not component.startswith("traces/")
+            is_folder = path.is_dir() and reads_folders and _reads_folder(component, path, group, files)
             targets = [path] if is_folder else [file.path for file in group]
             sources += [
                 {component: {"path": _relative(target, out), **options, **_scan(request)}} for target in targets
@@ -147,19 +140,9 @@ def _groups(files: Sequence[ImportedFile]) -> list[tuple[str, Mapping[str, Any]]
 
 def _reads_folder(component: str, folder: Path, group: Sequence[ImportedFile], files: Sequence[ImportedFile]) -> bool:
     """Return whether the source reads exactly the files of *group* if it gets the *folder*."""
-    source = _source_class(component)
-    if source is None or component.startswith("traces/"):
-        return False
     members = {file.path for file in group}
-    strangers = [file.path for file in files if folder in file.path.parents and file.path not in members]
-    return not any(_detects(source, path) for path in strangers)
-
-
-def _detects(source: Any, path: Path) -> bool:
-    try:
-        return source.detect(read_beginning(path, UTF_8)) is not None
-    except (DataError, OSError):
-        return False
+    strangers = [file for file in files if folder in file.path.parents and file.path not in members]
+    return not any(component in file.detected_by for file in strangers)
 
 
 def _relative(path: Path, out: Path) -> str:

@@ -47,7 +47,12 @@ def detected(beginning: Beginning, registry: Registry | None = None) -> Detectio
 
 def detections(beginning: Beginning, registry: Registry | None = None) -> Iterator[Detection]:
     """Yield the detections of a file by all installed sources. A plugin that does not load is passed over; ``dicast plugins`` reports it."""
-    for name, source in detecting_sources(registry):
+    yield from detections_by(detecting_sources(registry), beginning)
+
+
+def detections_by(sources: Sequence[tuple[str, Any]], beginning: Beginning) -> Iterator[Detection]:
+    """Yield the detections of a file by *sources*, as :func:`detecting_sources` returns them: for a command that looks at many files."""
+    for name, source in sources:
         detection = source.detect(beginning)
         if detection is not None:
             yield attrs.evolve(detection, component=name)

@@ -22,13 +22,20 @@ _NAMED = 5
 class InputFiles:
     """The files below *root*, by their relative *names* in order; the only name of a single file is empty. *label* names the input in messages.
 
-    *others* are the names of files that the format does not detect, with the reason for each.
+    *others* are the names of files that the format does not detect, with the reason for each. *read_elsewhere* has the paths of files that
+    another source of the same run reads: they are not left out.
     """
 
     root: Path
     label: str
     names: tuple[str, ...] = ("",)
     others: tuple[tuple[str, str], ...] = ()
+    read_elsewhere: frozenset[Path] = frozenset()
+
+    @property
+    def paths(self) -> frozenset[Path]:
+        """The absolute paths of the files."""
+        return frozenset((self.root / name if name else self.root).resolve() for name in self.names)
 
     @contextmanager
     def opened(self, name: str) -> Iterator[InputFile]:
@@ -38,9 +45,10 @@ class InputFiles:
 
     def notes(self, title: str) -> Iterator[str]:
         """Yield a note about the files that are not *title* (``a Codex session``)."""
-        if self.others:
-            count = len(self.others)
-            names = ", ".join(name for name, _ in self.others[:_NAMED]) + ", …" * (count > _NAMED)
+        others = [name for name, _ in self.others if (self.root / name).resolve() not in self.read_elsewhere]
+        if others:
+            count = len(others)
+            names = ", ".join(others[:_NAMED]) + ", …" * (count > _NAMED)
             yield f"{count:,} file{'s' * (count != 1)} of the folder left out, not {title}: {names}"
 
 

@@ -89,13 +89,13 @@ class SecretScan:
         subject = self.subject(item.subject)
         if failure is not None:
             failure = evolve(failure, message=self._text(failure.message))
-        recorded = tuple(self._score(score) for score in item.recorded)
+        recorded = tuple(map(self._recorded, item.recorded))
         return evolve(item, subject=subject, failure=failure, recorded=recorded) if self._masks else item
 
-    def _score(self, score: RecordedScore) -> RecordedScore:
-        """Return a score of another tool with masks in its texts."""
-        reason, text = (None if value is None else self._text(value) for value in (score.reason, score.text))
-        return evolve(score, reason=reason, text=text)
+    def _recorded(self, score: RecordedScore) -> RecordedScore:
+        """Return a recorded score with masks in its texts. Its name is a label, and stays."""
+        text, reason, by = (None if text is None else self._text(text) for text in (score.text, score.reason, score.by))
+        return evolve(score, text=text, reason=reason, by=by)
 
     def subject(self, subject: Subject) -> Subject:
         """Return *subject*, with masks in place of its secrets if the scan masks."""

@@ -168,6 +168,15 @@ class RecordedSessions:
                     if subject is None:
                         self._totals.note_dropped(session)
 
+    @property
+    def paths(self) -> frozenset[Path]:
+        """The absolute paths of the files that the source reads."""
+        return self._files.paths
+
+    def note_read_elsewhere(self, paths: frozenset[Path]) -> None:
+        """Take *paths*, files that other sources of the run read, out of the files that are noted as left out."""
+        self._files = attrs.evolve(self._files, read_elsewhere=paths)
+
     def read_counts(self) -> ReadCounts:
         """Return the counts of the newest pass, so far."""
         notes = [*self._files.notes(self._source.title)]

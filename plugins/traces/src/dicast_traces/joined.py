@@ -54,6 +54,10 @@ class Joined:
         """Open all sources."""
         async with AsyncExitStack() as stack:
             live = [await open_source(stack, source, run) for source in self.sources]
+            paths = frozenset(path for source in live for path in getattr(source, "paths", ()))
+            for source in live:
+                if hasattr(source, "note_read_elsewhere"):  # folders that several sources share
+                    source.note_read_elsewhere(paths)
             yield LiveJoined(self, live, stack.enter_context(UniqueNames()))
 
     def subjects(self) -> AsyncIterator[Subject | Due]:
@@ -136,7 +140,7 @@ class LiveJoined:
             _sum(part.dropped for part in counts),
             sum(part.failed for part in counts),
             {name: _sum(part.details.get(name, {}) for part in counts) for name in names},
-            tuple(notes),
+            tuple(dict.fromkeys(notes)),
         )
 
 
