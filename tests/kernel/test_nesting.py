@@ -18,6 +18,7 @@ from dicast import (
     ChatRequest,
     ConfigError,
     Cost,
+    Execution,
     Failure,
     Judge,
     Judgment,
@@ -792,6 +793,7 @@ def test_a_verdict_that_is_taken_up_has_what_was_paid_in_both_units(inside):
 def test_an_answer_can_be_awaited_like_the_answer_of_an_async_def():
     async def awaited():
         values = (
+            Execution(0, "", 0.1),
             Score(0.5),
             RawScore(7),
             Judgment(0.5),

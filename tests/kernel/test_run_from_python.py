@@ -152,6 +152,17 @@ def test_a_wrong_type_of_an_option_is_refused_before_a_subject_is_judged(compone
         dicast.evaluate(ROWS, [component])
 
 
+def test_a_component_without_its_needed_options_is_refused_with_their_names():
+    @metric(tier="truth")
+    def slow(subject, *, seconds: float, words: int, n: int = 1):
+        return Score(1.0)
+
+    with pytest.raises(
+        ConfigError, match=r"slow needs the option 'seconds' and 'words'; write slow\(seconds=…, words=…\)"
+    ):
+        dicast.evaluate(ROWS, [slow])
+
+
 def test_all_wrong_options_are_reported_at_once_and_no_secret_is_shown():
     with pytest.raises(ConfigError) as error:
         dicast.evaluate(ROWS, [short(n="x", key="sk-hidden"), strict(least="y")])

@@ -28,7 +28,7 @@ def plain(value: Any, ready: dict[str, object]) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [plain(item, ready) for item in value]
     if attrs.has(value if isinstance(value, type) else type(value)):
-        return ready_name(value() if isinstance(value, type) else value, ready)
+        return ready_name(_made(value) if isinstance(value, type) else value, ready)
     if callable(value) and not any(hasattr(value, member) for member in _MEMBERS):
         function_name = getattr(value, "__name__", "it")
         raise ConfigError(
@@ -36,6 +36,19 @@ def plain(value: Any, ready: dict[str, object]) -> Any:
             "or pass it as task="
         )
     return value
+
+
+def _made(cls: type[Any]) -> object:
+    """Return a component of *cls* with the defaults of its options.
+
+    :raises ConfigError: with every option that has no default.
+    """
+    needed = [field.alias for field in attrs.fields(cls) if field.init and field.default is attrs.NOTHING]
+    if needed:
+        name = getattr(cls, "name", cls.__name__)
+        options = " and ".join(map(repr, needed))
+        raise ConfigError(f"{name} needs the option {options}; write {name}({'=…, '.join(map(str, needed))}=…)")
+    return cls()
 
 
 def ready_name(component: object, ready: dict[str, object]) -> str:

@@ -274,7 +274,7 @@ class Sandbox(Protocol):
     component that has the sandbox calls it once its options are known. Equal sandboxes of a run share one live object, and so one pool.
     """
 
-    async def execute(self, program: Program) -> Execution | Failure:
+    def execute(self, program: Program) -> Awaitable[Execution | Failure]:
         """Run *program* to its end, without leftovers; return a Failure if it could not be started."""
         ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..classes import field, frozen
+from .answer import ReadyAnswer
 
 
 @frozen
@@ -46,7 +47,7 @@ class Program:
 
 
 @frozen
-class Execution:
+class Execution(ReadyAnswer):
     """Result of a :class:`Program`.
 
     *exit* is the command's exit code, 128 + n after signal n. *limit* is the first limit that it reached, by the field's name
