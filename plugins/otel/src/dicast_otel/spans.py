@@ -12,6 +12,7 @@ import attrs
 from dicast import DataError, Problem
 from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.detection import Detection
+from dicast.toolkit.documents import layout_of
 from dicast.toolkit.session_reading import Failed, SessionReading
 from dicast.toolkit.session_source import SessionSource
 from dicast.toolkit.sessions import Session
@@ -103,7 +104,11 @@ def _spans(reading: SessionReading) -> Iterator[tuple[Any, int]]:
     if is_request(start) or is_request(start[4:]):
         yield from _protobuf_spans(reading, is_delimited=not is_request(start))
         return
-    for _, line, record in reading.records():
+    if layout_of(reading.file, reading.max_bytes) == "lines":
+        records = reading.objects()
+    else:
+        records = ((line, record) for _, line, record in reading.records())
+    for line, record in records:
         values = record["messages"] if set(record) == {"messages"} else [record]  # a list on one line
         for number, value in enumerate(values):
             try:

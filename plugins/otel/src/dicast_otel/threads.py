@@ -17,12 +17,16 @@ SESSION_KEYS = ("gen_ai.conversation.id", "session.id", "langfuse.session.id", "
                 "ai.telemetry.metadata.sessionId", "ai.telemetry.metadata.threadId", "thread_id")  # fmt: skip
 """The attributes that name a conversation; the first that a span has counts."""
 
+_SESSION_KEYS = frozenset(SESSION_KEYS)
+
 PLACED: frozenset[Kind] = frozenset(("model", "tool", "agent"))
 """The kinds of spans that a conversation is made of."""
 
 
 def session_of(attributes: Mapping[str, Any]) -> str | None:
     """Return the id of the conversation in *attributes*, None if they have none."""
+    if _SESSION_KEYS.isdisjoint(attributes):  # as most spans
+        return None
     for key in SESSION_KEYS:
         value = attributes.get(key)
         if isinstance(value, str | int) and not isinstance(value, bool) and value != "":

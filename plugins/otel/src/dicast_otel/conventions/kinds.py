@@ -55,6 +55,8 @@ _MODEL_KEYS = re.compile(
     r"gen_ai\.(input\.messages|output\.messages|(prompt|completion)(\.\d+\..*)?)|llm\.(input|output)_messages\.\d+\..*"
     r"|llm\.(prompts|completions)\.\d+\..*|ai\.prompt\.messages"
 )
+_PREFIXES = ("gen_ai.", "llm.", "openinference.", "traceloop.", "ai.", "mlflow.", "langfuse.", "gcp.vertex.agent.", "input.", "output.",
+             "pydantic_ai.", "all_messages_events", "request_data")  # fmt: skip
 _IO_KEYS = ("input.value", "output.value", "traceloop.entity.input", "traceloop.entity.output", "mlflow.spanInputs", "mlflow.spanOutputs",
             "langfuse.observation.input", "langfuse.observation.output")  # fmt: skip
 
@@ -63,6 +65,8 @@ def kind_of(span: Span) -> Kind | None:
     """Return the kind of *span*, None for a span of something else than models, tools and agents."""
     attributes = span.attributes
     if not attributes and not span.events:
+        return None
+    if not span.events and not any(key.startswith(_PREFIXES) for key in attributes):  # as spans of other work
         return None
     operation = attributes.get("gen_ai.operation.name")
     if isinstance(operation, str) and operation in _OPERATIONS:

@@ -19,12 +19,12 @@ def items(value: object, path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
     :raises Malformed: if it is no list of objects.
     """
-    if value is None:
+    if not value and (value is None or value == []):
         return
     if not isinstance(value, list):
         raise Malformed(f"this is a list, not {value!r:.60}", path)
     for number, item in enumerate(value):
-        yield number, mapping(item, f"{path}[{number}]")
+        yield number, item if type(item) is dict else mapping(item, f"{path}[{number}]")
 
 
 def mapping(value: object, path: str) -> Mapping[str, Any]:
@@ -32,7 +32,7 @@ def mapping(value: object, path: str) -> Mapping[str, Any]:
 
     :raises Malformed: if it is none.
     """
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and not isinstance(value, Mapping):
         raise Malformed(f"this is an object, not {value!r:.60}", path)
     return value
 

@@ -118,8 +118,10 @@ def attributes_of(value: object, path: str) -> dict[str, Any]:
 
     :raises Malformed: if it is neither.
     """
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return dict(value)
+    if isinstance(value, list) and (simple := _simple(value)) is not None:
+        return simple
     result = {}
     for number, item in items(value, path):
         key = item.get("key")
@@ -127,6 +129,28 @@ def attributes_of(value: object, path: str) -> dict[str, Any]:
             raise Malformed("an attribute needs 'key', a text", f"{path}[{number}]")
         result[key] = plain(item.get("value"), f"{path}[{number}].value")
     return result
+
+
+def _simple(pairs: list[Any]) -> dict[str, Any] | None:
+    """Return the attributes of a span that has only texts and numbers as JSON has them, as most spans; else None."""
+    result = {}
+    try:
+        for pair in pairs:
+            ((kind, value),) = pair["value"].items()
+            if kind not in _SIMPLE or type(value) not in _SIMPLE[kind]:
+                return None
+            result[pair["key"]] = value
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return result
+
+
+_SIMPLE: Mapping[str, tuple[type, ...]] = {
+    "stringValue": (str,),
+    "intValue": (int,),
+    "boolValue": (bool,),
+    "doubleValue": (float, int),
+}
 
 
 def plain(value: object, path: str) -> Any:
