@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import random
 import subprocess
 import sys
 
@@ -188,3 +189,58 @@ def test_init_writes_a_pipeline_for_spans(recorded, tmp_path):
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0
     (written,) = tmp_path.glob("*.yaml")
     assert "otel/spans" in written.read_text()
+
+
+VALUES = [
+    None,
+    True,
+    -1,
+    3.5,
+    "",
+    "{",
+    '[{"role": 5}]',
+    '{"messages": 3}',
+    [],
+    {},
+    [None],
+    {"a": {"b": [1]}},
+    [{"type": "x"}],
+    10**30,
+    {"value": None},
+]
+
+
+def _changed(value, chance):
+    """Return *value* with one random change somewhere, also inside of JSON in a text."""
+    if isinstance(value, str) and value[:1] in ("{", "[") and chance.random() < 0.7:
+        return json.dumps(_changed(json.loads(value), chance))
+    if not isinstance(value, dict | list) or not value or chance.random() < 0.1:
+        return chance.choice(VALUES)
+    copy = value.copy()
+    place = chance.choice(list(value) if isinstance(value, dict) else range(len(value)))
+    if isinstance(copy, dict) and chance.random() < 0.2:
+        del copy[place]
+    else:
+        copy[place] = _changed(copy[place], chance)
+    return copy
+
+
+def _subjects_or_refusal(path):
+    """Read a file; return the message if it is refused, else an empty text. Subjects and counts are there."""
+    try:
+        with Spans(path, subjects=["turn", "tool_cycle", "session"]).reading() as live:
+            live.check()
+            return "" if list(live.subjects()) and live.read_counts().records else "no subjects"
+    except DataError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_change_of_a_file_is_read_or_refused_with_its_place(seed, recorded, tmp_path):
+    files = _files(recorded)
+    names = ["OTLP JSON, hex", "Jaeger", "Tempo", "spans of Python, a list"]
+    chance = random.Random(seed)
+    path = tmp_path / "spans.json"
+    for _ in range(40):
+        path.write_text(json.dumps(_changed(json.loads(files[names[seed]]), chance)))
+        assert _subjects_or_refusal(path) == "" or path.name in _subjects_or_refusal(path)

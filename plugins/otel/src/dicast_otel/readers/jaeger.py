@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..span import Span, SpanEvent
-from .faults import Malformed, integer, items
+from .faults import Malformed, integer, items, mapping
 
 _MICROSECOND = 1000
 
@@ -32,7 +32,7 @@ def read_jaeger(document: Mapping[str, Any]) -> Iterator[Span]:
     is_answer = isinstance(document.get("data"), list)
     for number, trace in items(document["data"] if is_answer else [document], "data"):
         path = f"data[{number}].spans" if is_answer else "spans"
-        processes = trace.get("processes") or {}
+        processes = mapping(trace.get("processes") or {}, "processes")
         for span_number, span in items(trace.get("spans"), path):
             yield _span(span, f"{path}[{span_number}]", trace, processes)
 
@@ -45,7 +45,7 @@ def _span(span: Mapping[str, Any], path: str, trace: Mapping[str, Any], processe
     parent, links = _references(span, path)
     start = integer(span.get("startTime"), f"{path}.startTime")
     duration = integer(span.get("duration"), f"{path}.duration") or 0
-    process = processes.get(str(span.get("processID"))) or span.get("process") or {}
+    process = mapping(processes.get(str(span.get("processID"))) or span.get("process") or {}, f"{path}.process")
     failed = str(tags.get("otel.status_code", "")).upper() == "ERROR" or tags.get("error") in (True, "true")
     events = []
     for number, log in items(span.get("logs"), f"{path}.logs"):

@@ -33,10 +33,12 @@ def read_otlp(document: Mapping[str, Any], path: str = "") -> Iterator[Span]:
     key = next(key for key in _RESOURCES if isinstance(document.get(key), list))
     for number, group in items(document[key], f"{path}{key}"):
         where = f"{path}{key}[{number}]"
-        resource = attributes_of((group.get("resource") or {}).get("attributes"), f"{where}.resource.attributes")
+        described = mapping(group.get("resource") or {}, f"{where}.resource")
+        resource = attributes_of(described.get("attributes"), f"{where}.resource.attributes")
         for name in _SCOPES:
             for scope_number, scoped in items(group.get(name), f"{where}.{name}"):
-                scope = scoped.get("scope") or scoped.get("instrumentationLibrary") or {}
+                scope_value = scoped.get("scope") or scoped.get("instrumentationLibrary") or {}
+                scope = mapping(scope_value, f"{where}.{name}[{scope_number}].scope")
                 scope_name = str(scope.get("name") or "")
                 at = f"{where}.{name}[{scope_number}].spans"
                 for span_number, span in items(scoped.get("spans"), at):
@@ -54,8 +56,8 @@ def read_span(span: Mapping[str, Any], path: str, scope: str = "", resource: Map
 
     :raises Malformed: with the path of the wrong value.
     """
-    status = span.get("status") or {}
-    failed = isinstance(status, Mapping) and status.get("code") in _ERROR_CODES
+    status = mapping(span.get("status") or {}, f"{path}.status")
+    failed = status.get("code") in _ERROR_CODES
     parent = _either(span, "parentSpanId", "parent_span_id")
     events = [
         SpanEvent(
