@@ -54,8 +54,6 @@ INSPECT = {
 OTHERS = [
     ("a.json", {"resourceLogs": []}, "OpenTelemetry logs or metrics (OTLP JSON)"),
     ("a.json", INSPECT, "an Inspect log"),
-    ("a.json", {"version": 2, "status": "success", "eval": {"task": "t"}, "samples": []}, "an Inspect log"),
-    ("a.eval", packed("header.json", "samples/1_epoch_1.json"), "an Inspect log (.eval)"),
     ("a.zip", packed("a.csv"), "a zip archive; unpack it"),
     ("a.docx", packed("word/document.xml"), "save the file as .xlsx or .csv"),
     ("a.xls", b"\xd0\xcf\x11\xe0" + b"\0" * 99, "an old Excel workbook"),
@@ -63,7 +61,6 @@ OTHERS = [
     ("a.bin", bytes(range(256)), "a binary file"),
     ("a.csv", "a,b\nc,d\n".encode("utf-16-le"), "--encoding utf-16-le"),
     ("a.pdf", b"%PDF-1.7\n\xff\xfe", "a PDF"),
-    ("a.json", {"results": {"results": [], "stats": {}}, "config": {}}, "results of promptfoo"),
     ("a.yaml", "prompts: [a]\nproviders: [b]\ntests: []\n", "dicast init --from promptfoo FILE"),
     ("a.yaml", "source: {rows/csv: {path: a.csv}}\nmetrics: [proxy/format]\n", "a pipeline of dicast; dicast run FILE"),
     ("a.jsonl", lines({"doc_id": 1, "doc": {}, "target": "a", "resps": [["a"]]}), "samples of lm-evaluation-harness"),
@@ -284,7 +281,7 @@ def test_results_of_a_batch_are_rows_with_the_text_of_the_replies(init):
     failed = {"custom_id": "2", "response": None, "error": {"message": "expired"}}
     code, document, source = init(lines(good, {**good, "custom_id": "3"}, failed), "batch.jsonl", tries=True)
     assert code == 0
-    assert source["rows/jsonl"]["fields"] == {"id": "custom_id", "output": "response.body.choices.0.message.content"}
+    assert source == {"exports/openai_batch": {"path": "batch.jsonl"}}
     assert document["tried"]["failures"] == {"source_error": 1}
 
 

@@ -70,7 +70,11 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
         FileSection(
             {
                 "source": {
-                    sample.source: {"path": path, **sample.options, **({} if guesses is None else guesses.option())}
+                    sample.source: {
+                        "path": path,
+                        **sample.options,
+                        **(guesses.option() if guesses is not None and sample.has_columns else {}),
+                    }
                 }
             },
             says,

@@ -15,7 +15,7 @@ from .._kernel.pipeline.build import load_pipeline
 from .._kernel.values import Due, Subject
 from .._kernel.values.errors import ConfigError, DataError, Problem
 from ..toolkit.beginning import Beginning, read_beginning
-from ..toolkit.detection import detected
+from ..toolkit.detection import Detection, detected
 from ..toolkit.encodings import UTF_8
 from ..toolkit.files import UnreadableFile, check_regular
 from ..toolkit.input_file import InputFile
@@ -42,7 +42,8 @@ _MOST_DOCUMENT = 64 * 2**20
 class Sample:
     """The first rows of a file: *source* with *options* reads them, *rows* are up to :data:`MOST`, *whole* is true where they are all rows.
 
-    *says* has a line for each option that was guessed from the conversations.
+    *says* has a line for each option that was guessed from the conversations. *is_result* is true for results of another tool, whose source knows
+    the fields.
     """
 
     source: str
@@ -50,11 +51,17 @@ class Sample:
     rows: tuple[Mapping[str, Any], ...]
     is_complete: bool
     says: tuple[str, ...] = ()
+    is_result: bool = False
 
     @property
     def turns(self) -> bool:
         """True where these are conversations, and each row stands for one turn."""
-        return not self.source.startswith("rows/")
+        return not self.has_columns and not self.is_result
+
+    @property
+    def has_columns(self) -> bool:
+        """True where the pipeline names the columns of the fields."""
+        return self.source.startswith("rows/")
 
     @property
     def columns(self) -> list[str]:
@@ -80,7 +87,7 @@ def read_sample(path: Path, kind: str | None, reading: Mapping[str, Any], *, is_
     detection = None if kind == "rows" else detected(beginning)
     options = {name: value for name, value in reading.items() if name != "encoding"}
     if detection is not None:
-        return _of_turns(detection.component, path, {**detection.options, **options}, beginning)
+        return _of_detected(detection, path, {**detection.options, **options}, beginning)
     if kind != "rows":
         refuse_other_formats(path, beginning)
     chosen = None if kind == "rows" else conversations_source(path, beginning, kind)
@@ -92,6 +99,16 @@ def read_sample(path: Path, kind: str | None, reading: Mapping[str, Any], *, is_
     if encoding != UTF_8:
         format_options["encoding"] = encoding
     return _of_rows(source, path, format_options | options, kind)
+
+
+def _of_detected(detection: Detection, path: Path, options: Mapping[str, Any], beginning: Beginning) -> Sample:
+    """Return the turns of recorded sessions, or the rows of another tool's results, whose fields the source knows."""
+    source = detection.component
+    if "row" not in source_of(source, path, options).kinds:
+        return _of_turns(source, path, options, beginning)
+    source_of(source, path, options).check()
+    rows = list(_rows(source, path, options, named=True))
+    return Sample(source, options, tuple(rows[:MOST]), len(rows) <= MOST, is_result=True)
 
 
 def _of_rows(source: str, path: Path, options: Mapping[str, Any], kind: str | None) -> Sample:
