@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from dicast._kernel.cli import main
 
 KEYS = ["path", "format", "version", "sessions", "turns", "messages", "calls", "results", "failed_results", "unmatched", "models",
         "recorded_scores", "marked", "unknown", "failed"]  # fmt: skip
+TRACES = Path(os.environ.get("DICAST_OUTSIDE_DATA", Path(__file__).parents[3] / "shared" / "data")) / "traces"
 KEY = "AKIA" + "IOSFODNN7EXAMPLE"
 
 
@@ -183,3 +185,29 @@ def test_links_and_repeated_paths_count_once(folder):
     (folder / "data" / "link.jsonl").symlink_to(folder / "data" / "one.jsonl")
     files = json.loads(run_import("data", "data/one.jsonl", "--json"))["files"]
     assert sum(file["sessions"] for file in files) == 4
+
+
+def test_a_sample_is_written_with_its_strata_and_runs_with_weights(folder, capfd):
+    (folder / "data" / "many.jsonl").write_text(
+        "".join(chat(id_=f"m{number}", team="ab"[number % 5 == 0]) for number in range(20))
+    )
+    run_import("data/many.jsonl", "--sample", "8", "--by", "team")
+    assert "traces/sample" in (folder / "pipeline.yaml").read_text()
+    assert dicast("run", "pipeline.yaml", "--json") == 0
+    run = json.loads(capfd.readouterr().out)
+    assert run["read"]["sample"] == {"drawn": 8, "of": 20}
+    assert run["score"]["weight"] == pytest.approx(20)
+    assert run["score"]["effective_n"] < 8
+
+
+def test_a_group_without_a_sample_is_a_wrong_request(folder):
+    assert "--by is for --sample N" in run_import("data", "--by", "model", code=2)
+
+
+@pytest.mark.outside_data
+@pytest.mark.skipif(not TRACES.is_dir(), reason="DICAST_OUTSIDE_DATA names the folder of outside data")
+def test_every_file_of_other_tools_has_a_known_format_and_its_pipeline_is_correct(folder):
+    document = json.loads(run_import(str(TRACES), "--json"))
+    assert [file["path"] for file in document["files"] if file["format"] is None] == []
+    assert sum(file["sessions"] for file in document["files"]) > 50
+    assert dicast("check", "pipeline.yaml") == 0

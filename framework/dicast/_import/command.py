@@ -82,6 +82,8 @@ def import_files(
         _refuse_unknown(files)
         drafts = {} if dry_run else pipelines(paths, files, out, request, Sampling(sample, by))
     write_new(drafts)
+    if sample is not None and (tables := [file.path.name for file in files if file.is_known and file.is_table]):
+        click.echo(f"--sample draws sessions; the pipelines of rows read all rows: {', '.join(tables)}", err=True)
     pipeline = next(iter(drafts), None)
     if as_json:
         print_json(

@@ -66,7 +66,7 @@ def _of_sessions(
 ) -> str:  # fmt: skip
     source = _source(paths, chosen, files, out, request, sampling)
     choice = for_turns(next(iter(source)))
-    about = [f"{len(chosen):,} files: {_formats(chosen)}"]
+    about = [f"Files: {_formats(chosen)}"]
     sections = [FileSection({"name": _name(paths)}), FileSection({"source": source}, about), *choice.sections]
     example = {"metrics": [{"trajectory/limits": {"max_errors": 3, "max_repeats": 2, "forbidden": ["rm"]}}]}
     comments = ["Limits of the tool calls, without a model (extra trajectory); remove the marks to use them:"]
@@ -78,7 +78,7 @@ def _of_results(
     sampling: Sampling,
 ) -> str:  # fmt: skip
     source = _source(paths, chosen, files, out, request, sampling)
-    about = [f"{len(chosen):,} files: {_formats(chosen)}"]
+    about = [f"Files: {_formats(chosen)}"]
     comments = ["The form of the outputs. The scores that the tool recorded are verdicts of their own: recorded/NAME."]
     sections = [
         FileSection({"name": f"{_name(paths)}-results"}),
