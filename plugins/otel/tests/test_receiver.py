@@ -290,3 +290,15 @@ def test_the_time_in_which_the_receiver_was_closed_does_not_count(serve, tmp_pat
         assert len(receiver.sessions(NOW + 61)) == 1
     with Receiver().receiving(reception) as receiver:  # --once
         assert len(receiver.sessions(NOW)) == 1
+
+
+@pytest.mark.parametrize(
+    ("scan", "shown"),
+    [("mask", "[masked: aws-key]"), ("warn", "AKIA4QK7ZN2XWB6TPHLM"), ("off", "AKIA4QK7ZN2XWB6TPHLM")],
+)
+def test_secrets_are_counted_or_masked(serve, scan, shown):
+    with serve(scan=scan) as server:
+        server.post(request(chat(question="My key is AKIA4QK7ZN2XWB6TPHLM")))
+        assert server.sessions() == {("a" * 32, False): [(f"My key is {shown}", "Ho")]}
+        assert server.sessions() == {("a" * 32, True): [(f"My key is {shown}", "Ho")]}
+    assert any("1 aws-key in conversations" in report for report in server.reports) == (scan != "off")

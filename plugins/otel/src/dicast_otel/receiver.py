@@ -10,13 +10,15 @@ from math import inf
 import attrs
 
 from dicast import ConfigError, DataError, Problem, Secret, Subject, Within
+from dicast.toolkit.assembly import Assembly
 from dicast.toolkit.conversations import Conversation, Rules
 from dicast.toolkit.dialects import Shapes
 from dicast.toolkit.expressions import compiled, pattern_fault
 from dicast.toolkit.listening import serving
 from dicast.toolkit.reception import ReceivedSession, Reception
+from dicast.toolkit.scan import Scan, SecretScan
 from dicast.toolkit.session_reading import Failed
-from dicast.toolkit.sessions import Kind, Session, chosen
+from dicast.toolkit.sessions import Kind, Session, chosen, session_subject
 
 from .assembly import SessionAssembly
 from .http import Intake, OtlpHandler
@@ -42,6 +44,8 @@ class Receiver:
     :param kinds: the kinds of subjects to judge (``subjects`` in a pipeline): ``turn``, ``tool_cycle``, ``session``.
     :param token: a bearer token that each request must have, such as ``${OTLP_TOKEN}``. Needed for an address that other machines reach.
     :param tool_error: a regular expression in the syntax of RE2; a result of a tool whose text has a match is a failure, in addition to failed spans.
+    :param scan: secrets and personal data in the conversations: ``warn`` counts them, ``mask`` replaces them by markers such as ``[masked: aws-key]``
+        in the ledger and for judges, ``off`` does not look for them. The spans next to the ledger stay as they came, until they are removed.
     :param settle_seconds: how long a trace waits for further spans after its root has come.
     :param idle_seconds: how long a trace without its root, and a session, wait for further spans.
     :param max_request_bytes: the longest request in bytes, compressed or not; 16 MiB by default.
@@ -53,6 +57,7 @@ class Receiver:
     kinds: tuple[Kind, ...] = attrs.field(default=("turn",), alias="subjects", converter=chosen)
     token: Secret | None = None
     tool_error: str | None = None
+    scan: Scan = attrs.field(default="warn", validator=attrs.validators.in_(("warn", "mask", "off")))
     settle_seconds: float = attrs.field(default=2.0, validator=Within(0, inf, "0 or more"))
     idle_seconds: float = attrs.field(default=30.0, validator=Within(0, inf, "0 or more"))
     max_request_bytes: int = attrs.field(default=16 * _MIB, validator=Within(1, inf, "1 or more"))
@@ -184,4 +189,16 @@ class OpenReceiver:
         conversation = Conversation(id_, self._rules, parent_id=assembly.parent_id)
         assembly.add_to(conversation)
         session = conversation.session(assembly.context, assembly.disposition, assembly.end_time)
-        return ReceivedSession(session, is_over)
+        return ReceivedSession(self._scanned(session, is_counted=not is_over), is_over)
+
+    def _scanned(self, session: Session, *, is_counted: bool) -> Session:
+        """Return *session* with masks in place of its secrets if the scan masks."""
+        if self._options.scan == "off":
+            return session
+        scan = SecretScan(self._options.scan)
+        subject = scan.subject(session_subject(session))
+        if is_counted:
+            self.counts.update({f"{kind} in conversations": count for kind, count in scan.counts.items()})
+        masked = Assembly(session.id, subject.trail)
+        masked.context, masked.parent_id = subject.context, session.parent_id
+        return masked.session()
