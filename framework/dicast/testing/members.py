@@ -26,6 +26,8 @@ _WORDS: Mapping[str, str] = {"model": "chat model", "early_stop": "early stop"}
 _GENERAL = frozenset(("name", "tier", "estimates_judges"))
 """Class attributes of components outside the protocols."""
 
+_LOOKUP = re.compile(r'getattr\([^",]+, "(\w+)"')
+
 _READERS = ("getattr", "attrgetter")
 """Functions that read an attribute by its name."""
 
@@ -100,7 +102,7 @@ def unread_options(kind: str, cls: type[Any]) -> list[str]:
 
     Options of a base class from another package are not checked, and neither is a package that reads attributes by computed names.
     """
-    names = set(_declared(cls)) - known_members(kind) - {*CLAIMABLE}
+    names = set(_declared(cls)) - known_members(kind) - {*CLAIMABLE} - _looked_up()
     function = function_of(cls)
     if function is not None and names <= set(inspect.signature(function).parameters):
         source = _source(function)
@@ -119,6 +121,15 @@ def unread_options(kind: str, cls: type[Any]) -> list[str]:
         []
         if _COMPUTED in reads or not reads
         else sorted(name for name in names if not {name, name.lstrip("_")} & reads)
+    )
+
+
+@cache
+def _looked_up() -> frozenset[str]:
+    """Return the names that dicast's own code looks up in objects that may lack them, such as an option of a source."""
+    folder = Path(optional.__file__).parent
+    return frozenset(
+        name for path in folder.rglob("*.py") for name in _LOOKUP.findall(path.read_text(encoding="utf-8"))
     )
 
 

@@ -80,7 +80,7 @@ def good_dimension(request):
         "score": 0.8,
         "confidence": 0.7,
         "clarity": 0.8,
-        "hard_constraint_violation": False,
+        "hard_constraints_satisfied": True,
     }
     text = json.dumps(verdict)
     return Reply(text, logprobs=spelled(text, {}), cost=CENT)
