@@ -24,6 +24,7 @@ import sqlite3
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -87,11 +88,17 @@ def blocks(page: Path, language: str | None = None) -> list[Block]:
     return [block for block in parts if language in {None, block.language}]
 
 
-def pages_with(language: str, slow: tuple[str, ...] = ()) -> pytest.MarkDecorator:
-    """Return a test parameter for each page with blocks in *language*; *slow* pages are marked."""
-    pages = [page for page in PAGES if blocks(page, language)]
+def pages_with(
+    language: str, slow: tuple[str, ...] = (), needs: Callable[[Block], object] = bool
+) -> pytest.MarkDecorator:
+    """Return a test parameter for each page with a block in *language* that the test *needs*; *slow* pages are marked."""
+    pages = [page for page in PAGES if any(map(needs, blocks(page, language)))]
     marked = [pytest.param(page, marks=[pytest.mark.slow] if place(page) in slow else []) for page in pages]
     return pytest.mark.parametrize("page", marked, ids=place)
+
+
+def is_test(block: Block) -> bool:
+    return (block.title or "").startswith("test_")
 
 
 def makes_sandboxes() -> bool:
@@ -173,7 +180,7 @@ def test_blocks_are_of_a_language_that_is_checked(page):
     assert page.read_text(encoding="utf-8").count("```") == 2 * len(blocks(page)), "a fence without a language"
 
 
-@pages_with("python")
+@pages_with("python", needs=lambda block: not block.title)
 def test_python_runs(page, folder):
     done = run(folder, "page.py")
     assert done.returncode == 0, done.stderr
@@ -188,12 +195,13 @@ def test_python_runs(page, folder):
         "docs/how-to/pytest",
         "docs/reference/pytest",
     ),
+    needs=is_test,
 )
 def test_tests_pass(page, folder):
-    files = [block.title for block in blocks(page, "python") if (block.title or "").startswith("test_")]
+    files = [block.title for block in blocks(page, "python") if is_test(block)]
     spared = ("-p", "no:cacheprovider", "-p", "no:schemathesis")  # as in pyproject.toml
-    done = run(folder, "-m", "pytest", "-q", *spared, *files) if files else None
-    assert done is None or done.returncode == 0, done.stdout + done.stderr
+    done = run(folder, "-m", "pytest", "-q", *spared, *files)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pages_with("yaml")
