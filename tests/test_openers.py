@@ -17,6 +17,7 @@ ALLOWED = {
     "framework/dicast/toolkit/files.py": "the opener",
     "framework/dicast/toolkit/input_file.py": "unpacks gzip",
     "framework/dicast/toolkit/process_tree.py": "files of /proc about processes",
+    "framework/dicast/toolkit/databases.py": "a database, behind check_regular",
     "framework/dicast/toolkit/installing.py": "metadata of a distribution",
     "framework/dicast/_kernel/contract/registry.py": "metadata of a distribution",
     "framework/dicast/_kernel/pipeline/rubrics.py": "rubrics inside a distribution",

@@ -9,6 +9,8 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from .files import check_regular
+
 SQLITE = b"SQLite format 3\0"
 """The first bytes of a SQLite database."""
 
@@ -24,7 +26,9 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     """Open the database at *path*. With a write-ahead log next to it, a copy of both is opened; nothing is written next to the database.
 
     :raises sqlite3.Error: if it is no database.
+    :raises UnreadableFile: if it is no regular file.
     """
+    check_regular(path)
     files = database_files(path)
     with ExitStack() as stack:
         mode = "mode=ro&immutable=1"
