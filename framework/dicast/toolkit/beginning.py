@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +14,7 @@ import orjson
 
 from .databases import SQLITE, open_database
 from .encodings import UTF_8, marked_encoding
-from .input_file import InputFile
+from .input_file import MAX_LINE_BYTES, InputFile
 from .scanning import Scanner, TooLong
 from .surrogates import with_lone_surrogates
 
@@ -60,8 +61,8 @@ def read_beginning(path: Path, encoding: str) -> Beginning:
             return Beginning(start, tables=_tables(file))
         if b"\0" in start or (encoding == UTF_8 and marked_encoding(start)):
             return Beginning(start)
-        lines = tuple(_first_lines(file))
-        layout, records = _records(file, lines)
+        lines = () if _starts_long(file) else tuple(_first_lines(file))
+        layout, records = _records(file, lines or (start.lstrip(),))
         return Beginning(start, lines, layout, records)
 
 
@@ -82,6 +83,15 @@ def _tables(file: InputFile) -> frozenset[str]:
             )
     except sqlite3.Error:
         return frozenset()
+
+
+def _starts_long(file: InputFile) -> bool:
+    """Return whether the first line is longer than a line may be, as of a large document in one line."""
+    with file.binary() as stream:
+        try:
+            return len(stream.readline(MAX_LINE_BYTES + 2)) > MAX_LINE_BYTES
+        except (EOFError, OSError, zlib.error):
+            return False  # the reader of lines reports the fault
 
 
 def _first_lines(file: InputFile) -> Iterator[bytes]:

@@ -39,7 +39,7 @@ class Helm(ExportSource):
     def detect(cls, beginning: Beginning) -> Detection | None:
         """Return the detection of a scenario state."""
         first_record = beginning.objects[0] if len(beginning.objects) == 1 else {}
-        start = b"".join(beginning.lines[:5])
+        start = b"".join(beginning.lines[:5]) or beginning.start
         if {"adapter_spec", "request_states"} <= first_record.keys() or start.startswith(
             (b'{"adapter_spec"', b'{ "adapter_spec"', b'{  "adapter_spec"')
         ):

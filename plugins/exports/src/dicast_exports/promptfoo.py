@@ -60,7 +60,7 @@ class Promptfoo(ExportSource):
                 return Detection(cls.title, None if "version" not in summary else str(summary["version"]))
         if records and all(record.keys() >= _RESULT and "score" in record for record in records):
             return Detection(cls.title, specificity=1)
-        start = b"\n".join(beginning.lines[:10])
+        start = b"\n".join(beginning.lines[:10]) or beginning.start
         if start.startswith(b"evalId:") or (b"evalId" in start and b"results" in start and start.startswith(b"{")):
             return Detection(cls.title)
         return None
