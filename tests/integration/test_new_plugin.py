@@ -22,6 +22,7 @@ from dicast._kernel.cli.new import BACKENDS, KINDS
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
+KEYS = dict.fromkeys(("JUDGE_URL", "HOOK_TOKEN"), "http://127.0.0.1:9/v1")
 COMPONENTS = [kind for kind in KINDS if kind not in ("command", "gate_clause", "rubrics")]
 BUILT_BY = dict(zip(KINDS, cycle(BACKENDS), strict=False))
 """Build backend of the new package of each kind."""
@@ -194,6 +195,18 @@ def test_a_new_plugin_passes_its_own_tests_in_its_folder(wheels, authors):
 def test_an_example_of_a_third_party_passes_its_own_tests_from_its_wheel(name, wheels, authors):
     shown = run(authors, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder=wheels[1] / name)
     assert re.search(r"^\d+ passed in", shown, re.MULTILINE), shown
+
+
+@pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
+def test_the_pipeline_of_an_example_lacks_nothing_but_data_and_extras(folder, authors, tmp_path):
+    (pipeline,) = re.findall(r"^```yaml\n(.*?)^```$", (folder / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "pipeline.yaml").write_text(pipeline)
+    command = [authors, "-m", "dicast", "check", "pipeline.yaml", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=clean() | KEYS)
+    messages = [error["message"] for error in json.loads(done.stdout).get("errors", ())]
+    assert messages, done.stdout
+    lacking = re.compile(r"does not exist|is an extra|^unknown plugin '(rows|proxy|openai|llm)'")
+    assert [text for text in messages if not lacking.search(text)] == []
 
 
 @pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
