@@ -267,6 +267,74 @@ def test_the_listing_is_a_table_that_says_how_to_see_more(shop, install):
     )  # its components, one a line
 
 
+def test_packages_without_a_plugin_are_listed_with_their_faults(shop, install):
+    groups = {"dicast.commands": {"hello": "dicast_hello:hello"}, "dicast.rubrics": {"lost-v1": "dicast_hello"}}
+    install("dicast-hello", "1.0", groups, dicast_hello="import nope_missing")
+    assert "dicast-hello 1.0      command hello; rubric lost-v1" in shop.dicast("plugins").out.splitlines()
+    loaded = shop.dicast("plugins", "--load")
+    assert loaded.code == 0
+    missing = "ModuleNotFoundError: No module named 'nope_missing'"
+    assert f"failed to import dicast_hello:hello: {missing} (dicast_hello.py:1)" in loaded.out
+    assert f"rubric 'lost-v1' (dicast-hello 1.0) cannot be read: {missing}" in loaded.out
+    packages = {package["distribution"]: package for package in shop.dicast("plugins", "--json").json["packages"]}
+    assert packages["dicast-hello"]["commands"] == ["hello"]
+    assert packages["dicast-hello"]["error"] is None  # nothing was imported
+    assert "turn-llm-v1" in packages["dicast-rubrics"]["rubrics"]
+    assert "    rubrics: turn-llm-v1" in shop.dicast("plugins", "dicast-rubrics").out.splitlines()
+
+
+def test_a_version_conflict_is_named_without_importing_the_plugin(shop, install, bomb):
+    info = install("dicast-late", "1.0", {"dicast": {"late": "dicast_bomb"}})
+    (info / "METADATA").write_text("Name: dicast-late\nVersion: 1.0\nRequires-Dist: dicast-kernel>=99\n")
+    plugin = listed(shop)["late"]
+    assert plugin["status"] == "not_loaded"
+    assert plugin["error"].startswith("it requires dicast-kernel>=99, and ")
+    assert not bomb.exists()
+
+
+UNDESCRIBED = {
+    "type": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from decimal import Decimal\n",
+    "estimate": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("type", "the options of dicast_odd.Odd cannot be read (name 'Decimal' is not defined)"),
+        ("estimate", "odd/odd: its estimate is 0.5, not a Cost (dicast_odd.py:"),
+    ],
+)
+def test_a_component_that_cannot_be_described_is_a_line_and_hides_no_other(shop, install, fault, message):
+    estimate = "0.5" if fault == "estimate" else "Cost.zero()"
+    source = f"""
+import attrs
+from dicast import Cost, Score, hookimpl
+{UNDESCRIBED[fault]}
+@attrs.frozen
+class Odd:
+    "Score."
+    tier = "proxy"
+    option: "{"Decimal" if fault == "type" else "int"}" = 1
+
+    def estimate(self, subject):
+        return {estimate}
+
+    def score(self, subject):
+        return Score(1.0)
+
+@hookimpl
+def dicast_metrics():
+    return [Odd]
+"""
+    install("dicast-odd", "1.0", {"dicast": {"odd": "dicast_odd"}}, dicast_odd=source)
+    plugins = listed(shop, "--load")
+    assert (plugins["odd"]["status"], plugins["odd"]["components"]) == ("broken", None)
+    assert message in plugins["odd"]["error"]
+    assert plugins["proxy"]["status"] == "ok"
+    assert message in shop.dicast("plugins", "odd").out
+
+
 def test_one_plugin_is_shown_with_its_options_and_no_other_is_imported(shop, bomb, install):
     install("dicast-wide", "1.0", {"dicast": {"wide": "dicast_wide"}}, dicast_wide=OPTIONS)
     lines = shop.dicast("plugins", "wide").out.splitlines()
