@@ -141,7 +141,7 @@ def subject(ledger: Ledger, subject_id: str, run_id: str) -> Mapping[str, Any] |
     event = next((entry.event for entry in ledger.read(query)), None)
     if event is None:
         return None
-    names = {"kind": event.subject_kind, "id": event.subject_id, "session_id": event.session_id}
+    names: dict[str, object] = {"kind": event.subject_kind, "id": event.subject_id, "session_id": event.session_id}
     if "weight" in event.payload:
         names["weight"] = event.payload["weight"]
     content = event.payload.get("content")

@@ -54,7 +54,7 @@ def content(due: Due, run_id: str) -> dict[str, Any]:
         places = (not_finite(value, name) for name, value in judged.items())
         if wrong := next(filter(None, places), None):
             raise DataError(f"subject {subject.id!r}: {wrong}, which JSON does not have; write None, or a text")
-    payload = {"digest": sha256(text).hexdigest(), "content": judged}
+    payload: dict[str, object] = {"digest": sha256(text).hexdigest(), "content": judged}
     if subject.columns and (named := _columns(subject)):
         payload["columns"] = named
     if subject.weight != 1:
