@@ -303,7 +303,8 @@ def test_a_ledger_of_digests_keeps_no_reason(shop, plugin):
 
 def test_reports_name_recorded_labels_apart_from_the_runs_own(shop, plugin):
     plugin("scored", SCORED)
-    shop.run(f"{SCORED_FILE}sinks: [{{csv/rows: {{path: rows.csv}}}}]\n")
+    shop.run(f"{SCORED_FILE}sinks: [{{csv/rows: {{path: rows.csv}}}}, {{report/markdown: {{path: run.md}}}}]\n")
+    assert "| `recorded/accuracy` | 1.0000 | 7 of 7 | recorded: 7 |" in (shop / "run.md").read_text()
     assert "recorded" not in (shop / "rows.csv").read_text().splitlines()[0]
     text = shop.dicast("show", "last").out
     assert "recorded by other tools" in text

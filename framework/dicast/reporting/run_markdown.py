@@ -63,6 +63,9 @@ def _parts(done: Document) -> Iterator[str]:
         columns = ("label", "mean", "95 % interval", "pass rate", "scored", "failed", "basis")
         rows = [_label(name, tally) for name, tally in labels.items()]
         yield _lines(table(columns, rows, right=("mean", "pass rate", "scored", "failed")))
+    if recorded := done.get("recorded"):  # documents of older versions have none
+        lines = [_recorded(name, tally) for name, tally in recorded.items()]
+        yield _lines(table(("recorded by other tools", "mean", "scored", "basis"), lines, right=("mean", "scored")))
     yield from _warnings(done)
     yield from _findings(done)
 
@@ -122,6 +125,12 @@ def _label(name: str, tally: Document) -> tuple[str, ...]:
         failed,
         tally.get("basis") or "",
     )
+
+
+def _recorded(name: str, tally: Document) -> tuple[str, ...]:
+    bases = ", ".join(f"{basis}: {count:,}" for basis, count in tally["by_basis"].items())
+    scored = f"{tally['scored']:,} of {tally['total']:,}"
+    return code(name), figure(tally["mean"]) + _scale(tally), scored, bases
 
 
 def _warnings(done: Document) -> Iterator[str]:
