@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from dicast.testing import ReaderConformance
-from dicast.testing.pipeline import Bench
 
 
 def _span(number: int, text: str) -> dict[str, object]:
@@ -31,7 +28,3 @@ class TestSpans(ReaderConformance):
     }
     options = {"path": "spans.jsonl", "subjects": ["turn", "tool_cycle", "session"]}
     unknown = files["spans.jsonl"].replace('"type": "text"', '"type": "hologram"')
-
-    @pytest.mark.slow
-    def test_memory_is_flat_in_the_number_of_sessions(self, bench: Bench) -> None:
-        super().test_memory_is_flat_in_the_number_of_sessions(bench)
