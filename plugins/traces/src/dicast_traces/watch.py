@@ -14,6 +14,8 @@ from dicast.commands import as_json as json_option
 from dicast.commands import overrides as set_option
 from dicast.commands import run_command
 from dicast.toolkit.listening import ListenAddress
+from dicast.toolkit.session_following import SessionFollower
+from dicast.toolkit.session_source import SessionSource
 
 from .events import Events
 from .live.source import Watching
@@ -82,8 +84,15 @@ def watch(
             return Watching(Path(), component.kinds, 0, once, poll, otlp_address, console=console, receiver=component)
         if otlp_address is not None:
             raise ConfigError(f"--otlp receives spans: the source of {file} has to be otel/receiver")
+        if getattr(component, "scan", None) == "mask":
+            raise ConfigError("dicast watch masks nothing: leave scan: mask out, or judge the files with dicast run")
+        if isinstance(component, SessionSource):
+            if address is not None:
+                raise ConfigError(f"--listen receives events of traces; the source of {file} reads files of sessions")
+            follower = SessionFollower(component)
+            return Watching(Path(), component.kinds, 0, once, poll, None, console=console, receiver=follower)
         if not isinstance(component, Events | Messages):
-            expected = "traces/events or traces/messages"
+            expected = "traces/events or traces/messages, or a reader of recorded sessions"
             raise ConfigError(f"dicast watch follows a trace: the source of {file} has to be {expected}")
         layout = None
         if isinstance(component, Messages):

@@ -1,0 +1,163 @@
+"""Files of recorded sessions that grow while an agent works, as a receiver for ``dicast watch``."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+
+from dicast import DataError
+
+from .beginning import read_beginning
+from .conversations import Rules
+from .encodings import UTF_8
+from .expressions import compiled
+from .input_file import InputFile
+from .reception import ReceivedSession, Reception
+from .repeats import UniqueNames
+from .session_reading import Failed, SessionReading, Totals
+from .session_source import SessionSource
+from .sessions import Session
+
+QUIET = 2.0
+"""Seconds without a change after which a last turn that ended with an answer is complete."""
+
+OVER = 600.0
+"""Seconds without a change after which a session is over, also in the middle of a turn."""
+
+_LOOK = 1.0
+
+Version = tuple[int, int, bool, bool]
+"""Time of the last change in nanoseconds, size in bytes, and whether the file is quiet, and over."""
+
+
+class SessionFollower:
+    """Follows the files of *source*, which may grow and become more. It is no component, so a run does not open its source."""
+
+    def __init__(self, source: SessionSource) -> None:
+        self._source = source
+
+    @contextmanager
+    def receiving(self, reception: Reception) -> Iterator[FollowedSessions]:
+        """Yield the sessions as they grow. A file is read again after each change, its new turns are given."""
+        yield FollowedSessions(self._source, reception)
+
+
+class FollowedSessions:
+    """The sessions of the files, one file at a time. The last turn of a session waits until it is complete."""
+
+    def __init__(self, source: SessionSource, reception: Reception) -> None:
+        self._source, self._reception = source, reception
+        self._waiting: deque[Path] = deque()
+        self._next = 0.0
+        self._versions: dict[Path, Version] = {}
+        self._read: dict[Path, Version] = {}
+        self._others: dict[Path, int] = {}
+        self._owners: dict[str, Path] = {}
+
+    @property
+    def unread(self) -> int:
+        """The bytes of the changed files that were not read yet."""
+        return sum(path.stat().st_size for path in self._waiting if path.exists())
+
+    def sessions(self, now: float) -> Sequence[ReceivedSession]:
+        """Return the sessions of the next changed file; none if no file has changed."""
+        if not self._waiting and now >= self._next:
+            self._waiting += [path for path in self._paths() if self._version(path, now) != self._versions.get(path)]
+            self._next = now + _LOOK
+        while self._waiting:
+            path = self._waiting.popleft()
+            version = self._version(path, now)
+            sessions = [] if version is None else self._sessions(path, version)
+            if sessions and version is not None:
+                self._read[path] = version
+                return sessions
+            if version is not None:
+                self._versions[path] = version
+        return ()
+
+    def settle(self) -> None:
+        """Note that the newest sessions are in the ledger."""
+        self._versions |= self._read
+        self._read = {}
+
+    def deadline(self) -> float | None:
+        """Return the time of the next look at the files."""
+        return time.time() if self._waiting else self._next
+
+    def _paths(self) -> Iterator[Path]:
+        root = self._source.path
+        for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
+            if path.is_file() and self._is_of_format(path):
+                yield path
+
+    def _is_of_format(self, path: Path) -> bool:
+        """Return whether the source detects the file; a file of another format is looked at again when its size has changed."""
+        size = path.stat().st_size
+        if path in self._versions:
+            return True
+        if self._others.get(path) == size:
+            return False
+        try:
+            is_detected = self._source.detect(read_beginning(path, UTF_8)) is not None
+        except DataError:
+            is_detected = False
+        if not is_detected:
+            self._others[path] = size
+        return is_detected
+
+    def _version(self, path: Path, now: float) -> Version | None:
+        try:
+            state = path.stat()
+        except OSError:
+            return None
+        age = now - state.st_mtime
+        return state.st_mtime_ns, state.st_size, age >= QUIET, age >= OVER
+
+    def _sessions(self, path: Path, version: Version) -> list[ReceivedSession]:
+        """Read a file; its fault is reported."""
+        source, (_, _, is_quiet, is_over) = self._source, version
+        error = None if source.tool_error is None else compiled(source.tool_error)
+        rules = Rules(error, source.trailing == "keep", self._reception.name_call)
+        try:
+            with InputFile.opened(path) as file, _Names(self._owners, path) as names:
+                reading = SessionReading(
+                    file, path.name, rules, source.unknown == "mark", source.max_line_bytes, None, Totals(), names
+                )
+                return [_received(session, is_quiet, is_over) for session in source.sessions(reading)]
+        except DataError as fault:
+            self._reception.report(f"{path}: {fault}")
+            return []
+
+
+class _Names(UniqueNames):
+    """Names of sessions that are unique among all files, and the same whenever the file is read again."""
+
+    def __init__(self, owners: dict[str, Path], path: Path) -> None:
+        super().__init__()
+        self._owners, self._path = owners, path
+
+    def take(self, name: str) -> str:
+        """Return the name, with a number if another file or an earlier session of the file has it."""
+        unique = candidate = super().take(name)
+        number = 2
+        while self._owners.setdefault(candidate, self._path) != self._path:
+            candidate = f"{unique}#{number}"
+            number += 1
+        return candidate
+
+
+def _received(session: Session | Failed, is_quiet: bool, is_over: bool) -> ReceivedSession:
+    """Return the session without a last turn that may go on."""
+    if isinstance(session, Failed) or is_over or not session.turns:
+        return ReceivedSession(session, is_over)
+    last = session.turns[-1]
+    completed = next(event for event in reversed(last.events) if event.type == "turn.completed")
+    if is_quiet and completed.payload.get("stop_reason") == "end_turn":
+        return ReceivedSession(session, is_over)
+    turns, log = session.turns[:-1], (*session.log[: last.begins], session.log[-1])  # with the end of the session
+    return ReceivedSession(attrs.evolve(session, turns=turns, log=log), is_over)

@@ -1,0 +1,123 @@
+"""Files of sessions that grow while an agent works: turns are given when they are complete, and a cut line waits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dicast.toolkit.reception import Reception
+from dicast.toolkit.session_following import OVER, QUIET, FollowedSessions
+
+transcripts = pytest.importorskip("dicast_transcripts")
+NOW = 2_000_000_000.0
+
+
+def dicast(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "dicast", *words], capture_output=True, text=True, check=False)
+
+
+class Agent:
+    """A coding agent that writes its session."""
+
+    def __init__(self, path: Path, session: str = "S") -> None:
+        self.path, self.session, self.count = path, session, 0
+        path.touch()
+
+    def write(self, role: str, content: object, stop: str | None = None, cut: int | None = None) -> str:
+        self.count += 1
+        message = {"role": role, "content": content} | (
+            {} if role == "user" else {"id": f"m{self.count}", "model": "c", "stop_reason": stop}
+        )
+        record = {"sessionId": self.session, "uuid": f"u{self.count}", "parentUuid": f"u{self.count - 1}" if self.count > 1 else None,
+                  "timestamp": f"2026-01-01T00:00:{self.count:02d}Z", "isSidechain": False, "version": "2.0.1", "type": role, "message": message}  # fmt: skip
+        line = json.dumps(record) + "\n"
+        with self.path.open("a") as file:
+            file.write(line[:cut])
+        return line[len(line[:cut]) :]
+
+    def turn(self, text: str) -> None:
+        self.write("user", text)
+        self.write("assistant", [{"type": "text", "text": f"answer to {text}"}], "end_turn")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s").mkdir()
+    return tmp_path / "s"
+
+
+def follow(folder: Path) -> FollowedSessions:
+    reception = Reception(None, folder / "spool", lambda turn, call: call, pytest.fail, lambda: None)
+    return FollowedSessions(transcripts.ClaudeCode(folder), reception)
+
+
+def turns(followed: FollowedSessions, path: Path, age: float, now: float) -> list[tuple[str, int, bool]] | None:
+    """Return each session with its turns, and whether it is over, for a file of this *age*."""
+    os.utime(path, (now - age, now - age))
+    received = followed.sessions(now)
+    followed.settle()
+    return [(item.session.id, len(item.session.turns), item.is_over) for item in received] or None
+
+
+def test_a_turn_is_given_when_it_is_answered_and_the_file_is_quiet(folder):
+    agent, followed = Agent(folder / "a.jsonl"), follow(folder)
+    agent.write("user", "one")
+    assert turns(followed, agent.path, 0, NOW) in (None, [("S", 0, False)])
+    agent.write("assistant", [{"type": "tool_use", "id": "t", "name": "Read", "input": {}}], "tool_use")
+    agent.write("user", [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}])
+    assert turns(followed, agent.path, QUIET + 1, NOW + 10) == [("S", 0, False)]  # the tool may take longer
+    rest = agent.write("assistant", [{"type": "text", "text": "done"}], "end_turn", cut=40)
+    assert turns(followed, agent.path, QUIET + 1, NOW + 20) == [("S", 0, False)]  # the cut line waits
+    with agent.path.open("a") as file:
+        file.write(rest)
+    assert turns(followed, agent.path, 0, NOW + 30) == [("S", 0, False)]
+    assert turns(followed, agent.path, QUIET + 1, NOW + 40) == [("S", 1, False)]
+    agent.turn("two")
+    agent.write("user", "three")
+    assert turns(followed, agent.path, QUIET + 1, NOW + 50) == [("S", 2, False)]
+    assert turns(followed, agent.path, OVER + 1, NOW + 2000) == [("S", 2, True)]
+    assert turns(followed, agent.path, OVER + 1, NOW + 2000) is None
+
+
+def test_new_files_and_equal_ids_are_given_under_stable_names(folder):
+    first, followed = Agent(folder / "a.jsonl"), follow(folder)
+    first.turn("one")
+    assert turns(followed, first.path, OVER + 1, NOW) == [("S", 1, True)]
+    second = Agent(folder / "b.jsonl")
+    second.turn("one")
+    (folder / "notes.txt").write_text("no session\n")
+    assert turns(followed, second.path, OVER + 1, NOW + 10) == [("S#2", 1, True)]
+    second.turn("two")
+    assert turns(followed, second.path, OVER + 1, NOW + 20) == [("S#2", 2, True)]
+
+
+@pytest.mark.slow
+def test_a_watch_judges_each_turn_once_and_continues_where_it_ended(folder):
+    Path("w.yaml").write_text("name: w\nsource: {transcripts/claude_code: {path: s}}\njudges: [heuristic/turn]\n")
+    agent = Agent(folder / "a.jsonl")
+    agent.turn("one")
+    agent.turn("two")
+    os.utime(agent.path, (1, 1))
+    assert dicast("watch", "w.yaml", "--once").returncode == 0
+    assert dicast("watch", "w.yaml", "--once").returncode == 0
+    agent.turn("three")
+    os.utime(agent.path, (2, 2))
+    assert dicast("watch", "w.yaml", "--once").returncode == 0
+    verdicts = json.loads(dicast("verdicts", "--json", "--run", "last").stdout)["verdicts"]
+    assert [verdict["subject_id"] for verdict in verdicts] == ["S/1", "S/2", "S/3"]
+
+
+@pytest.mark.slow
+def test_a_watch_refuses_to_mask(folder):
+    Path("w.yaml").write_text(
+        "name: w\nsource: {transcripts/claude_code: {path: s, scan: mask}}\njudges: [heuristic/turn]\n"
+    )
+    refused = dicast("watch", "w.yaml", "--once")
+    assert refused.returncode == 2
+    assert "dicast watch masks nothing" in refused.stderr
