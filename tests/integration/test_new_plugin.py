@@ -181,7 +181,9 @@ def test_new_plugins_pass_their_own_tests_from_their_wheels(wheels, authors, sub
     tested = run(authors, "-m", "pytest", *options, *folders, folder=wheels[1])
     for kind in KINDS:
         with subtests.test(kind):
-            found = re.findall(rf"^dicast-my-{kind.replace('_', '-')}/tests/\S+ (\w+)", tested, re.MULTILINE)
+            found = re.findall(
+                rf"^dicast-my-{kind.replace('_', '-')}/tests/.+ (\w+) +\[ *\d+%\]$", tested, re.MULTILINE
+            )
             assert len(found) >= (10 if kind in COMPONENTS else 2), tested
             assert set(found) == {"PASSED"}, tested
 
