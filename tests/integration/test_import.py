@@ -77,7 +77,7 @@ def test_a_folder_of_mixed_files_becomes_one_pipeline_that_runs_without_a_model(
 
 
 def test_the_report_lists_known_files_and_names_the_others(folder):
-    report = run_import("data", "--dry-run")
+    report = " ".join(run_import("data", "--dry-run").split())
     assert "5 files: 3 of known formats, 2 left out" in report
     assert "notes.txt: no known format; nearest is JSON lines; line 1, column 1 is not JSON" in report
     assert "empty.jsonl: the file is empty" in report
@@ -211,3 +211,65 @@ def test_every_file_of_other_tools_has_a_known_format_and_its_pipeline_is_correc
     assert [file["path"] for file in document["files"] if file["format"] is None] == []
     assert sum(file["sessions"] for file in document["files"]) > 50
     assert dicast("check", "pipeline.yaml") == 0
+
+
+def session(id_: str, *records: object) -> str:
+    """Return the lines of a session of Claude Code with one turn."""
+    base = {"sessionId": id_, "isSidechain": False, "version": "1.0.0", "timestamp": "2026-01-01T00:00:00Z"}
+    user = {"type": "user", "uuid": f"{id_}u", "parentUuid": None, "message": {"role": "user", "content": "q"}, **base}
+    blocks = [{"type": "text", "text": "a"}]
+    reply = {
+        "type": "assistant", "uuid": f"{id_}a", "parentUuid": f"{id_}u",
+        "message": {"role": "assistant", "id": "m", "type": "message", "model": "m", "content": blocks}, **base,
+    }  # fmt: skip
+    return "".join(json.dumps(record) + "\n" for record in (user, reply, *records))
+
+
+def test_a_folder_of_many_files_has_a_row_for_each_format_and_fits_a_screen(folder):
+    for number in range(12):
+        (folder / "data" / f"s{number:02}.jsonl").write_text(session(f"s{number}", *(f"odd {kind}" for kind in "ab")))
+    lines = run_import("data").splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert lines[1].split() == ["format", "files", "sessions", "turns", "calls", "results", "failed"]
+    assert {tuple(line.split()) for line in lines[2:6]} == {
+        ("traces/messages", "2", "3", "3", "3", "3", "0"),
+        ("transcripts/claude_code", "12", "12", "12", "0", "0", "0"),
+        ("traces/events", "1", "1", "1", "0", "0", "0"),
+        ("all", "15", "16", "16", "3", "3", "0"),
+    }
+    (marked,) = (line for line in lines if "line a string" in line)
+    assert marked == "unknown shape: 24 line a string, first at data/s00.jsonl:3"
+    assert "s03.jsonl" not in "\n".join(lines)
+    assert "s03.jsonl" in run_import("data", "--full", "--dry-run")
+
+
+def test_a_file_that_no_source_reads_is_noted_once_and_a_file_of_another_source_never(folder, capfd):
+    (folder / "data" / "claude.jsonl").write_text(session("s"))
+    source = (
+        "{traces/joined: {sources: [transcripts/claude_code: {path: data}, traces/messages: {path: data/one.jsonl}]}}"
+    )
+    (folder / "p.yaml").write_text(f"name: p\nsource: {source}\njudges: [heuristic/turn]\n")
+    dicast("run", "p.yaml", "--json")
+    notes = json.loads(capfd.readouterr().out)["read"]["notes"]
+    (note,) = (note for note in notes if "left out" in note)
+    names = "empty.jsonl, events.jsonl, notes.txt, two.json"
+    assert note == f"4 files left out, which no source reads: {names}"
+
+
+def test_the_summary_has_few_lines_of_notes_and_the_document_has_all(folder, capfd):
+    data = folder / "data" / "claude.jsonl"
+    odd = [{"type": f"odd-{number}", "sessionId": "s"} for number in range(9)]
+    data.write_text(session("s", *odd))
+    (folder / "p.yaml").write_text(
+        "name: p\nsource: {transcripts/claude_code: {path: data/claude.jsonl, unknown: mark}}\njudges: [heuristic/turn]\n"
+    )
+    dicast("run", "p.yaml", "--json")
+    notes = json.loads(capfd.readouterr().out)["read"]["notes"]
+    assert len(notes) == 9
+    dicast("run", "p.yaml")
+    lines = capfd.readouterr().out.splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("read: "))
+    end = next(place for place, line in enumerate(lines) if line.endswith("more notes (--json)"))
+    assert end - start <= 4
+    assert "4 more kinds" in " ".join(lines[start:end]).replace("  ", " ")

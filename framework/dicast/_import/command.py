@@ -21,7 +21,7 @@ from ..toolkit.scan import Scan
 from ..toolkit.terminal import print_lines
 from .inspection import FileOptions, ImportedFile, inspect_file
 from .pipelines import Sampling, pipelines
-from .summary import summary_lines
+from .summary import summary_parts
 
 _BY_SHAPE = (
     "traces/messages",
@@ -59,10 +59,11 @@ INCOMPLETE = 3
     "--sample", type=click.IntRange(min=1), metavar="N", help="Judge a random sample of N sessions, with weights."
 )
 @click.option("--by", metavar="model|day|KEY", help="Draw equally many sessions of each model, day, or value of a key.")
+@click.option("--full", is_flag=True, help="List each file and all notes.")
 @as_json
 def import_files(
     paths: tuple[Path, ...], out: Path, dry_run: bool, format_: str | None, encoding: str | None, scan: Scan, sample: int | None,
-    by: str | None, as_json: bool,
+    by: str | None, full: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Report the contents of recorded files, and write a pipeline that judges them.
 
@@ -90,7 +91,7 @@ def import_files(
             {"files": [file.document() for file in files], "pipeline": None if pipeline is None else str(pipeline)}
         )
     else:
-        print_lines([*summary_lines(files), *_next(list(drafts))])
+        print_lines([*summary_parts(files, is_full=full), *_next(list(drafts))])
     if any(file.is_broken for file in files):
         sys.exit(INCOMPLETE)
 

@@ -42,7 +42,7 @@ NUMBERS = tuple(_CONTENTS)
 class FileCounts:
     """Counts of the contents of a file; *numbers* has :data:`NUMBERS`, the others count by name.
 
-    *notes* are phrases for the user, *kinds* the kinds of subjects.
+    *first_places* has the first place of each kind in *marked*. *notes* are phrases for the user, *kinds* the kinds of subjects.
     """
 
     numbers: Mapping[str, int] = attrs.field(factory=lambda: dict.fromkeys(NUMBERS, 0))
@@ -54,6 +54,7 @@ class FileCounts:
     failed: int = 0
     notes: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
+    first_places: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -245,7 +246,7 @@ def count_contents(source: Any, scan: Scan) -> FileCounts:
             if subject.session_id != previous:
                 previous = subject.session_id
                 models.update(_models(subject))
-        read = live.read_counts()
+        read, first_places = live.read_counts(), getattr(opened, "first_places", {})
     contents = {"turns": kinds["turn"], **read.details.get("contents", {})}
     if "turn" in kinds:
         contents.setdefault("sessions", read.records - read.failed)
@@ -254,7 +255,7 @@ def count_contents(source: Any, scan: Scan) -> FileCounts:
     return FileCounts(
         numbers, models if recorded_models is None else recorded_models, scores, read.marked,
         read.details.get("unknown", {}), read.details.get(COUNTS, {}), read.failed, read.notes,
-        tuple(kinds),
+        tuple(kinds), first_places,
     )  # fmt: skip
 
 

@@ -2,77 +2,134 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .._init.written import one_comment
-from ..toolkit.terminal import Drawing
+from ..toolkit.terminal import Drawing, Line
 from ..toolkit.text_table import WIDTH, TextTable
-from .inspection import NUMBERS, ImportedFile
+from .inspection import ImportedFile
 
-MOST_FILES = 20
-"""The number of files that the report lists; ``--json`` has all."""
+MOST_FILES = 8
+"""The number of files up to which each file has a row of its own without ``--full``."""
 
-_COLUMNS = ("sessions", "turns", "messages", "calls", "results", "failed_results")
+MOST_LINES = 4
+"""The number of lines of notes, and of files left out, without ``--full``."""
+
+_MOST_NAMES = 6
+"""The number of names of a line without ``--full``."""
+
+_COLUMNS = ("sessions", "turns", "calls", "results")
 
 
-def summary_lines(files: Sequence[ImportedFile]) -> Iterator[str | Drawing]:
-    """Yield the lines of the report: a table of the files, totals, and the files that were left out."""
+def summary_parts(files: Sequence[ImportedFile], *, is_full: bool = False) -> Iterator[Line | Drawing]:
+    """Yield the lines of the report: a table of the formats, notes, and the files that were left out.
+
+    With *is_full* each file has a row of its own, and no list is cut.
+    """
     readable = [file for file in files if file.is_known]
-    yield f"{_count(len(files), 'file')}: {len(readable):,} of known formats, {len(files) - len(readable):,} left out"
-    heads = ["file", "format", *(column.replace("_", " ") for column in _COLUMNS), "failed"]
-    rows = [_row(file) for file in readable[:MOST_FILES]]
-    if len(readable) > 1:
-        rows.append(["all", f"{len({file.component for file in readable})} formats", *_sums(readable)])
-    table = TextTable(heads, rows)
-    yield Drawing(table, [*table.lines(WIDTH)])
-    if len(readable) > MOST_FILES:
-        yield f"… and {len(readable) - MOST_FILES:,} more files (--json lists all)"
-    versions = dict.fromkeys(f"{file.title} {file.version}" for file in readable if file.version)
-    if versions:
-        yield f"versions: {', '.join(versions)}"
-    yield from _named("models", (file.counts.models for file in readable))
-    yield from _named("recorded scores", (file.counts.recorded_scores for file in readable))
-    yield from _named("marked", (file.counts.marked for file in readable))
-    yield from _named("unknown shapes", (file.counts.unknown for file in readable))
-    yield from _named("secrets and personal data", (file.counts.secrets for file in readable))
-    unmatched = sum(file.counts.numbers["unmatched"] for file in readable)
-    if unmatched:
-        yield f"results without a call: {unmatched:,}"
-    for file in readable[:MOST_FILES]:
-        yield from (f"{one_comment(file.path.name)}: {note}" for note in file.counts.notes)
-    yield from _left_out([file for file in files if not file.is_known])
+    left_out = [file for file in files if not file.is_known]
+    yield Line(f"{_count(len(files), 'file')}: {len(readable):,} of known formats, {len(left_out):,} left out")
+    if readable:
+        table = _table(readable, with_files=is_full or len(readable) <= MOST_FILES)
+        yield Drawing(table, [*table.lines(WIDTH)])
+    yield from map(Line, _content_lines(readable, is_full=is_full))
+    yield from map(Line, _left_out(left_out, is_full=is_full))
 
 
-def _row(file: ImportedFile) -> list[str | int]:
-    counts = file.counts
-    return [
-        one_comment(file.path.name, 40),
-        file.component,
-        *(counts.numbers[name] for name in _COLUMNS),
-        counts.failed,
-    ]
+def _content_lines(files: Sequence[ImportedFile], *, is_full: bool) -> Iterator[str]:
+    if failed := sum(file.counts.numbers["failed_results"] for file in files):
+        yield f"results that failed: {failed:,}"
+    named = {
+        "versions": ({f"{file.title} {file.version}": 1} for file in files if file.version),
+        "models": (file.counts.models for file in files),
+        "recorded scores": (file.counts.recorded_scores for file in files),
+        "secrets and personal data": (file.counts.secrets for file in files),
+    }
+    for title, counts in named.items():
+        yield from _named(title, counts, is_full=is_full)
+    yield from _limited([*_marks(files), *_notes(files)], "note", is_full=is_full)
+
+
+def _table(files: Sequence[ImportedFile], *, with_files: bool) -> TextTable:
+    """Return a table with a row for each format, with *with_files* for each file too, and for all."""
+    rows: list[list[str | int]] = []
+    formats = list(dict.fromkeys(file.component for file in files))
+    for component in formats:
+        members = [file for file in files if file.component == component]
+        rows.append([component, *_sums(members)])
+        if with_files:
+            rows += [[f"  {one_comment(file.path.name, 30)}", *_sums([file])] for file in members]
+    if len(formats) > 1:
+        rows.append(["all", *_sums(files)])
+    return TextTable(["format", "files", *_COLUMNS, "failed"], rows)
 
 
 def _sums(files: Sequence[ImportedFile]) -> list[int]:
-    totals = {name: sum(file.counts.numbers[name] for file in files) for name in NUMBERS}
-    return [*(totals[name] for name in _COLUMNS), sum(file.counts.failed for file in files)]
+    totals = (sum(file.counts.numbers[name] for file in files) for name in _COLUMNS)
+    return [len(files), *totals, sum(file.counts.failed for file in files)]
 
 
-def _named(title: str, counts: Iterable[Mapping[str, int]]) -> Iterator[str]:
+def _named(title: str, counts: Iterable[Mapping[str, int]], *, is_full: bool) -> Iterator[str]:
+    """Yield a line with the most frequent names and their counts."""
     total: Counter[str] = Counter()
     for part in counts:
         total.update(part)
     if total:
-        yield f"{title}: {', '.join(f'{count:,} {one_comment(name, 60)}' for name, count in total.most_common())}"
+        texts = [f"{count:,} {one_comment(name, 60)}" for name, count in total.most_common()]
+        most = len(texts) if is_full else _MOST_NAMES
+        rest = [f"+ {len(texts) - most:,} more (--full)"] if len(texts) > most else []
+        yield f"{title}: {', '.join([*texts[:most], *rest])}"
 
 
-def _left_out(files: Sequence[ImportedFile]) -> Iterator[str]:
+def _marks(files: Sequence[ImportedFile]) -> Iterator[str]:
+    """Yield a line for each kind of marked content, with its count and its first place. Unknown shapes come first."""
+    marked, unknown, places = Counter[str](), Counter[str](), dict[str, str]()
+    for file in files:
+        marked.update(file.counts.marked)
+        unknown.update(file.counts.unknown)
+        for kind in file.counts.marked:
+            places.setdefault(kind, _place(file, kind))
+    for kind, count in sorted(marked.items(), key=lambda item: (item[0] not in unknown, -item[1])):
+        title = "unknown shape" if kind in unknown else "marked"
+        yield f"{title}: {count:,} {one_comment(kind, 60)}, first at {places[kind]}"
+
+
+def _place(file: ImportedFile, kind: str) -> str:
+    place = file.counts.first_places.get(kind, str(file.path))
+    return one_comment(place.replace(str(file.path.absolute()), str(file.path)), 100)
+
+
+def _notes(files: Sequence[ImportedFile]) -> Iterator[str]:
+    """Yield the notes of the sources. Notes that differ only in a number or the name of the file share a line."""
+    totals: dict[str, tuple[str, int]] = {}
+    for file in files:
+        for note in file.counts.notes:
+            if any(note.startswith(f"{kind} marked ") for kind in file.counts.marked):
+                continue
+            kind = re.sub(r"\d[\d,]*", "0", note.replace(str(file.path), ""))
+            kind = re.sub(r"(?<=\w)s\b", "", kind)
+            first, count = totals.get(kind, (f"{one_comment(file.path.name)}: {note}", 0))
+            totals[kind] = (first, count + 1)
+    for first, count in totals.values():
+        yield first if count == 1 else f"{first} (and {_count(count - 1, 'more file')} alike)"
+
+
+def _left_out(files: Sequence[ImportedFile], *, is_full: bool) -> Iterator[str]:
+    """Yield the files that no source reads, broken files of known formats first."""
     if files:
         yield f"left out: {_count(len(files), 'file')}"
-        yield from (f"  {one_comment(file.path, 100)}: {one_comment(file.reason, 300)}" for file in files[:MOST_FILES])
-        if len(files) > MOST_FILES:
-            yield f"  … and {len(files) - MOST_FILES:,} more (--json lists all)"
+        ordered = sorted(files, key=lambda file: not file.is_broken)
+        lines = [f"  {one_comment(file.path, 100)}: {one_comment(file.reason, 300)}" for file in ordered]
+        yield from _limited(lines, "file", is_full=is_full)
+
+
+def _limited(lines: Sequence[str], noun: str, *, is_full: bool) -> Iterator[str]:
+    most = len(lines) if is_full else MOST_LINES
+    yield from lines[:most]
+    if len(lines) > most:
+        yield f"+ {_count(len(lines) - most, f'more {noun}')} (--full)"
 
 
 def _count(number: int, noun: str) -> str:

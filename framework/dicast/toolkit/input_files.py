@@ -37,6 +37,11 @@ class InputFiles:
         """The absolute paths of the files."""
         return frozenset((self.root / name if name else self.root).resolve() for name in self.names)
 
+    @property
+    def left_out(self) -> frozenset[Path]:
+        """The absolute paths of the files that the format does not detect."""
+        return frozenset((self.root / name).resolve() for name, _ in self.others)
+
     @contextmanager
     def opened(self, name: str) -> Iterator[InputFile]:
         """Give the file *name* for any number of passes."""

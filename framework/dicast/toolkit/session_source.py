@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
@@ -173,8 +173,18 @@ class RecordedSessions:
         """The absolute paths of the files that the source reads."""
         return self._files.paths
 
+    @property
+    def left_out(self) -> frozenset[Path]:
+        """The absolute paths of the files of the folder that the source does not read."""
+        return self._files.left_out
+
+    @property
+    def first_places(self) -> Mapping[str, str]:
+        """The place of the first content of each kind that was marked in the newest pass."""
+        return self._totals.first_places
+
     def note_read_elsewhere(self, paths: frozenset[Path]) -> None:
-        """Take *paths*, files that other sources of the run read, out of the files that are noted as left out."""
+        """Take *paths* out of the files that are noted as left out: other sources read them, or another part of the run notes them."""
         self._files = attrs.evolve(self._files, read_elsewhere=paths)
 
     def read_counts(self) -> ReadCounts:

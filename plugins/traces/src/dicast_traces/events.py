@@ -77,11 +77,12 @@ class Events:
 
 
 class Trace:
-    """An opened file of events. Only the sessions that are not at their last line yet are in memory."""
+    """An opened file of events, whose absolute path is in *paths*. Only the sessions that are not at their last line yet are in memory."""
 
     def __init__(self, file: InputFile, options: Events, last_lines: _LastLines) -> None:
         self.total: int | None = None
         self.kinds = options.kinds
+        self.paths = frozenset({Path(options.path).resolve()})
         self._file, self._options, self._last_lines = file, options, last_lines
         self._counts = EventCounts()
 

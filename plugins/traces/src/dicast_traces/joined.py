@@ -25,6 +25,9 @@ from dicast import (
 )
 from dicast.toolkit.repeats import UniqueNames
 
+_MOST_NAMED = 5
+"""The number of files left out that a note names."""
+
 
 def _check_sources(_: object, __: object, sources: Sequence[Source]) -> None:
     if not sources:
@@ -54,11 +57,13 @@ class Joined:
         """Open all sources."""
         async with AsyncExitStack() as stack:
             live = [await open_source(stack, source, run) for source in self.sources]
-            paths = frozenset(path for source in live for path in getattr(source, "paths", ()))
+            read = frozenset(path for source in live for path in getattr(source, "paths", ()))
+            left_out = frozenset(path for source in live for path in getattr(source, "left_out", ())) - read
             for source in live:
                 if hasattr(source, "note_read_elsewhere"):  # folders that several sources share
-                    source.note_read_elsewhere(paths)
-            yield LiveJoined(self, live, stack.enter_context(UniqueNames()))
+                    source.note_read_elsewhere(read | left_out)
+            names = sorted(path.name for path in left_out)
+            yield LiveJoined(self, live, stack.enter_context(UniqueNames()), names)
 
     def subjects(self) -> AsyncIterator[Subject | Due]:
         """Fail: several sources are opened by the run."""
@@ -83,11 +88,12 @@ async def items_of(source: Any) -> AsyncIterator[Subject | Due]:
 
 @attrs.define
 class LiveJoined:
-    """Opened sources; *total* is the number of subjects of all sources after :meth:`check`, if all sources count them."""
+    """Opened sources. *left_out* names the files of their folders that no source reads. *total* is the number of subjects of all sources after :meth:`check`, if all sources count them."""
 
     options: Joined
     sources: Sequence[Any]
     names: UniqueNames
+    left_out: Sequence[str] = ()
     total: int | None = None
 
     @property
@@ -130,6 +136,9 @@ class LiveJoined:
         counts = [count() for source in self.sources if (count := getattr(source, "read_counts", None)) is not None]
         names = dict.fromkeys(name for part in counts for name in part.details)
         notes = [note for part in counts for note in part.notes]
+        if count := len(self.left_out):
+            names_left_out = ", ".join(self.left_out[:_MOST_NAMED]) + ", …" * (count > _MOST_NAMED)
+            notes.insert(0, f"{count:,} file{'s' * (count != 1)} left out, which no source reads: {names_left_out}")
         if self.names.repeated:
             notes.append(
                 f"{self.names.repeated:,} ids of sessions or rows occur in two sources; the second ends with #2"

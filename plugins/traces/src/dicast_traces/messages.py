@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
+from pathlib import Path
 from typing import Any, Literal
 
 import attrs
@@ -134,11 +135,12 @@ class Messages:
 
 
 class Conversations:
-    """An open file of conversations. *repeats* holds the ids of tool calls that the file uses more than once."""
+    """An open file of conversations, whose absolute path is in *paths*. *repeats* holds the ids of tool calls that the file uses more than once."""
 
     def __init__(self, file: InputFile, options: Messages, repeats: Repeats) -> None:
         self.kinds = options.kinds
         self.total: int | None = None
+        self.paths = frozenset({Path(options.path).resolve()})
         self._file, self._options, self._repeats = file, options, repeats
         self._layout = layout_of(file, options.max_line_bytes)
         self._totals = Totals()
