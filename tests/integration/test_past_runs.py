@@ -74,7 +74,7 @@ def test_filters_keep_runs_of_a_name_from_a_time_on_and_so_many(shop, two):
     assert len(listed(shop, "--since", "2020-01-01")) == 2
     assert listed(shop, "--since", "2999-01-01T00:00:00Z") == []
     none = shop.dicast("runs", "--name", "monthly")
-    assert (none.code, none.out, none.err) == (0, "", "no runs found\n")
+    assert (none.code, none.out, none.err) == (0, "", "no runs found; dicast run FILE starts one\n")
     wrong = shop.dicast("runs", "--since", "yesterday")
     assert (wrong.code, "--since must be an ISO 8601 time, not 'yesterday'" in wrong.err) == (2, True)
 

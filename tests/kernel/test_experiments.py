@@ -264,7 +264,7 @@ def test_extractors_merge_deeply_and_run_without_a_task():
     ("extractor", "message"),
     [
         (Scores(key="Bad Name", value=1, writes=("Bad Name",)), "neither in snake case"),
-        (Scores(key="other", value=1), "says that it writes scores"),
+        (Scores(key="other", value=1), "its 'writes' lists scores"),
         (Scores(value=float("nan")), "write null for a missing value"),
         (Scores(value=object()), "not JSON"),
         (Scores(), "KeyError"),

@@ -16,6 +16,7 @@ from ..pipeline.yaml_nodes import Place, from_data
 from ..values.errors import ConfigError
 
 _MEMBERS = tuple({member for kind in KINDS.values() for member in kind.members})
+"""Members of components; a callable without any of them is a plain function."""
 
 
 def plain(value: Any, ready: dict[str, object]) -> Any:
@@ -28,7 +29,7 @@ def plain(value: Any, ready: dict[str, object]) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [plain(item, ready) for item in value]
     if attrs.has(value if isinstance(value, type) else type(value)):
-        return ready_name(_made(value) if isinstance(value, type) else value, ready)
+        return ready_name(_with_defaults(value) if isinstance(value, type) else value, ready)
     if callable(value) and not any(hasattr(value, member) for member in _MEMBERS):
         function_name = getattr(value, "__name__", "it")
         raise ConfigError(
@@ -38,7 +39,7 @@ def plain(value: Any, ready: dict[str, object]) -> Any:
     return value
 
 
-def _made(cls: type[Any]) -> object:
+def _with_defaults(cls: type[Any]) -> object:
     """Return a component of *cls* with the defaults of its options.
 
     :raises ConfigError: with every option that has no default.

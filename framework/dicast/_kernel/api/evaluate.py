@@ -26,7 +26,7 @@ def evaluate(
     task: Callable[..., Any] | Task | None = None,
     **pipeline: object,
 ) -> Run:
-    """Judge *rows* with *metrics* and wait for the result: the shortest call.
+    """Judge *rows* with *metrics*, wait, and return the finished run.
 
     :param rows: mappings of columns (``input``, ``output``, ``reference``, ``id``, ``session_id``; others are context), a pandas data
         frame, or subjects.

@@ -126,9 +126,10 @@ class PipelineJudges:
         return in_loop(forecast(self._pipeline, ledger_slot(self._pipeline), source))
 
     def judge_again(self, subjects: Sequence[Due], label: str, purpose: str) -> Run:
-        """Judge *subjects*, which have their outputs, with the judge or metric *label* in a separate run; *purpose* is a word for its name.
+        """Judge *subjects*, which have their outputs, with the judge or metric *label* in a separate run, and return that run.
 
-        Each subject has the run whose trace and child verdicts are read from the ledger. The new verdicts are in the pipeline's ledger and
+        The name of the run is the pipeline's name with *purpose* in brackets. A subject's ``from_run`` names the run whose ledger rows
+        have its trace and child verdicts. The new verdicts are in the pipeline's ledger and
         their costs count in its budget. The run is a preview of the kind ``tool``, so later runs are not compared with it.
 
         :raises RequestError: when the request is invalid; nothing was judged or spent then.

@@ -120,7 +120,7 @@ def _reward(events: Sequence[Event], label: str, otherwise: str) -> float | str:
             if event.type == EVAL_COMPLETED:
                 score: Any = event.payload["score"]
                 score = event.payload.get("raw") if score is None else score
-                return "the proxies held it back" if score is None else float(score)
+                return "the gate on proxy metrics failed" if score is None else float(score)
             if event.type == EVAL_FAILED:
                 return f"{event.payload['failure_mode']}: {event.payload['error_message']}"
     return otherwise

@@ -90,7 +90,7 @@ async def _run_suite(read: PipelineFile, subjects: Iterable[Subject | Due] | Non
     from ..pipeline.slots import ledger_slot
     from ..run.finished_run import Run
     from ..run.run import Request
-    from ..run.suite import in_sum, run_suite
+    from ..run.suite import run_suite, suite_document
 
     if subjects is not None:
         raise ConfigError("the experiments of a suite read their own sources; remove subjects, or run one pipeline")
@@ -105,7 +105,7 @@ async def _run_suite(read: PipelineFile, subjects: Iterable[Subject | Due] | Non
         name: Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledgers[name])
         for name, outcome in suite.outcomes.items()
     }
-    return Run(**in_sum(suite), exit_code=suite.exit_code, experiments=runs)
+    return Run(**suite_document(suite), exit_code=suite.exit_code, experiments=runs)
 
 
 def forecast(pipeline: Path | str | Mapping[str, object], source: Source) -> Forecast:

@@ -18,13 +18,13 @@ Host = Callable[[Sequence[Slot]], Awaitable[Mapping[str, Elsewhere]]]
 
 
 def placed(call: Call, elsewhere: Elsewhere | None, stack: AsyncExitStack) -> Call:
-    """Return *call* as it is made by *elsewhere*, or for many subjects together if the metric can do so without costs."""
-    together = getattr(getattr(call.function, "__self__", None), "score_batch", None)
+    """Return *call*, made by *elsewhere* if it is not None, else by a :class:`Batch` if the metric has ``score_batch`` and is free."""
+    score_batch = getattr(getattr(call.function, "__self__", None), "score_batch", None)
     free = not call.nests and call.estimate is None and call.slot.kind == "metric"
-    if elsewhere is None and together is not None and free:
-        gathering = Batch(together)
-        stack.push_async_callback(gathering.close)
-        elsewhere = gathering.ask
+    if elsewhere is None and score_batch is not None and free:
+        batch = Batch(score_batch)
+        stack.push_async_callback(batch.close)
+        elsewhere = batch.ask
     return call if elsewhere is None else attrs.evolve(call, elsewhere=elsewhere)
 
 

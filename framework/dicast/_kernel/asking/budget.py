@@ -87,10 +87,10 @@ class BudgetGate:
         self._limits, self._ledger, self._record, self._clock = limits, ledger, record, clock
         self._run_id, self._alive = run_id, alive
         self._changed = asyncio.get_running_loop().create_future()
-        self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._left: dict[tuple[str | None, str, str, str], list[Reservation]] = {}
+        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._adoptable: dict[tuple[str | None, str, str, str], list[Reservation]] = {}
         self.highest_costs: dict[str, Cost] = {}
-        """The cost of the most expensive call of each component that cost more than its estimate: no later estimate is lower."""
+        """Highest cost of a call by component, for components that exceeded their estimates. Later projections are at least as high."""
         self._first: dict[str, asyncio.Future[None]] = {}
 
     async def reserve(
@@ -103,12 +103,12 @@ class BudgetGate:
         patient: bool = True,
         lasting: bool = False,
     ) -> Reservation | Refusal:
-        """Reserve *cost*, the most that a call on *subject* costs, for *seconds*, the most that it takes.
+        """Reserve *cost*, an upper bound for a call on *subject*, for *seconds*, an upper bound of its duration.
 
-        A *lasting* reservation stays open when the process ends: the reply is in a batch, and a process that resumes the run adopts it.
+        Return the reservation, or the refusal of a cap. A cap may be exceeded only because of open reservations. A *patient* call
+        waits for their end. A call inside another call with a reservation must not be patient: it would wait for its owner.
 
-        It waits while a cap is exceeded only because of open reservations, unless it is not *patient*: a call
-        inside another one with a reservation would wait for that reservation.
+        :param lasting: keep the reservation open when the process ends: the reply is in a batch, and a process that resumes the run adopts it.
         """
         if lasting and (adopted := self._adopt(subject, eval_id, cost)) is not None:
             return adopted
@@ -116,7 +116,7 @@ class BudgetGate:
         changed, result = self._changed, await self._try(*claimed)
         if isinstance(result, Refusal) and result.wait and patient:
             # First come, first served. A waiting call returns its turn, because calls that need a turn may release the money.
-            async with resting(), self._lines.setdefault(result.cap.scope, asyncio.Lock()):
+            async with resting(), self._queues.setdefault(result.cap.scope, asyncio.Lock()):
                 while isinstance(result, Refusal) and result.wait:
                     if not changed.done():
                         self._write_off_the_dead()
@@ -124,7 +124,7 @@ class BudgetGate:
                     changed, result = self._changed, await self._try(*claimed)
                 self._emit()  # the next waiting call may fit too
         if isinstance(result, Refusal):
-            self._throttled(subject, result, cost)
+            self._record_throttle(subject, result, cost)
         return result
 
     async def admit(
@@ -135,7 +135,7 @@ class BudgetGate:
         seconds: float,
         lasting: Collection[str] = (),
     ) -> Mapping[str, Reservation] | Refusal:
-        """Reserve a call for each of *costs*, by its key, or no call at all; waits like :meth:`reserve`.
+        """Reserve all of *costs*, by their keys, or nothing; return the reservations or the refusal of a cap. It waits like :meth:`reserve`.
 
         The reservations of *lasting* keys stay open when the process ends.
         """
@@ -143,14 +143,16 @@ class BudgetGate:
         reservations = {key: adoption for key, adoption in adopted.items() if adoption is not None}
         costs = {key: cost for key, cost in costs.items() if key not in reservations}
         for unit in dict.fromkeys(cost.unit for cost in costs.values()):
-            mine = {key: cost for key, cost in costs.items() if cost.unit == unit}
-            keys, total = mine.keys() & {*lasting}, sum(mine.values(), Cost.zero(unit))
-            reservation = await self.reserve(subject, eval_id, total, seconds, lasting=keys == mine.keys())
+            unit_costs = {key: cost for key, cost in costs.items() if cost.unit == unit}
+            keys, total = unit_costs.keys() & {*lasting}, sum(unit_costs.values(), Cost.zero(unit))
+            reservation = await self.reserve(subject, eval_id, total, seconds, lasting=keys == unit_costs.keys())
             if isinstance(reservation, Refusal):
                 self.release(*reservations.values())
                 return reservation
             reservations |= (
-                dict.fromkeys(mine, reservation) if len(mine) == 1 else self._split(reservation, mine, seconds, keys)
+                dict.fromkeys(unit_costs, reservation)
+                if len(unit_costs) == 1
+                else self._split(reservation, unit_costs, seconds, keys)
             )
         return reservations
 
@@ -167,8 +169,8 @@ class BudgetGate:
         return {key: part for key, (part, _) in parts.items() if answers[key].result() is None}
 
     def _adopt(self, subject: Subject, eval_id: str | None, cost: Cost) -> Reservation | None:
-        """Return the open reservation of an earlier process for such a call; a reservation that is too small is released."""
-        left = self._left.get((eval_id, subject.kind, subject.id, cost.unit)) if self._left else None
+        """Return the reservation that an earlier process left open for the same call; None if there is none. A reservation that is too small is released."""
+        left = self._adoptable.get((eval_id, subject.kind, subject.id, cost.unit)) if self._adoptable else None
         if not left:
             return None
         reservation = left.pop()
@@ -193,11 +195,11 @@ class BudgetGate:
     def charge(
         self, subject: Subject, eval_id: str | None, cost: Cost, unit: Mapping[str, object], component: str = ""
     ) -> None:
-        """Record an expense of *component* that had no estimate. The money is spent, so it is not refused; it is an overrun.
+        """Record the *cost* of a call of *component* that had no reservation, as an overrun: the money is spent and cannot be refused.
 
-        From then on the calls of the component need reservations, so that an overrun blocks the next call.
+        All later calls of the component need reservations, so that an overrun blocks the next call.
         """
-        self._expect(component, cost)
+        self._note_highest_cost(component, cost)
         reservation, claim = self._claim(subject, eval_id, Cost.zero(cost.unit), 0.0)
         self._emit(claim.event, self._settled(reservation, cost, unit))
 
@@ -207,16 +209,16 @@ class BudgetGate:
         payload = {**price, "eval_id": eval_id, "overrun": False, **unit}
         self._record.emit([self._record.event(SPEND_SETTLED, payload, subject, sensitivity(payload))])
 
-    def _expect(self, component: str, cost: Cost) -> None:
+    def _note_highest_cost(self, component: str, cost: Cost) -> None:
         """Set *cost* as the lowest projection of later calls of *component*."""
-        before = self.highest_costs.get(component, Cost.zero(cost.unit))
-        if cost.amount is not None and (before.unit != cost.unit or exceeds(cost, before)):
+        previous = self.highest_costs.get(component, Cost.zero(cost.unit))
+        if cost.amount is not None and (previous.unit != cost.unit or exceeds(cost, previous)):
             self.highest_costs[component] = cost
 
     def projected(self, component: str, estimate: Cost) -> Cost:
         """Return the projected cost of a call of *component*: its *estimate*, or the most expensive call so far."""
-        before = self.highest_costs.get(component, estimate)
-        return before if estimate.is_zero or exceeds(before, estimate) else estimate
+        previous = self.highest_costs.get(component, estimate)
+        return previous if estimate.is_zero or exceeds(previous, estimate) else estimate
 
     @asynccontextmanager
     async def first_alone(self, component: str) -> AsyncIterator[None]:
@@ -247,7 +249,7 @@ class BudgetGate:
         cap = next((cap for cap in caps if cap.limit.unit == cost.unit), None)
         if cap is None:
             return None
-        self._throttled(subject, Refusal(cap, wait=False), cost)
+        self._record_throttle(subject, Refusal(cap, wait=False), cost)
         message = f"{label} reports a cost of {cost} and estimates nothing, so no cap can hold. {advice}"
         return Failure("throttled_no_heuristic", message, throttled_reason=NO_ESTIMATE)
 
@@ -256,7 +258,7 @@ class BudgetGate:
     ) -> None:
         """Close *reservation* with the *cost* of the call; *unit* describes the purchase, with the reply."""
         if component is not None and exceeds(cost, reservation.projected):
-            self._expect(component, cost)
+            self._note_highest_cost(component, cost)
         self._emit(self._settled(reservation, cost, unit))
 
     def _settled(self, reservation: Reservation, cost: Cost, unit: Mapping[str, object]) -> Event:
@@ -281,7 +283,7 @@ class BudgetGate:
         )
 
     def forfeit(self, *reservations: Reservation) -> None:
-        """Close *reservations* of a call that ended without an answer: they count as spent, because they may have been."""
+        """Close *reservations* of a call that ended without an answer. The reserved amounts count as spent, because the call may have been billed."""
         for reservation in reservations:
             payload = {
                 "reservation_id": reservation.id,
@@ -291,7 +293,7 @@ class BudgetGate:
             self._emit(self._record.event(SPEND_LOST, payload, reservation.subject))
 
     def write_off(self) -> None:
-        """End the reservations of a dead process of this run. They count as spent, because they may have been.
+        """Close the reservations that a dead process of this run left open. They count as spent, because the calls may have been billed.
 
         Reservations for calls in batches stay open for the same calls of this process.
         """
@@ -303,12 +305,14 @@ class BudgetGate:
             subject = Subject(str(event.subject_kind), str(event.subject_id), session_id=event.session_id)
             cost = Cost(Decimal(str(payload["amount"])), payload["unit"])
             reservation = Reservation(str(payload["reservation_id"]), payload["eval_id"], subject, cost)
-            self._left.setdefault((reservation.eval_id, subject.kind, subject.id, cost.unit), []).append(reservation)
+            self._adoptable.setdefault((reservation.eval_id, subject.kind, subject.id, cost.unit), []).append(
+                reservation
+            )
 
     def close(self) -> None:
         """End the open reservations of earlier processes for calls that were not repeated. They count as spent."""
-        left, self._left = self._left, {}
-        self.forfeit(*(reservation for of_call in left.values() for reservation in of_call))
+        left, self._adoptable = self._adoptable, {}
+        self.forfeit(*(reservation for reservations in left.values() for reservation in reservations))
 
     def _write_off_the_dead(self) -> None:
         """Close the reservations of dead processes in any run; their leases may be long.
@@ -349,7 +353,7 @@ class BudgetGate:
         session_scope = [] if session is None else [(f"session:{session}", "session_cap", self._limits.session)]
         return [*session_scope, (day, "daily_cap", self._limits.day), (run, "run_cap", self._limits.run)]
 
-    def _throttled(self, subject: Subject, refusal: Refusal, cost: Cost) -> None:
+    def _record_throttle(self, subject: Subject, refusal: Refusal, cost: Cost) -> None:
         cap = refusal.cap
         payload = {
             "reason": cap.reason,

@@ -86,7 +86,7 @@ class Asker(ABC):
         return None
 
     def settle(self, scope: CallScope, owed: Mapping[str, Cost], **answered: Any) -> None:
-        """Settle *owed* in each unit for the call *scope*; the description of the purchase, with *answered*, goes with the first amount."""
+        """Settle *owed* in each unit for the call *scope*. The first event describes the purchase, with *answered*; the others have amounts alone."""
         settled = bought = {**scope.bought, **answered}
         for unit in (unit for unit, cost in owed.items() if unit in scope.reserved or not cost.is_zero):
             if unit in scope.reserved:
@@ -99,7 +99,7 @@ class Asker(ABC):
             self._budget.note(scope.subject, self._eval_id, bought)
 
     async def cover_again(self, scope: CallScope, cost: Cost) -> Failure | None:
-        """Reserve *cost* for a repeated request if the reservation of the call *scope* is used up; the earlier costs are settled then.
+        """Reserve *cost* for a repeated request if the reservation of the call *scope* is too small for it; first settle the costs so far.
 
         Return a Failure if the remaining budget is too small.
         """
@@ -129,14 +129,14 @@ def throttled(skip: Skip) -> Failure:
 class CallScope:
     """One call of a component, with the costs of the chat models and judges inside it.
 
-    *received* is the cost of its own chat models' replies, which is not settled yet. *settled* is the cost that nested judges have settled.
-    *spent* is the total after the call, in each unit. These three have an amount for each unit of money. *until* is the end of the call's time
-    by the monotonic clock. *estimate* returns its projected cost. *reserved* are its reservations, under the lock *covering*.
-    *cut* is whether a request ended without an answer. *queued* is whether a request was abandoned; without *cut*, before it was sent.
-    *path*, *judge* and *metric* name the component and the purpose. *asking* are the active requests, *again* is whether one was repeated.
-    *adapted* has the parameters that endpoints refused. *lasting* is the highest number of seconds until the replies if all
-    of them come in batches, else 0. *waits* is whether the call was abandoned before such a reply came. *items* are the batch items that
-    were paid since the last settlement.
+    *received* is the cost of the replies of its own chat models that is not settled yet. *settled* is the cost that nested judges have settled.
+    *spent* is the total after the call. These three have an amount for each unit of money. *around* is the call that this call is inside.
+    *until* is the end of the call's time by the monotonic clock. *estimate* returns its projected cost. *reserved* are its reservations;
+    the lock *covering* guards them. *cut* is True if a request ended without an answer. *queued* is True if a request was abandoned,
+    before it was sent unless *cut*. *path*, *judge* and *metric* name the component and the purpose. *asking* are the active requests.
+    *again* is True if a request was repeated. *adapted* has the parameters that endpoints refused. *lasting* is the
+    highest number of seconds until the replies if all of them come in batches, else 0. *waits* is True if the call was abandoned before
+    such a reply came. *items* are the batch items that were paid since the last settlement.
     """
 
     asker: Asker
@@ -226,8 +226,8 @@ class CallScope:
     def owed(self, cost: Cost, *, has_own_price: bool = False) -> dict[str, Cost]:
         """Return the amount to settle in each unit, for a component that reports *cost*.
 
-        With *has_own_price* it is the component's own price, which is added to the cost of its replies. Otherwise it is the cost of
-        the whole call: the replies count in any case, and the part of *cost* beyond them.
+        With *has_own_price*, *cost* is the component's own price and is added to the cost of its replies. Otherwise *cost* is for the
+        whole call: the received replies are always owed, and so is the part of *cost* beyond them and beyond the nested judges.
         """
         if has_own_price:
             return self.received if cost.is_zero else {**self.received, cost.unit: self.received[cost.unit] + cost}

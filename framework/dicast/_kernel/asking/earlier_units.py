@@ -1,4 +1,4 @@
-"""Units that an earlier process of a run left in the ledger, in a temporary file."""
+"""Units that an earlier process of a run recorded in the ledger, indexed in a temporary file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from ..classes import frozen
 
 @frozen
 class UnitState:
-    """State of a unit: its newest *eval_id*, its *state* (``open``, ``scored`` or ``failed``), the ledger row *seq* of its newest end, or else of
-    its start, and whether any event followed a failure, *late*.
+    """State of a unit that an earlier process started.
+
+    *eval_id* is the newest one. *state* is ``open``, ``scored`` or ``failed``. *seq* is the ledger row of the newest end, or of the start
+    if there is no end. *late* is True if any event of the unit follows a failure.
     """
 
     eval_id: str
@@ -60,9 +62,9 @@ class EarlierUnits:
         return {row[0]: UnitState(row[1], row[2], row[3], bool(row[4])) for row in rows}
 
     def moved(self, *, retry: bool) -> Iterator[tuple[str, str]]:
-        """Yield kind and id of the subjects with a retried failure, or on *retry* with a failure to retry, in the order of reading.
+        """Yield kind and id of each subject with a retried failure, or on *retry* with a failure that is to be retried, in the order of reading.
 
-        The result is fixed at the first step: SQLite has sorted the subjects by then, so they may be forgotten in between.
+        SQLite sorts all subjects at the first step, so the caller may forget subjects in between.
         """
         query = (
             "SELECT DISTINCT kind, id FROM units JOIN reads USING (kind, id) "

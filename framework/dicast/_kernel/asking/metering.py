@@ -63,7 +63,7 @@ class MeteredModel:
             return await completed(self.live, request, scope)
 
     async def _ask_again(self, request: ChatRequest, scope: CallScope, projected: Cost) -> Reply | Failure:
-        """Send a request with the cost *projected* that had no reservation at the start of the call; no other request of the call is active then."""
+        """Send a request whose cost *projected* was not reserved when the call started, after the other requests of the call have ended."""
         async with covering(scope):
             async with resting():
                 while scope.asking:
@@ -81,7 +81,7 @@ def collects(model: object) -> bool:
 
 
 async def awaited_reply(model: ChatModel, request: ChatRequest) -> Reply | Failure:
-    """Return the answer of *model*. A call that waits for its batch has no turn in the meantime, and the time of its owners is paused."""
+    """Return the answer of *model*. While a call waits for its batch, it holds no turn, and the time limits of the calls around it are paused."""
     if not collects(model):
         return await maybe_await(model.complete(request))
     began = time.monotonic()
@@ -108,7 +108,7 @@ async def covering(scope: CallScope) -> AsyncIterator[None]:
 
 
 async def _cover_more(scope: CallScope, cost: Cost, spent: Cost) -> Failure | None:
-    """Reserve *cost* after *spent* for a request of *scope* that turns out to be more expensive; return a Failure if a cap forbids it."""
+    """Reserve *cost* for a request of *scope* that is more expensive than projected, after tries that cost *spent*; return a Failure if a cap forbids it."""
     async with covering(scope):
         return await scope.asker.cover_more(scope, cost, spent)
 
@@ -150,7 +150,7 @@ async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) ->
 def written(answer: Reply | Failure, model: ChatModel) -> Reply | Failure:
     """Return *answer* in a form that ledgers and records can hold: lone surrogates in its text become escapes.
 
-    A Failure if any other part of a reply is not JSON.
+    Return a Failure if any other part of a reply is not JSON.
     """
     if not isinstance(answer, Reply):
         return answer
@@ -160,8 +160,10 @@ def written(answer: Reply | Failure, model: ChatModel) -> Reply | Failure:
         text = answer.text.__class__ is str and answer.text.encode(errors="backslashreplace").decode()
         if text and text != answer.text:
             return written(evolve(answer, text=text), model)
-        who = f"{type(model).__module__}.{type(model).__qualname__}"
-        return Failure("crashed", f"the chat model {who} made a reply that is not JSON: {error}", cost=answer.cost)
+        model_name = f"{type(model).__module__}.{type(model).__qualname__}"
+        return Failure(
+            "crashed", f"the chat model {model_name} made a reply that is not JSON: {error}", cost=answer.cost
+        )
     return answer
 
 
@@ -172,7 +174,7 @@ class Nested:
     live: Judge
     call: Call
     slot: Slot | None = None
-    """How it would stand in the pipeline alone, with the fingerprint of that; None where the kernel cannot say."""
+    """Slot of the judge as if the pipeline listed it by itself, with the fingerprint of such a slot; None if the kernel cannot compute it."""
 
     def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Awaitable[Judgment | Failure]:
         """Call the judge on behalf of the active call."""

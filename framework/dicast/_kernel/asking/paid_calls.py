@@ -95,7 +95,9 @@ class PaidCalls(Asker):
     async def _as_score(
         self, call: Call, subject: Subject, rollout: int, answer: Score | Judgment | Failure | Awaitable[object]
     ) -> Answer:
-        result = self._closed(call, self._scope(call, subject, rollout), await self._run.caller.answered(call, answer))
+        result = self._settle_answer(
+            call, self._scope(call, subject, rollout), await self._run.caller.answered(call, answer)
+        )
         return as_score(result) if isinstance(result, Judgment) else result
 
     async def ask_raw(self, slot: Slot, subject: Subject, rollout: int) -> Answered | Skip:
@@ -105,7 +107,7 @@ class PaidCalls(Asker):
             result: Answered = await self._run.caller.call(call, subject, self._children)
             if result.cost is UNPAID["usd"] and not (isinstance(result, Judgment) and result.judge_model):
                 return result
-            return self._closed(call, self._scope(call, subject, rollout), result)
+            return self._settle_answer(call, self._scope(call, subject, rollout), result)
         for _ in range(slot.retries):
             answer = await self._once(call, self._children, self._scope(call, subject, rollout))
             if not isinstance(answer, Failure) or not answer.retryable:
@@ -138,7 +140,7 @@ class PaidCalls(Asker):
                 call = evolve(call, seconds=min(call.seconds, around.seconds_inside))
                 answer = await self._once(call, children, scope)
         else:
-            answer = self._closed(call, scope, await self._run.caller.answered(call, pending))
+            answer = self._settle_answer(call, scope, await self._run.caller.answered(call, pending))
         if isinstance(answer, Skip):
             return throttled(answer)
         for cost in scope.spent or (answer.cost,):
@@ -187,7 +189,7 @@ class PaidCalls(Asker):
         except BaseException as error:
             self._break_off(call, scope, error)
             raise
-        result = self._closed(call, scope, answer)
+        result = self._settle_answer(call, scope, answer)
         if call.fallback is None or not isinstance(result, Failure) or result.throttled_reason is None:
             return result
         return await self._fallback(call, children, scope, Skip(result.throttled_reason, projected))
@@ -200,7 +202,7 @@ class PaidCalls(Asker):
         if scope.waits and scope.lasting:
             return
         if (scope.queued or isinstance(error.__cause__, AccessRefused)) and not scope.cut:
-            self._closed(call, scope, Failure("refused", str(error)))
+            self._settle_answer(call, scope, Failure("refused", str(error)))
         else:
             self._budget.forfeit(*scope.reserved.values())
 
@@ -211,21 +213,21 @@ class PaidCalls(Asker):
         with holding(SCOPE, scope):
             answer = await call.fallback.judge(scope.subject, children)
         if isinstance(answer, Judgment):
-            why = {"throttled_reason": skip.reason, "escalation_skipped": "budget_exhausted"}
-            return evolve(answer, signals={**answer.signals, **why})
+            reasons = {"throttled_reason": skip.reason, "escalation_skipped": "budget_exhausted"}
+            return evolve(answer, signals={**answer.signals, **reasons})
         return answer
 
-    def _closed(self, call: Call, scope: CallScope, answer: Answered) -> Answered:
+    def _settle_answer(self, call: Call, scope: CallScope, answer: Answered) -> Answered:
         """Settle the cost of *answer* in place of the reservation; return the answer with the whole cost."""
         self._note_model(call, answer, scope)
-        if scope.reserved and _is_unheard(answer, scope):
+        if scope.reserved and _is_cost_unknown(answer, scope):
             self._budget.forfeit(*scope.reserved.values())  # the reservations covered the received replies too
             return answer
         has_own_price = isinstance(answer, Judgment) and not answer.includes_replies
         owed, answer_unit = scope.owed(answer.cost, has_own_price=has_own_price), answer.cost.unit
         totals = (owed[unit] + scope.settled[unit] for unit in dict.fromkeys((answer_unit, *owed)))
         scope.spent = tuple(cost for cost in totals if not cost.is_zero)
-        answer = _costing(answer, next(iter(scope.spent), Cost.zero(answer_unit)))
+        answer = _with_cost(answer, next(iter(scope.spent), Cost.zero(answer_unit)))
         spent = scope.calls or not all(cost.is_zero for cost in owed.values())
         if spent or (scope.reserved and not isinstance(answer, Failure)):
             self.settle(scope, owed, **_stored_answer(answer, scope))
@@ -260,32 +262,32 @@ def _stored_answer(answer: Answered, scope: CallScope) -> Payload:
     if isinstance(answer, Failure):
         return also
     model = scope.model or (answer.judge_model if isinstance(answer, Judgment) else None)
-    reply = unstructure(_without_text(answer))
+    reply = unstructure(_without_rubric_text(answer))
     reply.pop("includes_replies", None)  # the cost is complete by now
     reply |= {"adapted": sorted(scope.adapted)} if scope.adapted else {}
     return {"model": model, "reply": reply, **also}
 
 
-UNHEARD = ("timeout", "crashed", "invalid_score")
-"""Failures that the kernel finds; the cost of such a call is unknown."""
+COST_UNKNOWN = ("timeout", "crashed", "invalid_score")
+"""Kinds of failures that the kernel finds, not the component. The cost of such a call is unknown."""
 
 
-def _is_unheard(answer: Answered, scope: CallScope) -> bool:
+def _is_cost_unknown(answer: Answered, scope: CallScope) -> bool:
     """Return whether the cost of a failed call is unknown: a request ended without an answer, or its component gave no answer of its own."""
     if not isinstance(answer, Failure) or not (answer.cost.is_zero or scope.again):  # earlier costs were settled then
         return False
     is_known = scope.calls or (scope.queued and answer.kind == "timeout")
-    return scope.cut or (answer.kind in UNHEARD and not is_known)
+    return scope.cut or (answer.kind in COST_UNKNOWN and not is_known)
 
 
-def _without_text(answer: Answered) -> Answered:
+def _without_rubric_text(answer: Answered) -> Answered:
     """Return *answer* with the name of its rubric alone: the slot's fingerprint covers the text."""
     if not isinstance(answer, Judgment) or answer.rubric is None:
         return answer
     return evolve(answer, rubric=Rubric(answer.rubric.id, answer.rubric.version))
 
 
-def _costing(answer: Answered, cost: Cost) -> Answered:
+def _with_cost(answer: Answered, cost: Cost) -> Answered:
     if isinstance(answer, Judgment) and not answer.includes_replies and not cost.is_zero:
         return evolve(answer, cost=cost, includes_replies=True)  # an enclosing judge may return it as its own
     return answer if answer.cost == cost else evolve(answer, cost=cost)

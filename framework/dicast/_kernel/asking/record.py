@@ -19,13 +19,13 @@ _PARTS = ("id", "session_id", "input", "output", "reference")
 
 
 def recorded_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *row* as a record has it: with the SHA-256 in place of the content of media, which the subject has."""
-    return {name: value if isinstance(value, str) else _brief(value) for name, value in row.items()}
+    """Return *row* as records contain it: the SHA-256 replaces the content of media, because the subject has the content."""
+    return {name: value if isinstance(value, str) else _without_media(value) for name, value in row.items()}
 
 
-def _brief(value: Any) -> Any:
+def _without_media(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_brief(item) for item in value]
+        return [_without_media(item) for item in value]
     if not isinstance(value, Mapping):
         return value
     data = value.get("data")
@@ -36,14 +36,14 @@ def _brief(value: Any) -> Any:
             **{key: member for key, member in value.items() if key != "data"},
             "sha256": sha256(data.encode()).hexdigest(),
         }
-    return {key: _brief(item) for key, item in value.items()}
+    return {key: _without_media(item) for key, item in value.items()}
 
 
 def columns(subject: Subject) -> dict[str, object]:
     """Return the row that *subject* was read from, by the names in a record, a template and a command.
 
-    The parts of the subject come first, without parts that are None; then its context; then the columns that became its parts, by their
-    names in the data. A part comes before a column of its name, and such a column before a value of the context.
+    The parts of the subject come first, without parts that are None. The values of its context follow, then the columns that became
+    its parts, by their names in the data. If names repeat, a part wins over a column, and a column wins over a value of the context.
     """
     parts = {name: value for name in _PARTS if (value := getattr(subject, name)) is not None}
     row = parts | {name: value for name, value in subject.context.items() if name not in parts}
@@ -70,7 +70,7 @@ def as_json(content: object) -> Any:
 
 
 def new_record(row: Mapping[str, object], produced: Subject, levels: Mapping[str, object]) -> dict[str, Any]:
-    """Return the record of *produced*, before any extraction; *levels* are the task's own.
+    """Return the record of *produced*, before any extraction; *levels* are the ``security_level`` and ``determinism_level`` of the task.
 
     :raises TypeError: if its responses do not have the form of :class:`~dicast.Answered`, or are not JSON.
     """
@@ -102,9 +102,12 @@ def _check(responses: object) -> None:
 
 
 def put_metrics(record: dict[str, Any], metrics: Mapping[str, object], writes: Sequence[str]) -> str | None:
-    """Merge *metrics*, which no other extractor writes, under the metrics of *record*; return a fault of them, or None."""
-    for wrong in faults(metrics, writes, record.get("responses", {})):
-        return wrong
+    """Merge *metrics*, the result of an extractor, into the metrics of *record*; return the first fault of them as text, or None.
+
+    No two extractors write to the same place. *writes* are the places that this extractor declares.
+    """
+    for fault in faults(metrics, writes, record.get("responses", {})):
+        return fault
     for path, value in _leaves(metrics):
         place = record["metrics"]
         for key in path[:-1]:
@@ -125,17 +128,17 @@ def _leaves(metrics: Mapping[str, object], path: tuple[str, ...] = ()) -> Iterat
 def faults(metrics: Mapping[str, object], writes: Sequence[str], criteria: Container[str]) -> Iterator[str]:
     """Yield the faults of the *metrics* of an extractor that writes to the places *writes*, for a record with *criteria*."""
     for path, value in _leaves(metrics):
-        if wrong := _fault(path, value, writes, criteria):
-            yield wrong
+        if fault := _fault(path, value, writes, criteria):
+            yield fault
 
 
 def _fault(path: tuple[str, ...], value: object, writes: Sequence[str], criteria: Container[str]) -> str | None:
     name = ".".join(path)
     for key in path:
         if not _NAME.fullmatch(key) and key != ONLY and key not in criteria:
-            return f"the name {key!r} (metrics.{name}) is neither in snake case nor a criterion's"
+            return f"the name {key!r} (metrics.{name}) is neither in snake case nor a criterion"
     if not f"{name}.".startswith(tuple([f"{written}." for written in writes])):
-        return f"it writes metrics.{name}, and says that it writes {', '.join(writes) or 'nothing'}"
+        return f"it writes metrics.{name}, but its 'writes' lists {', '.join(writes) or 'nothing'}; add the name"
     if isinstance(value, float) and not math.isfinite(value):
         return f"metrics.{name} is {value}; write null for a missing value"
     try:

@@ -19,7 +19,7 @@ _VERSION = "1"
 
 @frozen
 class RecordedUnit:
-    """Work of recording the *score* of another tool. *keeps_content* is whether the ledger stores texts such as the reason of the score."""
+    """Work of recording the *score* of another tool. *keeps_content* is True if the ledger stores texts such as the reason of the score."""
 
     score: RecordedScore
     keeps_content: bool

@@ -1,7 +1,7 @@
 """Scoring by proxy, then truth: the result of a set of metrics for one subject.
 
-Every proxy runs. If all of them reach the threshold, the truth metrics run too, and the score is the weighted mean of
-all metrics, or under ``combine: truth`` of the truths. Otherwise it is the weighted mean of the proxies, and is never called truth.
+Every proxy runs. If all of them reach the threshold, the truth metrics run too. The score is then the weighted mean of
+all metrics, or of the truth metrics alone under ``combine: truth``. Otherwise the score is the weighted mean of the proxies, and its tier is ``proxy``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Ask = Callable[[Slot, Subject, int], Awaitable[Answer]]
 class Combined(NamedTuple):  # made in a third of the time that a frozen attrs class takes
     """Result of a metric set. *metrics* has each metric's value, aggregated over *rollouts* as the score is.
 
-    *tier* and *basis* are the weakest of the rollouts that entered the score. *audit* is the result of :func:`~.audits.with_audit`, *group* the audit group.
+    *tier* and *basis* are the weakest of the rollouts that entered the score. *audit* has the score and the metrics that :func:`~.audits.with_audit` adds, *group* is the audit group.
     *raws* are the values, by label, of metrics on a scale of their own. If one of these has a weight, *score* is None, *raw* is
     its value, and *is_raw* is True; *raw* is None if the proxies held the subject back.
     """
@@ -68,7 +68,7 @@ class MetricSet:
     """Metrics of a pipeline with their scoring. It judges one subject at a time and has no state."""
 
     def __init__(self, metrics: Sequence[Slot], scoring: Scoring, *, concurrent: bool = False) -> None:
-        """Create the set. With *at_once*, all rollouts, and all metrics of a tier, are called at the same time: for models that answer in batches."""
+        """Create the set. With *concurrent*, all rollouts, and all metrics of a tier, are called at the same time: for models that answer in batches."""
         self.scoring, self._is_concurrent = scoring, concurrent
         self._metrics = tuple(metrics)
         self.has_truths = any(slot.tier == "truth" for slot in metrics)
@@ -80,32 +80,32 @@ class MetricSet:
         """Return the proxies and the truth metrics that judge subjects of *kind*."""
         tiers = self._by_kind.get(kind)
         if tiers is None:
-            mine = [slot for slot in self._metrics if slot.accepts(kind)]
-            proxies, truths = ([slot for slot in mine if slot.tier == tier] for tier in ("proxy", "truth"))
+            accepted = [slot for slot in self._metrics if slot.accepts(kind)]
+            proxies, truths = ([slot for slot in accepted if slot.tier == tier] for tier in ("proxy", "truth"))
             tiers = self._by_kind[kind] = tuple(proxies), tuple(truths)
         return tiers
 
     async def judge(self, outputs: Sequence[Subject | Failure], ask: Ask) -> Combined | Failure:
         """Judge a subject, calling each metric through *ask*.
 
-        *outputs* has one for each rollout, or one for all; a missing one counts as 0.
+        *outputs* has an output for each rollout, or a single output for all of them. A Failure in place of an output counts as 0.
         """
         rollouts = [_Rollout(number) for number in range(self.scoring.rollouts)]
-        rolls = (self._output_roll(rollout, outputs, ask) for rollout in rollouts)
+        judgments = (self._judge_output(rollout, outputs, ask) for rollout in rollouts)
         if self._is_concurrent and len(rollouts) > 1:
-            rolled = await together([*rolls])
-            if failed := [failure for failure in rolled if failure is not None]:
+            failures = await together([*judgments])
+            if failed := [failure for failure in failures if failure is not None]:
                 return failed[0]
         else:
-            for roll in rolls:
+            for roll in judgments:
                 if (failure := await roll) is not None:
                     return failure
         combined = self._combine(rollouts)
         return with_audit(combined, rollouts, self.scoring) if self.scoring.audit is not None else combined
 
-    async def _output_roll(self, rollout: _Rollout, outputs: Sequence[Subject | Failure], ask: Ask) -> Failure | None:
+    async def _judge_output(self, rollout: _Rollout, outputs: Sequence[Subject | Failure], ask: Ask) -> Failure | None:
         output = outputs[rollout.number if len(outputs) > 1 else 0]
-        return None if isinstance(output, Failure) else await self._roll(rollout, output, ask)
+        return None if isinstance(output, Failure) else await self._judge_rollout(rollout, output, ask)
 
     async def _answers(self, pending: list[Awaitable[Answer]]) -> Sequence[Awaitable[Answer]]:
         """Return the *pending* answers; if several have to be awaited, they are awaited together."""
@@ -116,7 +116,7 @@ class MetricSet:
         results = dict(zip(waits, answers, strict=True))
         return [results.get(at, answer) for at, answer in enumerate(pending)]
 
-    async def _roll(self, rollout: _Rollout, subject: Subject, ask: Ask) -> Failure | None:
+    async def _judge_rollout(self, rollout: _Rollout, subject: Subject, ask: Ask) -> Failure | None:
         proxies, truths = self.tiers(subject.kind)
         failure = None
         # all are called before the first is awaited
@@ -238,7 +238,7 @@ class _Rollout:
 
     @classmethod
     def of_all(cls, rollouts: Sequence[_Rollout]) -> _Rollout:
-        """Return the lists of several rollouts, one after the other."""
+        """Return one rollout with the items of all *rollouts*, in their order; it has no values."""
         all_rollouts = cls(0)
         for rollout in rollouts:
             all_rollouts.items += rollout.items
@@ -251,7 +251,7 @@ class _Rollout:
         return all_rollouts
 
     def take(self, slot: Slot, answer: Answer, *, gates_only: bool = False) -> Failure | None:
-        """Add *answer* to the score, with weight 0 if it *gates_only*; return a failure that the slot does not excuse."""
+        """Add *answer* to the score, with weight 0 if it *gates_only*; return the failure unless the slot's ``on_failure`` excuses it."""
         if not isinstance(answer, Score):
             replaced = self._excuse(slot, answer)
             if not isinstance(replaced, Score):
@@ -265,7 +265,7 @@ class _Rollout:
             self.weights.append(weight)
             self.confidences.append(answer.confidence)
             self.values[slot.label] = answer.value
-        self._list(slot, answer, weight)
+        self._add_item(slot, answer, weight)
         return None
 
     def take_truth(self, slot: Slot, answer: Answer, *, passed: bool) -> Failure | None:
@@ -280,7 +280,7 @@ class _Rollout:
         self.audit_answers.append((slot, answer))
         if isinstance(answer, Score):
             self.audit = True
-            self._list(slot, answer, 0.0)
+            self._add_item(slot, answer, 0.0)
         else:
             self._skip(slot, answer)
         return None
@@ -289,9 +289,9 @@ class _Rollout:
         """Return the failure of a rollout without a score with a weight; None otherwise."""
         if any(self.weights) or self.raw_weight:
             return None
-        why = [f"{item['metric']}: {item['reason']}" for item in self.skipped]
-        why += [f"{item['metric']}: weight 0" for item in self.items]
-        reasons, counts = ", ".join(why) or "no metric judges it", " that counts" if self.items else ""
+        explanations = [f"{item['metric']}: {item['reason']}" for item in self.skipped]
+        explanations += [f"{item['metric']}: weight 0" for item in self.items]
+        reasons, counts = ", ".join(explanations) or "no metric judges it", " that counts" if self.items else ""
         skips = [str(item["reason"]) for item in self.skipped]
         throttled = bool(skips) and all(reason.endswith("_cap") or reason == NO_ESTIMATE for reason in skips)
         hint = ". Give a metric that costs money estimate(subject), the highest cost of one call" * (
@@ -319,7 +319,7 @@ class _Rollout:
         return _mean(self.confidences, self.weights)
 
     def basis(self) -> Basis:
-        """Return the weakest basis of the truth metrics with a weight."""
+        """Return the weakest basis of the truth metrics with a weight; ``proxy`` without such metrics."""
         return weakest(self.bases) if self.bases else "proxy"
 
     def leave_proxies(self) -> None:
@@ -343,7 +343,7 @@ class _Rollout:
         reason = answer.reason if isinstance(answer, Skip) else answer.kind
         self.skipped.append({"metric": slot.label, "reason": reason})
 
-    def _list(self, slot: Slot, score: Score, weight: float) -> None:
+    def _add_item(self, slot: Slot, score: Score, weight: float) -> None:
         item: dict[str, Any] = {
             "metric": slot.label,
             "value": score.value,

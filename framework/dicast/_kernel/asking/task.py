@@ -30,13 +30,13 @@ from .call import Call, Caller, no_output
 from .call_scope import SCOPE, Asker, CallScope
 from .figures import reply_figures, response_figures
 from .metering import awaited_reply, completed, written
-from .paid_calls import UNHEARD, RunServices
+from .paid_calls import COST_UNKNOWN, RunServices
 from .record import columns, new_record, put_metrics, recorded_row
 
 
 @frozen
 class ReplayedModel:
-    """Wrapper of a chat model inside a task: each reply is paid for, and kept, separately."""
+    """Wrapper of a chat model inside a task: the kernel pays for each reply and records it, so that a resumed run reuses it."""
 
     live: ChatModel
     component: ChatModel
@@ -80,7 +80,7 @@ class TaskReplies(Asker):
 
     async def _produce(self, caller: Caller) -> Subject | Failure:
         with holding(SCOPE, scope := self.begin()):
-            if (refused := await self._announce(caller, scope)) is not None:
+            if (refused := await self._reserve_estimate(caller, scope)) is not None:
                 return refused
             try:
                 answer: Subject | Failure = await caller.call(self.call, self.subject)
@@ -94,7 +94,7 @@ class TaskReplies(Asker):
                 return Failure("crashed", f"metrics.cost of a response: {error}")
             return answer
 
-    async def _announce(self, caller: Caller, scope: CallScope) -> Failure | None:
+    async def _reserve_estimate(self, caller: Caller, scope: CallScope) -> Failure | None:
         """Reserve the estimate of a task without chat models; return a Failure if a paid call has no estimate, or the remaining budget is too small."""
         projected = Cost.zero() if self.call.nests else caller.estimate(self.call, self.subject)
         if isinstance(projected, Failure):
@@ -107,7 +107,7 @@ class TaskReplies(Asker):
         cost = self._own_cost(answer)
         if not cost.is_zero or (scope.reserved and isinstance(answer, Subject)):
             self.settle(scope, {**zero_costs(), cost.unit: cost})
-        elif isinstance(answer, Failure) and answer.kind in UNHEARD:
+        elif isinstance(answer, Failure) and answer.kind in COST_UNKNOWN:
             self._budget.forfeit(*scope.reserved.values())
         else:
             self._budget.release(*scope.reserved.values())
@@ -176,7 +176,7 @@ class TaskReplies(Asker):
         return answer
 
     def requests(self, failure: Failure) -> list[dict[str, object]]:
-        """Return the figures of each request, by criterion, of a row that ended in *failure*; its cost includes all replies."""
+        """Return the figures of each request, by criterion, of a row that ended in *failure*, whose cost includes all replies."""
         figures: dict[str, dict[str, Any]] = {}
         total = Cost.zero(failure.cost.unit)
         for key, reply in self._bought.items():
@@ -208,8 +208,10 @@ class TaskReplies(Asker):
         return None if reply is None else structure(orjson.loads(reply), Reply)
 
     def ask_inside(self, call: Call, subject: Subject, children: object, around: CallScope) -> Failure:
-        """Refuse: a task makes the judged output, and judges nothing itself."""
-        return Failure("refused", f"{call.slot.label}: a task cannot ask a judge; ask it under 'metrics' or 'judges'")
+        """Return a Failure: a task makes the judged output, and judges nothing itself."""
+        return Failure(
+            "refused", f"{call.slot.label}: a task cannot call a judge; list the judge under 'metrics' or 'judges'"
+        )
 
     def _break_off(self, scope: CallScope, error: BaseException) -> None:
         """Settle a request that was refused access or abandoned; requests without a reply may have been paid too."""
@@ -236,9 +238,9 @@ _TASK = "task"
 
 @frozen
 class Production:
-    """Result of a task for a subject: an output for each rollout, or the reason why there is none, and the *event* of its record, if records are made.
+    """Result of a task for a subject: an output for each rollout, or the Failure in its place, and the *event* of its record, if records are made.
 
-    *excused* is whether a missing output counts as 0; *origin* is ``task`` if the task did not make it, else None.
+    *excused* is True if a missing output counts as 0. *origin* is ``task`` if the task failed to make the output, else None.
     """
 
     outputs: Sequence[Subject | Failure]
@@ -249,7 +251,7 @@ class Production:
 
 @frozen
 class Producer:
-    """Producer of outputs and records: by *task*, if there is one, and *extractors*; *levels* are the task's levels for every record."""
+    """Producer of outputs and records by *task*, if there is one, and *extractors*; *levels* are members that the task adds to every record."""
 
     run: RunServices
     stream: Stream
@@ -260,7 +262,10 @@ class Producer:
     now: Callable[[], str]
 
     async def make(self, subject: Subject, failure: Failure | None = None) -> Production:
-        """Call the task about *subject*, once for each rollout; its record has the first. After a *failure* of the source no component is called."""
+        """Call the task for *subject* once for each rollout; return the outputs, and the record of the first output.
+
+        After a *failure* of the source, call no component and return the failure.
+        """
         if failure is not None:
             return Production([failure], self._failed(columns(subject), failure, subject))
         purchase = None if self.task is None else TaskReplies(self.run, self.stream, self.task, subject, 0)
@@ -311,8 +316,8 @@ class Producer:
         for call in self.extractors:
             answer = await self._extract(call, record, subject)
             if not isinstance(answer, Failure):
-                wrong = put_metrics(record, answer, call.slot.component.writes)
-                answer = wrong and Failure("crashed", wrong)
+                fault = put_metrics(record, answer, call.slot.component.writes)
+                answer = fault and Failure("crashed", fault)
             if isinstance(answer, Failure):
                 return Failure(
                     answer.kind, f"{call.slot.label}: {answer.message}", throttled_reason=answer.throttled_reason
@@ -333,14 +338,18 @@ class Producer:
     async def _produce(self, purchase: TaskReplies) -> Subject | Failure:
         """Call the task of *purchase*, and again while its failure is retryable and its slot has retries left."""
         task, subject, history = purchase.call, purchase.subject, list[dict[str, object]]()
-        most = task.slot.retries + 1
+        max_attempts = task.slot.retries + 1
         while True:
             answer = await purchase.produce(self.run.caller)
             if isinstance(answer, Subject):
                 return _checked_subject(answer, subject, task)
             history.append({"attempt": len(history) + 1, "error": answer.message})
-            if not answer.retryable or len(history) == most:
-                retry = {"attempts": len(history), "max_attempts": most, "history": history} if most > 1 else None
+            if not answer.retryable or len(history) == max_attempts:
+                retry = (
+                    {"attempts": len(history), "max_attempts": max_attempts, "history": history}
+                    if max_attempts > 1
+                    else None
+                )
                 adapted = tuple(sorted(purchase.adapted.union(answer.adapted)))
                 return _labeled_failure(evolve(answer, retry=answer.retry or retry, adapted=adapted), task.slot.label)
 
@@ -348,7 +357,7 @@ class Producer:
 def _requests(
     produced: Subject | Failure, failure: Failure, purchase: TaskReplies | None
 ) -> Sequence[Mapping[str, object]]:
-    """Return the figures of the requests of a failed row, also if its output was *produced* and a later step failed."""
+    """Return the figures of the requests of a failed row. If a step after the task failed, they come from the *produced* output."""
     if isinstance(produced, Answered):
         responses: object = produced.responses  # a task may return anything
         values = responses.values() if isinstance(responses, Mapping) else ()
@@ -357,12 +366,12 @@ def _requests(
 
 
 def _with_output(subject: Subject) -> Subject | Failure:
-    """Return *subject*, whose output is recorded; a Failure if it has none."""
+    """Return *subject*, whose output the data has; a Failure if it has neither an output nor events."""
     return no_output(subject) if subject.output is None and not subject.events else subject
 
 
 def _labeled_failure(failure: Failure, label: str) -> Failure:
-    """Return *failure* of the task called *label*, as its record has it."""
+    """Return *failure* with the task's *label* before its message, for the record."""
     try:
         orjson.dumps(failure.retry)
     except TypeError as error:
@@ -372,11 +381,13 @@ def _labeled_failure(failure: Failure, label: str) -> Failure:
 
 
 def _checked_subject(produced: Subject, subject: Subject, task: Call) -> Subject | Failure:
-    """Return *produced*, which must be about *subject*, sealed; a Failure if it is about another subject."""
+    """Return *produced*, sealed against changes; a Failure if it is about another subject than *subject*."""
     for name in ("kind", "id", "session_id", "parent_id"):
         if getattr(produced, name) != getattr(subject, name):
-            what = f"a subject with the {name} {getattr(produced, name)!r:.100}, not {getattr(subject, name)!r:.100}"
-            return Failure("crashed", f"{task.slot.label} returned {what}")
+            description = (
+                f"a subject with the {name} {getattr(produced, name)!r:.100}, not {getattr(subject, name)!r:.100}"
+            )
+            return Failure("crashed", f"{task.slot.label} returned {description}")
     if subject.columns and not produced.columns:  # the task made a new subject
         produced = evolve(produced, columns=subject.columns)
     seal(produced)

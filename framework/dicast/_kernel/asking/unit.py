@@ -184,11 +184,11 @@ class Unit:
         """Return the digest of the unit, the models that answered, the rubric, and the parameters that endpoints refused."""
         if not models and rubric is None and not adapted:
             return self.fingerprint
-        by = (*sorted(models), *((f"{rubric.id} {rubric.version}",) if rubric is not None else ()))
-        by += tuple(f"{label} adapted: {', '.join(sorted(names))}" for label, names in sorted(adapted.items()))
-        fingerprint = self._answered.get(by)
+        parts = (*sorted(models), *((f"{rubric.id} {rubric.version}",) if rubric is not None else ()))
+        parts += tuple(f"{label} adapted: {', '.join(sorted(names))}" for label, names in sorted(adapted.items()))
+        fingerprint = self._answered.get(parts)
         if fingerprint is None:
-            fingerprint = self._answered[by] = sha256("\n".join((self.fingerprint, *by)).encode()).hexdigest()
+            fingerprint = self._answered[parts] = sha256("\n".join((self.fingerprint, *parts)).encode()).hexdigest()
         return fingerprint
 
 

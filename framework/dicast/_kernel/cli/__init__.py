@@ -111,7 +111,7 @@ class Commands(click.Group):
 
 
 def _load(offer: Offer) -> click.Command:
-    from ..contract.registry import load_offer  # as in _installed
+    from ..contract.registry import load_offer  # imported late: reading metadata takes time
 
     command = load_offer("dicast.commands", offer)
     if not isinstance(command, click.Command):
@@ -167,14 +167,14 @@ def _run(argv: list[str]) -> int:
     show_traceback = "--traceback" in argv
     argv = [argument for argument in argv if argument != "--traceback"]
     try:
-        _refuse_other_than_text(argv)
+        _refuse_undecodable(argv)
         return int(dicast.main(argv, prog_name="dicast", standalone_mode=False) or 0)
     except BaseException as error:  # last handler of the process
         if show_traceback:
             traceback.print_exc()
-        if _is_unread(error):
+        if _is_closed_pipe(error):
             return UNREAD
-        if isinstance(error, OSError) and _is_of_printing(error):
+        if isinstance(error, OSError) and _is_print_error(error):
             raise
         code = error_code(error)
         if code is None:
@@ -183,14 +183,14 @@ def _run(argv: list[str]) -> int:
         return code
 
 
-def _refuse_other_than_text(argv: Sequence[str]) -> None:
+def _refuse_undecodable(argv: Sequence[str]) -> None:
     """Refuse a file name that is not UTF-8, because events and documents contain the name."""
     for argument in argv:
         if not is_text(argument):
             raise click.UsageError(f"{argument!r} is not UTF-8, but recorded names must be; rename the file")
 
 
-def _is_unread(error: BaseException) -> bool:
+def _is_closed_pipe(error: BaseException) -> bool:
     """Return True if click itself ended the program because a pipe was closed.
 
     Click does so even without standalone mode, with exit code 1, which is the code of a failed gate.
@@ -199,6 +199,6 @@ def _is_unread(error: BaseException) -> bool:
     return isinstance(error, SystemExit) and frames[-1].f_code is click.Command.main.__code__
 
 
-def _is_of_printing(error: OSError) -> bool:
+def _is_print_error(error: OSError) -> bool:
     """Return True if *error* comes from writing standard output, which may be a file on a full disk."""
     return any(frame.f_code is click.echo.__code__ for frame, _ in traceback.walk_tb(error.__traceback__))

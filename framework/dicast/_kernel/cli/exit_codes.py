@@ -13,7 +13,7 @@ UNREAD = 141
 """Exit code if the reader of standard output went away: 128 + 13, as for any program that SIGPIPE ends."""
 UNWRITABLE = 4
 """Exit code if standard output or the ledger cannot be written."""
-_OF_PATHS = {
+_PATH_ERRNOS = {
     errno.EACCES,
     errno.EISDIR,
     errno.ELOOP,
@@ -34,6 +34,6 @@ def error_code(error: BaseException) -> int | None:
         (LedgerError, UNWRITABLE),
         (Exception, 70),
     ]
-    if isinstance(error, OSError) and error.filename is not None and error.errno in _OF_PATHS:
+    if isinstance(error, OSError) and error.filename is not None and error.errno in _PATH_ERRNOS:
         return 2
     return next((code for kind, code in codes if isinstance(error, kind)), None)

@@ -1,4 +1,4 @@
-"""``dicast check``, ``plugins`` and ``schema``: checks and lists that run no pipeline."""
+"""``dicast check`` and ``dicast schema``: checks and lists that run no pipeline."""
 
 from __future__ import annotations
 
@@ -13,13 +13,9 @@ from ..pipeline.schema import json_schema
 from ..plan.sections import Pipeline
 from ..run.suite import load_experiments
 from ..timing.system import missing_promises
-from ..values import ChatRequest, Message, Subject
 from ..values.errors import ConfigError, Problem, RequestError
 from .options import as_json, overrides
 from .output import only_document, print_json, problems_json, problems_text
-
-_SUBJECTS = (Subject("row", "0"), Subject("row", "0", input="what?", output="that"))
-_REQUESTS = tuple(ChatRequest((Message("user", text),)) for text in ("", "How good is it?"))
 
 
 @click.command()
@@ -57,8 +53,8 @@ def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) ->
 
 def _print_ok(file: Path, placement: Mapping[str, Mapping[str, str]]) -> None:
     click.echo(one_line(f"{file}: ok"))
-    for label, why in placement.get("main_process", {}).items():
-        click.echo(one_line(f"{label} runs in the main process: {why}"))
+    for label, reason in placement.get("main_process", {}).items():
+        click.echo(one_line(f"{label} runs in the main process: {reason}"))
 
 
 def _weightless(pipelines: Iterable[Pipeline]) -> Iterator[Problem]:

@@ -20,7 +20,7 @@ _FIRST = ("id", "subject_id", "input", "output", "reference")
 """Columns that are shown first."""
 
 _OMITTED = re.compile("(subject_kind|session_id|tier|security_level|retry_.*|llm_.*_metric_.*)$")
-"""Columns whose names alone are listed."""
+"""Columns that the table leaves out; their names are listed below it."""
 
 
 def head_rows(ledger: Ledger, run_id: str) -> list[Row]:

@@ -17,8 +17,8 @@ from ..values import Query
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
 
-_NO_NAME = re.compile(r"[^A-Za-z0-9_.µ]")
-_NO_DETAIL = re.compile(r"[^\w.]")  # names read from METRIC lines stay unchanged
+_INVALID_IN_LABEL = re.compile(r"[^A-Za-z0-9_.µ]")
+_INVALID_IN_DETAIL = re.compile(r"[^\w.]")  # names read from METRIC lines stay unchanged
 SCORE = "score"
 
 DETAILS = ("dimensions", "secondary_metrics")
@@ -57,7 +57,11 @@ class RunLines:
         """
         lines, names = list[str](), set[str]()
         for name, label, mean in self._figures(document, details):
-            unique = _free((_NO_DETAIL if label else _NO_NAME).sub("_", name), _NO_NAME.sub("_", label), names)
+            unique = _unique_name(
+                (_INVALID_IN_DETAIL if label else _INVALID_IN_LABEL).sub("_", name),
+                _INVALID_IN_LABEL.sub("_", label),
+                names,
+            )
             names.add(unique)
             if mean is not None:  # a decimal without exponent: strict readers reject exponents
                 lines.append(f"METRIC {unique}={Decimal(repr(mean)):f}\n")
@@ -107,7 +111,7 @@ def _details(payload: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
                 yield label, numbers
 
 
-def _free(name: str, label: str, names: set[str]) -> str:
+def _unique_name(name: str, label: str, names: set[str]) -> str:
     """Return *name*; if it is taken, prefix its *label*, or else append a number."""
     name = f"{label}.{name}" if name in names and label else name
     number, unique = 1, name

@@ -59,7 +59,7 @@ _ENTRY_POINTS = {
     "gate_clause": ('"dicast.gate_clauses"', "${name}", "${package}:${class_name}"),
     "rubrics": ('"dicast.rubrics"', "${rubric}", "${package}"),
 }
-"""Group, name and value of the entry point of a kind that is not a component's."""
+"""Group, name and value of the entry point, for kinds that are no components."""
 _COMPONENT = ("dicast", "${name}", "${package}")
 _FORMATS = """
 [project.entry-points."dicast.formats"]
@@ -67,7 +67,7 @@ ${name} = "${package}"
 """
 """Second entry point of a reader, by which dicast detects its format."""
 _NEEDS = {"metric": "", "rubrics": "", "command": '"click>=8.1", '}
-"""Dependencies of a kind other than attrs."""
+"""Dependencies of kinds whose plugin does not need attrs."""
 _USES = {
     "command": "Run it as `dicast ${command}`.",
     "gate_clause": "Pipelines use it as a key of the gate: `gate: {min_score: 0.5, ${name}: 0.02}`.",

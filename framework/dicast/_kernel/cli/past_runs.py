@@ -45,14 +45,14 @@ Listed = dict[str, Any]
 @as_json
 def runs(name: str | None, since: str | None, limit: int, ledger: Path | None, as_json: bool) -> None:
     """List the runs of the ledger, the most recently started first. Other commands accept a run's id, the first or last characters of the id, or the pipeline's name."""
-    least = None if since is None else utc(since, "--since", time.min)
-    listed = read_ledger(ledger, lambda live: list(islice(past_runs(live, name, least), limit)))
+    earliest = None if since is None else utc(since, "--since", time.min)
+    listed = read_ledger(ledger, lambda live: list(islice(past_runs(live, name, earliest), limit)))
     if as_json:
         print_json({"runs": listed})
     elif listed:
         print_lines([runs_table(listed)])
     else:
-        click.echo("no runs found", err=True)
+        click.echo("no runs found; dicast run FILE starts one", err=True)
 
 
 def past_runs(ledger: Ledger, name: str | None = None, since: str | None = None) -> Iterator[Listed]:

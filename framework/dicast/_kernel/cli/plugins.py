@@ -49,14 +49,14 @@ def plugins(name: str | None, load: bool, as_json: bool) -> None:
         else:
             added = [package for package in added if name in (package.distribution, *package.names["commands"])]
             listed = [] if added and name not in registry.scan() else _named_plugin(registry, name)
-        listed = sorted(map(_checked, listed), key=lambda plugin: plugin.name)
+        listed = sorted(map(_with_error, listed), key=lambda plugin: plugin.name)
     if as_json:
         documents = {"plugins": [*map(_plugin_json, listed)], "packages": [*map(_package_json, added)]}
         print_json(documents)
         return
     print_lines(
         [
-            *_parts(listed, _component_line if name is None else _component_text),
+            *_plugin_parts(listed, _component_line if name is None else _component_text),
             *_package_parts(added, {plugin.distribution for plugin in listed}, is_whole=name is not None),
         ]
     )
@@ -65,7 +65,7 @@ def plugins(name: str | None, load: bool, as_json: bool) -> None:
         print_lines(["", *advice, "dicast plugins NAME shows one with its options."])
 
 
-def _checked(plugin: Plugin) -> Plugin:
+def _with_error(plugin: Plugin) -> Plugin:
     """Return *plugin* with the error of a version conflict, or of a component that cannot be described."""
     conflicts = [] if plugin.status == "broken" else version_conflicts(plugin.distribution)
     try:
@@ -123,7 +123,7 @@ def _package_json(package: Package) -> dict[str, object]:
     return {"distribution": package.distribution, "version": package.version, **package.names, "error": error}
 
 
-def _parts(plugins: Sequence[Plugin], text: Callable[[Component], str]) -> Iterator[Part]:
+def _plugin_parts(plugins: Sequence[Plugin], text: Callable[[Component], str]) -> Iterator[Part]:
     """Yield a table of plugins, with the error of each plugin and the *text* of its components if it was loaded."""
     if not plugins:
         return
@@ -178,23 +178,23 @@ def cost(component: Component) -> str:
     schema = options_schema(component.cls)
     nested = [name for name, about in schema["properties"].items() if b'"$ref"' in orjson.dumps(about)]
     if required := [name for name in nested if name in schema["required"]]:
-        return f"{_price_next_to(component, schema)}as its {' and '.join(required)}"
+        return f"{_own_price_text(component, schema)}as its {' and '.join(required)}"
     if component.kind == "preset":
         return "as its metrics"
     costs = [_own_cost(component), *(f"as its {name}" for name in nested)]
     return " or ".join(filter(None, costs)) or ("by its price" if component.kind == "model" else "own price")
 
 
-def _price_next_to(component: Component, schema: Mapping[str, Any]) -> str:
+def _own_price_text(component: Component, schema: Mapping[str, Any]) -> str:
     """Return the component's own price in addition to the cost of nested components; empty if it has none."""
     fixed = _cost(lambda: object.__new__(component.cls), _SUBJECTS)
-    if fixed is None:  # the estimate depends on options, among which may be the model's own estimate
+    if fixed is None:  # the estimate depends on options, such as an estimate of the nested model
         return "own price and " if "price" in schema["properties"] and component.kind != "model" else ""
     return "" if fixed == "free" else f"own price {fixed} and "
 
 
 def _own_cost(component: Component) -> str | None:
-    """Return the cost that no option changes, else the cost with default options; None if an option has no default."""
+    """Return the cost that the class alone determines, otherwise the cost with default options; None if a required option decides it."""
     examples = _REQUESTS if component.kind == "model" else _SUBJECTS
     return _cost(lambda: object.__new__(component.cls), examples) or _cost(component.cls, examples)
 

@@ -44,9 +44,11 @@ class Pace:
         return (judged - first_judged) / (now - first_time) if now > first_time else 0.0
 
     def left(self, expected: int | None, now: float) -> float | None:
-        """Return the seconds left; None if the run is too young, or if nothing was judged for as long as the run took before.
+        """Return the seconds left.
 
-        The rate ends at the last judged subject, because many subjects may be judged at once. The time left rises only if the rate falls.
+        None if the run is younger than :data:`SURE_SECONDS`, has judged fewer than :data:`SURE_SUBJECTS`, or has stalled: the time since the last
+        judged subject exceeds the time before it. The rate ends at the last judged subject, because many subjects may be judged at once.
+        The time left rises only if the rate falls.
         """
         (first_time, first_judged), (last_time, judged) = self._first, self._last or self._first
         elapsed = last_time - first_time

@@ -102,10 +102,10 @@ def _list(name: str, items: Sequence[object], lines: Iterable[str], *, as_json: 
         click.echo(f"no {name} found{advice}", err=True)
 
 
-def utc(moment: str, option: str, of_a_day: time) -> str:
+def utc(moment: str, option: str, time_of_day: time) -> str:
     """Return the ISO 8601 time *moment* of the option as the ledger writes it.
 
-    A time without an offset is UTC; a day without a time means *of_a_day* on that day.
+    A time without an offset is UTC; a day without a time means *time_of_day* on that day.
 
     :raises ConfigError: when *moment* is no ISO 8601 time.
     """
@@ -118,7 +118,7 @@ def utc(moment: str, option: str, of_a_day: time) -> str:
             f"{option} must be an ISO 8601 time, not {moment!r}; write it like 2026-01-31T12:00:00Z"
         ) from error
     if len(moment) == len("2026-01-31"):
-        parsed = datetime.combine(parsed.date(), of_a_day)
+        parsed = datetime.combine(parsed.date(), time_of_day)
     return iso(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
 
 

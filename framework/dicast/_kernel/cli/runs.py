@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     help="Cancel open batches if the run is interrupted; with --resume, the batches of the earlier process.",
 )
 @click.option(
-    "--yes", is_flag=True, help="Run code from files that checks name even if the section trust does not list the file."
+    "--yes", is_flag=True, help="Run code from files that checks name, even if the section trust does not list them."
 )
 @click.option("--metric-lines", is_flag=True, help="Print METRIC lines to stdout and nothing else.")
 @click.option("--primary", metavar="LABEL", help="With --metric-lines: the label whose mean becomes METRIC score.")
@@ -106,7 +106,7 @@ def run(
 
 def run_and_print(
     file: PipelineFile | Path | str | Mapping[str, object],
-    ask: Callable[[Pipeline], Request],
+    make_request: Callable[[Pipeline], Request],
     *,
     overrides: Sequence[str] = (),
     needs_source: bool = True,
@@ -118,9 +118,13 @@ def run_and_print(
     """Run *file*, print the result, and return the exit code.
 
     :param file: the pipeline, read or unread.
-    :param ask: makes the request for the built pipeline.
+    :param make_request: makes the request for the built pipeline.
+    :param overrides: texts as after ``--set``, for an unread pipeline.
+    :param needs_source: refuse a pipeline without a source.
+    :param uncapped: ignore the caps per session and per day.
     :param head: also print the rows of the run.
     :param lines: print METRIC lines instead of the summary.
+    :param as_json: print the document of the run instead of the summary.
     """
     details: list[Figure] = []
     command: RunCommand | None = None
@@ -134,7 +138,7 @@ def run_and_print(
                 pipeline = attrs.evolve(pipeline, budget=Budget(session=(), day=()))
             if lines is not None:
                 lines.check(pipeline)
-            request = attrs.evolve(ask(pipeline), signals=True, progress=progress.update)
+            request = attrs.evolve(make_request(pipeline), signals=True, progress=progress.update)
             command = request.command and request.command.masked(pipeline)
             outcome = in_loop((try_rows if head else run_unless_disabled)(pipeline, request))
             details = [] if lines is None else in_loop(_details(pipeline, outcome.document["run_id"]))

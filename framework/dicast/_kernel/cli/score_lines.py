@@ -27,7 +27,7 @@ def score_lines(done: Document) -> Iterator[str]:
     elif score["mean"] is not None:
         of = f" of {one_line(score['label'])}" if len(done["labels"]) > 1 else ""
         scale = " (raw scale)" if score.get("scale") == "raw" else ""
-        yield f"score: mean {score['mean']:.4f}{of}{scale}, {_aggregate(score)}{_over(done, score)}"
+        yield f"score: mean {score['mean']:.4f}{of}{scale}, {_aggregate(score)}{_scored_share(done, score)}"
         if score["ci_low"] is not None:
             yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
         bases = score.get("by_basis") or {
@@ -35,10 +35,10 @@ def score_lines(done: Document) -> Iterator[str]:
         }  # documents of older versions
         yield from corrected_lines(done)
         if bases:  # the scores of a criterion have no basis
-            yield "  scores by basis: " + ", ".join(_resting(bases, score.get("calibrated", 0)))
+            yield "  scores by basis: " + ", ".join(_basis_counts(bases, score.get("calibrated", 0)))
 
 
-def _over(done: Document, score: Document) -> str:
+def _scored_share(done: Document, score: Document) -> str:
     """Return the number of subjects in the mean, of all subjects that should have a score."""
     figures = (
         done["labels"].get(score["label"])
@@ -51,14 +51,14 @@ def _over(done: Document, score: Document) -> str:
     return f"over {scored:,} of {total:,} subjects{effective}"
 
 
-def _resting(bases: Mapping[str, int], calibrated: int) -> Iterator[str]:
+def _basis_counts(bases: Mapping[str, int], calibrated: int) -> Iterator[str]:
     """Yield the number of scores for each basis. Scores that a *calibrated* cascade kept are listed apart from other models'."""
     model = BASES[_MODEL]
-    from_cascade = min(calibrated, bases.get(model, 0))
+    calibrated_count = min(calibrated, bases.get(model, 0))
     for basis, n in bases.items():
-        rest = n - from_cascade if basis == model else n
+        rest = n - calibrated_count if basis == model else n
         if rest < n:
-            yield f"calibrated model: {from_cascade:,}"
+            yield f"calibrated model: {calibrated_count:,}"
         if rest:
             yield f"{_WORDS[BASES.index(basis)]}: {rest:,}"
 
@@ -76,13 +76,13 @@ def _aggregate(score: Document) -> str:
 
 def corrected_lines(done: Document) -> Iterator[str]:
     """Yield the results of the audits of a run: the corrected means or the reason for their absence, and the cost of the gate compared with judging everything."""
-    yield from _lines("mean", done["score"] or {}, " if all had their truth metrics")
+    yield from _correction_lines("mean", done["score"] or {}, " if all had their truth metrics")
     for label, tally in done["metrics"].items():
         if "corrected" in tally:
-            yield from _lines(label, tally)
+            yield from _correction_lines(label, tally)
     cost = done["cost"]
     if cost.get("if_all_judged") not in (None, "0"):
-        yield f"  judging everything would have cost about {cost['if_all_judged']} {_unit(done)}"
+        yield f"  judging everything would have cost about {cost['if_all_judged']} {_money_unit(done)}"
     ratio = cost.get("ratio_at_equal_width")
     if ratio is not None and ratio > 1:
         yield f"  the gate with this audit costs {ratio:.2f} times as much as judging everything for an interval of the same width: it does not pay"
@@ -90,7 +90,7 @@ def corrected_lines(done: Document) -> Iterator[str]:
         yield f"  the gate with this audit costs {ratio:.0%} of judging everything for an interval of the same width"
 
 
-def _lines(name: str, entry: Document, condition: str = "") -> Iterator[str]:
+def _correction_lines(name: str, entry: Document, condition: str = "") -> Iterator[str]:
     correction = entry.get("corrected")
     if correction is None:
         reasons = entry.get("reasons", {})
@@ -99,18 +99,18 @@ def _lines(name: str, entry: Document, condition: str = "") -> Iterator[str]:
     elif correction["held_back"]:  # otherwise the corrected mean equals the plain mean
         ends = f"95 %: {correction['ci_low']:.4f} to {correction['ci_high']:.4f}"
         by = f"{correction['n_audited']:,} audits of {correction['held_back']:,} subjects held back"
-        yield f"  corrected: {name} {correction['mean']:.4f} ({ends}){condition}; {by}{_bias(correction)}"
+        yield f"  corrected: {name} {correction['mean']:.4f} ({ends}){condition}; {by}{_bias_text(correction)}"
         yield from (f"    note: {note}" for note in correction.get("notes", ()))
 
 
-def _bias(correction: Document) -> str:
+def _bias_text(correction: Document) -> str:
     """Return the error of the plain mean, if it is significant."""
     if correction["plain_bias_low"] <= 0 <= correction["plain_bias_high"]:
         return ""
     return f"; the plain mean is too {'high' if correction['plain_bias'] > 0 else 'low'} by {abs(correction['plain_bias']):.4f}"
 
 
-def _unit(done: Document) -> str:
+def _money_unit(done: Document) -> str:
     return "msat" if done["cost"]["usd"] == "0" and done["cost"]["msat"] not in (None, "0") else "usd"
 
 

@@ -49,12 +49,12 @@ def _find(ledger: Ledger, name: str, run_id: str | None, *, every: bool) -> dict
     if not wants_subject and (run := find_run(ledger, name)) is not None:
         return _run(ledger, run)
     starts = runs_of(ledger, name)
-    if not starts and not wants_subject and (run := _run_of(ledger, name)) is not None:
+    if not starts and not wants_subject and (run := _run_by_name(ledger, name)) is not None:
         return _run(ledger, run)
     return subject_history(ledger, name, starts, only, every=every)
 
 
-def _run_of(ledger: Ledger, name: str) -> str | None:
+def _run_by_name(ledger: Ledger, name: str) -> str | None:
     """Return the newest run of the pipeline *name*, or the run with this part of an id; None if the ledger has neither."""
     started = started_runs(ledger.read, tools=True)
     if any(entry.event.payload.get("name") == name for entry in started):

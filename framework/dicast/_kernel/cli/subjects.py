@@ -23,8 +23,8 @@ from .summary import cut, failure_line, reply_line, tree
 _SIGNAL_WORDS = {RATIONALE: "reasons"}
 """Clearer words for names of signals."""
 
-_NAMED = 3
-"""Number of runs named to choose from."""
+_MOST_EXAMPLES = 3
+"""Largest number of runs that an error message lists."""
 
 
 @frozen
@@ -66,12 +66,12 @@ class SubjectInRun:
             yield from map(one_line, tree("metrics", record["metrics"], 1))
         for verdict_ in self.verdicts:
             yield Line(verdict_line(verdict_))
-            yield from _grounds(verdict_)
+            yield from _evidence_parts(verdict_)
         for failed in self.failures:
             yield Line(failure_line(failed))
             if (line := reply_line(failed)) is not None:
                 yield Line(line)
-            yield from _adapted(failed.get("adapted", {}))
+            yield from _adapted_lines(failed.get("adapted", {}))
 
 
 @frozen
@@ -117,13 +117,15 @@ def subject_history(
     by_kind = sorted(starts, key=lambda event: run_kind(event.payload) == TOOL)  # stable: the newest of each kind first
     selected = starts if every else [event for event in by_kind if only in (None, event.run_id)][:1]
     if not selected:
-        examples = ", ".join(event.run_id for event in starts[:_NAMED]) + (" …" if len(starts) > _NAMED else "")
+        examples = ", ".join(event.run_id for event in starts[:_MOST_EXAMPLES]) + (
+            " …" if len(starts) > _MOST_EXAMPLES else ""
+        )
         raise ConfigError(f"run {only} has not judged {subject_id!r}; these runs have: {examples}")
     runs = [SubjectInRun.of(ledger, subject_id, event) for event in selected]
     return SubjectHistory(runs, len(starts) - len(selected), every)
 
 
-def _grounds(verdict: Verdict) -> Iterator[Part]:
+def _evidence_parts(verdict: Verdict) -> Iterator[Part]:
     """Yield the result of each metric, or the signals of a judge."""
     rows = [
         (
@@ -137,13 +139,13 @@ def _grounds(verdict: Verdict) -> Iterator[Part]:
     for entry in (*verdict.skipped, *verdict.spared):
         reason = f"skipped: {entry['reason']}" if "reason" in entry else "not run because of the gate"
         rows.append((f"    {entry['metric']}", "", "", reason))
-    lines = [folded(line) for row in rows for line in _ground(*row).split("\n")]
+    lines = [folded(line) for row in rows for line in _evidence_line(*row).split("\n")]
     if any("\n" in details for *_, details in rows):  # a table cell has one line
         yield from lines
     elif rows:
         yield Drawing(TextTable(("    metric", "score", "basis", ""), rows, right=("score",)), lines)
-    yield from _adapted(verdict.adapted)
-    yield from _unseen(verdict)
+    yield from _adapted_lines(verdict.adapted)
+    yield from _hidden_media_lines(verdict)
     if not verdict.scores:
         by = " ".join(filter(None, (verdict.judge_kind, verdict.judge_model)))
         signals = [(key, value) for key, value in verdict.signals.items() if key != SCOPE]
@@ -162,7 +164,7 @@ def _grounds(verdict: Verdict) -> Iterator[Part]:
             yield "    its reasons were not recorded (capture_rationale: false, or a ledger with content: digest)"
 
 
-def _unseen(verdict: Verdict) -> Iterator[Line]:
+def _hidden_media_lines(verdict: Verdict) -> Iterator[Line]:
     """Yield the media that a judge or a metric saw as markers, one line for each label."""
     scores: Sequence[Mapping[str, Any]] = verdict.scores
     by_label = {verdict.judge: hidden_media(verdict.signals)}
@@ -173,7 +175,7 @@ def _unseen(verdict: Verdict) -> Iterator[Line]:
             yield Line(one_line(f"    not shown to {label}: {listed_media(counts)} (it received markers)"))
 
 
-def _adapted(by_label: Mapping[str, Iterable[str]]) -> Iterator[Line]:
+def _adapted_lines(by_label: Mapping[str, Iterable[str]]) -> Iterator[Line]:
     """Yield the parameters that endpoints refused, one line for each label."""
     for label, names in by_label.items():
         yield Line(one_line(f"    adapted: [{', '.join(names)}] (refused by the endpoint of {label})"))
@@ -187,7 +189,7 @@ def _figure(score: Mapping[str, Any]) -> str:
     return f"{value:.4f}" if raw in (None, value) else f"{value:.4f} (raw {raw:g})"
 
 
-def _ground(metric: str, value: str, basis: str, details: str) -> str:
+def _evidence_line(metric: str, value: str, basis: str, details: str) -> str:
     head = f"{one_line(metric)}  {value} ({basis})" if value else one_line(metric)
     return head + ("  " + details.replace("\n", "\n      ") if details else "")
 

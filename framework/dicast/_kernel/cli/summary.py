@@ -147,12 +147,14 @@ def _tally_row(label: str, tally: Document) -> tuple[str, str, str, str, str]:
     extra = [f"{tally[what]:,} {what}" for what in ("skipped", "escalated") if tally.get(what)]
     extra += ["raw scale"] if tally.get("scale") == "raw" and "total" in tally and "by_basis" in tally else []
     extra += (f"{count:,} {one_line(name)}" for name, count in tally.get("categories", {}).items())
-    extra += (_fallback(why, count) for why, count in tally.get("fallbacks", {}).items())
+    extra += (_fallback(reason, count) for reason, count in tally.get("fallbacks", {}).items())
     return label, mean, f"{tally['scored']:,} of {tally['total']:,}", sure, ", ".join(extra)
 
 
-def _fallback(why: str, count: int) -> str:
-    return f"{count:,} kept by explicit feedback" if why == "explicit_feedback" else f"{count:,} fell back ({why})"
+def _fallback(reason: str, count: int) -> str:
+    return (
+        f"{count:,} kept by explicit feedback" if reason == "explicit_feedback" else f"{count:,} fell back ({reason})"
+    )
 
 
 def _worst_lines(done: Document) -> Iterator[str]:
@@ -182,23 +184,23 @@ def _failed_table(failures: Sequence[Document]) -> Drawing:
     groups: dict[tuple[str, str, str], list[Document]] = {}
     for failure in failures:
         message = str(failure["error_message"]).replace(repr(failure["subject_id"]), "it")
-        alike = groups.setdefault((failure.get("origin") or failure["judge"], failure["failure_mode"], message), [])
-        if "origin" not in failure or not alike or _subject(alike[-1]) != _subject(failure):
-            alike.append(failure)  # if the task fails, all labels of the subject fail
+        similar = groups.setdefault((failure.get("origin") or failure["judge"], failure["failure_mode"], message), [])
+        if "origin" not in failure or not similar or _subject_key(similar[-1]) != _subject_key(failure):
+            similar.append(failure)  # if the task fails, all labels of the subject fail
     rows = [
-        (f"  {_named(group)}", label, mode, group[0]["error_message"] if len(group) == 1 else message)
+        (f"  {_subject_names(group)}", label, mode, group[0]["error_message"] if len(group) == 1 else message)
         for (label, mode, message), group in groups.items()
     ]
     heads = ("  subject", "label", "failure", "message")
-    lines = [one_line(f"{who}  {label}: {mode}: {message}") for who, label, mode, message in rows]
+    lines = [one_line(f"{subjects_text}  {label}: {mode}: {message}") for subjects_text, label, mode, message in rows]
     return _drawing(heads, rows, lines, marked="failure")
 
 
-def _subject(failure: Document) -> tuple[str, str]:
+def _subject_key(failure: Document) -> tuple[str, str]:
     return failure["subject_kind"], failure["subject_id"]
 
 
-def _named(subjects: Sequence[Document]) -> str:
+def _subject_names(subjects: Sequence[Document]) -> str:
     """Return the number of *subjects* and the names of the first of them."""
     first = [f"{subject['subject_kind']} {short_name(subject['subject_id'])}" for subject in subjects[:_FIRST]]
     suffix = "" if len(subjects) <= _FIRST else ", …"

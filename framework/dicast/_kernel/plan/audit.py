@@ -22,7 +22,7 @@ class Width:
 
 @frozen
 class AutoRate:
-    """Rate that gives the corrected mean an interval of a width."""
+    """Rate to be computed so that the corrected mean's interval has the width *auto*."""
 
     auto: Width
 

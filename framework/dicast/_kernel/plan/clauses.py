@@ -38,8 +38,8 @@ class Finding:
 class GatedFile:
     """Facts of a pipeline file that a clause of a plugin is checked against.
 
-    :param on: the label of the clause: its own, else the only label of the file; None if there is neither.
-    :param has_audit: whether the file has ``scoring.audit``.
+    :param on: the label of the clause, else the only label of the file; None if the clause has none and the file has several.
+    :param has_audit: True if the file has ``scoring.audit``.
     :param audited: the labels whose means audits can correct.
     """
 
@@ -112,12 +112,12 @@ class Clause:
     """A rule for one label of the run.
 
     :param on: the label of a metric, a judge or a criterion; by default the only label of the file. A file with several labels needs
-        it, unless the clause has ``min_coverage`` alone. Of several labels the first clause's is that of the run's score.
+        it, unless the clause has ``min_coverage`` alone. If there are several labels, the first clause's label gives the run's score.
     :param min_score: the least mean.
     :param max_score: the greatest mean.
-    :param min_pass_rate: the least share of subjects that pass, of all that the label was to judge.
-    :param min_coverage: the least share of subjects that were scored, by the clause's label, without one by every label that accepts
-        them; below it the gate is undecided.
+    :param min_pass_rate: the least share of passing subjects among all subjects that the label was to judge.
+    :param min_coverage: the least share of scored subjects. The clause's label has to score them; without a label every label that
+        accepts them. Below it the gate is undecided.
     :param min_basis: the weakest basis that any of the scores may have: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
     :param bound: the compared figure: ``point`` the figure itself, ``interval`` its whole 95 % interval, ``anytime`` the decision of the
         early stop ``trust/anytime`` on this label. If the line is inside the interval, or there is no decision, the gate is undecided.

@@ -26,13 +26,13 @@ def compare(
     name = name if is_point else f"the 95 % interval of {name}"
     if low is None or high is None:
         return None, f"{name} is unknown, because it needs two or more sessions: {key} is {line:g}"
-    *ends, drawn = distinct(line, low, high)
+    *ends, line_text = distinct(line, low, high)
     range_text = " to ".join(dict.fromkeys(ends))
-    right = low >= line - TOLERANCE if above else high <= line + TOLERANCE
-    wrong = high < line - TOLERANCE if above else low > line + TOLERANCE
-    if right or wrong:
-        return right, f"{name} is {range_text}, {'below' if above else 'above'} {key} {drawn}"
-    return None, f"{name} is {range_text}, with {key} {drawn} in between"
+    is_met = low >= line - TOLERANCE if above else high <= line + TOLERANCE
+    is_missed = high < line - TOLERANCE if above else low > line + TOLERANCE
+    if is_met or is_missed:
+        return is_met, f"{name} is {range_text}, {'below' if above else 'above'} {key} {line_text}"
+    return None, f"{name} is {range_text}, with {key} {line_text} in between"
 
 
 def distinct(line: float, *values: float) -> list[str]:

@@ -63,7 +63,7 @@ def _amounts(amounts: Cost | tuple[Cost, ...]) -> tuple[Cost, ...]:
     return amounts if isinstance(amounts, tuple) else (amounts,)
 
 
-def _one_a_unit(instance: object, attribute: Attribute[Any], value: tuple[Cost, ...]) -> None:
+def _one_amount_per_unit(instance: object, attribute: Attribute[Any], value: tuple[Cost, ...]) -> None:
     units = [cost.unit for cost in value]
     if len(set(units)) < len(units):
         raise ValueError(f"{attribute.name} has two amounts in one unit: {', '.join(map(str, value))}")
@@ -74,7 +74,7 @@ def _limit(*default: str) -> Any:
     return field(
         default=tuple(Cost(amount) for amount in default),
         converter=_amounts,
-        validator=_one_a_unit,
+        validator=_one_amount_per_unit,
         metadata={"takes": Cost | tuple[Cost, ...]},
     )
 
@@ -96,16 +96,16 @@ class Plugins:
     block: tuple[str, ...] = ()
 
 
-def _named(_instance: object, _attribute: Attribute[str | None], label: str | None) -> None:
+def _not_blank(_instance: object, _attribute: Attribute[str | None], label: str | None) -> None:
     if label is not None and not label.strip():
-        raise ValueError("a label is a name and not empty; leave as out for the component's own")
+        raise ValueError("a label must not be empty; remove 'as' to use the component's name")
 
 
 @frozen
 class Label:
     """Options that the kernel accepts next to the options of a sink, an extractor, an aggregate, a comparison and an early stop."""
 
-    label: str | None = field(default=None, metadata={"keys": ("as",)}, validator=_named)
+    label: str | None = field(default=None, metadata={"keys": ("as",)}, validator=_not_blank)
 
 
 def _kinds(kinds: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ def _kinds(kinds: str | tuple[str, ...]) -> tuple[str, ...]:
 class CallOptions:
     """Options that the kernel accepts next to the options of a component that is called for each subject."""
 
-    label: str | None = field(default=None, metadata={"keys": ("as",)}, validator=_named)
+    label: str | None = field(default=None, metadata={"keys": ("as",)}, validator=_not_blank)
     timeout: float | None = field(
         default=None, validator=Within(0, 1e9, "more than 0 and less than 1e9 seconds", open=True)
     )
@@ -226,9 +226,9 @@ class Pipeline:
     """A pipeline file, checked and built.
 
     *file* is the name that the user wrote. *experiment* is the experiment of a suite. *base* is the file's directory. *trust* has the code
-    files that may be run. *source* is None if subjects come from elsewhere. *fingerprints* has a digest of each section and component of
-    everything that can change a number, *setup* of everything that must not change between a run and its resume. *criteria* are the task's
-    criteria that an extractor scores.
+    files that may be run. *source* is None if subjects come from elsewhere. *fingerprints* has digests, by section and component, of
+    everything that can change a number. *setup* has digests of everything that must stay the same between a run and its resume.
+    *criteria* are the task's criteria that an extractor scores.
     """
 
     name: str

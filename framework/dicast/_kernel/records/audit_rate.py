@@ -16,7 +16,7 @@ from ..resume.resume import EarlierRun
 from ..values import Query
 from ..values.errors import ConfigError, Problem
 
-AT = "scoring.audit.rate"
+RATE_PATH = "scoring.audit.rate"
 
 
 def with_audit_rate(pipeline: Pipeline, ledger: Ledger, earlier: EarlierRun | None, subjects: int | None) -> Pipeline:
@@ -34,12 +34,12 @@ def with_audit_rate(pipeline: Pipeline, ledger: Ledger, earlier: EarlierRun | No
     else:
         width = audit.rate.auto.width if isinstance(audit.rate, AutoRate) else None
         if width is not None and subjects is None:
-            raise ConfigError(Problem("the number of subjects is unknown; write a numeric rate", path=AT))
+            raise ConfigError(Problem("the number of subjects is unknown; write a numeric rate", path=RATE_PATH))
         pilot = _pilot(pipeline, ledger)
         try:
             rate, rates = audit_estimator().rates(pilot, subjects, width, groups=audit.strata is not None)
         except ValueError as error:
-            raise ConfigError(Problem(str(error), path=AT, value=width)) from error
+            raise ConfigError(Problem(str(error), path=RATE_PATH, value=width)) from error
     strata = None if audit.strata is None else attrs.evolve(audit.strata, rates=rates)
     numeric = attrs.evolve(audit, rate=rate, strata=strata)
     return attrs.evolve(pipeline, scoring=attrs.evolve(pipeline.scoring, audit=numeric))
@@ -53,10 +53,10 @@ def _pilot(pipeline: Pipeline, ledger: Ledger) -> Mapping[str, Any]:
     for entry in ledger.read(Query(types=(RUN_COMPLETED,), newest_first=True)):
         payload: Mapping[str, Any] = entry.event.payload
         figures = _audit(payload)
-        if figures.get("best_rate") is not None and _is_alike(pipeline, ledger, entry.event.run_id):
+        if figures.get("best_rate") is not None and _has_same_metrics(pipeline, ledger, entry.event.run_id):
             return figures
     message = "the ledger has no audited run of these metrics; run once with a number, such as audit: {rate: 0.2}"
-    raise ConfigError(Problem(f"{message}, or run a pilot: dicast plan FILE --pilot 40", path=AT, value="auto"))
+    raise ConfigError(Problem(f"{message}, or run a pilot: dicast plan FILE --pilot 40", path=RATE_PATH, value="auto"))
 
 
 def _audit(done: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -66,7 +66,7 @@ def _audit(done: Mapping[str, Any]) -> Mapping[str, Any]:
     return figures
 
 
-def _is_alike(pipeline: Pipeline, ledger: Ledger, run_id: str) -> bool:
+def _has_same_metrics(pipeline: Pipeline, ledger: Ledger, run_id: str) -> bool:
     """Return True if a run had the same metrics as *pipeline*."""
     start = next(iter(ledger.read(Query(run_id=run_id, types=(RUN_STARTED,), limit=1))), None)
     recorded: Any = {} if start is None else start.event.payload.get("fingerprints", {})

@@ -22,8 +22,9 @@ from .saved import saved_baselines
 
 
 def find_baseline(ledger: Ledger, pipeline: Pipeline, exclude: str | None = None) -> Results | None:
-    """Return the results that the run *exclude* of *pipeline* is compared with; None without a baseline.
+    """Return the results that a run of *pipeline* is compared with; None without a baseline.
 
+    :param exclude: the id of that run, which is never its own baseline.
     :raises RequestError: when the baseline that the pipeline names does not exist.
     """
     if pipeline.baseline is None:
@@ -63,7 +64,7 @@ def find_results(
         return of_file(base / name)
     if (part := by_part(name, (event.run_id for event in finished))) is not None:
         return results(ledger, part)
-    raise ConfigError(_missing(ledger, name, finished))
+    raise ConfigError(_missing_message(ledger, name, finished))
 
 
 def _finished(ledger: Ledger) -> Iterator[Event]:
@@ -74,7 +75,7 @@ def _finished(ledger: Ledger) -> Iterator[Event]:
 
 
 def _is_whole(ledger: Ledger, finished: Event) -> bool:
-    """Return True if a run can be named by its pipeline or ``last``: no tool's run, not limited, and with a score of any label."""
+    """Return True if a pipeline's name or ``last`` may select the run: no tool started it, it was not limited, and some label has a score."""
     started = next(ledger.read(Query(run_id=finished.run_id, types=(RUN_STARTED,), limit=1))).event.payload
     return started.get("limit") is None and run_kind(started) != TOOL and _has_scores(finished.payload)
 
@@ -84,7 +85,7 @@ def _has_scores(document: Mapping[str, Any]) -> bool:
     return bool(document["scored"]) or any(label["scored"] for label in labels.values())
 
 
-def _missing(ledger: Ledger, wanted_name: str, finished: list[Event]) -> str:
+def _missing_message(ledger: Ledger, wanted_name: str, finished: list[Event]) -> str:
     if find_run(ledger, wanted_name):
         return f"run {wanted_name} is not completed; dicast run FILE --resume {wanted_name} resumes it"
     if partial := next((event.run_id for event in finished if event.payload["name"] == wanted_name), None):
@@ -95,7 +96,7 @@ def _missing(ledger: Ledger, wanted_name: str, finished: list[Event]) -> str:
     names = (name for event in finished for name in (event.run_id, event.payload["name"]))
     near = nearest(wanted_name, {*names, *saved_baselines(ledger)})
     message = f"this ledger has no finished run or baseline {wanted_name!r}, and there is no such file"
-    return f"{message}, did you mean {near!r}?" if near else message
+    return f"{message}, did you mean {near!r}?" if near else f"{message}; dicast runs lists the runs"
 
 
 def of_file(path: Path) -> Results:

@@ -62,7 +62,7 @@ class RecordObservers:
         """Process the records among *events*, of *subject* if given. *complete* is True if no subject is split between calls."""
         if self._aggregates or self._stops:
             if subject is not None:
-                self._reader.know(subject)
+                self._reader.keep_row(subject)
             for result in chain(self._reader.read(events), self._reader.rest() if complete else ()):
                 self._take(result)
 

@@ -79,8 +79,8 @@ class PassChange:
 class PairedPasses:
     """Two runs with the answer for each subject, both by the pass rule of the newer run.
 
-    *labels* are the labels of both runs, the gate's first. *label* is the gate's, else the score's of the newer run; None if it selects none
-    of several labels.
+    *labels* are the labels of both runs, *label* first. *label* is the label of the newer run's gate, else of its score; None if
+    the newer run has several labels and selects none.
     """
 
     labels: tuple[str, ...]
@@ -95,10 +95,10 @@ class PairedPasses:
 
     def counts(self, label: str) -> PassCounts:
         """Count the subjects under *label*."""
-        ours, theirs = set(self.a.subjects(label)), set(self.b.subjects(label))
+        subjects_a, subjects_b = set(self.a.subjects(label)), set(self.b.subjects(label))
         tally = {(False, False): 0, (False, True): 0, (True, False): 0, (True, True): 0}
         unknown = 0
-        for subject in ours & theirs:
+        for subject in subjects_a & subjects_b:
             passed_a, passed_b = self.a.get(subject, label), self.b.get(subject, label)
             if passed_a is None or passed_b is None:
                 unknown += 1
@@ -111,8 +111,8 @@ class PairedPasses:
             tally[True, True],
             tally[False, False],
             unknown,
-            len(ours - theirs),
-            len(theirs - ours),
+            len(subjects_a - subjects_b),
+            len(subjects_b - subjects_a),
         )
 
     def counted(self) -> dict[str, PassCounts]:
@@ -167,9 +167,9 @@ def pair_runs(read: Read, a: str, b: str) -> PairedPasses | None:
     return _paired(rule, ledger_passes(read, a, rules[0], rule), ledger_passes(read, b, rules[1], rule))
 
 
-def _paired(rule: PassRule | None, ours: SubjectPasses, theirs: SubjectPasses) -> PairedPasses:
-    differing = ours.assumed ^ theirs.assumed  # a line of only one run allows no comparison
-    shared = [label for label in theirs.labels if label in ours.labels and label not in differing]
+def _paired(rule: PassRule | None, subjects_a: SubjectPasses, subjects_b: SubjectPasses) -> PairedPasses:
+    differing = subjects_a.assumed ^ subjects_b.assumed  # a line of only one run allows no comparison
+    shared = [label for label in subjects_b.labels if label in subjects_a.labels and label not in differing]
     rule_labels = rule.labels if rule is not None else ()
     label = None if rule is None else rule.label
     metrics = [] if rule is None else [*rule.metrics]
@@ -179,7 +179,7 @@ def _paired(rule: PassRule | None, ours: SubjectPasses, theirs: SubjectPasses) -
     if label is None and len(shared) == 1:
         label = shared[0]
     order = [*([label] if label in shared else []), *(name for name in rule_labels if name in shared), *shared]
-    return PairedPasses(tuple(str(name) for name in dict.fromkeys(order)), label, ours, theirs)
+    return PairedPasses(tuple(str(name) for name in dict.fromkeys(order)), label, subjects_a, subjects_b)
 
 
 def pass_counts(a: Results, b: Results) -> dict[str, PassCounts]:
@@ -188,9 +188,9 @@ def pass_counts(a: Results, b: Results) -> dict[str, PassCounts]:
 
 
 def run_passes(run: Results, rule: PassRule | None) -> SubjectPasses:
-    """Return for each subject of *run* if it passes by *rule*. A file of records has only its scores and flags.
+    """Return whether each subject of *run* passes by *rule*. A file of records has only its scores and flags.
 
-    A label of a file with neither flags nor a line passes from :data:`PASS_AT` on, if the record has that score alone.
+    If a label of a file has neither flags nor a line, a score of at least :data:`PASS_AT` passes, provided that the record has no other score.
     """
     if run.passes is not None:
         return run.passes(rule)
@@ -223,18 +223,18 @@ def recorded_rule(started: Mapping[str, Any]) -> PassRule:
 
 
 def ledger_passes(read: Read, run_id: str, run_rule: PassRule, rule: PassRule | None) -> SubjectPasses:
-    """Return for each subject of the run if it passes by *rule*. The run's *run_rule* rule has the metrics that judged it.
+    """Return whether each subject of the run passes by *rule*. *run_rule* is the rule of the run, with the metrics that judged it.
 
     The newest verdict or failure of each label counts. A subject without a record is open under every label of the file.
     """
-    used, subjects = run_rule if rule is None else rule.over(run_rule), SubjectPasses()
+    applied_rule, subjects = run_rule if rule is None else rule.over(run_rule), SubjectPasses()
     for entry in read(Query(run_id=run_id, types=(*RECORD_ENDS, *VERDICT_ENDS))):
         event = entry.event
         subject = str(event.subject_kind), str(event.subject_id)
         if event.type in VERDICT_ENDS:
-            _put_verdict(subjects, subject, event.payload, used)
+            _put_verdict(subjects, subject, event.payload, applied_rule)
         elif event.type == RECORD_COMPLETED:
-            _put_record(subjects, subject, event.payload, used)
+            _put_record(subjects, subject, event.payload, applied_rule)
         else:
             for label in run_rule.labels:
                 subjects.put(subject, label, passed=None)

@@ -37,7 +37,7 @@ payload of its newest ``record.failed``, None if its record was completed."""
 class RecordReader:
     """Assembler of the records from the events of one run, whose ``run.started`` had the payload *started*.
 
-    Without extractors the scores are the verdicts': ``metrics.scores`` has the value of each metric and judge, by label, unless the
+    Without extractors the verdicts provide the scores: ``metrics.scores`` has the value of each metric and judge, by label, unless the
     task reported scores itself. If verdicts alone make the records, their rows are the rows of the subjects, as far as known. With
     *late*, a subject with a failure comes last, because its retries are recorded later.
     """
@@ -57,13 +57,13 @@ class RecordReader:
         """Yield the subjects with their records, each after the first event of the next subject."""
         for event in events:
             if event.type == SUBJECT_READ and event.payload.get("content"):
-                self.know(_subject_of(event))
+                self.keep_row(_subject_of(event))
             elif event.type in self.types and not str(event.payload.get("judge", "")).startswith(RECORDED_PREFIX):
                 if self._pending and _subject(self._pending[0]) != _subject(event):
                     yield from self._next()
                 self._pending.append(event)
 
-    def know(self, subject: Subject) -> None:
+    def keep_row(self, subject: Subject) -> None:
         """Keep the row of *subject* until :meth:`rest`, or until its record is complete."""
         if self.is_bare:
             self._rows[subject.kind, subject.id] = columns(subject)
@@ -84,7 +84,7 @@ class RecordReader:
             yield self._assemble(events)
 
     def _assemble(self, events: Sequence[Event]) -> SubjectRecord:
-        """Return the subject with its record, from the events *events* of one subject; the newest event of a kind counts."""
+        """Return the subject with its record, from its *events*; the newest event of each type counts."""
         kind, subject_id, session = str(events[0].subject_kind), str(events[0].subject_id), events[0].session_id
         identity = {"id": subject_id} if session is None else {"id": subject_id, "session_id": session}
         row = self._rows.pop((kind, subject_id), None)
@@ -111,9 +111,9 @@ class RecordReader:
         return {"combined": payload["score"], "combined_passes": self._rule.verdict(METRICS, payload)}
 
     def _scores(self, events: Sequence[Event]) -> tuple[str | None, dict[str, object], Mapping[str, None]]:
-        """Return the label of the score, the scores in the subject's events *events* as a record's metrics, and the labels without a score.
+        """Return the label of the score, the scores in a subject's *events* as a record's metrics, and the labels without a score.
 
-        A run of several labels has no ``score`` unless one of them is the run's.
+        A run of several labels has no ``score`` unless one of them is the label of the run's score.
         """
         newest = {str(event.payload["judge"]): event for event in events if event.type in VERDICT_ENDS}
         verdicts: dict[str, Any] = {label: end.payload for label, end in newest.items() if end.type == EVAL_COMPLETED}

@@ -12,7 +12,7 @@ from ..values import Entry, Event, Query
 
 @define
 class Batches:
-    """Batches by their keys, in the order of their intents: the *open* batches, and the number of *ended_count* batches."""
+    """Batches by their keys, in the order of their intents. *open* are the open batches, *ended_count* is the number of ended batches."""
 
     open: dict[str, dict[str, Any]] = field(factory=dict)
     ended_count: int = 0

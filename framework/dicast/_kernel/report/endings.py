@@ -18,7 +18,7 @@ _MESSAGES = {
 
 
 class EndingNotes:
-    """Counts of outputs by the reason why they ended, and by label of judgments with replies that the token limit cut."""
+    """Counts of outputs by the reason why they ended, and, by label, of judgments whose replies the token limit cut."""
 
     def __init__(self) -> None:
         self._outputs: dict[str, Counter[str]] = {MAX_TOKENS: Counter(), REFUSAL: Counter()}

@@ -12,7 +12,9 @@ _PLURALS = {"image": "images", "audio": "sounds", "file": "files"}
 
 
 _TASK = "the task's model"
-_WHY = "a text with type and size, because the model reads no such content or an option of the file leaves it out"
+_MARKER_REASON = (
+    "a text with type and size, because the model reads no such content or an option of the file leaves it out"
+)
 _ADVICE = (
     "use a model that reads it, or evidence: {media: show}, which fails these subjects",
     "use a model that reads it, or media: show at the task, which fails these rows",
@@ -74,7 +76,9 @@ class EvidenceNotes:
         """Return one warning for each label and kind of loss."""
         warnings: list[dict[str, Any]] = []
         for label, counts in self._hidden.items():
-            message = f"{label} saw markers in place of {listed_media(counts)}: {_WHY}; {_ADVICE[label == _TASK]}"
+            message = (
+                f"{label} saw markers in place of {listed_media(counts)}: {_MARKER_REASON}; {_ADVICE[label == _TASK]}"
+            )
             warnings.append(
                 {"kind": "hidden_media", "label": label, "message": message, "hidden": dict(sorted(counts.items()))}
             )

@@ -36,8 +36,8 @@ from .statistics import aggregate_all
 from .tally import Group, Rows, Tally, Watched, add_names, tier_of, weights_of
 from .weighted import SubjectWeights
 
-WORST = 5
-FAILED_SHOWN = 10
+WORST = 5  # subjects with the lowest scores in the document
+FAILED_SHOWN = 10  # failures in the document
 
 
 class Report:
@@ -154,8 +154,8 @@ class Report:
         watched = dict.fromkeys(
             [*self.labels, *payload.get("gated", ()), *([self.score_label] if self.score_label else ())]
         )
-        known = {*self.metrics, *self.judges}
-        self.criteria = tuple(x for x in watched if x not in known and not x.startswith(RECORDED_PREFIX))
+        judged_labels = {*self.metrics, *self.judges}
+        self.criteria = tuple(x for x in watched if x not in judged_labels and not x.startswith(RECORDED_PREFIX))
         self._due_criteria = tuple(label for label in self.criteria if label in payload.get("labels", ()))
         for label in watched:
             passes = self.metrics[label].passes if label in self.metrics else Passes()
@@ -215,7 +215,7 @@ class Report:
             self._note_score(label, events, scores)
 
     def _note_score(self, label: str, events: Sequence[Event], scores: Sequence[float | None]) -> None:
-        """Note tiers and lowest *scores* if *label* is that of the run's score."""
+        """Count the tiers and note the lowest *scores* if *label* is the label of the run's score."""
         if label == self.score_label:
             self.tiers.update([str(event.payload["tier"]) for event in events])
             self._note_worst([(event.subject_kind, event.subject_id) for event in events], scores)
@@ -245,7 +245,7 @@ class Report:
     def _tally_metrics(self, events: Sequence[Event]) -> None:
         payloads: list[Mapping[str, Any]] = [event.payload for event in events]
         valued: list[Mapping[str, float]] = [payload["signals"]["metrics"] for payload in payloads]
-        rest = Counter(
+        basis_counts = Counter(
             [
                 (item["metric"], item.get("basis") or item["tier"])
                 for payload, values in zip(payloads, valued, strict=True)
@@ -253,7 +253,7 @@ class Report:
                 if item["metric"] in values or item["metric"] in self.raw  # scores from audits alone enter no mean
             ]
         )
-        for (label, basis), count in rest.items():
+        for (label, basis), count in basis_counts.items():
             self.metrics[label].bases[basis] += count
         for label in (label for payload in payloads for label in {skip["metric"] for skip in payload["skipped"]}):
             self.metrics[label].skipped += 1

@@ -68,7 +68,7 @@ def _gate_answer(
 
 
 def _has_scores(report: Report, on: str | None) -> bool:
-    """Return True if there is a score of *on*; if *on* is None or no label of any event, of any label."""
+    """Return True if the label *on* has a score. Return True for any score of the run if *on* is None or not a label of any event."""
     watched = None if on is None else report.watched.get(on)
     return report.scored > 0 if watched is None else watched.scores.count + watched.scores.spared > 0
 
@@ -146,14 +146,14 @@ def _mean(
         least = most = mean or 0.0
         low, high, _ = confidence_interval(scores, least, bounded=bounded) or (None, None, None)
     suffix = f" (the proxies held back {scores.spared:,} subjects)" if scores.spared else ""
-    passed, reason = _held_against(clause, f"the mean of {on}", (least, most), (low, high), (name, line, above))
+    passed, reason = _compare_with_line(clause, f"the mean of {on}", (least, most), (low, high), (name, line, above))
     return Finding(on, name, line, mean, passed, reason + suffix, low, high)
 
 
 def _at_any_time(clause: Clause, finding: Finding, interval: Mapping[str, Any] | None) -> Finding:
-    """Return *finding*, decided by the *interval* that is valid at any time, if the clause asks for it or if a stop was decided by it.
+    """Return *finding*, decided by the *interval* that is valid at any time, if the clause asks for it or if the interval stopped the run.
 
-    The interval's decision applies to its own line alone. After such a stop an interval for a fixed number of scores is wrong.
+    The decision of the interval applies only to the line of the early stop. After a stop, an interval for a fixed number of scores would be wrong.
     """
     stopped = interval is not None and interval["decision"] is not None and clause.bound == "interval"
     if stopped and finding.rule == "min_pass_rate":
@@ -167,7 +167,7 @@ def _at_any_time(clause: Clause, finding: Finding, interval: Mapping[str, Any] |
         return attrs.evolve(finding, passed=None, reason=reason, low=None, high=None)
     low, high = interval["low"], interval["high"]
     name = f"the mean of {finding.on}, at any time,"
-    passed, reason_text = _held_against(clause, name, (low, high), (low, high), (finding.rule, line, above))
+    passed, reason_text = _compare_with_line(clause, name, (low, high), (low, high), (finding.rule, line, above))
     if interval["decision"] is not None and interval["at"] == line and not stopped:
         passed = (interval["decision"] == "above") == above
         reason_text = f"{name} is decided to be {interval['decision']} {finding.rule} {line:g}"
@@ -180,7 +180,7 @@ def _fingerprints(report: Report) -> Mapping[str, str]:
 
 
 def _with_parts(clause: Clause, findings: list[Finding], run: GatedRun) -> list[Finding]:
-    """Return *findings* as the plugins' parts of *clause* decide them."""
+    """Return *findings* after each plugin's part of *clause* has decided them in turn."""
     for part in clause.parts:
         findings = [*part.decide(findings, run)]
     return findings
@@ -195,9 +195,9 @@ def _pass_rate(clause: Clause, on: str, watched: Watched, line: float) -> Findin
     (least, low), (most, high) = pass_rate_bounds(passes)
     value: Any = rate["value"]
     rule = ("min_pass_rate", line, True)
-    passed, why = _held_against(clause, f"the pass rate of {on}", (least, most), (low, high), rule)
+    passed, reason = _compare_with_line(clause, f"the pass rate of {on}", (least, most), (low, high), rule)
     suffix = f" ({passes.open:,} of {passes.count:,} subjects are open)" if passes.open else ""
-    return Finding(on, "min_pass_rate", line, value, passed, why + suffix, low, high)
+    return Finding(on, "min_pass_rate", line, value, passed, reason + suffix, low, high)
 
 
 def _basis(on: str, basis: Basis | None, least: Basis) -> Finding:
@@ -207,8 +207,8 @@ def _basis(on: str, basis: Basis | None, least: Basis) -> Finding:
     return Finding(on, "min_basis", least, basis, reaches(basis, least), reason)
 
 
-def _held_against(
+def _compare_with_line(
     clause: Clause, name: str, point: Ends, interval: Ends, rule: tuple[str, float, bool]
 ) -> tuple[Answer, str]:
-    """Compare both ends with the rule's line, as the clause's ``bound`` says; return the answer and the reason."""
+    """Compare both ends with the rule's line, by the clause's ``bound``; return the answer and the reason."""
     return compare(name, point, interval, rule, is_point=clause.bound == "point")

@@ -63,7 +63,7 @@ class Ending:
 
 
 def raw_scale(report: Report, label: str) -> Document:
-    """Return the marks of the figures of a raw *label*, and the reason why it has no pass rate; empty for any other label."""
+    """Return ``scale: raw`` for a raw *label*, with the reason if it has no pass rate; empty for any other label."""
     if label not in report.raw:
         return {}
     return {"scale": "raw"} | ({} if report.rule.states(label) else {"reasons": ["raw_scale"]})

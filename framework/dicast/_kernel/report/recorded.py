@@ -53,7 +53,11 @@ class RecordedTally:
         return numbers
 
     def share(self, subjects: Mapping[str, int], failed: int) -> float | None:
-        """Return the share of numbers among the *subjects*, counted by kind, of the kinds that have such scores, and the *failed* records."""
+        """Return the share of scored subjects among all subjects that could have such a score; None without such subjects.
+
+        :param subjects: the numbers of read subjects by kind; kinds without any such score are left out.
+        :param failed: the number of failed records, which have no score.
+        """
         count = sum(subjects.get(str(kind), 0) for kind in self.kinds) + failed
         return min(self.scored / count, 1.0) if count else None
 

@@ -77,14 +77,14 @@ class ScoreFile:
     def trimmed(self, cut: int) -> float:
         """Return the mean without the *cut* lowest and the *cut* highest scores; exact, rounded once (:func:`statistics.mean`)."""
         self._flush()
-        every = "SELECT score FROM scores WHERE score IS NOT NULL"
+        unsorted = "SELECT score FROM scores WHERE score IS NOT NULL"
         ranked = "SELECT score FROM scores WHERE score IS NOT NULL ORDER BY score LIMIT ? OFFSET ?"
-        query = ranked if cut else every  # sorting takes longer than summing
+        query = ranked if cut else unsorted  # sorting takes longer than summing
         rows = self._database.execute(query, (self.count - 2 * cut, cut) if cut else ())
         return float(statistics.mean(score for (score,) in rows))
 
     def cluster_residuals(self, mean: float, spared: float | None = None) -> tuple[int, float]:
-        """Return the number of clusters, and the sum of squares of the clusters' summed residuals, which are weighted.
+        """Return the number of clusters, and the sum over the clusters of the squared sum of their weighted residuals from *mean*.
 
         The scores of one session are a cluster; a score without a session is a cluster by itself. Spared subjects are left out, or
         counted with the score *spared*.
@@ -155,7 +155,7 @@ class WeightedPasses:
 
 
 Clusters = tuple[int, int, int, int]
-"""Number of subjects in a session, of those that pass, of those that are open, and number of such sessions."""
+"""Numbers of all, passing and open subjects of a session, and the number of such sessions."""
 
 
 class Passes:
@@ -193,7 +193,7 @@ class Passes:
             self._lone_open += answer is None
             return
         if session != self._session:
-            self._leave()
+            self._end_session()
             self._session = session
         self._current += 1
         self._current_passed += answer is True
@@ -215,11 +215,11 @@ class Passes:
         return self._lone_open + self._stored_open + self._current_open
 
     def clusters(self) -> Iterator[Clusters]:
-        """Yield the sessions, equal sessions grouped; a subject without a session is a session by itself."""
+        """Yield the counts of the sessions. Sessions with equal counts are one item; a subject without a session is a session by itself."""
         yield 1, 1, 0, self._lone_passed
         yield 1, 0, 1, self._lone_open
         yield 1, 0, 0, self._lone - self._lone_passed - self._lone_open
-        self._leave()
+        self._end_session()
         self._flush()
         if self._database is not None:
             yield from self._database.execute(
@@ -230,14 +230,14 @@ class Passes:
 
     def _by_session(self) -> Iterator[tuple[str, int, int, int]]:
         """Yield the size, the passed and the open subjects of each session so far."""
-        self._leave()
+        self._end_session()
         self._flush()
         if self._database is not None:
             yield from self._database.execute(
                 "SELECT session, sum(size), sum(passed), sum(open) FROM passes GROUP BY session"
             )
 
-    def _leave(self) -> None:
+    def _end_session(self) -> None:
         """Store the counts of the current session. The session may appear again."""
         if self._current:
             self._waiting.append((self._session, self._current, self._current_passed, self._current_open))

@@ -12,7 +12,7 @@ from .spool import Passes, ScoreFile
 from .weighted import weighted_bounds, weighted_rate
 
 Cluster = tuple[int, int, int]
-"""Number of subjects in a session, of those that pass, and number of such sessions."""
+"""Numbers of subjects and passing subjects of a session, and the number of such sessions."""
 
 CI_METHOD = "normal, 95 %, standard errors clustered by session_id (g/(g-1)), clipped to [0, 1]"
 

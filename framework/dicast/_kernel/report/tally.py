@@ -143,6 +143,7 @@ def weights_of(values: Sequence[float | None], weights: Sequence[float] | None) 
 
 
 FAILURES_NAMED = 10
+"""Number of rows without a record that :class:`Rows` lists."""
 
 
 @define

@@ -11,7 +11,7 @@ from .intervals import RATE_METHOD_WEIGHTED, Interval, wilson
 from .spool import Passes, WeightedPasses
 
 Cluster = tuple[float, float]
-"""Weight of the subjects of a session, and of those that pass."""
+"""Weights of all subjects and of the passing subjects of a session."""
 
 _ROUNDING = 1e-12
 

@@ -28,7 +28,7 @@ Read = Callable[[Query], Iterator[Entry]]
 def run_kind(started: Mapping[str, object]) -> str:
     """Return the kind of a run, one of :data:`RUN_KINDS`, from the payload of its ``run.started``.
 
-    Older versions did not record the kind. Of their runs, labels of people and the questions of ``dicast doctor`` are ``tool``.
+    Older versions did not record the kind. Their runs count as ``tool`` if people labeled in them or ``dicast doctor`` started them.
     """
     kind = started.get("kind")
     if isinstance(kind, str):
@@ -87,21 +87,21 @@ def known_run(ledger: Ledger, run_id: str) -> str:
 def named_run(ledger: Ledger, name: str) -> str:
     """Return the id of the run with the whole id *name*, else of the newest run of the pipeline *name*, else of the run that :func:`known_run` finds.
 
-    Every argument of a command that names a run is read so. Runs of tools and tries on a few rows count only if the pipeline has no others.
+    Every command resolves the name of a run with this function. Runs of tools and tries on a few rows count only if the pipeline has no others.
 
     :raises ConfigError: if the ledger has no such run, or several.
     """
     if (run_id := find_run(ledger, name)) is not None:
         return run_id
-    lesser = None
+    fallback_id = None
     for entry in started_runs(ledger.read, tools=True):
         started = entry.event.payload
         if name != LAST and started.get("name") == name:
             if run_kind(started) != TOOL and not started.get("preview"):
                 return entry.event.run_id
-            lesser = lesser or entry.event.run_id
-    if lesser is not None:
-        return lesser
+            fallback_id = fallback_id or entry.event.run_id
+    if fallback_id is not None:
+        return fallback_id
     try:
         return known_run(ledger, name)
     except ConfigError as error:

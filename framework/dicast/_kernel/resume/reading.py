@@ -77,9 +77,9 @@ class Selection:
             empty = False
             yield event
         if empty and (self.judge, self.kind) != (None, None):  # this check reads the whole ledger
-            self._check(ledger)
+            self._check_names(ledger)
 
-    def _check(self, ledger: Ledger) -> None:
+    def _check_names(self, ledger: Ledger) -> None:
         entries = ledger.read(Query(types=(EVAL_STARTED,)))
         pairs = {(str(entry.event.payload["judge"]), str(entry.event.subject_kind)) for entry in entries}
         choices = {"judge": {judge for judge, _ in pairs}, "kind": {*KINDS, *(kind for _, kind in pairs)}}

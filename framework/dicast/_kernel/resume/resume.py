@@ -110,18 +110,22 @@ def _reply_key(event: Event) -> ReplyKey:
 
 
 def replayed(
-    ledger: Ledger, run: EarlierRun, spool: EarlierUnits, now: dict[str, Any], *, retry: bool
+    ledger: Ledger, run: EarlierRun, spool: EarlierUnits, current_members: dict[str, Any], *, retry: bool
 ) -> Iterator[Event]:
-    """Yield the run's events for sinks and report again, except for subjects that have :func:`moved`.
+    """Yield the recorded events of the run for sinks and report, except the events of subjects that have :func:`moved`.
 
-    The payload of ``run.started`` gets the members of *now*.
+    The payload of ``run.started`` gets the *current_members*.
     """
     for entry in ledger.read(Query(run_id=run.run_id, after=run.entry.seq - 1)):
         event = entry.event
         has_unit = event.type == events.SUBJECT_READ or event.type in STATES
         states = spool.states(str(event.subject_kind), str(event.subject_id)) if has_unit else {}
         if event.type not in LAST and not moved(states, retry=retry):
-            yield evolve(event, payload={**event.payload, **now}) if event.type == events.RUN_STARTED else event
+            yield (
+                evolve(event, payload={**event.payload, **current_members})
+                if event.type == events.RUN_STARTED
+                else event
+            )
 
 
 def current_report(ledger: Ledger, run_id: str, started: Mapping[str, Any]) -> Report:
@@ -142,7 +146,7 @@ def current_report(ledger: Ledger, run_id: str, started: Mapping[str, Any]) -> R
 
 
 def _current_events(ledger: Ledger, run_id: str, started: Mapping[str, Any], spool: EarlierUnits) -> Iterator[Event]:
-    """Yield the events of a run without verdicts and readings that newer ones replaced."""
+    """Yield the events of a run, except verdicts and ``subject.read`` events that newer events replaced."""
     for entry in ledger.read(Query(run_id=run_id)):
         event = evolve(entry.event, payload=started) if entry.event.type == events.RUN_STARTED else entry.event
         subject = str(event.subject_kind), str(event.subject_id)
@@ -153,7 +157,7 @@ def _current_events(ledger: Ledger, run_id: str, started: Mapping[str, Any], spo
 
 
 def moved(states: Mapping[str, UnitState], *, retry: bool) -> bool:
-    """Return True if a subject's events are replayed together, later, because a failure of it was retried or is about to be."""
+    """Return True if a subject's earlier events are replayed when this process reaches the subject, because a failure of it was or will be retried."""
     return any(state.late or (retry and state.state == "failed") for state in states.values())
 
 

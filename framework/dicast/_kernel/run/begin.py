@@ -68,7 +68,7 @@ class Starter:
         self._units: dict[str, tuple[Unit, ...]] = {}
 
     async def start(self, due: Due) -> Job:
-        """Emit that the subject was read and that its evaluations start, except for the events that an earlier process recorded."""
+        """Emit ``subject.read`` and ``eval.started`` events, except for events that an earlier process recorded; return the subject as a job."""
         subject = due.subject
         units = self._units.get(subject.kind) if due.failure is None else self._plan.units_losing(subject.kind)
         if units is None:
@@ -80,7 +80,7 @@ class Starter:
         elif self._spool is not None:
             job = await self._start_again(due, units, recorded, self._spool, family)
         else:
-            job = Job(due, self._named_units(units, recorded, family, {}), record=self._records)
+            job = Job(due, self._units_with_ids(units, recorded, family, {}), record=self._records)
             self._join(job)
             self._emit(job, read=True, started=())
         if due.from_run is not None:
@@ -98,7 +98,7 @@ class Starter:
         eval_id, family.eval_id = family.eval_id, ""
         return eval_id
 
-    def _named_units(
+    def _units_with_ids(
         self,
         units: Iterable[Unit],
         recorded: Iterable[RecordedUnit],
@@ -115,13 +115,13 @@ class Starter:
         if due.from_run is None:
             job.family = None if subject.parent_id is None else self._families.of_child(subject)
         elif self._families.tracks(subject):
-            job.family = self._families.of_child(subject, lambda: self._named(subject))
+            job.family = self._families.of_child(subject, lambda: self._named_parent(subject))
         else:
             job.parent = self._recorded.parent(subject) or self._recorded.named(subject)
         if job.family is not None:
             job.parent = job.family.eval_id
 
-    def _named(self, subject: Subject) -> str | None:
+    def _named_parent(self, subject: Subject) -> str | None:
         self._stream.commit()  # the verdict with this id may have been emitted just now
         return self._recorded.named(subject)
 
@@ -131,7 +131,7 @@ class Starter:
         """Start a subject that may have been judged before. Evaluations that a killed process left open are continued."""
         states = {} if self._spool is None else self._spool.states(due.subject.kind, due.subject.id)
         open_ids = {label: state.eval_id for label, state in states.items() if state.state == "open"}
-        job = Job(due, self._named_units(units, recorded, family, open_ids), record=self._records)
+        job = Job(due, self._units_with_ids(units, recorded, family, open_ids), record=self._records)
         self._join(job)
         self._emit(job, read=not open_ids, started=open_ids)
         return job
@@ -151,7 +151,7 @@ class Starter:
         done = {label for label, state in states.items() if state.state not in undone}
         undone_units = [unit for unit in units if unit.label not in done]
         undone_recorded = [unit for unit in recorded if unit.label not in done]
-        planned = self._named_units(undone_units, undone_recorded, family, open_ids)
+        planned = self._units_with_ids(undone_units, undone_recorded, family, open_ids)
         job = Job(due, planned, record=self._records and RECORD not in done)
         self._rejoin(job, spool, done)
         if moved(states, retry=self._retry):

@@ -36,8 +36,8 @@ class ChildVerdicts:
         self._kinds, self._mint = kinds, mint
         self.pending: dict[tuple[str, str], Family] = {}
 
-    def of_child(self, subject: Subject, named: Callable[[], str | None] = _nothing) -> Family | None:
-        """Return the family of *subject* as a child; a new family gets the eval_id that *named* returns, or a new id.
+    def of_child(self, subject: Subject, known_id: Callable[[], str | None] = _nothing) -> Family | None:
+        """Return the family of *subject* as a child; a new family gets the eval_id that *known_id* returns, or a new id.
 
         None if no parent is judged.
         """
@@ -45,7 +45,7 @@ class ChildVerdicts:
             return None
         key = (PARENTS[subject.kind], str(subject.parent_id))
         if key not in self.pending:
-            self.pending[key] = Family(named() or self._mint())
+            self.pending[key] = Family(known_id() or self._mint())
         return self.pending[key]
 
     def tracks(self, subject: Subject) -> bool:
@@ -65,14 +65,14 @@ class RecordedChildren:
     """Verdicts of a session in the ledger. For a *live* run it reads only the run's own verdicts, and reads new ones on each call."""
 
     def __init__(self, ledger: Ledger, live: str | None) -> None:
-        """*live* is the id of the run if it is live, else None."""
+        """Create the index. *live* is the id of the run if it is live, else None."""
         self._ledger, self._live = ledger, live
         self._forget(None)
 
     def _forget(self, session: str | None) -> None:
         self._session, self._seq, self._used_ids = session, 0, set[str]()
         self._children: dict[tuple[str, str | None], dict[tuple[str, str], Verdict]] = {}
-        self._names: dict[tuple[str, str | None], str] = {}
+        self._parent_ids: dict[tuple[str, str | None], str] = {}
         self._newest: dict[tuple[str, str], str] = {}
 
     def _read(self, session: str) -> None:
@@ -95,7 +95,7 @@ class RecordedChildren:
             of_turn = turn if kind == "tool_cycle" else None
             self._children.setdefault((PARENTS[kind], of_turn), {})[id, verdict_.judge] = verdict_
             if verdict_.parent_eval_id:
-                self._names[kind, None] = self._names[kind, of_turn] = verdict_.parent_eval_id
+                self._parent_ids[kind, None] = self._parent_ids[kind, of_turn] = verdict_.parent_eval_id
 
     def children(self, subject: Subject) -> list[Verdict]:
         """Return the newest verdict of each judge on each part of *subject*, in the order of the first verdicts."""
@@ -105,11 +105,11 @@ class RecordedChildren:
         return [*self._children.get((subject.kind, subject.id if subject.kind == "turn" else None), {}).values()]
 
     def named(self, subject: Subject) -> str | None:
-        """Return the parent's eval_id that verdicts on *subject* and its siblings refer to, if no verdict has used it yet."""
+        """Return the eval_id that verdicts on *subject* and its siblings give for their parent; None if a verdict has that eval_id already."""
         if subject.session_id is None:
             return None
         self._read(subject.session_id)
-        name = self._names.get((subject.kind, subject.parent_id if subject.kind == "tool_cycle" else None))
+        name = self._parent_ids.get((subject.kind, subject.parent_id if subject.kind == "tool_cycle" else None))
         return None if name in self._used_ids else name
 
     def parent(self, subject: Subject) -> str | None:

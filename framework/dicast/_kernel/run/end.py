@@ -39,14 +39,14 @@ def conclude(
     *,
     is_complete: bool,
 ) -> dict[str, Any]:
-    """Emit the aggregates of the run's records and, for a *is_complete* run, the comparison with *baseline*; return both for the document.
+    """Emit the aggregates of the run's records and, if the run *is_complete*, the comparison with *baseline*; return both for the document.
 
     The *ledger* has all records by now.
     """
     if observers is None:
         return {"aggregates": {}, "comparison": None, "baseline": None, "broken": {}}
     result: dict[str, Any] = {
-        "aggregates": dict(_emitted(stream, AGGREGATE_COMPLETED, _with_failures(observers, report), {}))
+        "aggregates": dict(_emit_results(stream, AGGREGATE_COMPLETED, _with_failures(observers, report), {}))
     }
     section, summary, comparison = pipeline.baseline, dict[str, object](), None
     if section is not None:
@@ -58,7 +58,7 @@ def conclude(
         if is_complete:
             summary["passes"] = {label: counts.json() for label, counts in pass_counts(baseline, current).items()}
             compared = observers.compare(section.compare, baseline, current)
-            comparison = dict(_emitted(stream, COMPARISON_COMPLETED, compared, {"baseline": baseline.run_id}))
+            comparison = dict(_emit_results(stream, COMPARISON_COMPLETED, compared, {"baseline": baseline.run_id}))
     return result | {"comparison": comparison, "baseline": summary or None, "broken": dict(observers.broken)}
 
 
@@ -70,7 +70,7 @@ def _with_failures(observers: RecordObservers, report: Report) -> Iterable[tuple
         yield slot, {**result, "failures": result.get("failures", failures)} if makes and result is not None else result
 
 
-def _emitted(
+def _emit_results(
     stream: Stream, type_: str, results_: Iterable[tuple[Slot, Any]], members: Mapping[str, object]
 ) -> Iterable[tuple[str, Any]]:
     for slot, result in results_:

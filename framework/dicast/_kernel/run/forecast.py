@@ -84,7 +84,7 @@ async def forecast(pipeline: Pipeline, ledger: Slot, source: Source, visit: Visi
 
 
 def _priced(call: Call) -> Iterator[Callable[[Subject], Cost]]:
-    """Yield the function that estimates the cost of *call*: the component's own, else the one of each nested judge at any depth."""
+    """Yield the function that estimates the cost of *call*: the component's ``estimate``, else the ``estimate`` of each nested judge at any depth."""
     if call.estimate is not None:
         yield call.estimate
         return
@@ -128,8 +128,8 @@ class Prospect:
     def kinds(self) -> tuple[str, ...]:
         """The kinds of subjects that have the score; empty for all."""
         slots = (*self._pipeline.metrics, *(() if self.label == METRICS else self._pipeline.judges))
-        mine = [slot.on for slot in slots if self.label in (METRICS, slot.label)]
-        return tuple({kind for kinds in mine for kind in kinds}) if all(mine) else ()
+        slot_kinds = [slot.on for slot in slots if self.label in (METRICS, slot.label)]
+        return tuple({kind for kinds in slot_kinds for kind in kinds}) if all(slot_kinds) else ()
 
     @property
     def has_stages(self) -> bool:

@@ -20,15 +20,15 @@ class LiveWindow(Window):
         stopping = asyncio.ensure_future(self._stop.wait())
         try:
             while True:
-                coming = asyncio.ensure_future(anext(subjects, None))
+                next_due = asyncio.ensure_future(anext(subjects, None))
                 try:
                     await asyncio.sleep(0)
-                    while not coming.done():
-                        await self._while_idle(coming, stopping)
-                    if (due := coming.result()) is None:
+                    while not next_due.done():
+                        await self._while_idle(next_due, stopping)
+                    if (due := next_due.result()) is None:
                         return
                 finally:
-                    coming.cancel()
+                    next_due.cancel()
                 yield due
         finally:
             stopping.cancel()

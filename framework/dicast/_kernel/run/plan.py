@@ -114,9 +114,9 @@ def pass_lines(pipeline: Pipeline) -> dict[str, float | None]:
 def pass_rule(pipeline: Pipeline) -> dict[str, Any]:
     """Return the rule of passing all metrics together, as ``run.started`` records it next to the lines of the labels."""
     scoring, metrics = pipeline.scoring, pipeline.metrics
-    every = not isinstance(scoring.pass_at, float | int) and METRICS not in raw_labels(metrics)
+    needs_all = not isinstance(scoring.pass_at, float | int) and METRICS not in raw_labels(metrics)
     return {
-        "metrics": "all" if every else "score",
+        "metrics": "all" if needs_all else "score",
         "combine": scoring.combine,
         "threshold": scoring.threshold,
         "weights": {slot.label: slot.weight for slot in metrics},
@@ -223,7 +223,7 @@ def producer(
 
 
 def levels(pipeline: Pipeline) -> dict[str, object]:
-    """Return the task's properties of every record: how secret it is, and how reproducible."""
+    """Return the members that the task adds to every record: ``security_level`` and ``determinism_level``."""
     task = pipeline.task and pipeline.task.component
     names = "security_level", "determinism_level"
     return {name: getattr(task, name) for name in names if getattr(task, name, None) is not None}
@@ -251,7 +251,7 @@ def refuse_experiment(pipeline: Pipeline) -> None:
 
 
 def lookahead(pipeline: Pipeline) -> Lookahead:
-    """Return how long turns wait: the longest time that a judge or a nested judge asks for."""
+    """Return how long a turn waits for later messages: the longest time that any judge or nested judge of *pipeline* asks for."""
     components = [part for slot in (*pipeline.metrics, *pipeline.judges) for part in parts(slot.component)]
     return Lookahead(
         max((getattr(part, "lookahead_messages", 0) for part in components), default=0),

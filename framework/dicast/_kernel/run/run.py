@@ -135,8 +135,10 @@ async def _execute(pipeline: Pipeline, ledger: Slot, request: Request, mask: Sec
                 "a live run assembles its subjects from the ledger and needs a ledger with content: store"
             )
         earlier = _earlier(pipeline, live, request)
-        place = getattr(live, "path", None)
-        draft = evolve(draft, read=live.read, keeps_content=keeps_content, ledger_path=place and Path(place))
+        ledger_path = getattr(live, "path", None)
+        draft = evolve(
+            draft, read=live.read, keeps_content=keeps_content, ledger_path=ledger_path and Path(ledger_path)
+        )
         context = evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
         part.enter_context(hold_lease(live, context.run_id))
         if earlier:  # another process may have ended the run in between
@@ -351,10 +353,10 @@ class _Run:
     async def _end(self, stream: Stream, parts: ComponentStack, stopped: Stopped) -> RunOutcome:
         """Close the sinks, then record the end of the run: a run killed in between is resumed."""
         stopped, pipeline, concluded = stopped_after(stopped, stream.commit), self.pipeline, {}
-        over = stopped is None or stopped["reason"] == EARLY_STOP
+        is_over = stopped is None or stopped["reason"] == EARLY_STOP
         if stopped is None or stopped["reason"] != "ledger_failed":
             concluded = conclude(
-                self._observers, stream, self.report, self.ledger, pipeline, self.baseline, is_complete=over
+                self._observers, stream, self.report, self.ledger, pipeline, self.baseline, is_complete=is_over
             )
             stopped = stopped_after(stopped, stream.commit)
         await stream.pass_on()
@@ -371,10 +373,10 @@ class _Run:
             | concluded
         )
         done["broken"] |= uncounted
-        done |= plan_and_result(self.ledger, report.started, done) if over else {}
+        done |= plan_and_result(self.ledger, report.started, done) if is_over else {}
         done |= reserved_json(self.ledger, stream.run_id, stopped) if done.get("batches") else {}
         done = self._mask.data(done)
-        last = RUN_COMPLETED if over else RUN_STOPPED
+        last = RUN_COMPLETED if is_over else RUN_STOPPED
         await self._close_sinks(stream, lambda feed: last not in feed.wants and bool(feed.wants))
         reason = {} if stopped is None else {"reason": stopped["reason"]}
         event = stream.event(last, {**reason, **done, "sinks": self._mask.data(sinks_json(stream, ahead=1))})

@@ -42,7 +42,7 @@ RunOne = Callable[[Pipeline, Request], Awaitable[RunOutcome]]
 """Function that runs one experiment."""
 
 WORST = (130, 2, 70, 5, 4, 3, 1, 0)
-"""Exit codes in order: the first that any experiment had is the suite's."""
+"""Exit codes, the worst first. The suite ends with the worst exit code of its experiments."""
 
 ENDS = (130, 2, 70)
 """Exit codes after which no further experiment starts."""
@@ -69,8 +69,8 @@ class Suite:
         return next(code for code in WORST if code in codes)
 
 
-def in_sum(suite: Suite) -> dict[str, Any]:
-    """Return the document of a whole *suite*: the sums of its experiments' counts and costs, and the answer of all gates."""
+def suite_document(suite: Suite) -> dict[str, Any]:
+    """Return the document of a whole *suite*: the sums of its experiments' counts and costs, and the decision over all gates."""
     documents = {name: outcome.document for name, outcome in suite.outcomes.items()}
     done = stopped_document(Path(suite.file).stem, None)
     counts = ("subjects", "scored", "failed", "skipped", "unaffordable", "overruns", "row_count")
@@ -134,9 +134,10 @@ async def run_suite(read: PipelineFile, request: Request, run: RunOne) -> Suite:
 
 
 def _order(file: str, names: Iterable[str], compared: Mapping[str, str]) -> list[str]:
-    """Return the experiments in their order, but each after the experiment that it is *compared* with.
+    """Return the experiments in their order, but each after the experiment that it is compared with.
 
-    :raises ConfigError: when some are compared with one another in a circle.
+    :param compared: that other experiment, by name.
+    :raises ConfigError: when experiments are compared with one another in a circle.
     """
     graph = TopologicalSorter({name: [compared[name]] if name in compared else [] for name in names})
     try:
@@ -206,10 +207,10 @@ def _clashes(pipelines: Mapping[str, Pipeline]) -> Iterator[Problem]:
 
 
 def _by_experiment(path: Path, base: Path) -> str:
-    """Return *path* as a file in *base* writes it, with the experiment in its name, quoted for YAML, where a brace would start a mapping."""
+    """Return the example of a *path* with the experiment in its file name, relative to *base* if possible, quoted for YAML."""
     path = path.relative_to(base) if path.is_relative_to(base) else path
-    ends = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
-    example = path.with_name(f"{path.name.removesuffix(ends)}-${{experiment}}{ends}").as_posix()
+    suffix = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
+    example = path.with_name(f"{path.name.removesuffix(suffix)}-${{experiment}}{suffix}").as_posix()
     return f"'{example.replace(chr(39), chr(39) * 2)}'"
 
 
@@ -304,7 +305,7 @@ def _newest(
 def _only_others(
     file: str, pipelines: Mapping[str, Pipeline], other_suites: Mapping[str, EarlierRun], request: Request
 ) -> str:
-    """Return the error that names the open suites of *file* under other names."""
+    """Return the error message for a *file* whose open suites all have other names, with the commands that resume them."""
     name_ = next(pipeline.name.removesuffix(f"/{experiment}") for experiment, pipeline in pipelines.items())
     command = (request.command or RunCommand(file)).masked(*pipelines.values())
     listed = "; ".join(

@@ -1,9 +1,9 @@
 """Main loop of a run: subjects in, verdicts out, in the order of the source.
 
-At most :data:`AHEAD` times *concurrency* subjects are in progress (at least :data:`WINDOW`). A subject starts only when the subject
-that many places before it is in the ledger. So the stream of events does not depend on the time that a judge takes. If the run may
-stop early, the limit is *concurrency*: fewer than that many subjects start after the subject that stops the run. If chat models
-collect calls for batches, the limit is :data:`~.stage.MAX_COLLECTED`, because a batch has the calls of all subjects in progress.
+At most N subjects are in progress: :data:`AHEAD` times *concurrency*, and at least :data:`WINDOW`. A subject starts only when the
+subject N places before it is in the ledger, so the stream of events does not depend on the time that a judge takes. If the run may
+stop early, N is *concurrency*: fewer than N subjects start after the subject that stops the run. If chat models
+collect calls for batches, N is :data:`~.stage.MAX_COLLECTED`, because a batch has the calls of all subjects in progress.
 """
 
 from __future__ import annotations
@@ -59,15 +59,17 @@ class Window:
         producer: Producer | None = None,
         observers: RecordObservers | None = None,
     ) -> None:
-        """*kinds* are the kinds that the source yields; empty if it does not declare them. Without *ordered* each subject is recorded as soon
-        as it is judged, regardless of the subjects before it.
+        """Create the window.
+
+        :param kinds: the kinds that the source yields; empty if it does not declare them.
+        :param ordered: record the subjects in the order of the source; otherwise each subject as soon as it is judged.
         """
         self._run, self._stream, self._ledger, self._stop = services, stream, ledger, stop
         self._inline, self._retry, self._producer, self._observers = plan.inline, retry, producer, observers
         self._stop_details = (
             None if observers is None else observers.stopped
         )  # an earlier process may have decided the stop
-        self._enough = False
+        self._stopped_early = False
         watched = observers is not None and observers.may_stop
         self._limit = concurrency if watched else MAX_COLLECTED if plan.collecting else max(WINDOW, AHEAD * concurrency)
         self._turns = Permits(concurrency) if plan.collecting else asyncio.Semaphore(concurrency)
@@ -102,7 +104,7 @@ class Window:
                 async for due in self._arriving(subjects):
                     count += 1
                     await self._take(due)
-                    if count == limit or (self._enough and self._run.spool is None):
+                    if count == limit or (self._stopped_early and self._run.spool is None):
                         break
             while self._window:
                 await self._finish_first()
@@ -117,16 +119,16 @@ class Window:
         return count
 
     def _is_owed(self, subject: Subject) -> bool:
-        """Return True if *subject* is judged although the run stops early.
+        """Return True if *subject* must be judged although the run stopped early.
 
-        An earlier process started the subject, or it failed in a process that had stopped.
+        An earlier process started the subject, or the subject failed in an earlier process that stopped early.
         """
         spool = self._run.spool
         if spool is None or spool.read_at(subject.kind, subject.id) is None:
             return False
         states = spool.states(subject.kind, subject.id)
         open_ = RECORD not in states or any(state.state == "open" for state in states.values())
-        return open_ or (not self._enough and moved(states, retry=self._retry))
+        return open_ or (not self._stopped_early and moved(states, retry=self._retry))
 
     def _arriving(self, subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
         """Return the subjects to judge, from the source."""
@@ -137,7 +139,7 @@ class Window:
         if len(self._window) >= self._limit:
             await self._finish_first()
         if self._window:
-            await self._await_others(due.subject)
+            await self._await_children(due.subject)
         if self._stop_details is not None and not self._is_owed(due.subject):
             return
         job = await self._starter.start(due)
@@ -161,7 +163,7 @@ class Window:
             answered(events)
         await asyncio.sleep(0)
 
-    async def _await_others(self, subject: Subject) -> None:
+    async def _await_children(self, subject: Subject) -> None:
         """Wait until all child verdicts for the judges of *subject* are recorded."""
         while self._window and self._awaits(subject):
             await self._finish_first()
@@ -189,8 +191,8 @@ class Window:
         ready = iter(await together([*verdicts])) if self._stage is not None and len(job.units) > 1 else None
         for unit, _ in job.units:
             type_, payload = await next(verdicts) if ready is None else next(ready)
-            handled = "user_controlled" if unit.keeps_texts else sensitivity(payload)
-            job.events.append(stream.event(type_, payload, subject, handled))
+            level = "user_controlled" if unit.keeps_texts else sensitivity(payload)
+            job.events.append(stream.event(type_, payload, subject, level))
 
     async def _emit_end(self, job: Job) -> None:
         """Emit all terminal events of a subject without another subject's events in between."""
@@ -214,7 +216,7 @@ class Window:
         """Pass the run's records to the observers; if they stop the run early, no further subject starts."""
         observers.observe(events, subject, complete=True)
         if observers.stopped is not None and self._stop_details is None:
-            self._stop_details, self._enough = observers.stopped, True
+            self._stop_details, self._stopped_early = observers.stopped, True
 
     async def _finish_first(self) -> None:
         """Wait for the next subject and emit its verdicts; meanwhile pass on the events that are due."""
@@ -251,7 +253,7 @@ class Window:
             stopping.cancel()
 
     async def _drain(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        """Wait for paid calls in progress, so that they are recorded and settled, unless the user asks to stop. Batches are not awaited."""
+        """Wait for paid calls in progress, so that they are recorded and settled, until the user asks to stop. Do not wait for batches."""
         done = asyncio.gather(*tasks, return_exceptions=True)
         ends: set[asyncio.Future[Any]] = {done, asyncio.ensure_future(self._stop.interrupted.wait())}
         if self._stage is not None:

@@ -33,7 +33,7 @@ class ShuffledSource:
 
     Subjects are sorted by a keyed hash of the session's id, or of the subject's id if it has no session. So the subjects of a
     session stay together and keep their order. They are stored in a temporary file, so that memory use does not grow with
-    their number. All other attributes are the attributes of *source*.
+    their number. Attributes that this class lacks are read from *source*.
     """
 
     def __init__(self, source: Source, seed: int) -> None:

@@ -35,11 +35,11 @@ class SubjectList:
 
 
 async def data_digest(source: Source, name: str, pipeline: Pipeline) -> dict[str, str]:
-    """Return the digest of the source's input under the key ``data``, after the source has checked all input, if it can.
+    """Return the digest of the source's input under the key ``data``; empty if the source has no ``check``.
 
-    Every bad line is thus found before the run starts.
+    ``check`` reads the whole input, so every invalid line is reported before the run starts.
 
-    :raises DataError: naming every bad line; also when *pipeline* judges outputs without a task and no subject has an output.
+    :raises DataError: naming every invalid line; also when *pipeline* judges outputs without a task and no subject has an output.
     """
     check = getattr(source, "check", None)
     if check is None:
@@ -73,14 +73,14 @@ async def read(source: Source, name: str) -> AsyncIterator[Due]:
     try:
         async for item in iterate(source):
             due = item if isinstance(item, Due) else Due(item)
-            _refuse_other(due.subject, name)
+            _refuse_invalid_subject(due.subject, name)
             if due.failure is not None:
-                _refuse_other_failure(due, name)
+                _refuse_wrong_failure(due, name)
             if due.recorded:
                 _refuse_repeated_names(due, name)
             if due.subject.events != () or due.subject.trail.stop:
                 fresh = seen_events.new(due.subject)
-                _refuse_other_events(fresh, f"{name}, {due.subject.kind} {due.subject.id!r}")
+                _refuse_invalid_events(fresh, f"{name}, {due.subject.kind} {due.subject.id!r}")
                 for event in fresh:
                     seal_event(event)
             if seen_ids is not None and not seen_ids.add(due.subject.kind, due.subject.id):
@@ -196,7 +196,7 @@ class SeenEvents:
         return ranges
 
 
-def _refuse_other(subject: object, name: str) -> None:
+def _refuse_invalid_subject(subject: object, name: str) -> None:
     if not isinstance(subject, Subject):
         raise DataError(f"{name} yields {subject!r:.100}, not a Subject")
     subject_id: object = subject.id
@@ -220,14 +220,14 @@ def _refuse_repeated_names(due: Due, name: str) -> None:
         raise DataError(f"{message}; give each score a name of its own")
 
 
-def _refuse_other_failure(due: Due, name: str) -> None:
+def _refuse_wrong_failure(due: Due, name: str) -> None:
     if not isinstance(due.failure, Failure) or due.failure.kind != SOURCE_ERROR:
         problem = f"{name}, {due.subject.kind} {due.subject.id!r}: the failure of a record is {due.failure!r:.100}"
         raise DataError(f"{problem}; write Failure({SOURCE_ERROR!r}, message)")
 
 
-def _refuse_other_events(events: Sequence[object], where: str) -> None:
-    if _are_good(events):
+def _refuse_invalid_events(events: Sequence[object], where: str) -> None:
+    if _are_valid(events):
         return
     for trace in events:
         if not isinstance(trace, TraceEvent):
@@ -242,7 +242,7 @@ def _refuse_other_events(events: Sequence[object], where: str) -> None:
             raise DataError(f"{where}: its event {trace.type} is not JSON: {error}") from error
 
 
-def _are_good(events: Sequence[object]) -> bool:
+def _are_valid(events: Sequence[object]) -> bool:
     """Return True if all *events* are valid. One call for many events is fast."""
     parts: list[object] = []
     for trace in events:

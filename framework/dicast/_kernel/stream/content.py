@@ -52,8 +52,8 @@ def content(due: Due, run_id: str) -> dict[str, Any]:
         raise DataError(f"subject {subject.id!r} is not JSON: {error}") from error
     if text.count(b"null") > [*judged.values()].count(None):  # the writer of JSON makes null of NaN
         places = (not_finite(value, name) for name, value in judged.items())
-        if wrong := next(filter(None, places), None):
-            raise DataError(f"subject {subject.id!r}: {wrong}, which JSON does not have; write None, or a text")
+        if fault := next(filter(None, places), None):
+            raise DataError(f"subject {subject.id!r}: {fault}, which JSON does not have; write None, or a text")
     payload: dict[str, object] = {"digest": sha256(text).hexdigest(), "content": judged}
     if subject.columns and (named := _columns(subject)):
         payload["columns"] = named
