@@ -124,9 +124,9 @@ class Corrected:
         else:
             estimate, method = Estimate.of(strata, slope=True), "general"
             variance, degrees = (
-                _clustered(strata, self._without_session[label], estimate, sessions)
+                _clustered_variance(strata, self._without_session[label], estimate, sessions)
                 if repeated
-                else _plain(strata, estimate)
+                else _independent_variance(strata, estimate)
             )
             if degrees is None:
                 message = "all subjects, or all audited subjects, are of one session; at least two sessions are needed"
@@ -207,17 +207,20 @@ def _notes(strata: Strata, estimate: Estimate, degrees: float | None) -> dict[st
     return {"notes": notes} if notes else {}
 
 
-def _plain(strata: Strata, estimate: Estimate) -> tuple[float, float | None]:
+def _independent_variance(strata: Strata, estimate: Estimate) -> tuple[float, float | None]:
     """Return the variance of a mean over independent subjects, and its degrees of freedom."""
     variance = estimate.variance(strata)
     audits = [(part.audit_variance, part.degrees) for part in estimate.parts.values()]
     return variance, _degrees(variance, audits, strata.count - 1)
 
 
-def _clustered(
+def _clustered_variance(
     strata: Strata, unshared: Strata, estimate: Estimate, sessions: AuditSessions
 ) -> tuple[float, float | None]:
-    """Return the same if subjects share sessions: the variance of sums of pseudo-scores over sessions. *unshared* are the subjects without a session."""
+    """Return the variance of a mean over subjects that share sessions, and its degrees of freedom; None as degrees below two sessions.
+
+    :param unshared: the subjects without a session; each counts as a session.
+    """
     parts = {name: (part.slope, part.shift, part.weight) for name, part in estimate.parts.items()}
     clusters, audited, squares = sessions.squares(estimate.mean, parts)
     clusters, audited = clusters + unshared.count, audited + unshared.audited

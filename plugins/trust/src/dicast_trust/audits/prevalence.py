@@ -42,7 +42,7 @@ class Prevalence:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Prevalences]:
-        """Begin with no subject."""
+        """Yield a collector without records."""
         yield Prevalences(self)
 
     def live(self) -> Prevalences:
@@ -85,9 +85,9 @@ class Prevalences:
         counts: dict[str, object] = {"n": int(population.count), "labels": int(self._labeled.count)}
         counts["judge_mean"] = population.x if population.count else None
         if self._options.labels == "other":
-            return {**_nothing(), **counts, **self._rogan_gladen()}
+            return {**_empty_estimate(), **counts, **self._rogan_gladen()}
         estimate = self._stratified() if self._is_binary else self._ppi()
-        return {**_nothing(), **counts, **estimate}
+        return {**_empty_estimate(), **counts, **estimate}
 
     def _count(self, judged: float, *labels: float | None) -> int:
         return sum(self._cells.get((judged, label), 0) for label in labels)
@@ -189,6 +189,6 @@ def _in_bounds(value: float) -> float:
     return min(1.0, max(0.0, value))
 
 
-def _nothing() -> dict[str, object]:
+def _empty_estimate() -> dict[str, object]:
     names = ("mean", "ci_low", "ci_high", "method", "lambda", "sensitivity", "specificity")
     return {**dict.fromkeys(names), "reasons": []}

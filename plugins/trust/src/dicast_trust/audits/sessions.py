@@ -41,7 +41,7 @@ class AuditSessions:
     def squares(self, mean: float, parts: Mapping[str, tuple[float, float, float]]) -> tuple[int, int, float]:
         """Return the number of sessions, the number of sessions with an audit, and a sum of squares.
 
-        The sum is over sessions, of the square of the session's total of pseudo-scores less *mean*.
+        Each session adds the square of its total of ``pseudo-score - mean``.
 
         :param parts: by group, the slope, the shift, and the weight of an audit.
         """

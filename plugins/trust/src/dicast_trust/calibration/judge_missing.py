@@ -48,7 +48,7 @@ class _Chosen:
         self.kinds = tuple(getattr(live, "kinds", ()))
 
     async def check(self) -> str:
-        """Check that all of the source can be read; return its digest."""
+        """Check that the whole source can be read, and return its digest; "" for a source without a check."""
         check = getattr(self._live, "check", None)
         return "" if check is None else str(await maybe_await(check()))
 
@@ -80,15 +80,16 @@ def missing(gold: Gold, stages: Iterable[Stage]) -> frozenset[tuple[str, str]]:
     subjects = set()
     for kind, id in gold.subjects:
         for stage in stages:
-            has_outcome = any(id == other and kind in ("", of) for of, other in _named(stage, id))
+            has_outcome = any(kind in ("", outcome_kind) for outcome_kind in _outcome_kinds(stage, id))
             if not has_outcome:
                 subjects.add((kind, id))
     return frozenset(subjects)
 
 
-def _named(stage: Stage, id: str) -> list[tuple[str, str]]:
+def _outcome_kinds(stage: Stage, id: str) -> set[str]:
+    """Return the kinds of the subjects called *id* that have an outcome of the stage."""
     kinds = {kind for kind, _ in stage.outcomes}
-    return [(kind, id) for kind in kinds if (kind, id) in stage.outcomes]
+    return {kind for kind in kinds if (kind, id) in stage.outcomes}
 
 
 def judge_missing(
@@ -101,7 +102,7 @@ def judge_missing(
 ) -> int:
     """Run *file* over *subjects*, with every stage asked, under the file's budget; return the exit code of the run.
 
-    :raises RequestError: if the request is wrong; nothing was judged then.
+    :raises RequestError: if the request is invalid; nothing was judged then.
     """
     changes = list(overrides)
     if cascade is not None:

@@ -22,15 +22,14 @@ MOST_RUNGS = 50
 """Greatest number of rungs: with more different signals the rungs are quantiles."""
 
 START_SHARE = 3
-"""Least tenths of the labels at the first rung that is tested."""
+"""Tenths of the labels that the first tested rung has at least."""
 
 
 @attrs.frozen
 class LabeledSignals:
     """Labels that one step learns from, in the order of recording.
 
-    *signals* are the stage's signals, *errors* are 1 for a disagreement with the label and 0 for none, *sessions* are numbers of sessions; one entry a
-    label in each.
+    Each array has one entry per label: the stage's signal; 1 as the error if verdict and label disagree, else 0; and the number of the session.
     """
 
     signals: Numbers
@@ -132,9 +131,9 @@ def thresholds(signals: Numbers, quantiles: Sequence[float] | None = None) -> li
 
 
 def first_rung(rungs: Sequence[Rung], labels: int, least: int) -> int:
-    """Return the number of the first rung to test; past the end if there is none.
+    """Return the index of the first rung to test, or the number of rungs if no rung can be tested.
 
-    It has at least *least* labels, and three tenths of all.
+    It is the first rung with at least *least* labels that has three tenths of all *labels* or more.
     """
     enough = max(least, -(-START_SHARE * labels // 10))
     return next((index for index, rung in enumerate(rungs) if rung.n >= enough), len(rungs))
@@ -178,7 +177,7 @@ def sequential_start(at: Sequence[float], unlabeled: Numbers) -> float | None:
 
 
 def _peaks(errors: Numbers) -> tuple[Numbers, Numbers]:
-    """Return errors and labels so far at each peak of the evidence: before each error, and at the end."""
+    """Return the numbers of errors and of labels so far at each possible peak of the evidence: before each error, and at the end."""
     import numpy as np
 
     at = np.append(np.flatnonzero(errors), len(errors))

@@ -50,9 +50,11 @@ class Asking:
     def answers(self, history: JudgeHistory) -> Answers:
         """Return the answers of the judge of *history*, or the recorded ones if it may not be asked."""
         rows, pass_at = labeled_verdicts(history, self.gold), self.pipeline.line(history.label)
-        chosen = sorted(rows, key=lambda row: _drawn(self.seed, row.subject))[:MOST_REPEATED]
+        chosen = sorted(rows, key=lambda row: _draw_key(self.seed, row.subject))[:MOST_REPEATED]
         failing = [
-            row for row in sorted(rows, key=lambda row: _drawn(self.seed, row.subject)) if row.verdict.score < pass_at
+            row
+            for row in sorted(rows, key=lambda row: _draw_key(self.seed, row.subject))
+            if row.verdict.score < pass_at
         ]
         if not self.may_ask:
             reason = "the judge was not asked (--no-ask)"
@@ -74,7 +76,7 @@ class Asking:
         return attrs.evolve(injected, **repeat_counts, unknown={**repeated.unknown, **injected.unknown})
 
     def _repeat(self, history: JudgeHistory, chosen: Sequence[LabeledVerdict], pass_at: float) -> Answers:
-        """Let the judge judge the *chosen* subjects again."""
+        """Judge the *chosen* subjects again, and return the number of equal verdicts."""
         if self.rounds < 2 or not chosen:
             return Answers(
                 unknown={"self_consistency": "--repeat 1 asks no subject again" if chosen else "no subject has a label"}
@@ -86,7 +88,7 @@ class Asking:
             )
             runs = [self.pipeline.judge_again(subjects, history.label, REPEAT) for _ in range(self.rounds - 1)]
         except DicastError as error:
-            return Answers(unknown={"self_consistency": f"the judge could not be asked again: {_first(error)}"})
+            return Answers(unknown={"self_consistency": f"the judge could not be asked again: {_first_line(error)}"})
         is_live = not self._can_repeat(history.label) or all(self._has_called_model(run) for run in runs)
         scores = [self._scores(run, history.label) for run in runs]
         is_same = [
@@ -103,7 +105,7 @@ class Asking:
         return Answers(consistent=sum(is_same), repeated=len(is_same), rounds=self.rounds, unknown=unknown)
 
     def _inject(self, history: JudgeHistory, failing: Sequence[LabeledVerdict], pass_at: float) -> Answers:
-        """Let the judge judge failing outputs with a canary in each."""
+        """Judge failing outputs with a canary in each, and return the number of moved verdicts."""
         if not failing:
             return Answers(unknown={"injection": "no labeled subject fails, so a canary cannot move a verdict"})
         try:
@@ -117,7 +119,7 @@ class Asking:
             )
             run = self.pipeline.judge_again([*planted.values()], history.label, CANARIES)
         except DicastError as error:
-            return Answers(unknown={"injection": f"the judge could not be asked: {_first(error)}"})
+            return Answers(unknown={"injection": f"the judge could not be asked: {_first_line(error)}"})
         scores = {id: score for (_, id), score in self._scores(run, history.label).items()}
         withstood = self._failed(run, history.label)
         moved = [id for id in planted if scores.get(id, 0.0) >= pass_at]
@@ -164,7 +166,7 @@ class Asking:
         """Return the scores of the judge *label* in *run*, by subject."""
         scores: dict[Key, float] = {}
         for verdict in run.verdicts:
-            score = verdict.score if verdict.judge == label else _metric(verdict.signals, label)
+            score = verdict.score if verdict.judge == label else _metric_value(verdict.signals, label)
             if score is not None and verdict.judge in (label, "metrics"):
                 scores[verdict.subject_kind, verdict.subject_id] = score
         return scores
@@ -185,7 +187,7 @@ class Asking:
         )
 
     def _failed(self, run: Run, label: str) -> int:
-        """Return the number of canaries that were tried without a verdict: they have moved none."""
+        """Return the number of canaries on which the judge failed to give a verdict; they count as tried, and as not moved."""
         return sum(count for kind, count in run.failures.items() if kind not in _NOT_TRIED)
 
 
@@ -198,7 +200,7 @@ def recorded_again(
     """
     is_same, is_live = [], not repeats
     for row in chosen:
-        first, second = _twice(history, history.verdicts[row.subject])
+        first, second = _verdict_pair(history, history.verdicts[row.subject])
         if first is not None and second is not None:
             is_same.append((first.score >= pass_at) == (second.score >= pass_at))
             is_live = is_live or second.run_id in history.live
@@ -206,8 +208,13 @@ def recorded_again(
     return Answers(consistent=sum(is_same), repeated=len(is_same), rounds=2 if is_same else 0, unknown=unknown)
 
 
-def _twice(history: JudgeHistory, verdicts: Sequence[PastVerdict]) -> tuple[PastVerdict | None, PastVerdict | None]:
-    """Return a verdict and another one on the same output; a verdict that a card asked for is preferred."""
+def _verdict_pair(
+    history: JudgeHistory, verdicts: Sequence[PastVerdict]
+) -> tuple[PastVerdict | None, PastVerdict | None]:
+    """Return the oldest verdict with a second verdict on the same output, and the second verdict; None for a missing verdict.
+
+    A second verdict from an earlier card, the newest first, is preferred to any other.
+    """
     plain, previews = (
         [verdict for verdict in verdicts if not verdict.is_preview],
         [verdict for verdict in verdicts if verdict.is_preview],
@@ -223,18 +230,18 @@ def _twice(history: JudgeHistory, verdicts: Sequence[PastVerdict]) -> tuple[Past
     return (plain[0] if plain else None), None
 
 
-def _metric(signals: Mapping[str, object], label: str) -> float | None:
+def _metric_value(signals: Mapping[str, object], label: str) -> float | None:
     metrics = signals.get("metrics")
     value = metrics.get(label) if isinstance(metrics, Mapping) else None
     return value if isinstance(value, int | float) else None
 
 
-def _drawn(seed: int, subject: Key) -> bytes:
+def _draw_key(seed: int, subject: Key) -> bytes:
     """Return the sort key of the draw: a keyed hash, so that the same subjects are drawn every time."""
     return sha256(f"{seed}\n{subject[0]}\n{subject[1]}".encode()).digest()
 
 
-def _first(error: DicastError) -> str:
+def _first_line(error: DicastError) -> str:
     return str(error).splitlines()[0]
 
 

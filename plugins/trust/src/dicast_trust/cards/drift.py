@@ -18,8 +18,8 @@ def drift(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return how often *anchors*, judged again, got another verdict, and the evidence that this exceeds the judge's inconsistency.
 
-    The evidence is an e-process against a rate of changes of 1 less the lower bound of self-*consistency*, valid after every verdict. ``crossed`` is true once it
-    has reached 1 over :data:`ALPHA`. ``at`` is that rate.
+    The expected rate of changes, ``at``, is 1 minus the lower bound of self-*consistency*. The evidence against this rate is an e-process, valid after every
+    verdict. ``crossed`` is true once the evidence has reached ``1 / ALPHA``.
     """
     repeats = sorted(
         (verdict.seq, (verdict.score >= pass_at) != (first.score >= pass_at))

@@ -115,12 +115,12 @@ def _read(path: Path) -> dict[str, Any] | str:
     except OSError:
         return f"there is no card at {path}; write one with dicast doctor FILE --gold GOLD --out {path}"
     except orjson.JSONDecodeError as error:
-        return f"the card {path} is not JSON: {error}"
+        return f"the card {path} is not JSON: {error}; run dicast doctor again"
     judges = card.get("judges") if isinstance(card, dict) else None
     if not isinstance(judges, list) or not all(isinstance(judge, dict) for judge in judges):
         return f"{path} is not a judge card; write one with dicast doctor FILE --gold GOLD --out {path}"
     if card.get("digest") != card_digest(card):
-        return f"the card {path} was edited after dicast doctor wrote it: its digest does not match"
+        return f"the card {path} was edited after dicast doctor wrote it: its digest does not match; run dicast doctor again"
     document: dict[str, Any] = card
     return document
 

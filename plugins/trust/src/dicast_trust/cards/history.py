@@ -59,8 +59,9 @@ class Content:
 class JudgeHistory:
     """Verdicts and failures of *label* in the ledger under its present *fingerprint*.
 
-    *verdicts* are by subject, the oldest first; *failures* are counted by kind; *models* are the models that answered, by asker. *excluded* counts the verdicts
-    under other fingerprints, or of other models than answered last; *contents* are by the digest of the judged content.
+    *verdicts* are by subject, the oldest first; *failures* are counted by kind. *models* has the models that answered last, by the label of the judge that
+    asked them. *excluded* counts the verdicts under other fingerprints, and the verdicts of models that have been replaced since. *contents* are by the digest of
+    the judged content.
     """
 
     label: str
@@ -96,11 +97,13 @@ def read_labels(ledger: Ledger, fingerprints: Mapping[str, str], author: str) ->
     """
     reader = _Reader(fingerprints, author)
     for entry in ledger.read(Query(types=_TYPES)):
-        reader.take(entry.seq, entry.event)
+        reader.read_event(entry.seq, entry.event)
     return reader.finish()
 
 
 class _Reader:
+    """Reader of the ledger's events into one history per label."""
+
     def __init__(self, fingerprints: Mapping[str, str], author: str) -> None:
         self._author = author
         labels = [key.partition("[")[2][:-1] for key in fingerprints if key.startswith(("judges[", "metrics["))]
@@ -114,13 +117,13 @@ class _Reader:
         self._live: set[str] = set()
         self._answered: dict[str, list[tuple[Subject, PastVerdict, Mapping[str, Sequence[str]]]]] = {}
 
-    def take(self, seq: int, event: Event) -> None:
+    def read_event(self, seq: int, event: Event) -> None:
         payload: Mapping[str, Any] = event.payload
         if event.type == "run.started":
-            prints = payload.get("fingerprints", {})
+            fingerprints = payload.get("fingerprints", {})
             self._runs[event.run_id] = (
                 payload.get("preview") is True,
-                {label: str(label_fingerprint(prints, label)) for label in self._histories},
+                {label: str(label_fingerprint(fingerprints, label)) for label in self._histories},
             )
         elif event.type == "spend.settled":
             if payload.get("calls", 1):
@@ -163,12 +166,12 @@ class _Reader:
         )
 
     def _judge(self, seq: int, event: Event, payload: Mapping[str, Any]) -> None:
-        unit, subject = str(payload["judge"]), _subject(event)
-        preview, prints = self._runs.get(event.run_id, (False, {}))
+        judge, subject = str(payload["judge"]), _subject(event)
+        preview, fingerprints = self._runs.get(event.run_id, (False, {}))
         for label, history in self._histories.items():
-            if unit not in (label, METRICS) or (unit == METRICS and not self._is_metric(label, payload)):
+            if judge not in (label, METRICS) or (judge == METRICS and not self._is_metric(label, payload)):
                 continue
-            if prints.get(label) != history.fingerprint:
+            if fingerprints.get(label) != history.fingerprint:
                 history.excluded += event.type == "eval.completed"
             elif event.type == "eval.failed":
                 if not preview and "skipped" not in payload:
@@ -244,7 +247,7 @@ class _Reader:
 
 
 def _last_models(label: str, answered: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, list[str]]:
-    """Return the models that answered last, by asker: *label* and its nested judges."""
+    """Return the models that answered last, by the label of the judge that asked them: *label* or one of its nested judges."""
     last: dict[str, list[str]] = {}
     for models in answered:
         last |= {

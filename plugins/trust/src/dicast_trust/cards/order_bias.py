@@ -99,7 +99,7 @@ def preferences(pairs: Sequence[Pair]) -> tuple[dict[str, Any], dict[str, str]]:
     design = columns if use_length else columns[:, :2]
     fit = logit(design, outcomes, [row[0] for row in rows])
     if fit is None:
-        reason = "too few labeled pairs, or labels that predict every winner: there is no likeliest effect"
+        reason = "too few labeled pairs, or labels that predict every winner: the effect cannot be estimated"
         return {"position": None, "length": None}, {"position": reason, "length": reason}
     figures = {"position": _coefficient(fit, design, 0), "length": _coefficient(fit, design, 2) if use_length else None}
     missing = "the ledger does not have both texts of every pair, so their lengths are not known"

@@ -106,11 +106,11 @@ class Bisection:
     def recorded(self, named_runs: Mapping[Cell, str]) -> dict[Cell, CellRun]:
         """Return the cells with a finished run in the ledger: the runs in *named_runs*, else the newest run with the same fingerprints."""
         every = every_cell([*self.changes])
-        prints = {cell: self._judges(cell).fingerprints for cell in every if cell not in named_runs}
+        fingerprints = {cell: self._judges(cell).fingerprints for cell in every if cell not in named_runs}
 
         def read(ledger: Ledger) -> dict[Cell, CellRun]:
             runs = {cell: named_run(ledger, run_id) for cell, run_id in named_runs.items()}
-            runs |= _newest_runs(ledger, prints)
+            runs |= _newest_runs(ledger, fingerprints)
             return {
                 cell: CellRun(runs[cell], True, read_scores(ledger, runs[cell], self.on))
                 for cell in every
@@ -151,7 +151,7 @@ class Bisection:
         return cells
 
 
-def _newest_runs(ledger: Ledger, prints: Mapping[Cell, Mapping[str, str]]) -> dict[Cell, str]:
+def _newest_runs(ledger: Ledger, fingerprints: Mapping[Cell, Mapping[str, str]]) -> dict[Cell, str]:
     """Return the newest finished run with the fingerprints of each cell."""
     finished = {entry.event.run_id for entry in ledger.read(Query(types=("run.completed",)))}
     runs: dict[Cell, str] = {}
@@ -160,8 +160,8 @@ def _newest_runs(ledger: Ledger, prints: Mapping[Cell, Mapping[str, str]]) -> di
         if entry.event.run_id not in finished or payload.get("preview") or payload.get("limit") is not None:
             continue
         run_prints = {key: value for key, value in payload["fingerprints"].items() if key != "data"}
-        for cell, cell_prints in prints.items():
-            if run_prints == dict(cell_prints):
+        for cell, cell_fingerprints in fingerprints.items():
+            if run_prints == dict(cell_fingerprints):
                 runs.setdefault(cell, entry.event.run_id)
     return runs
 

@@ -66,7 +66,7 @@ def bridge(
 ) -> int:  # fmt: skip
     """Compare the scales of two judges. NEW and OLD are runs over the same anchors.
 
-    OLD and NEW are ids of runs, or names of pipelines, whose newest run counts. Both runs have judged the same subjects with the same contents, for example with an old and a new model, prompt or rubric. The differences are NEW less OLD, with an interval by
+    OLD and NEW are ids of runs, or names of pipelines, whose newest run counts. Both runs have judged the same subjects with the same contents, for example with an old and a new model, prompt or rubric. The differences are NEW minus OLD, with an interval by
     session. No judge is asked, and no score is changed; --shift reports a mean on the old scale.
 
     Exit codes: 0 compared (below 30 anchors without a difference), 2 wrong request, 3 fewer than 5 anchors.
@@ -194,7 +194,7 @@ def _labels(
 def _against(
     scores: Mapping[Subject, float], labels: Mapping[Subject, float], subjects: Sequence[Subject]
 ) -> dict[str, Any]:
-    """Return the mean of scores less labels, and the mean of its absolute value."""
+    """Return the mean of the differences ``score - label``, and the mean of their absolute values, as JSON data."""
     errors = [scores[subject] - labels[subject] for subject in subjects]
     return {"mean_difference": _mean(errors), "mean_absolute_difference": _mean([abs(error) for error in errors])}
 
@@ -249,7 +249,7 @@ def paired_difference(differences: list[float], sessions: list[str]) -> dict[str
 
 
 def _shifted_mean(ledger: Ledger, run_id: str, label: str, difference: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the mean of *label* in the run on the old scale: less the difference, with the errors of both."""
+    """Return the mean of *label* in the run minus the *difference* between the scales; its interval covers the errors of both."""
     run = read_scores(ledger, run_id, label)
     subjects = list(run.scores)
     values, sessions = (

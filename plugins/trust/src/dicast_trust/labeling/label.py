@@ -138,7 +138,7 @@ def _never(_: object) -> None:
 
 
 def _work(name: str, ledger: Path | None, labels: Sequence[str], kind: str | None) -> Work:
-    """Return the work of labeling the judged subjects of a pipeline file, or of a run."""
+    """Return the subjects to label: the judged subjects of *name*, which is a pipeline file or a run."""
     path = Path(name)
     if path.is_file() or path.suffix in (".yaml", ".yml"):
         return Work(ledger, pipeline_judges(path), tuple(labels), kind=kind)

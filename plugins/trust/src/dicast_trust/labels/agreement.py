@@ -26,7 +26,8 @@ OutputKey = tuple[str, str, str | None]
 class LabelerAgreement:
     """Labels of each labeler, by subject and output; *decided* are the outputs with an adjudicated label.
 
-    A label that names no output counts for the outputs that other labels of the subject name; *repeated* are the keys without an output of such subjects.
+    A label without an output counts for the subject itself and for every output that other labels of the subject name. *repeated* has the keys of
+    these subjects without an output, so that such a label is not counted twice.
     """
 
     by_labeller: Mapping[str, Mapping[OutputKey, float]]

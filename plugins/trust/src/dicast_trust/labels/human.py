@@ -85,7 +85,7 @@ def record(ledger: object, human: Human, labeled: Iterable[tuple[Subject, GoldLa
         return None
 
     def subjects() -> Iterator[Due]:
-        for subject, label in _all(first, labels):
+        for subject, label in _chain(first, labels):
             human.labels[subject.kind, subject.id] = label
             yield Due(subject)
 
@@ -98,7 +98,7 @@ def record(ledger: object, human: Human, labeled: Iterable[tuple[Subject, GoldLa
     return run(pipeline, subjects=subjects(), kind="tool")
 
 
-def _all(
+def _chain(
     first: tuple[Subject, GoldLabel], rest: Iterator[tuple[Subject, GoldLabel]]
 ) -> Iterator[tuple[Subject, GoldLabel]]:
     yield first

@@ -127,7 +127,7 @@ def _check_labels() -> None:
 def make_plan(request: PlanRequest) -> dict[str, Any]:
     """Make the plan, and record it in the ledger.
 
-    :raises ConfigError: if the request is wrong; nothing was bought then.
+    :raises ConfigError: if the request is invalid, which is found before the pilot starts, or if the pilot did not complete.
     """
     request.check()
     subject = prospect(request.file, request.overrides)
@@ -142,7 +142,7 @@ def make_plan(request: PlanRequest) -> dict[str, Any]:
     if request.pilot:
         stopped = subject.pilot(request.pilot).document["stopped"]
         if stopped is not None and stopped["reason"] not in ("paused", "early_stop"):
-            raise ConfigError(f"the pilot did not complete: {stopped['reason']}")
+            raise ConfigError(f"the pilot did not complete: {stopped['reason']}; fix the cause, then plan again")
     with closing(PlanRows(subject.label)) as rows:
         earlier = subject.read(lambda ledger: find_earlier(ledger, subject, rows)) or Earlier()
         sizes = Sizes(rows, subject.kinds)
@@ -182,6 +182,7 @@ def _audit(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 _JUDGING = ("metrics[", "judges[", "extractors[", "task", "scoring")
+"""Prefixes of the fingerprints that decide how a run judges."""
 
 
 def _is_alike(started: Mapping[str, Any], subject: Any) -> bool:

@@ -9,10 +9,13 @@ import attrs
 from ..statistics.moments import Moments
 
 LEAST, LEAST_STAGED, LEAST_AT_ALL = 10, 20, 5
-"""Least numbers of rows for an interval: in general, if some rows cost far more than others, and for a too narrow one."""
+"""Least number of paid rows for a reliable interval; the same if some rows cost far more than others; and for any interval.
+
+An interval from fewer rows than the first two is too narrow.
+"""
 
 EXPLAINED = 0.5
-"""Least share of the variance of costs that the size of rows has to explain to be used."""
+"""Share of the variance of costs that the sizes of rows have to explain; below it the forecast ignores sizes."""
 
 
 @attrs.frozen

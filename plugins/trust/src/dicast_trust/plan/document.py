@@ -36,11 +36,11 @@ class Plan:
         self._request, self._subject, self._earlier, self._rows, self._sizes = request, subject, earlier, rows, sizes
         self._row_count = int(rows.moments("seconds").count)
         self._remaining = sizes.subjects - sizes.paid if earlier.can_resume else sizes.subjects
-        self._words: list[str] = []
+        self._notes: list[str] = []
         self._reasons: dict[str, str] = {}
 
     @property
-    def _is_enough(self) -> bool:
+    def _has_enough_rows(self) -> bool:
         return self._row_count >= LEAST_AT_ALL and not self._rows.has_unknown()
 
     def document(self) -> dict[str, Any]:
@@ -60,24 +60,24 @@ class Plan:
             "width": self._width(scores, effect),
             "power": self._power(effect),
         }
-        document["solve"] = None if self._request.solve is None else self._solve(scores, effect)
-        self._warn()
-        return {**document, "words": self._words, "reasons": self._reasons}
+        document["solve"] = None if self._request.solve is None else self._solve_request(scores, effect)
+        self._add_notes()
+        return {**document, "words": self._notes, "reasons": self._reasons}
 
-    def _warn(self) -> None:
+    def _add_notes(self) -> None:
         least = LEAST_STAGED if self._subject.has_stages else LEAST
         if not self._row_count:
-            self._words.append("no row was judged yet: costs are upper bounds; add --pilot 20 for a pilot")
+            self._notes.append("no row was judged yet: costs are upper bounds; add --pilot 20 for a pilot")
         elif self._row_count < LEAST_AT_ALL:
-            self._words.append(f"{self._row_count} rows are too few for a forecast: costs are upper bounds")
+            self._notes.append(f"{self._row_count} rows are too few for a forecast: costs are upper bounds")
         elif self._row_count < least:
             cause = ", where some rows cost far more than others" if self._subject.has_stages else ""
-            self._words.append(f"ranges from {self._row_count} rows are too narrow{cause}: take {least} or more")
+            self._notes.append(f"ranges from {self._row_count} rows are too narrow{cause}: take {least} or more")
         if self._rows.has_unknown():
-            self._words.append("some calls have an unknown cost: costs are upper bounds")
+            self._notes.append("some calls have an unknown cost: costs are upper bounds")
 
     def _calls(self) -> dict[str, Any] | None:
-        if not self._is_enough:
+        if not self._has_enough_rows:
             return None
         calls = self._rows.moments("calls")
         n = int(calls.count)
@@ -85,15 +85,15 @@ class Plan:
             "mid": round(calls.x * self._remaining),
             "n": n,
             "s": math.sqrt(calls.xx / (n - 1)),
-            "from": self._from("rows"),
+            "from": self._basis("rows"),
         }
 
-    def _from(self, source: str) -> str:
+    def _basis(self, source: str) -> str:
         return f"{'pilot' if self._earlier.can_resume else 'history'}{'' if source == 'rows' else f', by {source}'}"
 
     def _range(self, unit: str, count: int) -> Range | None:
         """Return the cost of *count* more rows, without the settled cost; None if too few rows are known."""
-        if not self._is_enough:
+        if not self._has_enough_rows:
             return None
         by_size = (
             from_size(self._sizes.by_size[unit], self._sizes.rest, self._request.level)
@@ -142,7 +142,7 @@ class Plan:
             **bounds,
             "n": self._row_count,
             "s": spread,
-            "from": self._from(rest.source),
+            "from": self._basis(rest.source),
         }
 
     def _time(self) -> dict[str, Any] | None:
@@ -157,7 +157,7 @@ class Plan:
             "high": work.high / concurrency,
         }
         figures |= {"unit": "seconds", "concurrency": concurrency, "n": self._row_count}
-        return {**figures, "s": math.sqrt(seconds.xx / (seconds.count - 1)), "from": self._from("rows")}
+        return {**figures, "s": math.sqrt(seconds.xx / (seconds.count - 1)), "from": self._basis("rows")}
 
     def _width(self, scores: Moments, effect: float) -> dict[str, Any] | None:
         if scores.count < LEAST_AT_ALL or not self._sizes.judged:
@@ -166,10 +166,10 @@ class Plan:
         m, n = int(scores.count), self._sizes.judged
         spread = math.sqrt(scores.xx / (m - 1))
         if not spread:
-            self._words.append(f"all {m} scores are equal, so the width is a guess: take more rows")
+            self._notes.append(f"all {m} scores are equal, so the width is a guess: take more rows")
         wide = width(high_spread(spread, m), n, effect)
         figures = {"subjects": n, "width": width(spread, n, effect), "width_high": wide}
-        return {**figures, "s": spread, "design_effect": effect, "n": m, "from": self._from("rows")}
+        return {**figures, "s": spread, "design_effect": effect, "n": m, "from": self._basis("rows")}
 
     def _power(self, effect: float) -> dict[str, Any] | None:
         from .pairs import paired
@@ -190,7 +190,7 @@ class Plan:
             "power": request.power,
             "s": deviation,
             "n": int(differences.count),
-            "from": self._from("rows"),
+            "from": self._basis("rows"),
         }
         figures["mde"] = least_difference(deviation, self._sizes.judged, effect, request.power)
         if request.difference is not None:
@@ -200,10 +200,10 @@ class Plan:
                 figures["subjects_mcnemar"] = mcnemar_subjects(pairs.discordant, request.difference, request.power)
         return {**figures, "discordant": pairs.discordant}
 
-    def _solve(self, scores: Moments, effect: float) -> dict[str, Any]:
+    def _solve_request(self, scores: Moments, effect: float) -> dict[str, Any]:
         request = self._request
         if request.solve == "audit":
-            return self._audit()
+            return self._solve_audit()
         solution = dict[str, Any]()
         spread = math.sqrt(scores.xx / (scores.count - 1)) if scores.count >= LEAST_AT_ALL else None
         counts: list[int | None] = []
@@ -233,7 +233,7 @@ class Plan:
 
     def _affordable(self, budget: Cost) -> int | None:
         """Return the number of subjects, paid subjects included, that cost at most *budget* at the upper end of the range."""
-        if not self._is_enough or budget.amount is None:
+        if not self._has_enough_rows or budget.amount is None:
             return None
         costs, remaining = self._rows.moments(budget.unit), float(budget.amount - self._settled(budget.unit))
         if costs.x <= 0:
@@ -245,7 +245,7 @@ class Plan:
             low, high = (middle, high) if fits else (low, middle)
         return low + (self._sizes.paid if self._earlier.can_resume else 0)
 
-    def _audit(self) -> dict[str, Any]:
+    def _solve_audit(self) -> dict[str, Any]:
         """Return the rate of audits for a width, and the cheapest rate, by the earlier run's audits."""
         history, request = self._earlier.audit, self._request
         if history is None or history.get("tau2") is None or request.width is None:

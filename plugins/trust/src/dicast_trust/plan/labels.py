@@ -12,7 +12,7 @@ from ..calibration.labels_needed import ENOUGH, MOST, least_n
 from ..calibration.ladder import RungTest
 
 SIMULATIONS = 2_000
-"""Number of simulations: ten times the number of a calibration, which makes forty such forecasts at once."""
+"""Number of simulations. A calibration uses a tenth of it for each of its forty forecasts."""
 
 Rates = list[tuple[float, float]]
 
@@ -47,7 +47,10 @@ def read_rates(text: str | None) -> Rates:
 
 
 def labels_document(text: str | None, target: float = 0.9, alpha: float = 0.1, seed: int = 0) -> dict[str, Any]:
-    """Return the number of labels needed at these rates, for a threshold that keeps 30 % of subjects; None if 6,000 are not enough."""
+    """Return the forecast as JSON data: ``labels`` is the number of labels needed at these rates, null if 6,000 are not enough.
+
+    With so many labels, 80 % of simulated calibrations find a threshold that keeps at least 30 % of subjects.
+    """
     import numpy as np
 
     rates, test = read_rates(text), RungTest(1 - target, alpha)

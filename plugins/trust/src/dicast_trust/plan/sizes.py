@@ -29,7 +29,7 @@ class Earlier:
 
 
 class Sizes:
-    """Sums of the projected costs and the lengths of the source's subjects: the subjects that *rows* has paid for, and the rest."""
+    """Sums of the projected costs and the lengths of the source's subjects, for subjects with a paid row in *rows* and for the rest."""
 
     def __init__(self, rows: PlanRows, kinds: tuple[str, ...] = ()) -> None:
         self._rows, self._kinds = rows, kinds

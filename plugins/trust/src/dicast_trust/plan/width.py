@@ -20,7 +20,7 @@ def width(spread: float, subjects: int, effect: float) -> float:
 
 
 def high_spread(spread: float, rows: int) -> float:
-    """Return a standard deviation from *rows* values that the true one exceeds in a fifth of pilots.
+    """Return the upper bound, at the one-sided level of 80 %, of a standard deviation that *rows* values estimate as *spread*.
 
     It is ``s sqrt((m - 1) / chi2(.2, m - 1))``.
     """

@@ -29,13 +29,16 @@ CELLS = 8192
 """Most pairs of an observation and a mean in one computation."""
 
 WAITING = 4096
-"""Most observations that wait until the interval is read: the decision needs one mean only, a tenth of the work."""
+"""Most observations that wait for the update of the interval.
+
+The decision needs the capital against one mean only. The interval needs it for every mean of the grid, so its update can wait.
+"""
 
 TOGETHER = 64
-"""Most observations in one product: a bet loses at most 95 % at once, and .05 ** 64 is still a number."""
+"""Most observations in one product. A bet keeps at least 5 % of its capital each time, and .05 ** 64 does not underflow."""
 
 SURE = 1e6
-"""Greatest logarithm of a capital; above it the bet has won anyway."""
+"""Greatest stored logarithm of a capital. A bet wins far below it, so the cap changes no decision."""
 
 TINY = 1e-12
 """A mean this close to 0 counts as 0."""
@@ -73,13 +76,12 @@ class Bets:
         if self._longest > 1:
             values = (1 + (values - sizes[:, None] * self.means) / self._longest) / 2
         nulls, won = self._nulls(values)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # in bets that have won anyway
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # a bet that has already won may overflow
             growth = np.cumprod(_factors(values, nulls), axis=1)
             highest = self._capital.max(axis=-1, keepdims=True)
             capital = growth * np.exp(self._capital - highest)[:, None]
-            capital[np.isnan(capital)] = (
-                0  # 0 times infinity: this bet was lost before, and the best bet has won without bound
-            )
+            # 0 times infinity: this bet was lost before, and the best bet has won without bound
+            capital[np.isnan(capital)] = 0
             means = capital.mean(axis=-1)
             won[:, 1:] |= np.log(means) + highest[:, None, :, 0] >= bar
             self._capital = np.minimum(self._capital + np.log(growth[:, -1]), SURE)
@@ -94,7 +96,11 @@ class Bets:
         self._capital, self._sums = self._capital[:, which], self._sums[:, which]
 
     def _nulls(self, values: Array) -> tuple[Array, Array]:
-        """Return the mean of the next observation under each null, before each of *values*, and which side is sure to be right then."""
+        """Return two arrays for the moments before each of *values*, and after the last.
+
+        The first has the mean of the next observation under each null mean. It has no entry after the last of *values*. The second has, by side,
+        whether the observations so far already prove the side right.
+        """
         import numpy as np
 
         null = self.means if self._longest == 1 else np.full(len(self.means), 0.5)

@@ -16,14 +16,17 @@ Z = 1.959963984540054
 
 
 def least_labels(risk: float, alpha: float) -> int:
-    """Return the least number of labels with which a test can pass, which it does without any error: ``(1 - risk)^n <= alpha``."""
+    """Return the least number of labels with which :func:`passes` can hold: the least n with ``(1 - risk)^n <= alpha``.
+
+    With so few labels it holds only if no label is an error.
+    """
     return max(1, math.ceil(math.log(alpha) / math.log(1 - risk)))
 
 
 def passes(errors: Numbers | int, n: Numbers | int, risk: float, alpha: float) -> Any:
-    """Return whether ``P(Bin(n, risk) <= errors) <= alpha``: at an error rate of *risk* or more, so few errors are improbable.
+    """Return whether *errors* of *n* are few enough to reject an error rate of *risk* or more at the level *alpha*.
 
-    The exact binomial test. It passes exactly if :func:`upper` is at most *risk*.
+    The exact binomial test: ``P(Bin(n, risk) <= errors) <= alpha``. It passes if and only if :func:`upper` is at most *risk*.
     """
     from scipy.special import bdtr  # type: ignore[import-untyped]  # no types; heavy
 
@@ -78,9 +81,8 @@ def clustered_upper(errors: Sequence[int] | Numbers, sessions: Sequence[int] | N
     shrunk = (outcomes.sum() + 0.5) / (n + 1)
     design = max(1.0, variance * n / (shrunk * (1 - shrunk)))
     session_quantile = stdtrit(groups - 1, 1 - alpha)
-    freedom = (
-        (stdtrit(n - 1, 1 - alpha) / session_quantile) ** 2 if session_quantile else 1.0
-    )  # both are 0 at an alpha of .5
+    # at an alpha of .5 both quantiles are 0
+    freedom = (stdtrit(n - 1, 1 - alpha) / session_quantile) ** 2 if session_quantile else 1.0
     effective = float(freedom * n / design)
     return float(upper(p * effective, effective, alpha))
 
@@ -89,7 +91,7 @@ def wilson(successes: float, n: int, z: float = Z) -> tuple[float, float] | None
     """Return the interval of Wilson (1927) for a share, at 95 % by default; None if *n* is 0."""
     if n == 0:
         return None
-    p, centre = successes / n, 1 + z * z / n
-    middle = (p + z * z / (2 * n)) / centre
-    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / centre
+    p, denominator = successes / n, 1 + z * z / n
+    middle = (p + z * z / (2 * n)) / denominator
+    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / denominator
     return (max(0.0, middle - half) if successes > 0 else 0.0), (min(1.0, middle + half) if successes < n else 1.0)

@@ -22,7 +22,7 @@ _BATCH = 200
 """Resamples drawn at once: a bound of memory."""
 
 _ENOUGH = 0.75
-"""Least share of resamples with a defined figure for an interval."""
+"""Least share of resamples in which the figure has to be defined; below it there is no interval."""
 
 Ends = tuple[float, float]
 
@@ -45,14 +45,14 @@ def tables(judged: Sequence[int], gold: Sequence[int], sessions: Sequence[object
 def kappa(table: Any) -> Any:
     """Return Cohen's kappa (1960); NaN if chance alone would always agree. *table* may hold several tables."""
     cells, n, agreed = _cells(table)
-    return _beyond(agreed / n, (cells.sum(-1) * cells.sum(-2)).sum(-1) / n**2)
+    return _beyond_chance(agreed / n, (cells.sum(-1) * cells.sum(-2)).sum(-1) / n**2)
 
 
 def ac1(table: Any) -> Any:
     """Return Gwet's AC1 (British Journal of Mathematical and Statistical Psychology 61, 2008, 29-48): chance by the mean shares of the classes."""
     cells, n, agreed = _cells(table)
     shares = (cells.sum(-1) + cells.sum(-2)) / (2 * n[..., None])
-    return _beyond(agreed / n, (shares * (1 - shares)).sum(-1) / (cells.shape[-1] - 1))
+    return _beyond_chance(agreed / n, (shares * (1 - shares)).sum(-1) / (cells.shape[-1] - 1))
 
 
 def alpha(table: Any) -> Any:
@@ -74,7 +74,8 @@ def _cells(table: Any) -> tuple[Any, Any, Any]:
     return cells, cells.sum((-1, -2)), np.trace(cells, axis1=-2, axis2=-1)
 
 
-def _beyond(observed: Any, chance: Any) -> Any:
+def _beyond_chance(observed: Any, chance: Any) -> Any:
+    """Return the *observed* agreement rescaled so that *chance* is 0 and perfect agreement is 1; NaN if *chance* is 1."""
     import numpy as np
 
     with np.errstate(all="ignore"):
@@ -85,7 +86,8 @@ def resampled(by_session: Numbers, figure: Callable[[Any], Any], seed: int = 0) 
     """Return the *figure* of the whole table, and its 95 % interval by resampling sessions.
 
     The interval is ``tanh(atanh k ± z sd / (1 - k²))`` with the standard deviation of :data:`RESAMPLES` resamples. At 1 and -1 it has no width if
-    all resamples agree. None if the figure is not defined for the table, or for a quarter of the resamples.
+    all resamples agree, and is None otherwise. Both are None if the figure is not defined for the whole table. The interval is also None below two
+    sessions, or if the figure is not defined for more than a quarter of the resamples.
     """
     import numpy as np
 

@@ -18,11 +18,11 @@ FIELDS = ("n", "base_rate", "brier", "skill", "slope", "intercept", "ece", "ece_
 def calibration(chances: Numbers, outcomes: Numbers, seed: int = 0) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the figures that compare *chances* in [0, 1] with *outcomes* in [0, 1], and the reason of each figure that is null.
 
-    - ``brier`` (G. W. Brier, 1950) is the mean squared error. ``skill`` is 1 less its ratio to the error of a constant forecast of the base rate.
+    - ``brier`` (G. W. Brier, 1950) is the mean squared error. ``skill`` is 1 minus the ratio of ``brier`` to the error of a constant forecast of the base rate.
     - ``slope`` and ``intercept`` are the coefficients of the logistic regression of outcomes on the log odds of the chances (D. R. Cox, Biometrika 45, 1958, 562-565):
       1 and 0 if the chances are calibrated. A chance of 0 or 1 has no log odds: it counts as half a case in *n* + 1.
-    - ``ece`` is the mean difference of chance and outcome in 10 bins of equal counts. A calibrated judge has one too: in 95 % of simulations it stays
-      below ``ece_calibrated``.
+    - ``ece`` is the mean difference of chance and outcome in 10 bins of equal counts. It is above 0 for a calibrated judge too: ``ece_calibrated`` is its
+      95 % quantile in simulations of a calibrated judge.
     """
     import numpy as np
 

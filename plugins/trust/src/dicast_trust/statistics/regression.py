@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[Any]
 
 _STEPS, _CLOSE, _FARTHEST = 50, 1e-10, 30.0
-"""Most steps of Newton's method, the step size at which it has converged, and the coefficient above which no likeliest fit exists."""
+"""Most steps of Newton's method, the step size at which it has converged, and the size of a coefficient above which it diverges."""
 
 
 @attrs.frozen
@@ -35,12 +35,12 @@ def logit(design: Numbers, outcomes: Numbers, clusters: Sequence[object]) -> Fit
 
     Standard errors by cluster equal ``statsmodels.Logit`` (K.-Y. Liang and S. L. Zeger, Biometrika 73, 1986, 13-22), corrected by G/(G-1) (N-1)/(N-K).
 
-    :return: None if there is no likeliest fit: columns depend on each other, clusters are too few, or the columns separate the outcomes without an error.
+    :return: None if there is no maximum likelihood estimate: columns are linearly dependent, clusters are too few, or the columns separate the outcomes without an error.
     """
     import numpy as np
     from scipy.special import expit  # type: ignore[import-untyped]  # no types
 
-    if not _identified(design, clusters):
+    if not _is_identified(design, clusters):
         return None
     coefficients = np.zeros(design.shape[1])
     for _ in range(_STEPS):
@@ -65,28 +65,33 @@ def linear(design: Numbers, outcomes: Numbers, clusters: Sequence[object]) -> Fi
     """Return the least squares fit of *outcomes* on the columns of *design*, with errors by cluster as in :func:`logit`; None if it is not defined."""
     import numpy as np
 
-    if not _identified(design, clusters):
+    if not _is_identified(design, clusters):
         return None
     bread = np.linalg.inv(design.T @ design)
     coefficients = bread @ design.T @ outcomes
     return Fit(coefficients, _errors(bread, design * (outcomes - design @ coefficients)[:, None], clusters))
 
 
-def _identified(design: Numbers, clusters: Sequence[object]) -> bool:
+def _is_identified(design: Numbers, clusters: Sequence[object]) -> bool:
+    """Return whether the columns are linearly independent, with more rows and more clusters than columns."""
     import numpy as np
 
     rows, columns = design.shape
     return bool(rows > columns and len(set(clusters)) > columns and np.linalg.matrix_rank(design) == columns)
 
 
-def _errors(bread: Numbers, slopes: Numbers, clusters: Sequence[object]) -> Numbers:
-    """Return the standard errors, from the slope of each row and the inverse of the information."""
+def _errors(bread: Numbers, gradients: Numbers, clusters: Sequence[object]) -> Numbers:
+    """Return the standard errors by cluster, with the sandwich estimator.
+
+    :param bread: the inverse of the information matrix.
+    :param gradients: the gradient of the log-likelihood at each row.
+    """
     import numpy as np
 
     names = {name: place for place, name in enumerate(dict.fromkeys(clusters))}
-    sums = np.zeros((len(names), slopes.shape[1]))
-    np.add.at(sums, [names[name] for name in clusters], slopes)
-    rows, columns = slopes.shape
+    sums = np.zeros((len(names), gradients.shape[1]))
+    np.add.at(sums, [names[name] for name in clusters], gradients)
+    rows, columns = gradients.shape
     correction = len(names) / (len(names) - 1) * (rows - 1) / (rows - columns)
     errors: Numbers = np.sqrt(np.maximum(np.diag(bread @ (sums.T @ sums) @ bread) * correction, 0))
     return errors

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PERMUTATIONS = 9_999
 
 LEVEL = 0.01
-"""Below this p-value the labels count as not drawn from the ledger."""
+"""P-value below which the labels count as not drawn at random from the ledger."""
 
 
 @attrs.frozen
@@ -85,7 +85,7 @@ def _differences(counts: Numbers, everyone: Numbers) -> Numbers:
 def _session_permutations(
     bins: Numbers, members: Numbers, labeled: Numbers, everyone: Numbers, greatest: float, random: np.random.Generator
 ) -> int:
-    """Return the number of permutations of sessions with a difference of *greatest* at least.
+    """Return the number of permutations of sessions with a difference of at least *greatest*.
 
     Stops once the count proves that the p-value is at least :data:`LEVEL`; the count is then a lower bound.
     """

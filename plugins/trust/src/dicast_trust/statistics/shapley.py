@@ -1,4 +1,4 @@
-"""Shapley values: the part of each of several changes in a difference, from the combinations of changes that were judged.
+"""Shapley values: the share of a difference that each of several changes causes, from the combinations of changes that were judged.
 
 Every combination of swapped factors is a cell with a mean score. The Shapley value of a factor (L. S. Shapley, "A value for n-person games", 1953) is the mean effect of
 swapping it, over all orders in which the factors may be swapped one after the other. The values of all factors add up to the whole difference.

@@ -17,7 +17,7 @@ from ..statistics.betting import METHOD, BettingTest
 METRICS = "metrics"
 """Label of all metrics together, and of a record's score if the record names no label."""
 
-_LEFT = ("population", "file")
+_TARGETS = ("population", "file")
 
 
 @attrs.frozen
@@ -84,7 +84,7 @@ class Anytime:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Watch]:
-        """Begin with no score.
+        """Yield the observer of the run's records.
 
         :raises ConfigError: if the subjects are not in random order, or a paired stop has no baseline.
         """
@@ -142,30 +142,30 @@ class Watch:
         else:
             self._add(record["session_id"], value)
         if self._test.decision is not None:
-            self._reason = self._state()
+            self._reason = self._document()
         return self._reason
 
     def _add(self, session: str | None, value: float | None) -> None:
         """Take a score of a session, whose subjects come together; the session is observed after its last subject."""
         if self._waiting and (session is None or session != self._session):
-            self._leave()
+            self._observe_waiting()
         self._session = session
         self._waiting.append(value)
         if session is None or self._seen == self._sizes.subjects:
-            self._leave()
+            self._observe_waiting()
 
-    def _leave(self) -> None:
+    def _observe_waiting(self) -> None:
         self._test.observe_session(self._waiting)
         self._waiting = []
 
-    def _state(self) -> dict[str, object]:
+    def _document(self) -> dict[str, object]:
         options = self._options
-        target = _LEFT[self._test.total is not None]
+        target = _TARGETS[self._test.total is not None]
         return {"on": options.on, "at": options.at or 0.0, "target": target, **self._test.document()}
 
     def interval(self) -> Mapping[str, object] | None:
         """Return the interval of the mean so far, or None if the stop watches a difference."""
-        return None if self._options.paired else {**self._state(), "method": METHOD}
+        return None if self._options.paired else {**self._document(), "method": METHOD}
 
 
 def score(record: Record, label: str) -> float | None:

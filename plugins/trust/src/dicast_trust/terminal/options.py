@@ -18,7 +18,10 @@ any_output = click.option(
 
 
 def rate(ctx: click.Context, param: click.Parameter, value: float) -> float:
-    """Return *value* if it lies strictly between 0 and 1; NaN does not."""
+    """Return *value* if it lies strictly between 0 and 1.
+
+    :raises BadParameter: for any other value, NaN included.
+    """
     if not 0 < value < 1:
         raise click.BadParameter(
             f"{value} does not lie between 0 and 1; write a number such as {param.get_default(ctx)}", ctx, param
@@ -27,7 +30,10 @@ def rate(ctx: click.Context, param: click.Parameter, value: float) -> float:
 
 
 def share(ctx: click.Context, param: click.Parameter, value: float) -> float:
-    """Return *value* if it is from 0 to 1; NaN is not."""
+    """Return *value* if it is from 0 to 1.
+
+    :raises BadParameter: for any other value, NaN included.
+    """
     if not 0 <= value <= 1:
         raise click.BadParameter(f"{value} is not a number from 0 to 1", ctx, param)
     return value

@@ -31,32 +31,34 @@ class Outcome(NamedTuple):  # made by the million
 
 
 Costs = Mapping[tuple[str, int], Decimal | None]
+"""Cost of each stage in usd, by the id of the verdict and the index of the stage; None if unknown."""
 
 
 def stage_outcomes(event: Event, label: str, count: int, costs: Costs) -> Iterator[tuple[int, Outcome]]:
-    """Yield the number and the outcome of each stage that was asked, from an event of the cascade *label* with *count* stages."""
+    """Yield the index and the outcome of each stage that was asked, from an event of the cascade *label* with *count* stages."""
     payload: Mapping[str, Any] = event.payload
     signals: Mapping[str, Any] = payload.get("signals") or {}
     reader = _Reader(event, label, costs)
     if "failure_mode" in payload:  # every stage failed; the causes of the earlier failures are not recorded
         cap = failed_cap(payload)
-        yield from ((index, reader.failed(index, payload["failure_mode"], cap)) for index in range(count))
+        yield from ((index, reader.failed_outcome(index, payload["failure_mode"], cap)) for index in range(count))
     elif isinstance(entries := signals.get("stages"), list):
         for index, entry in enumerate(entries):
-            yield index, reader.listed(index, entry)
+            yield index, reader.entry_outcome(index, entry)
     elif "heuristic_score" in signals:
-        yield 0, reader.first(signals)
+        yield 0, reader.first_outcome(signals)
         yield 1, _second(reader, signals)
     else:
-        yield reader.only(count), reader.deciding(reader.only(count))
-    yield from reader.audited(signals)
+        index = reader.only_index(count)
+        yield index, reader.deciding_outcome(index)
+    yield from reader.audit_outcomes(signals)
 
 
 def _second(reader: _Reader, signals: Mapping[str, Any]) -> Outcome:
     if signals.get("escalated") is True:
-        return reader.deciding(1)
+        return reader.deciding_outcome(1)
     cap = signals.get("throttled_reason")
-    return reader.failed(1, str(signals.get("escalation_skipped")), None if cap is None else str(cap))
+    return reader.failed_outcome(1, str(signals.get("escalation_skipped")), None if cap is None else str(cap))
 
 
 def failed_cap(payload: Mapping[str, Any]) -> str | None:
@@ -74,39 +76,37 @@ class _Reader:
         models = self._payload.get("models")
         self._models: Mapping[str, Any] = models if isinstance(models, Mapping) else {}
 
-    def deciding(self, index: int) -> Outcome:
-        """Return the verdict's answer as the answer of stage *index*."""
+    def deciding_outcome(self, index: int) -> Outcome:
+        """Return the score and confidence of the whole verdict as the outcome of stage *index*."""
         payload = self._payload
         signals = signal_numbers(payload["score"], payload.get("signals") or {})
         return self._outcome(index, payload["score"], payload["confidence"], payload.get("judge_model"), signals)
 
-    def only(self, count: int) -> int:
-        """Return the only stage that answered: the first, unless a workload selected another."""
+    def only_index(self, count: int) -> int:
+        """Return the index of the only stage that answered: the first, unless a workload selected another."""
         begin = f"{self._label}.stages["
         stages = {int(name[len(begin) :].partition("]")[0]) for name in self._models if name.startswith(begin)}
         return min(stages) if stages and max(stages) < count else 0
 
-    def first(self, signals: Mapping[str, Any]) -> Outcome:
-        """Return the first stage's answer, for a verdict of two stages."""
-        numbers, model = (
-            signal_numbers(0.0, signals.get("first_signals") or {}),
-            signals.get("first_model") or self._model(0),
-        )
+    def first_outcome(self, signals: Mapping[str, Any]) -> Outcome:
+        """Return the outcome of the first stage, from a verdict of a cascade with two stages."""
+        numbers = signal_numbers(0.0, signals.get("first_signals") or {})
+        model = signals.get("first_model") or self._model(0)
         return self._outcome(0, signals["heuristic_score"], signals["heuristic_confidence"], model, numbers)
 
-    def listed(self, index: int, entry: Mapping[str, Any]) -> Outcome:
-        """Return the answer of a stage from its entry in the verdict."""
+    def entry_outcome(self, index: int, entry: Mapping[str, Any]) -> Outcome:
+        """Return the outcome of stage *index* from its *entry* in the signal ``stages``."""
         if "failure" in entry:
-            return self.failed(index, entry["failure"], entry.get("throttled_reason"))
+            return self.failed_outcome(index, entry["failure"], entry.get("throttled_reason"))
         numbers = signal_numbers(0.0, entry.get("signals") or {})
         return self._outcome(index, entry["score"], entry["confidence"], entry.get("judge_model"), numbers)
 
-    def failed(self, index: int, kind: str, cap: str | None = None) -> Outcome:
-        """Return the outcome of a stage without an answer."""
+    def failed_outcome(self, index: int, kind: str, cap: str | None = None) -> Outcome:
+        """Return the outcome of a stage that failed; *kind* is the kind of failure."""
         return self._outcome(index, None, 0.0, None, {}, kind, cap)
 
-    def audited(self, signals: Mapping[str, Any]) -> Iterator[tuple[int, Outcome]]:
-        """Yield the answer of the stage that audited a kept verdict."""
+    def audit_outcomes(self, signals: Mapping[str, Any]) -> Iterator[tuple[int, Outcome]]:
+        """Yield the index and the outcome of the stage that audited a kept verdict."""
         audit = signals.get("audit")
         if isinstance(audit, Mapping) and "score" in audit:
             index = int(audit["stage"])

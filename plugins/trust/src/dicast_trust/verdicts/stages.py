@@ -23,15 +23,16 @@ Subject = tuple[str, str]
 """A subject's kind and id."""
 
 Skips = Callable[[str, str, str], bool]
-"""Function of a run, and of the kind and id of a subject."""
+"""Function that takes the id of a run, and the kind and id of a subject, and returns whether to skip the verdict."""
 
 
 @attrs.define
 class Stage:
     """Judge of a pipeline file, or stage of a cascade in it, with its outcomes in the ledger.
 
-    *slot* is the judge in the current file; *outcomes* has the newest outcome of each subject, a failure only for a subject without a
-    verdict; *identities* maps each fingerprint under which it has answered to a run.
+    *slot* is the judge in the current file. *outcomes* has the newest verdict on each subject, or the newest failure if the subject has no
+    verdict. *identities* has one entry for each pair of fingerprint and model in the verdicts; its value is the id of the first run with the
+    pair.
     """
 
     label: str
