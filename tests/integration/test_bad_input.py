@@ -416,7 +416,7 @@ def test_an_existing_file_is_kept_where_overwrite_is_off(refused, shop):
     [
         (lambda path: path.write_text("this is no database, but it is long enough to be read as one" * 10), "SQLite"),
         (lambda path: path.mkdir(), "folder"),
-        (lambda path: _database(path, "CREATE TABLE mine (x)"), "no dicast ledger"),
+        (lambda path: _database(path, "CREATE TABLE mine (x)"), "not a dicast ledger"),
         (lambda path: _database(path, "PRAGMA application_id = 1684628321; PRAGMA user_version = 99"), "99"),
     ],
 )

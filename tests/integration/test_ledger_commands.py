@@ -251,7 +251,7 @@ def test_verify_misses_nothing_that_verdicts_are_found_by(shop, twice):
     connection.close()
     done = shop.dicast("ledger", "verify", "--json")
     assert (done.code, done.json["first_bad"]["seq"]) == (1, 1)
-    assert "the bounds of runs kept beside the chain do not follow from it" in done.json["first_bad"]["reason"]
+    assert "the bounds of runs next to the chain do not follow from it" in done.json["first_bad"]["reason"]
 
 
 def test_export_gives_every_row_with_its_place_in_the_chain(shop, twice):

@@ -237,7 +237,7 @@ def test_table_has_a_total_and_says_what_is_missing_in_it(run_cost, call, settle
         "agent   0.01+      2      30     0",
         "grader      0      1     100     7",
         "total   0.01+      3     130     7",
-        "+: besides 1 calls whose price is not known",
+        "+: plus 1 calls with an unknown price",
     ]
 
 
@@ -303,4 +303,4 @@ def test_a_window_that_ends_before_it_begins_is_refused(tmp_path, opened):
     arguments = ["--from", "2026-03-02", "--to", "2026-03-01", "--ledger", str(tmp_path / "ledger.db")]
     with pytest.raises(ConfigError, match="is not before --to"):
         CliRunner().invoke(cost, arguments, catch_exceptions=False)
-    assert "no ISO 8601 time" in CliRunner().invoke(cost, ["--from", "soon"]).output
+    assert "not an ISO 8601 time" in CliRunner().invoke(cost, ["--from", "soon"]).output

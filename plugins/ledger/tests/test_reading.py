@@ -199,5 +199,5 @@ def test_a_contents_table_that_leads_elsewhere_is_no_content(tmp_path, opened, m
         ledger.append([make_event("subject.read", read(f"text {n}", f"{n:064x}")) for n in (1, 2, 1)])
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE contents SET seq = 2 WHERE seq = 1")
-    with opened(path) as ledger, pytest.raises(LedgerError, match="leads to another content"):
+    with opened(path) as ledger, pytest.raises(LedgerError, match="names a row with another content"):
         list(ledger.read(Query(after=2)))

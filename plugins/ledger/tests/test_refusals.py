@@ -97,14 +97,14 @@ def test_another_programs_database_is_refused_and_left_alone(tmp_path, opened, c
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE users (name)")
     before = path.read_bytes()
-    assert "no dicast ledger" in refusal(opened, path, create=create)
+    assert "not a dicast ledger" in refusal(opened, path, create=create)
     assert path.read_bytes() == before
 
 
 def test_an_empty_file_becomes_a_ledger_but_not_for_a_reader(tmp_path, opened):
     path = tmp_path / "ledger.db"
     path.touch()
-    assert "no dicast ledger" in refusal(opened, path, create=False)
+    assert "not a dicast ledger" in refusal(opened, path, create=False)
     with opened(path) as ledger:
         assert ledger.head() is None
 
@@ -198,7 +198,7 @@ def test_without_the_right_to_write_it_can_only_be_read(opened, make_event):
         folder.chmod(0o755)
     assert done.stderr == ""
     refused, uncreated, read, unwritten = done.stdout.splitlines()
-    assert "check the rights" in refused
+    assert "check the permissions" in refused
     assert "cannot create the ledger" in uncreated
     assert read == "1 True"
-    assert "check the rights" in unwritten
+    assert "check the permissions" in unwritten

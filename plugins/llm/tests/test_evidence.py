@@ -149,7 +149,7 @@ def test_of_a_source_of_hashes_turns_are_shown_in_summary_and_nothing_else_is():
     for subject in (cycle, session):
         answer, messages = judged(subject)
         assert (answer.kind, messages) == ("missing_input", [])
-        assert "hashes and sizes alone" in answer.message
+        assert "hashes and sizes only" in answer.message
 
 
 @pytest.mark.parametrize("options", [{}, {"evidence": "summary"}])

@@ -528,8 +528,8 @@ def test_a_model_that_the_judge_does_not_have_is_refused_with_the_nearest_and_wh
     kind, message = chosen("sonet", sonnet=True)
     assert kind == "rubric_invalid"
     assert message == (
-        "workload w: llm_judge_model 'sonet' is no model of this judge, did you mean 'sonnet'? (there is: sonnet, haiku-4); "
-        "give it under its option models, as {'sonet': MODEL}, where MODEL is a component or a name from define"
+        "workload w: llm_judge_model 'sonet' is not a model of this judge, did you mean 'sonnet'? (its models: sonnet, haiku-4); "
+        "add it to the judge's option models, as {'sonet': MODEL}, where MODEL is a component or a name from define"
     )
 
 

@@ -155,8 +155,8 @@ def test_accepts_what_all_judges_accept():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"combine": "weighted"}, "needs them"),
-        ({"weights": [1, 1]}, "belong to combine: weighted"),
+        ({"combine": "weighted"}, "needs weights"),
+        ({"weights": [1, 1]}, "are for combine: weighted, and combine is mean"),
         ({"combine": "weighted", "weights": [1]}, "2 judges need as many weights, not 1"),
         ({"combine": "weighted", "weights": [1, 0]}, "positive"),
         ({"combine": "weighted", "weights": [1, float("inf")]}, "finite"),

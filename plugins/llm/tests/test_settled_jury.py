@@ -160,7 +160,7 @@ def test_weights_without_earlier_votes_are_refused_before_anything_is_judged(tmp
     subjects, judges = panel(10, (0.9, 0.8, 0.7))
     ledger = f"\nledger: {{ledger/sqlite: {{path: {tmp_path / 'ledger.db'}}}}}"
     with pytest.raises(
-        ConfigError, match="takes the votes of these 3 judges on 50 subjects.*run the jury with combine: majority first"
+        ConfigError, match="needs votes of these 3 judges on 50 subjects.*run the jury with combine: majority first"
     ):
         run_pipeline(PANEL % "weighted, weights: measured" + ledger, subjects=subjects, components=judges)
     assert (

@@ -173,7 +173,7 @@ def test_words_with_the_same_beginning_share_no_token():
         ({"confidence": "logprob"}, "confidence needs form: verdict"),
         ({"reasoning": "after"}, "Set reasoning: before, or none"),
         ({"form": "verdict", "examples": [Example("x", "yes")]}, "examples are for form"),
-        ({"examples": [Example("x", "maybe")]}, "'maybe' is none of yes, no"),
+        ({"examples": [Example("x", "maybe")]}, "'maybe' is not one of yes, no"),
     ],
 )
 def test_options_that_do_not_agree_are_refused(options, words):
@@ -293,7 +293,7 @@ def test_examples_of_a_column_are_fenced_as_the_evidence_is_and_come_after_the_f
         ([{"output": "x"}], "example 1: it has no answer"),
         (
             [{"output": "x", "answer": "yes"}, {"output": "x", "answer": "maybe"}],
-            "example 2: answer 'maybe' is none of yes, no",
+            "example 2: answer 'maybe' is not one of yes, no",
         ),
         ([{"output": "x", "answer": "yes", "refrence": "y"}], "unknown field 'refrence'"),
         (["x"], "an example is a mapping of output, answer, input, reference"),

@@ -373,7 +373,7 @@ def test_changed_columns_do_not_verify(make_ledger, tmp_path, statement):
         connection.commit()
     verification = written_to(Sqlite(path), [], 1, lambda live: live.verify())
     assert not verification.ok
-    assert "beside the chain" in verification.reason
+    assert "next to the chain" in verification.reason
 
 
 @pytest.mark.parametrize("change", ["size = size + 1", "size = 1 << 40", "lines = substr(lines, 2)", "lines = 'text'"])

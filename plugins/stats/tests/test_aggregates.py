@@ -88,7 +88,7 @@ def test_records_without_scores_are_passed_over(aggregated, record):
 
 def test_a_field_that_no_record_has_is_reported_with_the_existing_fields(aggregated):
     records = [{"metrics": {"scores": {"a": 1, "b": {}}, "cost": 2}}] * 2
-    reason = "no record has scores by criterion at metrics.scoers; there is 'scores.a', 'scores.b', 'cost'"
+    reason = "no record has scores by criterion at metrics.scoers; a record has 'scores.a', 'scores.b', 'cost'"
     nothing = {"count": 0, "missing": 0, "reason": reason}
     assert aggregated(ScoreStats("scoers"), records) == {"criteria": {}, "overall": nothing}
     assert aggregated(Recommendation(source_field="scoers"), records)["summary"] == nothing

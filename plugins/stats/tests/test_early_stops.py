@@ -131,7 +131,7 @@ def test_a_plateau_is_where_the_best_has_not_grown_for_a_window(observed, values
 def test_a_metric_that_no_record_has_is_warned_of(observed, caplog, stop):
     observed(stop, [{}, *rows(1, path="scores.clarity")])
     [warning] = caplog.messages
-    message = "could not stop the run: no record has a number at metrics.scores.clairty; there is 'scores.clarity'"
+    message = "could not stop the run: no record has a number at metrics.scores.clairty; a record has 'scores.clarity'"
     assert warning == f"stats/{stop.name} {message}"
     caplog.clear()
     observed(stop, [{}, *rows(0.5, path="scores.clairty"), {}])

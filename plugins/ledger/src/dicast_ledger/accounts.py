@@ -38,14 +38,14 @@ class Accounts:
         self._open_spends: dict[object, list[Spend]] = {}
 
     def read(self, events: Iterable[Event]) -> Accounts:
-        """Take all *events* into account."""
+        """Add all *events*, and return this object."""
         with closing(_RecordedCalls()) as calls:
             for event in events:
                 if event.type in EVALS:
                     self._eval(event)
                 elif event.type != AGENT:
                     self._money(event)
-                elif not calls.again(event):
+                elif not calls.is_repeat(event):
                     self._call(event)
         for eval_id in list(self._open_spends):
             self._release(eval_id, self._rubrics.get(eval_id))
@@ -117,12 +117,12 @@ class Accounts:
 
     def _money(self, event: Event) -> None:
         payload: Mapping[str, Any] = event.payload
-        self._lost.pop(payload["reservation_id"], None)  # a late word replaces what was lost
+        self._lost.pop(payload["reservation_id"], None)  # a late event replaces the lost amount
         if event.type == "spend.lost":
             self._lost[payload["reservation_id"]] = Cost(payload["amount"], payload["unit"])
         elif event.type == "spend.settled":
             cost = Cost(payload["amount"], payload["unit"])
-            # a component that asks no chat model is called itself
+            # a component that asks no chat model counts as one call if it has a cost
             spend = Spend(cost, payload.get("calls") or int(not cost.is_zero), payload.get("tokens"))
             if self._by == "rubric":
                 self._open_spends.setdefault(payload.get("eval_id"), []).append(spend)
@@ -135,7 +135,7 @@ class Accounts:
         :raises LedgerError: if the event has no verdict's id, because the ledger was changed.
         """
         if "eval_id" not in event.payload:
-            raise LedgerError(f"the event {event.id} is none of a verdict: run dicast ledger verify")
+            raise LedgerError(f"the event {event.id} ({event.type}) has no eval_id: run dicast ledger verify")
         eval_id = event.payload["eval_id"]
         if event.type == "eval.started":
             self._rubrics[eval_id] = str(event.payload.get("rubric_id"))
@@ -162,20 +162,20 @@ class Accounts:
 
 
 class _RecordedCalls:
-    """The agent's calls that other runs have recorded already. Each run over a trace records all its calls, and they were paid once."""
+    """Set of the recorded calls of the agent. Each run over a trace records all calls of the trace, but they were paid once."""
 
     def __init__(self) -> None:
-        # A file without a name, gone with the process: there may be more calls than fit in memory.
+        # A temporary file, because there may be more calls than fit in memory.
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.execute("PRAGMA journal_mode = OFF")
         self._database.execute("CREATE TABLE calls (key BLOB PRIMARY KEY, run_id TEXT) WITHOUT ROWID")
 
     def close(self) -> None:
-        """Forget them."""
+        """Delete the temporary file."""
         self._database.close()
 
-    def again(self, event: Event) -> bool:
-        """Return True if an earlier run has recorded this call. Equal calls of a single run are several calls."""
+    def is_repeat(self, event: Event) -> bool:
+        """Record the call, and return True if another run recorded it first. Equal calls of one run count as several calls."""
         call = [event.session_id, event.turn_id, event.payload]
         key = sha256(orjson.dumps(call, option=orjson.OPT_SORT_KEYS)).digest()[:16]
         new = self._database.execute("INSERT OR IGNORE INTO calls VALUES (?, ?)", (key, event.run_id)).rowcount

@@ -40,8 +40,9 @@ Row = tuple[Any, ...]
 """The values of :data:`ROW`."""
 
 Link = Callable[[str, Sequence[str | None], bytes], str]
-"""The digest of a row after the digest *prev*, from the values of :data:`COLUMNS` and its payload; it raises TypeError for what
-cannot be JSON text in UTF-8.
+"""Function that returns the digest of a row from the digest *prev*, the values of :data:`COLUMNS`, and the payload.
+
+It raises TypeError for a value that cannot be JSON text in UTF-8.
 """
 
 
@@ -60,33 +61,33 @@ def payload_of(row: Row, path: Path) -> dict[str, Any]:
 
 
 def refuse_changed(row: Row, link: Link, path: Path) -> None:
-    """Refuse a row that its digest does not cover.
+    """Check that the digest of *row* matches its content.
 
-    :raises LedgerError: naming it.
+    :raises LedgerError: with the number of the row.
     """
     prev, digest = row[11:]
     try:
-        # an infinity would be null in JSON, and so be taken for one
-        holds = float not in map(type, row) and link(prev, row[1:10], row[10].encode()) == digest
-    except (TypeError, AttributeError, ValueError):  # of text that is none
-        holds = False
-    if not holds:
+        # JSON would write an infinity as null, so a changed row could have the same digest
+        is_valid = float not in map(type, row) and link(prev, row[1:10], row[10].encode()) == digest
+    except (TypeError, AttributeError, ValueError):  # a column is not text
+        is_valid = False
+    if not is_valid:
         raise LedgerError(f"row {row[0]} of {path} was changed: run dicast ledger verify")
 
 
 def _link_list(prev: str, values: Sequence[str | None], payload: bytes) -> str:
-    """SHA-256 of prev, the values as a JSON list, and the payload as it is stored, with a newline between them."""
+    """Return the SHA-256 of *prev*, the values as a JSON list, and the payload as stored, joined by newlines."""
     return sha256(b"%b\n%b\n%b" % (prev.encode(), orjson.dumps(values), payload)).hexdigest()
 
 
 def _link_object(prev: str, values: Sequence[str | None], payload: bytes) -> str:
-    """SHA-256 of prev, a newline, and the canonical JSON of all columns as an object, the payload as a string in it."""
+    """Return the SHA-256 of *prev*, a newline, and the canonical JSON of an object with all columns and the payload as a string."""
     columns = {**dict(zip(COLUMNS, values, strict=True)), "payload": payload.decode()}
     return sha256(b"%b\n%b" % (prev.encode(), orjson.dumps(columns, option=orjson.OPT_SORT_KEYS))).hexdigest()
 
 
 LINKS: Mapping[int, Link] = {2: _link_object, 3: _link_list}
-"""How the rows of a ledger are linked, by the version of its format."""
+"""Function that links the rows of a ledger, by the version of its format."""
 
 
 def link_of(connection: sqlite3.Connection) -> Link:
@@ -101,17 +102,17 @@ def head(connection: sqlite3.Connection) -> Head | None:
 
 
 def verify(connection: sqlite3.Connection, expected: str | None) -> Verification:
-    """Check every row, then that the side tables follow from the rows, and that SQLite reports no damage; in constant memory.
+    """Check every row of the chain, the side tables against the rows, and the file with SQLite's own check; in constant memory.
 
-    *connection* must see one state of the ledger throughout, and its ``text_factory`` must not raise on bytes that are no UTF-8.
-    With *expected*, a row must have this digest: the chain alone does not show that its end was cut off.
+    *connection* must see one state of the ledger throughout, and its ``text_factory`` must not raise on bytes that are not UTF-8.
+    With *expected*, a row must have this digest: without it, a chain whose end was cut off looks complete.
     """
     with closing(sqlite3.connect("")) as scratch:  # a temporary file of SQLite's own: memory stays constant
         side_tables = SideTables(scratch, _covered(connection))
         result, unaccounted = _walk(connection, expected, side_tables)
         if not result.ok:
             return result
-        wrong = unaccounted or side_tables.compared(connection, result.events)
+        wrong = unaccounted or side_tables.find_fault(connection, result.events)
         if wrong is None and (reason := integrity(connection)) is not None:
             wrong = Wrong(None, reason)
     return (
@@ -144,7 +145,7 @@ def _walk(
             events, seq, digest = events + 1, row[0], row[12]
             met = met or digest == expected
             if bad is None and unaccounted is None:
-                unaccounted = _noted(side_tables, row)
+                unaccounted = _add_to(side_tables, row)
     except sqlite3.DatabaseError as error:
         bad = bad or (seq + 1, f"the file is damaged after row {seq}: {error}")
     if bad is None and not met:
@@ -153,16 +154,17 @@ def _walk(
     return Verification(events, newest, *(bad or (None, None))), unaccounted
 
 
-def _noted(side_tables: SideTables, row: Row) -> Wrong | None:
+def _add_to(side_tables: SideTables, row: Row) -> Wrong | None:
+    """Add *row* to the expected side tables; return the fault of a row that cannot be added."""
     try:
-        side_tables.note(row)
+        side_tables.add(row)
     except LedgerError as error:
         return Wrong(row[0], str(error))
     return None
 
 
 def _printable(digest: object) -> str:
-    """Return a stored digest as printable text, also if it is no digest."""
+    """Return a stored digest as printable text; a changed ledger may have any value in its place."""
     text = digest if isinstance(digest, str) else repr(digest)
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -175,10 +177,10 @@ def _fault(row: Row, seq: int, prev: str, link: Link) -> str | None:
         return f"its {NAMES[place]} is binary data, where text belongs"
     if row[11] != prev:
         return "its prev is not the digest of the row before it"
-    if float in map(type, row):  # an infinity would be null in JSON, and so be taken for one
+    if float in map(type, row):  # JSON would write an infinity as null, so a changed row could have the same digest
         return "it holds a number where text belongs"
     if not isinstance(row[10], str):
-        return "its payload is no text"
+        return "its payload is not text"
     try:
         if link(prev, row[1:10], row[10].encode()) != row[12]:
             return "its digest does not match its content"

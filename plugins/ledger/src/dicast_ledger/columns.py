@@ -37,22 +37,22 @@ COLUMN_TABLES = (
 )
 
 LINES_AT_ONCE = 20_000
-"""Rows of a chain without columns that one append catches up on."""
+"""Most rows without columns that one append adds to the columns."""
 
 Values = tuple[Any, ...]
-"""The numbers of a line, but for that of its name."""
+"""The numbers of a line without the number of its name."""
 
 Line = tuple[Values, str | None, list[Any] | None]
-"""The packed values of a row of the chain, its name, and the amounts as text if they are no numbers."""
+"""The values of a row of the chain, its name, and the amounts as text if they do not fit in the columns."""
 
 EventLine = tuple[Any, Values, Values, str | None, Sequence[Any] | None, bool]
-"""What an event has in common with others, the numbers before and behind the code of that, the name, the amounts as text, and whether
-the line does not say which subject it is about."""
+"""Line of an event: the facts that it shares with other events, the numbers before and after the code of these facts, the name, the amounts
+as text, and whether the line does not name its subject."""
 
 Times = dict[str, int]
 
 Newest = tuple[int, int, list[list[Any]], list[bytes]]
-"""The first row of the chain that a row of lines is about, how many lines it has, their amounts as text, and its columns."""
+"""Newest row of a table of lines: its first row of the chain, its number of lines, their amounts as text, and its columns."""
 
 
 def _sizes(codes: str) -> tuple[int, ...]:
@@ -70,7 +70,7 @@ class Packed:
     name: str = attrs.field(init=False, default=attrs.Factory(lambda self: f"{self.about}_lines", takes_self=True))
     """The table of the lines."""
     common: str = attrs.field(init=False, default=attrs.Factory(lambda self: f"{self.about}_by", takes_self=True))
-    """The table of what lines have in common."""
+    """The table of the facts that lines share."""
     sizes: tuple[int, ...] = attrs.field(
         init=False, default=attrs.Factory(lambda self: _sizes(self.codes), takes_self=True)
     )
@@ -78,7 +78,7 @@ class Packed:
     pack: Struct = attrs.field(
         init=False, default=attrs.Factory(lambda self: Struct(f"={self.codes[:-1]}"), takes_self=True)
     )
-    """How the numbers of a line are packed for a comparison."""
+    """Struct that packs the numbers of a line for a comparison."""
 
     def split(self, lines: bytes, size: int) -> Iterator[memoryview]:
         """Yield the columns of a row of the table.
@@ -127,7 +127,7 @@ PACKED = (JUDGED, READ, TRACED, PAID)
 """All tables of lines. A call of an agent has a line in two of them."""
 STARTED, *_ = EVALS = ("eval.started", *JUDGED.types)
 COLUMNED = frozenset((STARTED, *(type_ for table in PACKED for type_ in table.types)))
-"""The types of events that the columns are about."""
+"""The types of events that have lines in the columns."""
 
 
 class Columns:
@@ -143,18 +143,18 @@ class Columns:
         self._has_tables = False
 
     def forget(self) -> None:
-        """Forget the numbers that were given in a transaction that came to nothing."""
+        """Forget the codes of a transaction that was rolled back."""
         for codes in self._codes.values():
             codes.clear()
         self._upto = -1
 
     def add(self, events: Sequence[Event], first: int) -> None:
-        """Add *events*, which are the rows from *first* on, if the columns go up to there; :meth:`catch_up` has been called before."""
+        """Add *events*, which are the rows from *first* on, if the columns cover all rows before *first*. Call :meth:`catch_up` before."""
         if self._covered == first - 1:
             self._extend(enumerate(events, first), first - 1, first + len(events) - 1)
 
     def catch_up(self, newest: int, entry: Callable[[sqlite3.Connection, tuple[Any, ...]], Entry]) -> None:
-        """Make columns of some of the rows up to *newest* that have none yet; a row that was changed keeps them from being made."""
+        """Add rows up to *newest* that the columns do not cover, at most :data:`LINES_AT_ONCE`; no row is added if one of them was changed."""
         self._has_tables = self._has_tables or has_columns(self._connection)
         self._covered = upto = covered(self._connection, has_table=True)[0] if self._has_tables else None
         if upto is None or upto >= newest:
@@ -163,15 +163,15 @@ class Columns:
         query = f"""SELECT seq, id, type, time, run_id, session_id, turn_id, subject_kind, subject_id, sensitivity, payload, prev, digest
             FROM events WHERE seq > ? AND seq <= ? AND type IN ({", ".join("?" * len(COLUMNED))}) ORDER BY seq"""
         rows = self._connection.execute(query, (upto, last, *sorted(COLUMNED))).fetchall()
-        with suppress(LedgerError):  # dicast ledger verify says what is wrong
+        with suppress(LedgerError):  # dicast ledger verify reports the changed row
             self._extend([(row[0], entry(self._connection, row).event) for row in rows], upto, last)
 
     def _extend(self, events: Iterable[tuple[int, Event]], before: int, upto: int) -> None:
-        """Add *events* with the numbers of their rows; the columns went up to the row *before*, and go up to the row *upto* then."""
+        """Add *events* with the numbers of their rows to columns that cover the rows up to *before*; then they cover the rows up to *upto*."""
         chosen = [numbered for numbered in events if numbered[1].type in COLUMNED]
         if judged := [numbered for numbered in chosen if numbered[1].type in EVALS]:
-            self.begin(judged)
-        is_current = self._upto == before  # else another process has written since
+            self.record_open(judged)
+        is_current = self._upto == before  # otherwise another process has written since
         if not is_current:
             self._newest.clear()
         odd = self._write(chosen, is_current=is_current) if chosen else 0
@@ -180,8 +180,8 @@ class Columns:
         if not execute("UPDATE columned SET upto = ?, odd = odd + ?", (upto, odd)).rowcount:
             execute("INSERT INTO columned VALUES (?, ?)", (upto, odd))
 
-    def begin(self, events: Iterable[tuple[int, Event]]) -> None:
-        """Record the verdicts that *events* start, and remove the verdicts that they end."""
+    def record_open(self, events: Iterable[tuple[int, Event]]) -> None:
+        """Add the judgments that *events* start to the table of open judgments, and remove the judgments that they end."""
         starts: dict[object, list[int]] = {}
         ends = []
         for seq, event in events:
@@ -281,5 +281,5 @@ def covered(connection: sqlite3.Connection, *, has_table: bool = False) -> tuple
         return 0, 0
     upto, odd = connection.execute("SELECT upto, odd FROM columned").fetchone() or (0, 0)
     if type(upto) is not int or type(odd) is not int:
-        raise sqlite3.DatabaseError(f"columned says {upto!r}, {odd!r}")
+        raise sqlite3.DatabaseError(f"columned has {upto!r}, {odd!r}, where numbers belong")
     return upto, odd

@@ -1,4 +1,4 @@
-"""``ledger/sqlite``: the options, and the way to the live ledger."""
+"""Component ``ledger/sqlite``: its options, and the opening of the live ledger."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ class Sqlite:
 
     @asynccontextmanager
     async def open(self, run: RunContext | None = None, create: bool = True) -> AsyncIterator[Live]:
-        """Open the ledger; *create* is False for who only reads: then a missing file is refused and nothing is created.
-
-        With *create* False a file that cannot be written to is opened too, for reading.
+        """Open the ledger. With *create* False, for reading only, a missing file is refused, and a read-only file can be opened.
 
         :raises dicast.LedgerRefused: when the file is not a ledger, comes from a newer version, is locked beyond
             ``busy_timeout``, cannot be written to, or does not exist.

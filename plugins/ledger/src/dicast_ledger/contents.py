@@ -42,7 +42,7 @@ def _holder(connection: sqlite3.Connection, seq: int, read: Mapping[int, Mapping
 
 
 def stored_content(connection: sqlite3.Connection, path: Path, payload: Mapping[str, object]) -> object:
-    """Return the content of a ``subject.read`` *payload* that was written without it; None if the ledger at *path* stores no contents."""
+    """Return the content of a ``subject.read`` *payload* that was written without its content; None if the ledger at *path* stores no contents."""
     row = connection.execute(
         "SELECT payload FROM events WHERE seq = (SELECT seq FROM contents WHERE key = ?)", (key_of(payload),)
     ).fetchone()
@@ -50,7 +50,9 @@ def stored_content(connection: sqlite3.Connection, path: Path, payload: Mapping[
         return None
     first = orjson.loads(row[0])
     if first["digest"] != payload["digest"]:
-        raise LedgerError(f"the contents table of {path} leads to another content than {payload['digest']}")
+        raise LedgerError(
+            f"the contents table of {path} names a row with another content than {payload['digest']}: run dicast ledger verify"
+        )
     return first["content"]
 
 

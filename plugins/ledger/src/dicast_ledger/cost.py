@@ -21,13 +21,13 @@ from .spent import AGENT, SPENT
 
 
 def moment(_context: click.Context, _option: click.Parameter, text: str | None) -> datetime | None:
-    """Return the ISO 8601 time *text*; one without an offset is UTC, a date alone is its first moment."""
+    """Return the ISO 8601 time *text*. A time without an offset is UTC; a date without a time is the start of the day."""
     if text is None:
         return None
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise click.BadParameter(f"{text!r} is no ISO 8601 time: write it like 2026-01-31T12:00:00Z") from error
+        raise click.BadParameter(f"{text!r} is not an ISO 8601 time: write it like 2026-01-31T12:00:00Z") from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
@@ -127,7 +127,7 @@ def _written(moment: datetime) -> str:
 
 
 def _prices(ledger: Ledger, run_id: str | None) -> str | None:
-    """Return the price list of the newest verdict that was paid for."""
+    """Return the version of the price list of the newest verdict that has one; None without such a verdict."""
     rows = read_verdicts(ledger, None if run_id is None else named_run(ledger, run_id))
     priced = {code for code, origin in enumerate(rows.origins) if origin.pricing_version is not None}
     newest = next((code for code in reversed(rows.codes) if code in priced), None) if priced else None
@@ -188,10 +188,10 @@ def _lines(accounts: Accounts, group: Group) -> Iterator[str]:
             [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))]
         )
     if accounts.total.unpriced:
-        yield f"+: besides {accounts.total.unpriced:,} calls whose price is not known"
+        yield f"+: plus {accounts.total.unpriced:,} calls with an unknown price"
     for unit in ("usd", "msat"):
         if (lost := _lost(accounts, unit)) is not None:
-            yield f"lost: {lost} {unit} reserved for calls that ended unheard; not in the sums"
+            yield f"lost: {lost} {unit} reserved for calls that ended without a recorded cost; not in the sums"
 
 
 def _cells(tally: Tally) -> tuple[str, str, str, str]:

@@ -1,4 +1,4 @@
-"""The SQLite file: its schema, how it is created, and why it may be refused."""
+"""The SQLite file: its schema, its creation, and the reasons to refuse it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .spending import SPENDING_TABLES
 
 APPLICATION_ID = 0x64696361  # "dica": distinguishes a ledger from other SQLite files
 FORMATS = 2, 3
-"""The versions of the format that are read and written; a new ledger is of the last."""
+"""The supported versions of the format; a new ledger has the last version."""
 
-PAGE_BYTES = 16384  # a verdict has 1 to 2 KB: on SQLite's usual 4096 a page holds two, and the rest is waste
+PAGE_BYTES = 16384  # a verdict has 1 to 2 KB: a default page of 4096 bytes holds two, and the rest of it is wasted
 
 _NAPS = 0.001, 0.05
-"""Seconds between two looks at a lock: the first time, and at the most."""
+"""Seconds between two attempts to get a lock: first, and at most."""
 
 EACH_ROW = "subject.read", "eval.started"
-"""Types that every subject has and that nobody looks for by their time: they are not in the index on (type, time)."""
+"""Types that every subject has and that are never searched by time: they are not in the index on (type, time)."""
 
 NOT_EACH_ROW = " AND ".join(f"type <> '{type}'" for type in EACH_ROW)
 
@@ -57,35 +57,36 @@ PRAGMA user_version = {FORMATS[-1]};
 
 
 class Patient(sqlite3.Connection):
-    """A connection whose statements wait *timeout* seconds for a lock, by the clock; after that they wait no more until one has had it.
+    """Connection whose statements wait up to *timeout* seconds of wall-clock time for a lock.
 
-    SQLite's own timeout adds up the naps it asked for, which every tick of the run's timer cuts short.
+    After a timeout, statements fail at once until a statement succeeds. SQLite's own timeout is not used: it adds up the sleeps that it requested,
+    and the timer of the run cuts each of them short.
     """
 
     timeout = 0.0
-    _tired = False
+    _has_timed_out = False
 
     def execute(self, *statement: Any) -> sqlite3.Cursor:
-        """Execute a statement, once the lock that it needs is free.
+        """Execute a statement as soon as its lock is free.
 
-        :raises sqlite3.OperationalError: when it is not within the timeout, too.
+        :raises sqlite3.OperationalError: if the lock is not free within the timeout, or the statement fails.
         """
         deadline, (nap, longest) = 0.0, _NAPS
         while True:
             try:
                 cursor = super().execute(*statement)
             except sqlite3.OperationalError as error:
-                if not _is_busy(error) or self._tired:
+                if not _is_busy(error) or self._has_timed_out:
                     raise
                 now = time.monotonic()
                 deadline = deadline or now + self.timeout
                 if now >= deadline:
-                    self._tired = True
+                    self._has_timed_out = True
                     raise
                 time.sleep(min(nap, deadline - now))
                 nap = min(2 * nap, longest)
             else:
-                self._tired = False
+                self._has_timed_out = False
                 return cursor
 
 
@@ -94,12 +95,14 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 
 def open_file(path: Path, *, create: bool, timeout: float) -> sqlite3.Connection:
-    """Return a connection to the ledger at *path*. With *create* a missing ledger is created, and the file is proved writable.
+    """Return a connection to the ledger at *path*. With *create* a missing ledger is created, and the file has to be writable.
 
     :raises LedgerRefused: with the fault of the file and its fix.
     """
     if path.is_dir():
-        raise LedgerRefused(f"{path} is a folder, a ledger is a file: name one in it, such as {path / 'ledger.db'}")
+        raise LedgerRefused(
+            f"{path} is a folder, but a ledger is a file: name a file in it, such as {path / 'ledger.db'}"
+        )
     _check_regular(path)
     if create:
         _touch(path)
@@ -154,7 +157,7 @@ def _mode(path: Path) -> str:
 def _touch(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Never open and close a file that is there: closing drops every lock this process holds on it through SQLite.
+        # Never open and close an existing file: closing it drops every lock of this process on it, SQLite's locks included.
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except OSError as error:
@@ -171,9 +174,8 @@ def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
         version_number = _pragma(connection, "user_version")
-        connection.execute(
-            f"PRAGMA user_version = {version_number}"
-        )  # beginning alone succeeds on a file that is read-only
+        # BEGIN succeeds on a read-only file, so a value is written
+        connection.execute(f"PRAGMA user_version = {version_number}")
         for statement in _LATER:
             connection.execute(statement)
         connection.execute("COMMIT")
@@ -187,7 +189,7 @@ def _is_blank(connection: sqlite3.Connection) -> bool:
 def _create(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
     connection.execute("BEGIN IMMEDIATE")
-    # Another process may have been first while this one waited for the lock.
+    # Another process may have created the tables while this process waited for the lock.
     if _is_blank(connection):
         for statement in _SCHEMA.split(";"):
             connection.execute(statement)
@@ -196,12 +198,12 @@ def _create(connection: sqlite3.Connection) -> None:
 
 def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     if _pragma(connection, "application_id") != APPLICATION_ID:
-        raise LedgerRefused(f"{path} is a SQLite database, but no dicast ledger: choose another path for the ledger")
+        raise LedgerRefused(f"{path} is a SQLite database, but not a dicast ledger: choose another path for the ledger")
     version_number = _pragma(connection, "user_version")
     if version_number not in FORMATS:
         formats = " and ".join(map(str, FORMATS))
         raise LedgerRefused(
-            f"{path} is a ledger of format {version_number}, dicast-ledger {version('dicast-ledger')} reads formats {formats}: "
+            f"{path} is a ledger of format {version_number}, but dicast-ledger {version('dicast-ledger')} reads formats {formats}: "
             "use the version that wrote it or a newer one (pip install --upgrade dicast-ledger), or choose another path"
         )
 
@@ -221,11 +223,11 @@ def explain(path: Path, error: sqlite3.Error, timeout: float) -> str:
                 "busy_timeout, or choose another path"
             )
         case sqlite3.SQLITE_NOTADB:
-            return f"{path} is not a SQLite file, so it is no ledger: choose another path, or move the file away"
+            return f"{path} is not a SQLite file, so it is not a ledger: choose another path, or move the file away"
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
-            return f"the ledger {path} cannot be opened or written ({error}): check the rights on it and on its folder"
+            return f"the ledger {path} cannot be opened or written ({error}): check the permissions of the file and its folder"
         case sqlite3.SQLITE_FULL:
-            return f"no room left for the ledger {path} ({error}): free some space and resume the run"
+            return f"no disk space left for the ledger {path} ({error}): free some space and resume the run"
         case sqlite3.SQLITE_CORRUPT:
             return f"the ledger {path} is damaged ({error}): restore it from a copy, or choose another path"
     return f"the ledger {path} could not be read or written: {error}"

@@ -1,10 +1,10 @@
-"""The owners of runs: the table ``leases`` next to the chain, one row a run.
+"""The owners of runs: the table ``leases`` next to the chain, one row per run.
 
-The rule:
+The rules:
 
 - A new lease has the next token after the last lease of the run, so a token names one owner.
-- A lease is over at its *until*, by this ledger's clock. Giving it back ends it at once.
-- While its token is in the table, its owner may append. An append renews the lease, also if it is over and no other process took it.
+- A lease is over at its *until*, by this ledger's clock. Releasing it ends it at once.
+- The owner may append while its token is in the table. An append renews the lease, even if the lease is over and no other process took it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ LEASES_TABLE = (
     "CREATE TABLE IF NOT EXISTS leases (run_id TEXT PRIMARY KEY, token INTEGER, owner TEXT, until TEXT) WITHOUT ROWID"
 )
 _ENDED_UNTIL = ""
-"""The *until* of a lease that was given back."""
+"""The *until* of a released lease."""
 
 _FRESH = 2 / 3
-"""The share of a lease that is left when an append renews it: a write each third of it, and not for each batch."""
+"""Remaining share of a lease below which an append renews it, so that it is written once in each third of its time and not in each batch."""
 
 
 @attrs.define
@@ -93,9 +93,9 @@ class Leases:
             lease.until = until
 
     def give_back(self) -> None:
-        """End the lease that is held, if it is still this one's.
+        """End the lease that this object holds, unless another owner has taken it.
 
-        Of a run without a row nothing is left, unless it had an owner before: that one's token is not given out again.
+        For a run without events the row is deleted. It stays if the run had an earlier owner, so that no token is used twice.
         """
         lease, self._lease = self._lease, None
         if lease is not None:

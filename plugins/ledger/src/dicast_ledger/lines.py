@@ -1,4 +1,4 @@
-"""Reading the lines of the columns: as columns, of one subject, or one by one to be compared."""
+"""Readers of the lines: as columns, for one subject, or one by one for a comparison."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ALL = 0, 2**62
 """Bounds within which every row lies."""
 
 NamesOf = Callable[[sqlite3.Connection, "array[int]"], Names]
-"""The names of a ledger; numbers that go by other ones are changed."""
+"""Function that returns names of a ledger, and changes the numbers in the array to indexes of these names."""
 
 
 def read_verdict_columns(connection: sqlite3.Connection, bounds: Bounds | None, named: NamesOf) -> VerdictColumns:
-    """Return the verdicts and failures in the columns: of the rows within *bounds*, and perhaps of other rows."""
+    """Return the verdicts and failures in the columns. The result covers the rows within *bounds*, and may cover more rows."""
     origins = [VerdictOrigin(*facts) for facts in common(connection, JUDGED)]
     columns, exact = _read_columns(connection, JUDGED, bounds)
     seqs, times, codes, flags, scores, confidences, usd, msat, numbers = columns
@@ -40,7 +40,7 @@ def read_verdict_columns(connection: sqlite3.Connection, bounds: Bounds | None, 
 def read_activity_columns(
     connection: sqlite3.Connection, bounds: Bounds | None, types: Collection[str], named: NamesOf
 ) -> ActivityColumns:
-    """Return the activity in the columns: of the events of *types* within *bounds*, and perhaps of other events."""
+    """Return the activity in the columns. The result covers the events of *types* within *bounds*, and may cover more events."""
     tables = [table for table in (READ, TRACED) if not set(types).isdisjoint(table.types)]
     parts = [_activity_of(connection, table, bounds, named) for table in tables]
     return parts[0] if len(parts) == 1 else _merged(parts)
@@ -70,7 +70,7 @@ def _merged(parts: Sequence[ActivityColumns]) -> ActivityColumns:
 
 
 def read_spent(connection: sqlite3.Connection, bounds: Bounds | None, named: NamesOf | None) -> Spent:
-    """Return the spending in the columns, within *bounds* and perhaps beyond. Without *named* the result has no names of sessions."""
+    """Return the spending in the columns. The result covers *bounds*, and may cover more rows. Without *named* it has no names of sessions."""
     columns, exact = _read_columns(connection, PAID, bounds)
     _, times, codes, flags, amounts, tokens, calls, marks, numbers = columns
     payers = [Payer(*facts) for facts in common(connection, PAID)]
@@ -80,7 +80,7 @@ def read_spent(connection: sqlite3.Connection, bounds: Bounds | None, named: Nam
 
 
 def some_names(connection: sqlite3.Connection, numbers: array[int]) -> Names:
-    """Return the names from the least to the largest of *numbers*, counted from 0 on, and change *numbers* to this count."""
+    """Return the names with numbers from the least to the greatest of *numbers*, and change *numbers* to indexes of the result."""
     if not numbers:
         return Names()
     least, most = min(numbers), max(numbers)
@@ -107,7 +107,7 @@ def rows_about(connection: sqlite3.Connection, subject_id: str) -> Iterator[int]
 
 
 class Exploded:
-    """The single lines of *table*, for a comparison with the lines that follow from the chain."""
+    """Reader of the single lines of *table*, for a comparison with the lines that follow from the chain."""
 
     def __init__(self, connection: sqlite3.Connection, table: Packed) -> None:
         self._connection, self._table = connection, table
@@ -118,7 +118,7 @@ class Exploded:
     def rows(self, used: Callable[[set[int]], object]) -> Iterator[tuple[int, bytes, str]]:
         """Yield each line: its row of the chain, its numbers without the number of its name, and the name with the amounts as JSON.
 
-        *used* receives the numbers of names.
+        *used* is called with the numbers of names in each row of the table.
 
         :raises sqlite3.DatabaseError: if a row of the table does not agree with its lines.
         """
@@ -158,11 +158,11 @@ def names_wrong(connection: sqlite3.Connection, used: int) -> str | None:
     for start, size, marks, texts in connection.execute("SELECT start, size, marks, texts FROM names ORDER BY first"):
         names = orjson.loads(texts)
         if start != expected or size != len(names) or len(set(names)) != size or not size:
-            return f"names has {size!r} from {start!r} on, which are {len(set(names))}, behind {expected}"
+            return f"names has a row of {size!r} from number {start!r}, but {len(set(names))} names in it, and {expected} before it"
         if marks != b"".join(map(name_hash, names)):
-            return f"names has other marks from {start!r} on"
+            return f"the marks of names from number {start!r} do not match the names"
         expected = start + size
-    return None if expected == used else f"names has {expected} names, {used} of them are those of lines"
+    return None if expected == used else f"names has {expected} names, but lines use {used} of them"
 
 
 def common(connection: sqlite3.Connection, table: Packed) -> list[list[Any]]:
@@ -181,21 +181,18 @@ def _decoded(table: Packed, lines: bytes, size: int) -> list[array[Any]]:
 def _read_columns(
     connection: sqlite3.Connection, table: Packed, bounds: Bounds | None
 ) -> tuple[Sequence[Any], dict[int, list[Any]]]:
-    """Return the columns of *table*, and the amounts that are no numbers by line."""
+    """Return the columns of *table*, and the amounts that do not fit in them as text, by line."""
     where = f"FROM {table.name} WHERE last >= ? AND first <= ?"
     (total_bytes,) = connection.execute(f"SELECT total(length(lines)) {where}", bounds or ALL).fetchone()
-    columns, start, exact_amounts = (
-        columns_of(table.codes, int(total_bytes) // sum(table.sizes)),
-        0,
-        dict[int, list[Any]](),
-    )
-    room = [memoryview(column).cast("B") for column in columns]
+    columns = columns_of(table.codes, int(total_bytes) // sum(table.sizes))
+    start, exact_amounts = 0, dict[int, list[Any]]()
+    buffers = [memoryview(column).cast("B") for column in columns]
     for size, exact, lines in connection.execute(f"SELECT size, exact, lines {where} ORDER BY first", bounds or ALL):
         if exact is not None:
             exact_amounts.update((start + place, texts) for place, *texts in orjson.loads(exact))
-        for part, column, width in zip(room, table.split(lines, size), table.sizes, strict=True):
-            part[start * width : (start + size) * width] = column
+        for buffer, column, width in zip(buffers, table.split(lines, size), table.sizes, strict=True):
+            buffer[start * width : (start + size) * width] = column
         start += size
-    for part in room:
-        part.release()  # else nothing could be added to an array
+    for buffer in buffers:
+        buffer.release()  # an array with an exported buffer cannot grow
     return columns, exact_amounts

@@ -28,12 +28,12 @@ from .spent import plain
 from .texts import without_texts
 
 _TOGETHER = 200
-"""Rows of one statement: a statement for each takes a third longer."""
+"""Rows of one statement: separate statements take a third longer."""
 
 _VALUES = f"({', '.join('?' * 13)})"
 _INSERT = f"INSERT INTO events ({chain.ROW}) VALUES {_VALUES}"
 _VERIFIED_TYPES = frozenset(("run.started", "run.completed", "run.stopped"))
-"""Types that are compared with their digest when they are read: they are few, and much depends on them."""
+"""Types whose rows are checked against their digest when they are read: they are few, and every reader depends on them."""
 _INSERT_TOGETHER = _INSERT + f", {_VALUES}" * (_TOGETHER - 1)
 
 
@@ -78,7 +78,7 @@ class Live:
             return self._append(events, spending)
 
     def read(self, query: Query) -> Iterator[Entry]:
-        """Yield the rows that match *query*, as the ledger is when the first is asked for.
+        """Yield the rows that match *query*, from the state of the ledger when the first row is requested.
 
         ``query.until`` is compared as text: give it in the form of the events' times.
 
@@ -97,9 +97,9 @@ class Live:
             return chain.head(connection)
 
     def verify(self, head: str | None = None) -> Verification:
-        """Check the whole chain; with *head*, also that a row with this digest is there.
+        """Check the whole chain; with *head*, also that a row has this digest.
 
-        A cut tail is reported at the number after the last row; sums that do not follow from the chain at the last row.
+        A missing end is reported at the number after the last row. Sums that do not follow from the chain are reported at the last row.
         """
         with self._reader() as connection:
             connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
@@ -181,7 +181,7 @@ class Live:
             else:
                 self._connection.executemany(_INSERT, together)
         self._connection.executemany(
-            # wider than need be where a batch holds several runs: these are bounds for reading, not facts
+            # bounds for reading: they are wider than necessary if a batch holds several runs
             "INSERT INTO runs VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET last_seq = excluded.last_seq",
             [(run_id, first, last.seq) for run_id in {event.run_id for event in events}],
         )
@@ -243,7 +243,7 @@ class Live:
                 spending.write()
                 self._connection.execute("COMMIT")
             except BaseException:
-                self._columns.forget()  # what it knows in memory may not be in the file
+                self._columns.forget()  # its state in memory may not be in the file
                 # SQLite has ended the transaction itself after some errors, such as a full disk.
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
@@ -261,7 +261,7 @@ class Live:
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
-        """Return a connection that no other reader uses. Opening a connection takes as long as a small reading, so connections are reused."""
+        """Yield a connection that no other reader uses. Opening one takes as long as a small read, so connections are reused."""
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -294,4 +294,6 @@ def _amount(event: Event) -> tuple[Decimal, str]:
     try:
         return amount_of(event.payload), str(event.payload["unit"])
     except (KeyError, ArithmeticError, TypeError, ValueError) as error:
-        raise LedgerError(f"event {event.id} reserves no amount of money, {error!r}: {dict(event.payload)}") from error
+        raise LedgerError(
+            f"event {event.id} has no valid amount to reserve, {error!r}: {dict(event.payload)}"
+        ) from error

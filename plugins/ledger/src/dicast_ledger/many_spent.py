@@ -12,14 +12,14 @@ from .spent import AGENT, DAY, DIGITS, EXACT, UNCOUNTED, UNPRICED, Spent, amount
 from .sums import Group, Sum
 
 MANY_LINES = 50_000
-"""Lines from which on numpy is imported, which takes as long as 50,000 lines one by one."""
+"""Least number of lines for which numpy is imported: the import takes as long as 50,000 lines without it."""
 
 Array = Any
 """An array of numpy."""
 
 
 def numpy_for(lines: int) -> ModuleType | None:
-    """Numpy where there are so many *lines* that it pays, and it is installed (``dicast[arrays]``)."""
+    """Return numpy if there are :data:`MANY_LINES` *lines* or more and it is installed (``dicast[arrays]``); else None."""
     if lines < MANY_LINES:
         return None
     try:
@@ -30,7 +30,7 @@ def numpy_for(lines: int) -> ModuleType | None:
 
 
 class ManySpent:
-    """The lines of *spent* that count, of one run or of all: calls that agents paid and, with *judging*, calls that were settled for judging."""
+    """The counted lines of *spent*, for one run or for all: the agents' calls and, with *judging*, the settled amounts for judging."""
 
     def __init__(self, np: ModuleType, spent: Spent, run_id: str | None, *, judging: bool) -> None:
         self._np, self._spent = np, spent
@@ -39,11 +39,11 @@ class ManySpent:
         mine = np.array([run_id in (None, payer.run_id) for payer in payers], bool)
         self._agents = np.array([payer.type == AGENT for payer in payers], bool)
         settled = np.array([judging and payer.type == "spend.settled" for payer in payers], bool)
-        calls = self._first_told(np.flatnonzero((mine & self._agents)[self._codes]))
+        calls = self._first_recorded(np.flatnonzero((mine & self._agents)[self._codes]))
         self._lines = np.sort(np.concatenate([calls, np.flatnonzero((mine & settled)[self._codes])]))
         self._judging = (mine & ~self._agents)[self._codes] if judging else np.zeros(len(self._codes), bool)
 
-    def _first_told(self, lines: Array) -> Array:
+    def _first_recorded(self, lines: Array) -> Array:
         """Return the *lines* whose call no other run has recorded before. Each run over a trace records all its calls, and they were paid once."""
         np, payers = self._np, self._spent.payers
         numbers = {run: number for number, run in enumerate(dict.fromkeys(payer.run_id for payer in payers))}

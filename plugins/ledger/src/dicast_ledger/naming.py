@@ -1,4 +1,4 @@
-"""The names of the columns: ids of subjects, turns and sessions. Each has a number, which the lines hold in its place.
+"""The names of the columns: ids of subjects, turns and sessions. Each name has a number, and the lines refer to names by number.
 
 A row of ``names`` holds the names of one append, or of several small appends, each once; *start* is the number of its first name. *marks* are 16
 bytes of a digest of each name; they distinguish names for readers that do not need the texts. The lines that use
@@ -22,7 +22,7 @@ NAMES_TABLE = (
 )
 
 FEW = 64
-"""Lines, or names, up to which a row is written anew with the next ones: a run whose every call is an append of its own makes small ones."""
+"""Number of lines, or of names, below which the newest row is rewritten together with the next lines: a run may append its events one by one."""
 
 Name = str | None
 
@@ -37,9 +37,9 @@ class Naming:
         self._marks = b""
 
     def begin(self, first: int, *, is_current: bool) -> None:
-        """Start naming for lines from the row *first* of the chain on. *is_current* is True if no other process has written since.
+        """Start to number names for lines from the row *first* of the chain on. *is_current* is True if no other process has written since.
 
-        A small newest block of names is continued.
+        If the newest row of names is small, it is extended.
         """
         if not is_current:
             self._read()
@@ -69,7 +69,7 @@ class Naming:
             self._connection.execute("INSERT OR REPLACE INTO names VALUES (?, ?, ?, ?, ?)", row)
 
 
-def keep_names(connection: sqlite3.Connection, names: Names) -> None:
+def extend_names(connection: sqlite3.Connection, names: Names) -> None:
     """Add to *names* the stored names that come after its last one.
 
     :raises sqlite3.DatabaseError: if a block does not agree with its row.
@@ -78,8 +78,10 @@ def keep_names(connection: sqlite3.Connection, names: Names) -> None:
     query = "SELECT start, size, marks, texts FROM names WHERE start + size > ? ORDER BY first"
     for start, size, marks, texts in connection.execute(query, (count,)):
         if len(marks) != size * HASH_BYTES or start > count:
-            raise sqlite3.DatabaseError(f"names has {size!r} from {start!r} on, behind {count}")
-        offset = count - start  # of a row that was written anew, with more
+            raise sqlite3.DatabaseError(
+                f"names has a row of {size!r} from number {start!r}, but {count} names before it"
+            )
+        offset = count - start  # names of this row that are known: the row was rewritten with more names
         later = orjson.dumps(orjson.loads(texts)[offset:]).decode() if offset else texts
         names.add_block(size - offset, later, marks[offset * HASH_BYTES :])
         count = start + size

@@ -15,7 +15,7 @@ from dicast.reading import ActivityColumns, Names, VerdictColumns, still_open
 from . import chain
 from .columns import EVALS, JUDGED, covered
 from .lines import read_activity_columns, read_spent, read_verdict_columns, some_names
-from .naming import keep_names
+from .naming import extend_names
 from .selection import bounds_of, select
 from .spent import Spent
 
@@ -36,7 +36,7 @@ class Readings:
     def _all_names(self, connection: sqlite3.Connection, numbers: array[int]) -> Names:
         """Return the names of the ledger. They are read once, and all readings share them."""
         with self._lock:
-            keep_names(connection, self._names)
+            extend_names(connection, self._names)
             return self._names
 
     def verdict_columns(self, run_id: str | None = None) -> VerdictColumns:
@@ -70,7 +70,7 @@ class Readings:
         return columns.of(run_id, types)
 
     def spent(self, run_id: str | None = None, *, sessions: bool = True) -> Spent | None:
-        """Return the spending of the ledger, or of one run and perhaps some others; None if the columns do not cover the whole chain.
+        """Return the spending of the ledger, or of one run, which may include other runs; None if the columns do not cover the whole chain.
 
         Without *sessions* the result has no names of sessions.
 

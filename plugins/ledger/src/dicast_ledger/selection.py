@@ -16,7 +16,7 @@ Statement = tuple[str, list[object]]
 Bounds = tuple[int, int]
 
 _MANY_ROWS = 10_000
-"""More rows about a subject than are looked up one by one."""
+"""Number of rows about a subject above which they are not looked up one by one."""
 
 _RARE = ("feedback.explicit", "feedback.implicit", "calibration.revoked")
 """Types with few rows: they are found by the index, and only their numbers are sorted."""

@@ -1,4 +1,4 @@
-"""The tables next to the chain: derived again from its rows, and compared."""
+"""Check of the tables next to the chain: they are derived again from its rows, and find_fault."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .contents import CONTENTS_TABLE, key_of
 from .lines import Exploded, common, names_wrong
 from .spending import SPENDING_TABLES, Spending
 
-_DOES_NOT_FOLLOW = "kept beside the chain do not follow from it"
+_DOES_NOT_FOLLOW = "next to the chain do not follow from it"
 
 
 _RANK: Mapping[type, int] = {type(None): 0, int: 1, float: 1, str: 2, bytes: 3}
 
 TOGETHER = 5_000
-"""Rows of which columns are made at once."""
+"""Rows that are added to the expected columns at once."""
 
 Row = tuple[Any, ...]
 
@@ -46,12 +46,12 @@ class SideTables:
             scratch.execute(f"CREATE TABLE {table.about}_made (seq INTEGER PRIMARY KEY, line, text)")
         self._scratch, self._spending, self._columns, self._upto = scratch, Spending(scratch), Columns(scratch), upto
         self._odd = 0
-        self._noted: list[tuple[int, Event]] = []
+        self._waiting: list[tuple[int, Event]] = []
 
-    def note(self, row: Row) -> None:
-        """Note a row that the chain vouches for.
+    def add(self, row: Row) -> None:
+        """Add a row with a valid digest to the expected tables.
 
-        :raises LedgerError: for one whose payload is not as its type asks.
+        :raises LedgerError: if the payload does not have the form of its type.
         """
         seq, type_, run_id, payload = row[0], row[2], row[4], row[10]
         self._scratch.execute(
@@ -59,7 +59,7 @@ class SideTables:
             (run_id, seq, seq),
         )
         if seq <= self._upto and type_ in COLUMNED:
-            self._note_columns(row)
+            self._add_columns(row)
         if type_ == "subject.read":
             read = orjson.loads(payload)
             if read.get("content") is not None:
@@ -67,17 +67,17 @@ class SideTables:
         elif type_ is not None and type_.startswith("spend."):
             self._spending.record(seq, str(run_id), type_, orjson.loads(payload))
 
-    def _note_columns(self, row: Row) -> None:
+    def _add_columns(self, row: Row) -> None:
         seq, id, type_, time, run_id, session, turn, kind, subject, sensitivity, payload = row[:11]
         event = Event.of(id, type_, time, run_id, orjson.loads(payload), session, turn, kind, subject, sensitivity)
-        self._noted.append((seq, event))
-        if len(self._noted) == TOGETHER:
+        self._waiting.append((seq, event))
+        if len(self._waiting) == TOGETHER:
             self._write_columns()
 
     def _write_columns(self) -> None:
         """Write the columns of the collected events together: a statement for each event takes three times as long."""
-        noted, self._noted = self._noted, []
-        self._columns.begin([(seq, event) for seq, event in noted if event.type in EVALS])
+        noted, self._waiting = self._waiting, []
+        self._columns.record_open([(seq, event) for seq, event in noted if event.type in EVALS])
         for table in PACKED:
             events = [(seq, event) for seq, event in noted if event.type in table.types]
             lines, odd = self._columns.lines(table, events)
@@ -86,7 +86,7 @@ class SideTables:
             rows = [(line[0], pack(*line), orjson.dumps([name, exact]).decode()) for line, name, exact in lines]
             self._scratch.executemany(f"INSERT INTO {table.about}_made VALUES (?, ?, ?)", rows)
 
-    def compared(self, connection: sqlite3.Connection, events: int) -> Wrong | None:
+    def find_fault(self, connection: sqlite3.Connection, events: int) -> Wrong | None:
         """Return the first fault of the tables of *connection*, or None. *events* is the number of events in the chain."""
         self._spending.write()
         try:
@@ -98,15 +98,15 @@ class SideTables:
                 or self._lines(connection, events)
             )
         except (sqlite3.DatabaseError, ValueError, TypeError) as error:
-            return Wrong(None, f"a table beside the chain cannot be read: {error}")
+            return Wrong(None, f"a table next to the chain cannot be read: {error}")
 
     def _runs(self, connection: sqlite3.Connection, events: int) -> Wrong | None:
         """Check that the rows of each run are within its stored bounds. Bounds may be wider, because a batch may hold several runs."""
         query = "SELECT run_id, first_seq, last_seq FROM runs ORDER BY run_id"
         for (run_id, first, last), stored in _paired(self._scratch.execute(query), connection.execute(query)):
-            wrong = f"the bounds of runs {_DOES_NOT_FOLLOW}: run {run_id!r} has rows {first} to {last}, runs says"
+            wrong = f"the bounds of runs {_DOES_NOT_FOLLOW}: run {run_id!r} has rows {first} to {last}, but the table runs has"
             if stored is None:
-                return Wrong(first, f"{wrong} nothing of it")
+                return Wrong(first, f"{wrong} no row for it")
             if first is None:
                 return Wrong(None, f"the bounds of runs {_DOES_NOT_FOLLOW}: no row is of run {run_id!r}")
             if not (
@@ -119,9 +119,10 @@ class SideTables:
         query = "SELECT key, seq FROM contents ORDER BY key"
         for (key, seq), stored in _paired(self._scratch.execute(query), connection.execute(query)):
             if stored is None or stored[1] != seq:
-                says = None if stored is None else stored[1]
+                stored_seq = None if stored is None else stored[1]
                 return Wrong(
-                    seq, f"the contents {_DOES_NOT_FOLLOW}: key {key!r} is of row {seq}, contents says {says!r}"
+                    seq,
+                    f"the contents {_DOES_NOT_FOLLOW}: key {key!r} is of row {seq}, but the table contents has {stored_seq!r}",
                 )
         return None
 
@@ -129,26 +130,31 @@ class SideTables:
         """Check that the columns end at an existing row, and that each line agrees with its row of the chain."""
         upto, odd = covered(connection)
         if not 0 <= upto <= events:
-            return Wrong(None, f"the columns {_DOES_NOT_FOLLOW}: they go up to row {upto} of {events}")
+            return Wrong(
+                None, f"the columns {_DOES_NOT_FOLLOW}: they cover the rows up to {upto}, but the chain has {events}"
+            )
         if odd != self._odd:
-            return Wrong(None, f"the columns {_DOES_NOT_FOLLOW}: {self._odd} odd rows, columned says {odd}")
+            return Wrong(
+                None,
+                f"the columns {_DOES_NOT_FOLLOW}: the chain has {self._odd} odd rows, but the table columned has {odd}",
+            )
         query = "SELECT seq, eval_id FROM begun ORDER BY seq, eval_id"
         for (seq, *expected), stored in (
             _paired(self._scratch.execute(query), connection.execute(query)) if upto else ()
         ):
             if stored is None or expected != list(stored[1:]):
-                return Wrong(seq, f"the columns {_DOES_NOT_FOLLOW}: begun says something else of row {seq}")
+                return Wrong(seq, f"the columns {_DOES_NOT_FOLLOW}: the table begun differs at row {seq}")
         for table in PACKED if upto else ():
             if common(connection, table) != common(self._scratch, table):
-                return Wrong(None, f"the columns {_DOES_NOT_FOLLOW}: {table.common} says something else")
+                return Wrong(None, f"the columns {_DOES_NOT_FOLLOW}: the table {table.common} differs")
             lines = self._scratch.execute(f"SELECT seq, line, text FROM {table.about}_made ORDER BY seq")
             for (seq, *line), stored in _paired(lines, Exploded(connection, table).rows(self._use)):
                 if stored is None or line != list(stored[1:]):
-                    return Wrong(seq, f"the columns {_DOES_NOT_FOLLOW}: {table.name} says something else of row {seq}")
+                    return Wrong(seq, f"the columns {_DOES_NOT_FOLLOW}: the table {table.name} differs at row {seq}")
         return self._names(connection) if upto else None
 
     def _use(self, numbers: set[int]) -> None:
-        """Note that lines have these numbers of names."""
+        """Record that lines use the names with these *numbers*."""
         self._scratch.executemany("INSERT OR IGNORE INTO used VALUES (?)", ((number,) for number in numbers))
 
     def _names(self, connection: sqlite3.Connection) -> Wrong | None:

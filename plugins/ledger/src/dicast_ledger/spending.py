@@ -1,13 +1,13 @@
-"""Spent and reserved amounts, kept next to the chain so that a cap is checked without reading all of it.
+"""Spent and reserved amounts in tables next to the chain, so that a cap can be checked without reading the whole chain.
 
-The rule, event by event:
+The rules, by event:
 
 - ``spend.reserved`` opens a reservation: its amount counts as open in each of its scopes.
-- ``spend.settled`` closes it and counts the true amount, in its unit; an amount of null counts the reserved amount.
+- ``spend.settled`` closes it and counts the actual amount, in its unit; for an amount of null the reserved amount counts.
 - ``spend.released`` closes it and counts nothing.
 - ``spend.lost`` closes it and counts as spent.
 - After ``spend.lost``, a late ``settled`` or ``released`` replaces the lost amount; a second ``lost`` changes nothing.
-- An event about a reservation that was never made, or is already settled or released, changes nothing.
+- An event about an unknown reservation, or about one that is already settled or released, changes nothing.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ _OUTLIVES = """coalesce((SELECT json_extract(payload, '$.outlives_run') FROM eve
     WHERE events.seq = reservations.seq), 0)"""
 
 SUMS = 1_000
-"""Sums that are kept in memory at the most."""
+"""Most sums in memory."""
 
 
 class Spending:
-    """The tables ``reservations`` (open ones) and ``lost``, with their sums: ``held`` and ``spend``, a row a scope and unit.
+    """The tables ``reservations`` (open ones) and ``lost``, with their sums: ``held`` and ``spend``, one row per scope and unit.
 
-    Made anew for each transaction: within it each sum is read once, and written by :meth:`write` at the end.
+    Each transaction needs a new object: it reads each sum once, and :meth:`write` writes the changed sums at the end.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._sums: dict[tuple[str, str, str], Decimal] = {}
-        self._moved: set[tuple[str, str, str]] = set()
+        self._changed: set[tuple[str, str, str]] = set()
 
     def write(self) -> None:
-        """Write the sums that have moved."""
-        for table, scope, unit in self._moved:
+        """Write the changed sums."""
+        for table, scope, unit in self._changed:
             row = (scope, unit, f"{self._sums[table, scope, unit]:f}")
             self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", row)
         self._sums.clear()
-        self._moved.clear()
+        self._changed.clear()
 
     def record(self, seq: int, run_id: str, kind: str, payload: Mapping[str, Any]) -> None:
         """Apply the event of type *kind* at *seq* to the sums.
 
-        :raises LedgerError: for a reservation that is made twice, or a payload that does not have the form of its type.
+        :raises LedgerError: for a second reservation with the same id, or a payload that does not have the form of its type.
         """
         try:
             if kind == "spend.reserved":
@@ -91,7 +91,10 @@ class Spending:
         return [seq for (seq,) in rows]
 
     def exceeded(self, caps: Sequence[Cap], amount: Decimal, unit: str) -> Refusal | None:
-        """Return the refusal of *amount* under *caps*, or None: of the first cap that can never hold, else of the first cap to wait for."""
+        """Return the refusal of *amount* under *caps*, or None if every cap allows it.
+
+        The refusal names the first cap that the spent amounts exceed, else the first cap that only open reservations exceed.
+        """
         if not amount:
             return None
         waiting = None
@@ -106,11 +109,11 @@ class Spending:
         return waiting
 
     def differing(self, other: Spending) -> str | None:
-        """Name the first row in which the tables differ from *other*'s; None if they are the same."""
+        """Return the first difference of a row from the tables of *other* as text; None if all rows are equal."""
         for table in ("spend", "held", "reservations", "lost"):
             for mine, theirs in zip_longest(self._rows(table), other._rows(table)):
                 if mine != theirs:
-                    return f"{table}: {mine} in place of {theirs}"
+                    return f"{table}: {mine} instead of {theirs}"
         return None
 
     def _rows(self, table: str) -> Iterator[tuple[object, ...]]:
@@ -166,7 +169,7 @@ class Spending:
         for scope in scopes:
             total = self._sum(table, scope, unit) + amount
             self._sums[table, scope, unit] = total
-            self._moved.add((table, scope, unit))
+            self._changed.add((table, scope, unit))
 
     def _sum(self, table: str, scope: str, unit: str) -> Decimal:
         total = self._sums.get((table, scope, unit))

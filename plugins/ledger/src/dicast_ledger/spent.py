@@ -1,4 +1,4 @@
-"""The spending as columns: calls of agents, and amounts that were settled, released or lost for judging them."""
+"""The spending as columns: calls of agents, and settled, released or lost amounts for judging."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from dicast.reading import Ints
 
 AGENT = "llm.call_completed"
-"""A call of the agent that is judged, as its trace tells it."""
+"""Type of a call of the judged agent, as its trace reports it."""
 
 SPENT = ("spend.settled", "spend.released", "spend.lost")
 _USAGE = (("total_tokens",), ("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"))
-"""How a trace may count a call's tokens; the first that is there counts."""
+"""Fields with the tokens of a call in a trace; the first group whose fields are all present counts."""
 
 
 SPENT_TYPES = (AGENT, *SPENT)
 
 UNPRICED, UNCOUNTED, EXACT = 1, 2, 4
-"""The flags of a line: an unknown price, uncounted tokens, an amount in the text."""
+"""The flags of a line: an unknown price, uncounted tokens, an amount stored as text."""
 
 DIGITS = 8
 PLACES = 12
@@ -55,12 +55,12 @@ class Payer(NamedTuple):
 
 
 Line = tuple[Payer, tuple[Any, ...], tuple[Any, ...], str | None, list[str] | None]
-"""The payer, the numbers before and after its code, the session, and the amount as text if it is no whole number."""
+"""The payer, the numbers before and after its code, the session, and the amount as text if it does not fit in a column."""
 
 
 @attrs.define
 class Spent:
-    """One line an event, in the order of the ledger.
+    """Columns with one line per event, in the order of the ledger.
 
     *marks* identify calls and reservations by 8 bytes of a digest. *amounts* are in 10^-12 of the payer's unit; *exact* has other amounts by line.
     *numbers* are the numbers of sessions among *names*.
@@ -169,7 +169,7 @@ def amount_of_line(spent: Spent, line: int) -> Decimal:
 
 
 def agent_cost(cost: object) -> Cost:
-    """Return the cost that a trace states for a call; an unknown cost if it is no amount of money."""
+    """Return the cost that a trace states for a call; an unknown cost if it is not an amount of money."""
     if isinstance(cost, float):
         cost = Decimal(repr(cost))
     try:

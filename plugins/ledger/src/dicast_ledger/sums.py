@@ -54,7 +54,7 @@ class Tally:
 
 @attrs.define
 class Sum:
-    """A sum of lines in one unit: *amount* in 10^-12 of it, and *exact* for amounts that are no whole number of 10^-12."""
+    """A sum of lines in one unit: *amount* in 10^-12 of it, and *exact* for amounts that are not a multiple of 10^-12."""
 
     amount: int = 0
     digits: int = 0

@@ -1,4 +1,4 @@
-"""The payloads of a ledger of digests: without the texts that users wrote, and without texts that may quote them."""
+"""Payloads in a ledger of digests, without the texts of users and without texts that may quote them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import orjson
 from dicast import Event
 
 _IN_FULL = ("eval.", "run.", "spend.")
-"""Never digested: verdicts, what the sums are made of, and how the run ended."""
+"""Prefixes of types that are never digested: verdicts, events of runs, and the events behind the sums."""
 
 _TEXTS = frozenset(("details", "error_message", "feedback"))
-"""Where components explain themselves to a reader."""
+"""Keys of explanations for readers; they are blanked."""
 
 _LEFT_OUT = frozenset(("rationale_redacted", "rationale_scope"))
-"""Texts of models that are not kept, and the members next to them."""
+"""Keys of texts of models, and the key next to them; they are removed."""
 
 _RECORDS = ("record.completed", "record.failed")
 _NUMBERED_KEYS = ("response", "responses", "metrics", "retry", "error")

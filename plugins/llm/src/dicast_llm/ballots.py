@@ -54,7 +54,7 @@ class Vote:
 
     @property
     def reply(self) -> Reply:
-        """The reply that counts."""
+        """The reply with the verdict."""
         return self.answer.answer.reply if isinstance(self.answer, Order) else self.answer.reply
 
     @property

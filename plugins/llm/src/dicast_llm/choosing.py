@@ -1,4 +1,4 @@
-"""Which model a workload wants to be judged by."""
+"""Choice of the model that judges a workload."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Choice:
         names = [*self.other_models, *([model_name] if model_name else [])]
         near = nearest(unknown_name, names)
         hint = f", did you mean {near!r}?" if near else ""
-        available = f" (there is: {', '.join(names)})" if names else ""
+        available = f" (its models: {', '.join(names)})" if names else ""
         return (
-            f"llm_judge_model {unknown_name!r} is no model of this judge{hint}{available}; give it under its option models, "
+            f"llm_judge_model {unknown_name!r} is not a model of this judge{hint}{available}; add it to the judge's option models, "
             f"as {{{unknown_name!r}: MODEL}}, where MODEL is a component or a name from define"
         )
 

@@ -16,7 +16,7 @@ from dicast.toolkit.gallery import Gallery
 
 from .media import placed_text, thoughts
 
-ERROR_CHARS = 200  # shown of the error of a call, in place of its whole traceback
+ERROR_CHARS = 200  # shown characters of the error of a call: the error may be a whole traceback
 _WORD_DIGITS = 12
 _FEEDBACK = ("feedback.explicit", "feedback.implicit")
 _SYSTEM = ("system", "developer")
@@ -26,7 +26,7 @@ _CONTENT = {
     "tool.completed": ("output",),
     "llm.call_completed": ("input", "output"),
 }
-"""Which events carry what was said and done, and in which fields of their payloads."""
+"""Payload fields with the texts of messages and the data of tool calls, by type of event."""
 
 KINDS = ("turn", "tool_cycle", "session")
 """The kinds of subject that have a conversation."""
@@ -59,7 +59,7 @@ class TranscriptMessage:
 def transcript(messages: Sequence[tuple[int, TranscriptMessage]]) -> str:
     """Return the numbered *messages*, one under another; the first line of each begins with the same word.
 
-    The word is a digest of all messages. So no message can contain it, and present a part of itself as another message.
+    The word is a digest of all messages. So no message can contain it, and no message can pass off a part of its text as another message.
     """
     plain = "\0".join(f"{message.head}\0{message.text}" for _, message in messages)
     word = sha256(plain.encode(errors="replace")).hexdigest()[:_WORD_DIGITS]
@@ -78,7 +78,7 @@ class Conversation:
 
 
 def as_text(value: object) -> str:
-    """*value* as text: a string as it is, nothing as ``""``, any other JSON value as compact JSON."""
+    """Return *value* as text: a string unchanged, None as ``""``, any other JSON value as compact JSON."""
     return value if isinstance(value, str) else "" if value is None else orjson.dumps(value).decode()
 
 
@@ -93,7 +93,7 @@ def hides_content(subject: Subject, events: Sequence[TraceEvent]) -> bool:
     if any(key in event.payload for event in subject_events for key in _CONTENT.get(event.type, ())):
         return False
     has_content = any(key in event.payload for event in events for key in _CONTENT.get(event.type, ()))
-    if subject.kind == "tool_cycle" and has_content:  # what an error says is shown where the source has contents
+    if subject.kind == "tool_cycle" and has_content:  # the text of an error is shown if the source has contents
         return all(event.type != "tool.failed" for event in subject_events)
     return any(event.type.startswith("tool.") for event in events)
 
@@ -108,11 +108,11 @@ def conversation(
 ) -> Conversation:
     """Return the conversation in all *events* up to *subject*. Media are placed by *gallery*, or else shown as markers.
 
-    Its answer is left out unless *answered* is true, and the reasoning of the model unless *reasoning* is true.
+    The subject's answer is included only if *answered* is true, the reasoning of the model only if *reasoning* is true.
     """
     reader = _Reader(subject, events, gallery or Gallery("mark", "mark"), answered, reasoning)
     earlier, messages = reader.turns()
-    feedback = [] if subject.kind == "tool_cycle" else [_opinion(event, subject) for event in reader.feedback]
+    feedback = [] if subject.kind == "tool_cycle" else [_feedback_line(event, subject) for event in reader.feedback]
     return Conversation(
         "\n\n".join(reader.policy) or None,
         tuple(earlier),
@@ -165,11 +165,11 @@ class _Reader:
                 turn = current if id(event) in subject_ids and subject.kind != "session" else event.turn_id
                 groups.setdefault(turn, []).append(event)
         if subject.kind == "session":
-            return [], [message for events in groups.values() for message in self._said_in(events)]
+            return [], [message for events in groups.values() for message in self._earlier_turn(events)]
         before = list(takewhile(lambda turn: turn != current, groups)) if current in groups else list(groups)
         if None in groups and None not in (current, *before):
             before.insert(0, None)  # what belongs to the session as a whole
-        earlier = [message for turn in before for message in self._said_in(groups[turn])]
+        earlier = [message for turn in before for message in self._earlier_turn(groups[turn])]
         return earlier, [*self._subject_messages(groups.get(current, ()))]
 
     def _subject_messages(self, events: Sequence[TraceEvent]) -> Iterator[TranscriptMessage]:
@@ -184,7 +184,7 @@ class _Reader:
         if self._answered and (following := _next_call(subject)) is not None:
             yield attrs.evolve(_called(following.payload), head=f"then {_called(following.payload).head}")
 
-    def _said_in(self, events: Sequence[TraceEvent]) -> Iterator[TranscriptMessage]:
+    def _earlier_turn(self, events: Sequence[TraceEvent]) -> Iterator[TranscriptMessage]:
         """Yield the messages of a turn that is not the subject."""
         texts: object = next(
             (event.payload.get("signals_extra") for event in reversed(events) if event.type == "turn.completed"), None
@@ -227,8 +227,8 @@ class _Reader:
             case "tool.completed":
                 text = as_text(payload.get("output"))
                 self._seen.add(("tool", text))
-                came = "failed" if payload.get("success") is False else "returned"
-                yield TranscriptMessage(f"{_name(payload)} {came}", placed_text(self._gallery, payload, text))
+                outcome = "failed" if payload.get("success") is False else "returned"
+                yield TranscriptMessage(f"{_name(payload)} {outcome}", placed_text(self._gallery, payload, text))
             case "tool.failed":
                 text = placed_text(self._gallery, payload, as_text(payload.get("error")))
                 yield TranscriptMessage(f"{_name(payload)} failed", text)
@@ -288,11 +288,11 @@ def _name(payload: Mapping[str, object]) -> str:
 
 
 def _line(name: str) -> str:
-    """*name* on one line: a tool may be called anything."""
+    """Return *name* on one line: the name of a tool may contain any character."""
     return name if name.isprintable() else orjson.dumps(name).decode()
 
 
-def _opinion(event: TraceEvent, subject: Subject) -> str:
+def _feedback_line(event: TraceEvent, subject: Subject) -> str:
     """Return one line for a user's feedback on the turn, or on a turn of the session."""
     payload = event.payload
     kind, key = ("explicit", "rating") if event.type == "feedback.explicit" else ("implicit", "type")
@@ -309,12 +309,12 @@ def _lifecycle(subject: Subject) -> Iterator[str]:
             yield "the call has no result"
         return
     for event in events:
-        if (line := lived(event.type, event.payload)) is not None:
+        if (line := lifecycle_line(event.type, event.payload)) is not None:
             yield line
 
 
-def lived(type_: str, payload: Mapping[str, object]) -> str | None:
-    """Return the line of LIFECYCLE for an event; None for an event about nothing in the course or the ending of a subject."""
+def lifecycle_line(type_: str, payload: Mapping[str, object]) -> str | None:
+    """Return the line of the section LIFECYCLE for an event; None for an event that has no line there."""
     match type_:
         case "turn.completed":
             return f"turn completed{details(payload, 'stop_reason', 'tool_call_count')}"
@@ -330,6 +330,6 @@ def lived(type_: str, payload: Mapping[str, object]) -> str | None:
 
 
 def details(payload: Mapping[str, object], *keys: str) -> str:
-    """`` key=value`` for each of *keys* that is there, true and false as in JSON."""
+    """Return `` key=value`` for each of *keys* with a value in *payload*, with true and false as in JSON."""
     pairs = ((key, payload[key]) for key in keys if payload.get(key) is not None)
     return "".join(f" {key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in pairs)

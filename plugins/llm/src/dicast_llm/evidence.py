@@ -36,7 +36,7 @@ from .room import ShownSection
 from .section import Section
 
 MAX_CHARS = 60_000
-_SMALL = 8  # each section next to the conversation has at most this part of the characters
+_SMALL = 8  # each section next to the conversation has at most an eighth of the characters
 
 
 @attrs.frozen
@@ -78,7 +78,10 @@ class Showing:
 
 @attrs.frozen
 class Compared:
-    """Two *outputs* by their titles, in place of the subject's output; *own* is the title of the subject's output."""
+    """Two titled *outputs* to show in place of the subject's output.
+
+    *subject_title* is the title of the subject's own output. *reference* is true if the reference is shown too.
+    """
 
     outputs: tuple[tuple[str, object], tuple[str, object]]
     subject_title: str
@@ -100,7 +103,7 @@ class Evidence:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All that is shown, as texts."""
+        """All shown texts."""
         return tuple(text for part in self.parts for text in _all_texts(part.section))
 
     def signals(self, read: Mapping[str, int]) -> Mapping[str, object]:
@@ -165,8 +168,8 @@ def gather(subject: Subject, showing: Showing, compared: Compared | None = None)
         gallery.counts.update(count_media(events))
         return _with_media(_traced(subject, events, showing, compared, gallery), subject, gallery)
     if subject.kind != "turn":
-        why = "the source has hashes and sizes alone" if hidden else "evidence: summary shows turns alone"
-        return Failure("missing_input", f"of {subject.kind} {subject.id} nothing can be shown: {why}")
+        why = "the source has hashes and sizes only" if hidden else "evidence: summary shows turns only"
+        return Failure("missing_input", f"{subject.kind} {subject.id} has no evidence to show: {why}")
     messages = (event for event in events if event.turn_id == subject.id and event.type == "message.sent")
     gallery.counts.update(count_media(messages))
     return _with_media(_row(subject, showing, compared, gallery), subject, gallery)
@@ -188,11 +191,11 @@ def _traced(
     messages = conversation(subject, events, gallery, answered=compared is None, reasoning=reasoning)
     if not messages.messages and compared is None:
         return Failure(
-            "missing_input", f"of {subject.kind} {subject.id} nothing can be shown: nothing was said or done"
+            "missing_input", f"{subject.kind} {subject.id} has no evidence to show: no messages and no tool calls"
         )
     left = showing.max_evidence_chars
     texts = [] if compared is None else [(title, gallery.text(output)) for title, output in compared.outputs]
-    outputs = _levelled(texts, left // 2, showing.max_chars)
+    outputs = _leveled(texts, left // 2, showing.max_chars)
     context = [*_context_sections(subject, messages, showing, compared, gallery), *outputs]
     left -= sum(part.chars for part in context)
     return Evidence((*_conversation(messages, max(0, left), showing.max_chars), *context, *_hints(showing.hints)))
@@ -205,9 +208,8 @@ def _conversation(dialog: Conversation, left: int, most: int | None) -> Iterator
         yield room.text("POLICY", policy, for_policy if most is None else min(for_policy, most))
     section = room.fit_messages("CONVERSATION", dialog.messages, left, most)
     if dialog.earlier:
-        spare = (
-            left - section.chars if room.size(dialog.messages) <= left else 0
-        )  # else own messages were cut before these
+        # if the subject's own messages had to be cut, nothing is left for earlier turns
+        spare = left - section.chars if room.size(dialog.messages) <= left else 0
         yield room.earlier("EARLIER TURNS", dialog.earlier, spare, most)
     if dialog.messages:
         yield section
@@ -234,14 +236,12 @@ def _row(subject: Subject, showing: Showing, compared: Compared | None, gallery:
     if compared is None and subject.kind in ("turn", "workload"):
         summary_parts = summary(subject, showing.hints, showing.max_chars, gallery)
         if subject.kind == "turn" and all(part.section.text is None for part in summary_parts[:3]):
-            return Failure(
-                "missing_input", f"of turn {subject.id} nothing can be shown: it has no texts and no tool calls"
-            )
+            return Failure("missing_input", f"turn {subject.id} has no evidence to show: no texts and no tool calls")
         return Evidence(summary_parts)
     texts = list(_texts(subject, compared, gallery))
     columns = _columns(subject, showing.context, gallery)
     left = showing.max_evidence_chars - min(room.size(columns), showing.max_evidence_chars // _SMALL)
-    parts = _levelled(texts, left, showing.max_chars)
+    parts = _leveled(texts, left, showing.max_chars)
     if columns:
         spare = max(0, showing.max_evidence_chars - sum(part.chars for part in parts))
         parts.insert(
@@ -249,8 +249,8 @@ def _row(subject: Subject, showing: Showing, compared: Compared | None, gallery:
         )
     if media := [*_media(subject, showing.context, gallery)]:
         parts.insert(0, room.text("MEDIA", "\n".join(media), left))
-    if compared is None and (acted := activity(subject.events)) is not None:
-        parts.append(room.text("TOOL ACTIVITY", acted, left))
+    if compared is None and (lines := activity(subject.events)) is not None:
+        parts.append(room.text("TOOL ACTIVITY", lines, left))
     return Evidence((*parts, *_hints(showing.hints)))
 
 
@@ -278,7 +278,7 @@ def _media(subject: Subject, named: Sequence[str], gallery: Gallery) -> Iterator
             yield f"{one_line(name)}{count}: {gallery.place(part)}"
 
 
-def _levelled(texts: Sequence[tuple[str, str]], left: int, most: int | None) -> list[ShownSection]:
+def _leveled(texts: Sequence[tuple[str, str]], left: int, most: int | None) -> list[ShownSection]:
     """Return the sections of *texts*. The longest texts are cut so that all texts have at most *left* characters together."""
     limit = room.level([len(text) for _, text in texts], left)
     return [room.text(title, text, limit if most is None else min(limit, most)) for title, text in texts]
@@ -290,7 +290,7 @@ def _columns(subject: Subject, paths: Iterable[str], gallery: Gallery) -> list[T
 
 
 def _column(path: str, value: object, gallery: Gallery) -> Iterator[TranscriptMessage]:
-    """Yield a message for the column; of a list, such as retrieved passages, one for each item, so that none can pass for another."""
+    """Yield a message for the column; for a list, such as retrieved passages, a message for each item, so that no item can imitate another."""
     if not isinstance(value, list | tuple):
         yield TranscriptMessage(path, gallery.text(value))
         return

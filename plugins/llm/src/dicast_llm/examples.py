@@ -53,7 +53,7 @@ _PLACES = ("A", "B")
 def shot(example: Example, words: Sequence[str], most: int | None = None) -> Shot:
     """Return *example* in the form that is shown, each text cut to *most* characters.
 
-    :raises ValueError: if its answer is none of *words*.
+    :raises ValueError: if its answer is not one of *words*.
     """
     texts = (("INPUT", example.input), ("OUTPUT", example.output), ("REFERENCE", example.reference))
     return Shot(_sections(texts, most), _answer(example.answer, words))
@@ -77,7 +77,7 @@ def _answer(answer: str | bool, words: Sequence[str]) -> str:
     if word is None:
         near = nearest(text, words)
         raise ValueError(
-            f"answer {text!r} is none of {', '.join(words)}" + (f"; did you mean {near!r}?" if near else "")
+            f"answer {text!r} is not one of {', '.join(words)}" + (f"; did you mean {near!r}?" if near else "")
         )
     return word
 
@@ -101,7 +101,7 @@ def file_shots(examples: Sequence[E], build: Callable[[int, E], Shot]) -> tuple[
 def row_shots(
     subject: Subject, column: str, cls: type[E], build: Callable[[int, E], Shot]
 ) -> tuple[Shot, ...] | Failure:
-    """Return the examples in the *column* of the subject's context as they are shown; a Failure ``missing_input`` if any is none."""
+    """Return the examples in the *column* of the subject's context as they are shown; a Failure ``missing_input`` if an item is not an example."""
     where = f"column {column!r} of {subject.kind} {subject.id}"
     value = lookup(subject.context, column)
     if not isinstance(value, list | tuple):
@@ -118,7 +118,7 @@ def row_shots(
 def _example(item: object, cls: type[E]) -> E:
     """Return *item* as an example.
 
-    :raises ValueError: if it is no mapping with the fields of *cls*.
+    :raises ValueError: if it is not a mapping with the fields of *cls*.
     """
     fields = attrs.fields_dict(cls)
     if not isinstance(item, Mapping):
@@ -128,5 +128,5 @@ def _example(item: object, cls: type[E]) -> E:
     if absent := [name for name, field in fields.items() if field.default is attrs.NOTHING and item.get(name) is None]:
         raise ValueError(f"it has no {' and no '.join(absent)}")
     if "answer" in item and not isinstance(item["answer"], str | bool):
-        raise ValueError(f"its answer is no text: {item['answer']!r:.40}")
+        raise ValueError(f"its answer is not a text: {item['answer']!r:.40}")
     return cls(**item)

@@ -201,7 +201,7 @@ class LlmJudge:
         object.__setattr__(self, "_row", self._brief(row, is_turn=False))
 
     async def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
-        """Ask the model, again as long as its reply is no verdict; *children* are not shown to it."""
+        """Ask the model until a reply has a verdict, at most 1 + *retries* times; *children* are not shown to it."""
         if self._needs_reference(subject):
             rubric = self._briefing(subject.kind).rubric.id
             message = f"rubric {rubric} compares with a reference, and {subject.kind} {subject.id} has none"
@@ -271,7 +271,7 @@ class LlmJudge:
     def _brief(self, default: str, *, is_turn: bool) -> Briefing:
         chosen = chosen_rubric(self.rubric, self.system_prompt) or installed(default)
         if chosen.data and not chosen.text.startswith("---") and not has_dimensions(chosen):
-            message = f"rubric {chosen.id} is figures in YAML, for a heuristic; one for a model is Markdown, or has dimensions"
+            message = f"rubric {chosen.id} has figures for a heuristic; name a rubric for a model, which is Markdown or has dimensions"
             raise ConfigError(Problem(message, path="rubric", value=chosen.id))
         if not body(chosen):
             raise ConfigError(Problem(f"rubric {chosen.id} has no text to judge by", path="rubric", value=chosen.id))

@@ -76,7 +76,11 @@ class Jury:
             raise ConfigError(f"a jury has at least 2 judges, not {len(self.judges)}")
         _ = self.accepts  # refuses judges that have no kind in common
         if (self.weights is not None) != (self.combine == "weighted"):
-            raise ConfigError("weights belong to combine: weighted, and it needs them")
+            raise ConfigError(
+                "combine: weighted needs weights: add weights"
+                if self.combine == "weighted"
+                else f"weights are for combine: weighted, and combine is {self.combine}: remove weights, or set combine: weighted"
+            )
         if self.weights is None or isinstance(self.weights, str):
             return
         if len(self.weights) != len(self.judges):
@@ -96,9 +100,9 @@ class Jury:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Jury]:
-        """Measure the weights by the votes that the ledger has; with given ones there is nothing to open.
+        """Yield the live jury. With ``weights: measured`` it has weights that are measured from votes in the ledger.
 
-        :raises ConfigError: when it has too few of them.
+        :raises ConfigError: if the ledger has too few votes.
         """
         if self.weights != "measured":
             yield self
@@ -120,7 +124,7 @@ class Jury:
             answers = await self._ask_until_settled(subject, children, weights)
         votes = _votes(answers, weights)
         if 2 * len(votes) <= len(self.judges):
-            return _hung([*answers.values()], len(self.judges))
+            return _without_majority([*answers.values()], len(self.judges))
         return self._judgment(answers, votes)
 
     def _weights(self, subject: Subject) -> Sequence[Fraction]:
@@ -200,11 +204,11 @@ def _combined(combine: Combine, votes: Sequence[Vote]) -> tuple[Fraction, float]
     return score, 1 - 2 * deviation
 
 
-def _hung(answers: Sequence[Judgment | Failure], judges: int) -> Failure:
-    """Return the first failure of the most common kind, for all failures."""
+def _without_majority(answers: Sequence[Judgment | Failure], judges: int) -> Failure:
+    """Return the failure of the jury: the first failure of the most common kind, with the counts of all kinds in its message."""
     failures = [answer for answer in answers if isinstance(answer, Failure)]
     kinds = Counter(failure.kind for failure in failures)
-    common = max(failures, key=lambda failure: kinds[failure.kind])  # the first of them, when several kinds are as many
+    common = max(failures, key=lambda failure: kinds[failure.kind])  # on a tie, the earliest
     counts = ", ".join(f"{number} x {kind}" for kind, number in kinds.items())
     message = f"{len(failures)} of {judges} judges failed ({counts}); the first {common.kind}: {common.message}"
     retryable = any(failure.retryable for failure in failures)
@@ -219,7 +223,7 @@ def _total(answers: Iterable[Judgment | Failure]) -> Cost:
 
 
 def _name(place: int, judge: Judge) -> str:
-    return getattr(judge, "name", None) or f"judges[{place}]"  # the place is how spend.* events call it, too
+    return getattr(judge, "name", None) or f"judges[{place}]"  # spend.* events use this name too
 
 
 def _vote_record(place: int, judge: Judge, answer: Judgment | Failure | None) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""Reading which of two labels a plain-text reply names as the better one."""
+"""Reader of the better of two labels from a plain-text reply."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ANSWER = rf"{_MARKUP}(?:[\w ]{{1,40}}:{_MARKUP})?"  # a line may say "Verdict:"
 class Labels:
     """The two texts that name the first and the second output in a reply.
 
-    The verdict of a reply is the first of these that it has:
+    The verdict of a reply is the first match in this list:
 
     1. its last line, if the line is a label and nothing else: the reply was asked to end with it;
     2. a statement ``LABEL is better`` (or ``is the better``): the statement that opens the reply, else the last one, because a
@@ -28,7 +28,7 @@ class Labels:
     3. a line with a label and nothing else (``Verdict:`` may precede it): the opening line, else the last one;
     4. a label, if the reply does not name the other label.
 
-    Any other reply has no verdict. Letter case counts, and a label inside a longer word does not count.
+    Any other reply has no verdict. Labels are case-sensitive, and a label inside a longer word does not count.
 
     :raises ConfigError: if a label is blank, or both are equal.
     """
@@ -66,10 +66,10 @@ class Labels:
             if matches := list(pattern.finditer(text)):
                 opening = not text[: matches[0].start(1)].strip("*_`\"'#> \t\n")
                 return self._side(matches[0 if opening else -1].group(1))
-        return self._only(self._label.findall(text))
+        return self._single_side(self._label.findall(text))
 
     def without_quotations(self, reply: str, texts: Iterable[str]) -> str:
-        """Return *reply* without its quotations of the judged *texts*, which are no verdict.
+        """Return *reply* without its quotations of the judged *texts*, which are not a verdict.
 
         A quotation is a whole text that contains a label, or any sentence that begins with a label and names the better output.
         """
@@ -77,10 +77,10 @@ class Labels:
         for text in naming:
             if text.strip() not in (self.first, self.second):
                 reply = reply.replace(text.strip(), "")
-        quotable = "\n".join(_loose(text) for text in naming)
-        return self._sentence.sub(lambda match: "" if _loose(match[0]) in quotable else match[0], reply)
+        quotable = "\n".join(_without_markup(text) for text in naming)
+        return self._sentence.sub(lambda match: "" if _without_markup(match[0]) in quotable else match[0], reply)
 
-    def _only(self, named: Iterable[str]) -> Side | None:
+    def _single_side(self, named: Iterable[str]) -> Side | None:
         different = set(named)
         return self._side(different.pop()) if len(different) == 1 else None
 
@@ -88,6 +88,6 @@ class Labels:
         return "first" if label == self.first else "second"
 
 
-def _loose(text: str) -> str:
+def _without_markup(text: str) -> str:
     """Return *text* without blanks and markup, which a quotation may change."""
     return re.sub(r"[\s*_`\"'#>]+", "", text)

@@ -19,7 +19,7 @@ LETTERS = ("A", "B")
 TITLES = ("OUTPUT A", "OUTPUT B")
 REPLY = "Reply with one letter and nothing else: A if OUTPUT A is better, B if OUTPUT B is better."
 _CLOSING = "Which output is better? Reply A or B."
-_PART = 8  # each text of a row's own example has at most this part of the evidence's characters
+_PART = 8  # each text of an example of the row has at most an eighth of the evidence's characters
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""How likely a model found the numbers of its own verdict: confidence from log probabilities."""
+"""Confidence from log probabilities: the probability that the model gave the numbers of its verdict."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def likelihood(reply: Reply, verdict: ReplyObject, keys: Sequence[str]) -> float
 def _shift(spelled: str, text: str, start: int, end: int) -> int:
     """Return the distance between the part of *text* from *start* to *end* and the same part in *spelled*, the text of the tokens.
 
-    A character that is split between tokens is spelled in another way than in the text (as bytes, or as replacement
-    characters). So it suffices that the text agrees from the part on, or else up to it.
+    A character that is split between tokens is spelled differently in the tokens (as bytes, or as replacement characters). So it
+    suffices that both texts agree from *start* to their ends, or from their beginnings to *end*.
     """
     if (place := spelled.rfind(text[start:])) >= 0:
         return place - start

@@ -1,4 +1,4 @@
-"""The summary of a turn or a workload, and the hints that a judge is given."""
+"""The summary of a turn or a workload, and the hints for a judge."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 from dicast import Subject, TraceEvent
 from dicast.toolkit.gallery import Gallery
 
-from .conversation import ERROR_CHARS, KINDS, details, lived
+from .conversation import ERROR_CHARS, KINDS, details, lifecycle_line
 from .room import ShownSection
 from .section import Section
 
@@ -37,7 +37,7 @@ def is_turn(kind: str) -> bool:
 
 
 def summary(subject: Subject, hints: Hints, max_chars: int | None, gallery: Gallery) -> tuple[ShownSection, ...]:
-    """Return a turn or a workload as a summary: tools by name, success and size; texts of *max_chars*, by default 2000."""
+    """Return a turn or a workload as a summary: tools by name, success and size; texts of at most *max_chars*, by default 2000."""
     limit = _TURN_CHARS if max_chars is None else max_chars
     texts = (
         ("TOOL ACTIVITY", activity(subject.events)),
@@ -66,16 +66,16 @@ def _text(title: str, value: object, limit: int, gallery: Gallery) -> ShownSecti
 def with_context(hints: Hints, subject: Subject) -> Hints:
     """Return the *hints* with the subject's hints: from its ``evaluate`` block, and from the context of a workload."""
     block = subject.context.get("evaluate")
-    brought = [block] if isinstance(block, Mapping) else []
-    brought += [subject.context] if subject.kind == "workload" else []
-    if not brought:
+    sources = [block] if isinstance(block, Mapping) else []
+    sources += [subject.context] if subject.kind == "workload" else []
+    if not sources:
         return hints
-    tokens = [word for source in brought for word in _words(source.get("grounding_tokens"))]
-    forbidden = [word for source in brought for word in _words(source.get("forbidden_grounding"))]
-    return Hints(_once((*hints.tokens, *tokens)), _once((*hints.forbidden, *forbidden)))
+    tokens = [word for source in sources for word in _words(source.get("grounding_tokens"))]
+    forbidden = [word for source in sources for word in _words(source.get("forbidden_grounding"))]
+    return Hints(_without_repeats((*hints.tokens, *tokens)), _without_repeats((*hints.forbidden, *forbidden)))
 
 
-def _once(words: Sequence[str]) -> tuple[str, ...]:
+def _without_repeats(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
@@ -85,10 +85,10 @@ def _words(value: object) -> tuple[str, ...]:
 
 def activity(events: Sequence[TraceEvent]) -> str | None:
     """Return one line for each tool call, for its end, and for the model that a router chose; None without such events."""
-    return "\n".join(line for event in events if (line := _acted(event.type, event.payload))) or None
+    return "\n".join(line for event in events if (line := _activity_line(event.type, event.payload))) or None
 
 
-def _acted(type_: str, payload: Mapping[str, object]) -> str | None:
+def _activity_line(type_: str, payload: Mapping[str, object]) -> str | None:
     name = payload.get("tool_name")
     match type_:
         case "tool.called":
@@ -104,5 +104,5 @@ def _acted(type_: str, payload: Mapping[str, object]) -> str | None:
 
 def _lifecycle(events: Sequence[TraceEvent]) -> str | None:
     """Return lines for the ending of the turn, and for the failed calls of its model; None if they are unknown."""
-    lines = (lived(event.type, event.payload) for event in events if event.type in _LIFE)
+    lines = (lifecycle_line(event.type, event.payload) for event in events if event.type in _LIFE)
     return "\n".join(line.removeprefix("turn ") for line in lines if line is not None) or None

@@ -21,10 +21,10 @@ from dicast import ConfigError, Entry, Query, Subject
 from .settling import PASS
 
 LEAST = 50
-"""On fewer subjects than these votes say too little of a judge."""
+"""Least number of subjects with votes; with fewer the accuracy of a judge is too uncertain."""
 
 FOLDS = 5
-"""Into so many parts the sessions are put; the weights for one part are measured in the others."""
+"""Number of parts of the sessions; the weights for one part are measured on the other parts."""
 
 FLOOR = 0.01
 """The weight of a judge that is right no more often than by chance."""
@@ -32,14 +32,14 @@ FLOOR = 0.01
 _STEPS, _CLOSE = 200, 1e-9
 
 Ballot = Mapping[int, bool]
-"""By the place of a judge whether it passed the subject; those that failed or were not asked have no vote."""
+"""Votes on a subject by the index of the judge: true for a pass. A judge that failed or was not asked has no vote."""
 
 Read = Callable[[Query], Iterator[Entry]]
 
 
 @attrs.frozen
 class MeasuredWeights:
-    """The weights of the judges, by the part that a session is in."""
+    """The weights of the judges, for each part of the sessions."""
 
     parts: tuple[tuple[Fraction, ...], ...]
 
@@ -62,7 +62,7 @@ class MeasuredWeights:
 def measure(read: Read, names: Sequence[str]) -> MeasuredWeights:
     """Return the weights of the judges *names*, measured by a ledger's votes of juries of the same judges; *read* reads the ledger.
 
-    :raises ConfigError: if it has votes on too few subjects.
+    :raises ConfigError: if the ledger has votes on too few subjects.
     """
     ballots = _ballots(read, names)
     parts = []
@@ -70,8 +70,8 @@ def measure(read: Read, names: Sequence[str]) -> MeasuredWeights:
         other_ballots = [ballot for place, ballot in ballots if place != part]
         if len(other_ballots) < LEAST:
             message = (
-                f"weights: measured takes the votes of these {len(names)} judges on {LEAST} subjects of other sessions, and the "
-                f"ledger has {len(other_ballots)}: run the jury with combine: majority first, or give the weights as numbers"
+                f"weights: measured needs votes of these {len(names)} judges on {LEAST} subjects of other sessions, but the "
+                f"ledger has {len(other_ballots)}: run the jury with combine: majority first, or set the weights as numbers"
             )
             raise ConfigError(message)
         parts.append(tuple(_weight(accuracy, len(other_ballots)) for accuracy in accuracies(other_ballots, len(names))))
@@ -79,7 +79,7 @@ def measure(read: Read, names: Sequence[str]) -> MeasuredWeights:
 
 
 def _ballots(read: Read, names: Sequence[str]) -> list[tuple[int, Ballot]]:
-    """Return the newest ballot on each subject, with the part of its session; only ballots of the models that answer now."""
+    """Return the newest ballot on each subject, with the part of its session; only ballots of the models that answered last."""
     newest: dict[tuple[str, str], tuple[int, Ballot]] = {}
     models: dict[int, object] = {}
     for entry in read(Query(types=("eval.completed",), newest_first=True)):
@@ -101,19 +101,19 @@ def _part(session: str | None, subject_id: str) -> int:
 
 
 def _weight(accuracy: float, votes: int) -> Fraction:
-    """Return the logarithm of the odds of being right; for a judge without an error the odds with half an error."""
+    """Return the logarithm of the odds of being right, with half a right and half a wrong vote added; :data:`FLOOR` at least."""
     share = (accuracy * votes + 0.5) / (votes + 1)
     return Fraction(max(math.log(share / (1 - share)), FLOOR))
 
 
 def accuracies(ballots: Sequence[Ballot], judges: int) -> list[float]:
-    """Return how often each of the *judges* is right, by the likeliest truths: the result of the EM algorithm that starts with the majority."""
-    alike = Counter(tuple(sorted(ballot.items())) for ballot in ballots if ballot)  # there are few different ones
-    kinds = [(dict(votes), count) for votes, count in alike.items()]
+    """Return the estimated accuracy of each of the *judges*, by the EM algorithm; its first guess of a truth is the share of passes."""
+    counts = Counter(tuple(sorted(ballot.items())) for ballot in ballots if ballot)  # few ballots differ
+    kinds = [(dict(votes), count) for votes, count in counts.items()]
     truths = [sum(ballot.values()) / len(ballot) for ballot, _ in kinds]
     rates, prior = list[tuple[float, float]](), 0.5
     for _ in range(_STEPS):
-        prior = math.fsum(truth * count for truth, (_, count) in zip(truths, kinds, strict=True)) / alike.total()
+        prior = math.fsum(truth * count for truth, (_, count) in zip(truths, kinds, strict=True)) / counts.total()
         rates = [_rates(kinds, truths, judge) for judge in range(judges)]
         before, truths = truths, [_truth(ballot, prior, rates) for ballot, _ in kinds]
         if max(map(abs, map(float.__sub__, truths, before))) < _CLOSE:

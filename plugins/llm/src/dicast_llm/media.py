@@ -20,7 +20,7 @@ def texts_of(subject: Subject, events: Sequence[TraceEvent]) -> bytes:
 
 
 def placed_text(gallery: Gallery, payload: Mapping[str, Any], text: str) -> str:
-    """Return the *text* of the event with *payload*, with the places of its media, which are counted elsewhere."""
+    """Return the *text* of the event with *payload*, with placeholders for its media. The media are not counted here."""
     parts = [*_parts(payload)]
     if not any(part.get("type") in KINDS for part in parts):
         return text

@@ -27,11 +27,11 @@ from .short import (
 )
 from .words import NoAnswer, Support, ask_words, no_answer
 
-_PART = 8  # each text of a row's own example has at most this part of the evidence's characters
+_PART = 8  # each text of an example of the row has at most an eighth of the evidence's characters
 
 
 class Options(Protocol):
-    """The options of ``llm/judge`` that decide about a short form."""
+    """The options of ``llm/judge`` that affect a short form."""
 
     @property
     def form(self) -> Any: ...  # noqa: D102
@@ -102,7 +102,7 @@ class OneToken:
         return ShortVerdict(expected(shares, self.scores), certainty(shares), signals, answer.reply)
 
     def estimate(self, model: ChatModel, subject: Subject, prompt: Prompt, evidence: Evidence) -> Cost:
-        """Return the most that the token may cost; nothing where no model will be asked."""
+        """Return the most that the token may cost; zero if the question cannot be asked."""
         question = self._question(subject, prompt, evidence)
         return Cost.zero() if isinstance(question, Failure) else question.estimate(model)
 

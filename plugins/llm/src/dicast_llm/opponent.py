@@ -23,7 +23,7 @@ ON CONFLICT (kind, id) DO UPDATE SET seq = coalesce(excluded.seq, seq), record =
 def reference(subject: Subject) -> object:
     """Return the subject's reference; a Failure if it has none."""
     if is_missing(subject.reference):
-        return Failure("missing_input", f"{subject.kind} {subject.id} has no reference to be compared with")
+        return Failure("missing_input", f"{subject.kind} {subject.id} has no reference to compare with")
     return subject.reference
 
 
@@ -56,15 +56,15 @@ class EarlierRun:
         """Return the output of *subject* in the run. The output of its record counts, if a task made one."""
         query = "SELECT seq, record FROM places WHERE kind = ? AND id = ?"
         place = self.places.execute(query, (subject.kind, subject.id)).fetchone()
-        who = f"{subject.kind} {subject.id}"
+        name = f"{subject.kind} {subject.id}"
         if place is None or place[0] is None:
-            return Failure("missing_input", f"{who} was not read in run {self.run_id}")
+            return Failure("missing_input", f"{name} was not read in run {self.run_id}")
         content = self._payload(place[0]).get("content")
         output = _output(content, None if place[1] is None else self._payload(place[1]))
         if output is None:
-            return Failure("missing_input", f"the ledger has no output of {who} in run {self.run_id}")
+            return Failure("missing_input", f"the ledger has no output of {name} in run {self.run_id}")
         if isinstance(content, Mapping) and content.get("input") != subject.input:
-            return Failure("missing_input", f"{who} had another input in run {self.run_id}")
+            return Failure("missing_input", f"{name} had another input in run {self.run_id}")
         return output
 
     def _payload(self, seq: int) -> Mapping[str, object]:
@@ -73,7 +73,7 @@ class EarlierRun:
 
 def _output(content: object, record: Mapping[str, object] | None) -> object:
     """Return the output of the *record* if there is one, else of the *content*; None if neither has one."""
-    if not isinstance(content, Mapping):  # a ledger of digests keeps no texts, of records neither
+    if not isinstance(content, Mapping):  # a ledger of digests keeps no texts, not even of records
         return None
     if record is None:
         return content.get("output")
@@ -86,7 +86,7 @@ def _places(read: Read, run_id: str | None) -> sqlite3.Connection:
     places = sqlite3.connect("", isolation_level=None)
     places.execute("CREATE TABLE places(kind, id, seq, record, PRIMARY KEY (kind, id)) WITHOUT ROWID")
     entries = () if run_id is None else read(Query(run_id=run_id, types=("subject.read", *_RECORDS)))
-    places.execute("BEGIN")  # else each row is a transaction of its own
+    places.execute("BEGIN")  # otherwise each row is a separate transaction
     places.executemany(_NOTE, (_place(entry) for entry in entries))
     places.execute("COMMIT")
     return places

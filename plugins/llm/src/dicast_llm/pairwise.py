@@ -69,7 +69,7 @@ The outputs are called {0} and {1}. Say in one or two sentences why one is bette
 only {1}."""
 
 
-_ALONE = {
+_NO_OUTPUT = {
     "session": "a session is a conversation; let llm/pairwise compare its turns, or llm/judge judge it whole",
     "tool_cycle": "the trace does not say what the call returned; let llm/pairwise compare turns",
 }
@@ -184,14 +184,17 @@ class Pairwise:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Pairwise]:
-        """Find the run whose outputs are the opponents; with the reference there is nothing to open."""
+        """Yield the live judge, with the run whose outputs are the opponents unless the opponent is the reference.
+
+        :raises ConfigError: if there is no such run.
+        """
         if self.opponent == "reference":
             yield self
             return
         live = attrs.evolve(self)
         with EarlierRun.find(self.opponent, run) as earlier:
             object.__setattr__(live, "_earlier", earlier)
-            if self.opponent == "last":  # another run each time, so the options alone do not say what was compared
+            if self.opponent == "last":  # the run differs each time, so the options do not identify the comparison
                 version = f"{self._rubric.version}+{earlier.run_id}"
                 object.__setattr__(live, "_rubric", attrs.evolve(self._rubric, version=version))
             yield live
@@ -224,7 +227,7 @@ class Pairwise:
         return self._rubric
 
     async def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
-        """Ask in both orders; a failure of either is one of the whole."""
+        """Ask in both orders; return a Failure if either order fails."""
         opponent = self._opponent(subject)
         if isinstance(opponent, Failure):
             return opponent
@@ -294,12 +297,12 @@ class Pairwise:
         return evidence_options(self.evidence).media == "show"
 
     def _opponent(self, subject: Subject) -> object:
-        if subject.output is None and (why := _ALONE.get(subject.kind)) is not None:
+        if subject.output is None and (why := _NO_OUTPUT.get(subject.kind)) is not None:
             return Failure("missing_input", f"{subject.kind} {subject.id} has no output to compare: {why}")
         if self.opponent == "reference":
             return reference(subject)
         if self._earlier is None:
-            return subject.output  # before it is opened there are only estimates
+            return subject.output  # estimates before the run; the output stands in for the opponent's length
         return self._earlier.output(subject)
 
     def _reply_form(self) -> str:

@@ -23,8 +23,8 @@ _CLOSING = "Give your reasons. Reply with plain text, without a score and withou
 def reasoning_of(option: Reasoning | None, form: str, *, plain: bool = False) -> Reasoning:
     """Return the option ``reasoning`` of a judge with *form*; by default ``after`` for verdicts, and ``none`` for one token.
 
-    :param plain: whether the reply is plain text that ends in a label (``labels``), which has its reasons first anyway.
-    :raises ConfigError: if a reply of this form cannot have reasons there.
+    :param plain: whether the reply is plain text that ends in a label (``labels``); its reasons always come first.
+    :raises ConfigError: if a reply of this form cannot have reasons at the place that *option* names.
     """
     if plain and option is not None:
         raise ConfigError(
@@ -40,7 +40,7 @@ def reasoning_of(option: Reasoning | None, form: str, *, plain: bool = False) ->
 
 @attrs.frozen
 class ReasonFirst:
-    """The first of two calls.
+    """The first of two calls, which asks for reasons.
 
     :param system: its system message.
     :param tokens: the limit of its reply.
@@ -81,7 +81,7 @@ class ReasonFirst:
 
 
 def with_reasons(evidence: Evidence, reasons: str) -> Evidence:
-    """Return *evidence* with *reasons* as its last section; a character that holds the place of media is left out of them."""
+    """Return *evidence* with *reasons* as its last section. The placeholder characters of media are removed from the reasons."""
     text = reasons.translate({ord(place): None for place in evidence.media})
     return attrs.evolve(
         evidence, parts=(*evidence.parts, ShownSection(Section("REASONING", text), len(text), len(text)))

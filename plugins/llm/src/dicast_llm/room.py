@@ -12,10 +12,10 @@ from .section import Section
 GAP = "\n[...]\n"
 """Replaces the removed middle of a message."""
 
-_HEAD = 24  # what the line above a message takes besides its head: the fence's word, a number
-_NOTICE = 48  # what is said of a message that is cut
-_LEAST = 100  # characters of a message below which it is left out
-_PART = 4  # the policy is cut to no less than this part of the room
+_HEAD = 24  # characters of the line above a message without its head: the first word and the number
+_NOTICE = 48  # characters of the notice of a cut message
+_LEAST = 100  # least characters of a cut message; a message with less room is left out
+_PART = 4  # the policy has at least a quarter of the characters, if it needs them
 
 
 @attrs.frozen
@@ -43,7 +43,7 @@ def text(title: str, value: str, room: int) -> ShownSection:
 
 
 def middle_cut(value: str, room: int) -> str:
-    """*value* without so much of its middle that *room* characters are left."""
+    """Return *value* with its middle removed, so that at most *room* characters are left."""
     if len(value) <= room:
         return value
     kept_chars = max(0, room - len(GAP))
@@ -52,7 +52,7 @@ def middle_cut(value: str, room: int) -> str:
 
 
 def fit_messages(title: str, messages: Sequence[TranscriptMessage], room: int, most: int | None) -> ShownSection:
-    """Return the section of the judged messages. The longest messages are cut first, to the same length, in their middle.
+    """Return the section of the judged messages. The middles of the longest messages are cut first, down to one common length.
 
     With *most*, no text has more than *most* characters.
     """
@@ -61,7 +61,10 @@ def fit_messages(title: str, messages: Sequence[TranscriptMessage], room: int, m
         return ShownSection(Section(title, tuple(enumerate(messages, 1))), total, total)
     numbered = [*enumerate(messages, 1)]
     number_kept = min(len(messages), max(1, room // (_HEAD + _NOTICE + _LEAST)))
-    first, last = number_kept // 2, (number_kept + 1) // 2  # the last one is what is judged
+    first, last = (
+        number_kept // 2,
+        (number_kept + 1) // 2,
+    )  # the last message is the judged one, so it is never left out
     remaining = numbered[:first] + numbered[len(numbered) - last :]
     limit = level([len(message.text) for _, message in remaining], room - _fixed(remaining))
     pairs = [
@@ -104,7 +107,7 @@ def level(lengths: Sequence[int], room: int) -> int:
 
 
 def earlier(title: str, messages: Sequence[TranscriptMessage], room: int, most: int | None) -> ShownSection:
-    """Return the section of the newest *messages* that fit. The oldest of these may be cut, and older messages are left out.
+    """Return the section of the newest *messages* that fit. The oldest message that fits may be cut; older messages are left out.
 
     With *most*, no text has more than *most* characters.
     """
@@ -133,6 +136,6 @@ def earlier(title: str, messages: Sequence[TranscriptMessage], room: int, most: 
 
 
 def shares(policy: int, around: int, room: int) -> tuple[int, int]:
-    """Return the parts of *room* for the policy and for the subject's messages (*around*). The policy has a quarter, if it needs it."""
+    """Divide *room* between the policy and the subject's messages, whose size is *around*. The policy has at least a quarter, if it needs it."""
     for_policy = min(policy, max(room - around, room // _PART))
     return for_policy, room - for_policy

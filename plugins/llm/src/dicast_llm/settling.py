@@ -12,7 +12,7 @@ Scored = tuple[Fraction, Fraction]
 """A juror's score and its weight."""
 
 PASS = Fraction(1, 2)
-"""The score from which on a juror's vote is for the subject, in a majority."""
+"""The least score of a vote for the subject, in a majority."""
 
 
 def combined(combine: Combine, votes: Sequence[Scored]) -> Fraction:

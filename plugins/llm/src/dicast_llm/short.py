@@ -20,8 +20,8 @@ ShortForm = Literal["yes_no", "choice", "letter"]
 QUESTION = "Is the output good?"
 YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 _FIXED = Marks("example", "")
-_FENCE_BYTES = 4  # a fence is most of a short question's tokens; one of four billion words cannot be guessed
-_DEAREST = Marks("0" * 16, "0" * 12)  # a digit counts as a token
+_FENCE_BYTES = 4  # fences are most of a short question's tokens; one of 2 ** 32 words cannot be guessed
+_LONGEST_MARKS = Marks("0" * 16, "0" * 12)  # for an estimate: a digit counts as a token
 
 
 def short_marks() -> Marks:
@@ -53,9 +53,9 @@ class Prompt:
 class ShortQuestion:
     """A question about one subject, to be answered in one token.
 
-    :param prompt: the instructions, the same for all subjects; the closing line has nothing of the evidence.
+    :param prompt: the instructions, the same for all subjects.
     :param examples: the examples of the pipeline file. The part that is the same for all subjects ends after them, and is marked for prompt caching.
-    :param row_examples: the examples that came with the subject. They are data, as *evidence* is.
+    :param row_examples: the examples in the subject's row. They are fenced as data, like *evidence*.
     :param needs_media: whether a model that does not read all media is a failure.
     """
 
@@ -81,7 +81,7 @@ class ShortQuestion:
 
     def estimate(self, model: ChatModel) -> Cost:
         """Return the most that the question may cost."""
-        return estimate(model, self.request(_DEAREST))
+        return estimate(model, self.request(_LONGEST_MARKS))
 
 
 def _user(sections: Sequence[Fenced], marks: Marks, closing: str) -> str:
@@ -109,8 +109,8 @@ def closing(rubric: Rubric, scores: Mapping[str, float]) -> str:
 def check_choice(form: str, choice: Mapping[str, float] | None) -> None:
     """Check the option ``choice`` of *form*.
 
-    :raises ConfigError: if it is missing or has no use, has fewer than two words, a score outside [0, 1], a word with blanks or marks around it, or one
-        that begins another one.
+    :raises ConfigError: if it is missing, or set for another form; if it has fewer than two words, a score outside [0, 1], a word with blanks or marks
+        around it, or a word that begins another word.
     """
     if form != "choice":
         if choice is not None:

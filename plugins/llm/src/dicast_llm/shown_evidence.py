@@ -22,7 +22,7 @@ def read_evidence(ledger: Ledger, *, subject: Subject, judges: Sequence[object] 
     evidence ``reason`` has the reason.
     """
     evidence: Evidence | Failure = Failure("missing_input", "no judge asks a model")
-    for judge in _asking(judges):
+    for judge in _model_judges(judges):
         evidence = judge.show(subject)
         break
     if isinstance(evidence, Failure):
@@ -38,8 +38,8 @@ def read_evidence(ledger: Ledger, *, subject: Subject, judges: Sequence[object] 
     }
 
 
-def _asking(judges: Sequence[object]) -> Iterator[LlmJudge | Pairwise]:
-    """Yield the judges that ask a model as ``llm/judge`` or ``llm/pairwise`` does; a judge by a rubric asks with another one."""
+def _model_judges(judges: Sequence[object]) -> Iterator[LlmJudge | Pairwise]:
+    """Yield each ``llm/judge`` or ``llm/pairwise`` among *judges*; for a judge that delegates to another judge (``_asked``), the other judge."""
     for judge in judges:
         model_judge = getattr(judge, "_asked", judge)
         if isinstance(model_judge, LlmJudge | Pairwise):

@@ -1,4 +1,4 @@
-"""Asking several at once."""
+"""Concurrent calls of coroutines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 async def gather(*calls: Coroutine[Any, Any, T]) -> list[T]:
     """Run *calls* at the same time and return their results, in their order.
 
-    If one raises, the others are cancelled and awaited, and its exception is raised, not a group with it.
+    If a call raises, the other calls are canceled and awaited, and the first exception is raised instead of an exception group.
     """
     try:
         async with asyncio.TaskGroup() as group:

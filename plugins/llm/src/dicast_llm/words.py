@@ -1,4 +1,4 @@
-"""Reading of a verdict in one token: the probabilities of the words that may answer, and no text."""
+"""Reader of a verdict in one token: the probabilities of the possible answers, without the reply's text."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from dicast import (
 from dicast.judging import unread_media
 
 TOP = 20
-"""Number of most probable tokens that are asked for; endpoints give no more."""
+"""Number of most probable tokens in a request; endpoints report at most 20."""
 
 UNKNOWN = 0.05
 """Largest share of the answer that may belong to words whose probability the endpoint did not report."""
 
-_ROUNDING = 1e-6  # endpoints round log probabilities, so a rest of 0 is not exact
+_ROUNDING = 1e-6  # endpoints round log probabilities, so a remaining probability of 0 is not exact
 _BLANKS = " \t\r\n\u00a0\u2581\u0120\u010a"  # the last three: blanks as tokenizers spell them
 _MARKS = ".,:;!"
 _REASONING = ("<think", "<thought", "<reason", "<|channel", "[think")  # how reasoning begins in the templates of models
@@ -96,7 +96,7 @@ class Distribution:
         return first - second
 
     def _no_answer(self, problem: str) -> NoAnswer:
-        """Return the error for *problem*, with the tokens; of a model that began to reason, with the options that help."""
+        """Return the error for *problem*, with the most probable tokens; if the model began to reason, with the options that prevent it."""
         token = max(self.top, key=lambda token: token.logprob)
         if token.text.strip(_BLANKS).casefold().startswith(_REASONING):
             problem = (
@@ -114,16 +114,16 @@ class Distribution:
 
 
 def distribution(reply: Reply, words: Sequence[str]) -> Distribution:
-    """Return the probabilities of *words* at the first token of *reply* that is no blank; the text of the reply is not read.
+    """Return the probabilities of *words* at the first token of *reply* that is not blank; the text of the reply is not read.
 
     A token counts for the one word that it begins, in any letter case and with any blanks around it.
 
-    :raises NoAnswer: if a log probability is above 0 or no number.
+    :raises NoAnswer: if a log probability is above 0 or is not a number.
     """
     first = _first(reply.logprobs or ())
     top = first.top if any(token.text == first.text for token in first.top) else (*first.top, first)
     if not all(token.logprob <= 0.0 for token in top):
-        raise NoAnswer("a log probability of the endpoint is above 0 or no number")
+        raise NoAnswer("a log probability of the endpoint is above 0 or is not a number")
     sums: dict[str, list[float]] = {word: [] for word in words}
     for token in top:
         if token.logprob > -math.inf and (word := _word(token.text, words)) is not None:
@@ -132,7 +132,7 @@ def distribution(reply: Reply, words: Sequence[str]) -> Distribution:
 
 
 def _first(tokens: Sequence[Token]) -> Token:
-    """Return the first token that is no blank: a model that reasons may begin its answer with an empty line. Else the first one."""
+    """Return the first token that is not blank, because a reasoning model may begin its answer with an empty line; else the first token."""
     return next((token for token in tokens if token.text.strip(_BLANKS)), tokens[0])
 
 
@@ -183,7 +183,7 @@ async def ask_words(
     if normalize_stop_reason(reply.stop_reason) == "refusal":
         return Failure("refused", "the model refused to judge", cost=reply.cost)
     if not (reply.logprobs and _first(reply.logprobs).top):
-        return _without(reply, support, form)
+        return _without_probabilities(reply, support, form)
     support.is_proven = True
     try:
         return Answer(distribution(reply, words), reply)
@@ -196,7 +196,7 @@ def no_answer(error: NoAnswer, cost: Cost) -> Failure:
     return Failure("judge_output_invalid", f"the reply is no verdict: {error}", cost=cost)
 
 
-def _without(reply: Reply, support: Support, form: str) -> Failure:
+def _without_probabilities(reply: Reply, support: Support, form: str) -> Failure:
     """Return the failure of a reply without probabilities.
 
     :raises dicast.UnsupportedByModel: if no reply of the model had any before, and this one is not empty.

@@ -52,7 +52,7 @@ class Agreement:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Ratings]:
-        """Start without records."""
+        """Yield a collector without records."""
         yield Ratings(self)
 
 

@@ -46,7 +46,7 @@ class Distribution:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Spread]:
-        """Start without records."""
+        """Yield a collector without records."""
         yield Spread(self)
 
 

@@ -61,7 +61,7 @@ class Leaderboard:
 
     :param first: the row's column with the name of the system whose output was judged.
     :param second: the row's column with the name of the system that it was compared with.
-    :param criterion: the one of ``metrics.scores`` that decides who won; by default the record's score. Only with *first* and *second*.
+    :param criterion: the name in ``metrics.scores`` whose score decides the winner; by default the record's score. Only with *first* and *second*.
     :param resamples: the number of resamples, 100 or more.
     """
 
@@ -80,7 +80,7 @@ class Leaderboard:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Games | Columns]:
-        """Start without records."""
+        """Yield a collector without records."""
         yield Columns(self.resamples) if self.first is None else Games(self)
 
 

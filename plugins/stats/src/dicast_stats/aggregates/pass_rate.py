@@ -63,7 +63,7 @@ class PassRate:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Passes]:
-        """Start without records."""
+        """Yield a collector without records."""
         yield Passes(self, run.pass_at)
 
 

@@ -65,7 +65,7 @@ class Power:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Scores]:
-        """Start without records."""
+        """Yield a collector without records."""
         yield Scores(self)
 
 

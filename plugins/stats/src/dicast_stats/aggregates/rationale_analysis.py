@@ -148,7 +148,7 @@ class RationaleAnalysis:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Rationales]:
-        """Start without records."""
+        """Yield a collector without records."""
         yield Rationales(self)
 
 

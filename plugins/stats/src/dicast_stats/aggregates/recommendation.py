@@ -41,7 +41,7 @@ class Recommendation:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Adviser]:
-        """Start without records."""
+        """Yield a collector without records."""
         yield Adviser(self, Stats(self.source_field, self.flag_field, lines=run.pass_at))
 
 

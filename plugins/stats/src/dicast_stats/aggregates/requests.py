@@ -41,7 +41,7 @@ class CostSummary:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Costs]:
-        """Start without records."""
+        """Yield a collector without records."""
         yield Costs()
 
 
@@ -59,7 +59,7 @@ class LatencySummary:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Latencies]:
-        """Start without records."""
+        """Yield a collector without records."""
         yield Latencies()
 
 

@@ -52,7 +52,7 @@ class ScoreStats:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Stats]:
-        """Start without records; import numpy, which takes 0.1 s, while the run waits for its first calls."""
+        """Yield a collector without records. Import numpy, which takes 0.1 s, while the run waits for its first calls."""
         loading = asyncio.get_running_loop().run_in_executor(None, import_module, "numpy")
         yield Stats(self.source_field, self.flag_field, self.ddof, run.pass_at)
         await loading

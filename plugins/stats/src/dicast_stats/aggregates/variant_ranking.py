@@ -37,7 +37,7 @@ class VariantRanking:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Ranking]:
-        """Start without records."""
+        """Yield a collector without records."""
         yield Ranking(self)
 
 

@@ -72,5 +72,5 @@ def find_full_name(name: str, names: Sequence[str] = ()) -> str:
     }
     if name in full_names:
         return full_names[name]
-    message = f"no comparison {name!r}; there are {', '.join(names or COMPARISONS)}"
+    message = f"no comparison {name!r}; choose one of {', '.join(names or COMPARISONS)}"
     raise ConfigError(Problem(message, path="--compare", value=name, hint=nearest(name, full_names)))

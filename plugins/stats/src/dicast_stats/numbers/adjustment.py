@@ -22,7 +22,7 @@ def check_adjustment(_instance: object, _attribute: attrs.Attribute[Adjustment],
     :raises ConfigError: if it is not in :data:`ADJUSTMENTS`.
     """
     if adjustment not in ADJUSTMENTS:
-        message = f"unknown adjustment {adjustment!r}: it is {', '.join(ADJUSTMENTS)}"
+        message = f"unknown adjustment {adjustment!r}: choose one of {', '.join(ADJUSTMENTS)}"
         raise ConfigError(Problem(message, value=adjustment, hint=nearest(str(adjustment), ADJUSTMENTS)))
 
 

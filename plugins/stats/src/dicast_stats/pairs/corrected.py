@@ -154,7 +154,7 @@ class _Clusters:
     labeled: int
 
     def variance(self, values: Column) -> float:
-        """Return the variance of the mean of *values*: ``G/(G-1) * sum of (sums over sessions less the mean)^2 / n^2``."""
+        """Return the variance of the mean of *values*: ``G/(G-1) * sum over sessions of (sum of (value - mean))^2 / n^2``."""
         import numpy as np
 
         sums = np.bincount(self.places, values - values.mean())

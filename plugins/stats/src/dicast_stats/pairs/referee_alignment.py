@@ -45,7 +45,7 @@ class RefereeAlignment:
     undefined figure is null.
 
     :param referee_fields: the rows' columns with the marks.
-    :param criterion: the one of ``metrics.scores`` to compare; by default the record's score, or the mean of its scores.
+    :param criterion: the name in ``metrics.scores`` whose score is compared; by default the record's score, or the mean of its scores.
     :param within: how far a score may be from the mark to agree; 0 or more.
     """
 

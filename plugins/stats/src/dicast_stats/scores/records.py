@@ -49,7 +49,7 @@ def read_value(record: Record, path: str) -> object:
 def missing_metric_text(path: str, noun: str, record: Record) -> str:
     """Return the message that no record has *noun* at *path*, with the metrics that *record* has."""
     leaves = [repr(name) for name in islice(_leaves(read_metrics(record)), _MAX_NAMES)]
-    return f"no record has {noun} at metrics.{path}; there is {', '.join(leaves) or 'nothing'}"
+    return f"no record has {noun} at metrics.{path}; a record has {', '.join(leaves) or 'nothing'}"
 
 
 def _leaves(metrics: Mapping[str, object], place: str = "") -> Iterator[str]:

@@ -43,7 +43,7 @@ class Plateau:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Climb]:
-        """Start without records; at the end, warn if no record had the metric."""
+        """Yield the observer; at the end, warn if no record had the metric."""
         climb = Climb(self)
         yield climb
         warn_metric_missing(self.name, self.metric, None if climb.rows else climb.record_without_metric)

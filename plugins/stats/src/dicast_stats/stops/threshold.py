@@ -41,7 +41,7 @@ def warn_metric_missing(name: str, metric: str, record: Record | None) -> None:
 
 def _check_comparison(_instance: object, _attribute: attrs.Attribute[Comparison], comparison: Comparison) -> None:
     if comparison not in _COMPARE:
-        raise ConfigError(f"unknown comparison {comparison!r}: it is {', '.join(_COMPARE)}")
+        raise ConfigError(f"unknown comparison {comparison!r}: choose one of {', '.join(_COMPARE)}")
 
 
 @attrs.frozen
@@ -74,7 +74,7 @@ class Threshold:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Watch]:
-        """Start without records; at the end, warn if no record had the metric."""
+        """Yield the observer; at the end, warn if no record had the metric."""
         watch = Watch(self)
         yield watch
         warn_metric_missing(self.name, self.metric, None if watch.rows else watch.record_without_metric)

@@ -37,7 +37,7 @@ class ScoreDelta:
 
     def __attrs_post_init__(self) -> None:
         if self.metric not in FIGURES:
-            message = f"unknown metric {self.metric!r}: it is {', '.join(FIGURES)}"
+            message = f"unknown metric {self.metric!r}: choose one of {', '.join(FIGURES)}"
             raise ConfigError(Problem(message, value=self.metric, hint=nearest(str(self.metric), FIGURES)))
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
