@@ -55,7 +55,7 @@ def test_without_a_range_only_what_lies_in_the_unit_interval_is_a_score():
     done = judged(Number(), 0.25, 8)
     assert [verdict.score for verdict in done.verdicts] == [0.25]
     (failure,) = done.of("eval.failed")
-    assert "8 lies outside [0, 1]; say on which scale it is with range: [low, high]" in failure.payload["error_message"]
+    assert "8 lies outside [0, 1]; declare its scale with range: [low, high]" in failure.payload["error_message"]
 
 
 def test_what_lies_outside_of_the_range_is_no_score():

@@ -135,7 +135,7 @@ def test_strict_lines_are_those_of_the_protocol(judged, program):
             "METRIC a=8.5",
             {},
             "invalid_score",
-            "8.5 lies outside [0, 1]; say on which scale it is with range: [low, high]",
+            "8.5 lies outside [0, 1]; declare its scale with range: [low, high]",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Components from plain functions: ``@metric`` and ``@judge`` turn one into a frozen attrs class."""
+"""Components from plain functions: ``@metric`` and ``@judge`` turn a function into a frozen attrs class."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def dicast_tasks() -> Classes[Task]:  # type: ignore[empty-body]
     """Offer ways to make outputs.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
-    ``produce(subject)``, or with ``open(run)`` of a live object that has it. Two of one name in one plugin are refused.
+    ``produce(subject)``, or with ``open(run)``, whose live object has it. Two components of one name in one plugin are refused.
 
     Example::
 
@@ -68,7 +68,7 @@ def dicast_extractors() -> Classes[Extractor]:  # type: ignore[empty-body]
     """Offer readers of records.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
-    ``extract(record)`` and ``writes``. Two of one name in one plugin are refused.
+    ``extract(record)`` and ``writes``. Two components of one name in one plugin are refused.
 
     Example::
 
@@ -83,7 +83,7 @@ def dicast_aggregates() -> Classes[Aggregate]:  # type: ignore[empty-body]
     """Offer aggregates, which summarize the records of a run.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
-    ``open(run)`` of a live object that has ``add(record)`` and ``finish()``. Two of one name in one plugin are refused.
+    ``open(run)``, whose live object has ``add(record)`` and ``finish()``. Two components of one name in one plugin are refused.
 
     Example::
 
@@ -98,7 +98,7 @@ def dicast_comparisons() -> Classes[Comparison]:  # type: ignore[empty-body]
     """Offer comparisons of two runs.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
-    ``compare(baseline, variant)``. Two of one name in one plugin are refused.
+    ``compare(baseline, variant)``. Two components of one name in one plugin are refused.
 
     Example::
 
@@ -113,7 +113,7 @@ def dicast_early_stops() -> Classes[EarlyStop]:  # type: ignore[empty-body]
     """Offer reasons to stop early.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
-    ``open(run)`` of a live object that has ``observe(record)``. Two of one name in one plugin are refused.
+    ``open(run)``, whose live object has ``observe(record)``. Two components of one name in one plugin are refused.
 
     Example::
 
@@ -128,8 +128,8 @@ def dicast_metrics() -> Classes[Metric]:  # type: ignore[empty-body]
     """Offer metrics.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``score(subject)``
-    and the class attribute ``tier``, or functions decorated with :func:`dicast.metric`. Two of one name in one plugin are
-    refused.
+    and the class attribute ``tier``, or functions decorated with :func:`dicast.metric`. Two components of one name in one plugin
+    are refused.
 
     Example::
 
@@ -144,7 +144,7 @@ def dicast_presets() -> Classes[Preset]:  # type: ignore[empty-body]
     """Offer presets: names for several metrics.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``metrics()``, which
-    returns the metrics in the form of a pipeline file. Two of one name in one plugin are refused.
+    returns the metrics in the form of a pipeline file. Two components of one name in one plugin are refused.
 
     Example::
 
@@ -175,7 +175,7 @@ def dicast_models() -> Classes[ChatModel]:  # type: ignore[empty-body]
     """Offer chat models.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
-    ``complete(request)``, or with ``open(run)`` of a live object that has it. Two of one name in one plugin are refused.
+    ``complete(request)``, or with ``open(run)``, whose live object has it. Two components of one name in one plugin are refused.
 
     Example::
 
@@ -189,9 +189,9 @@ def dicast_models() -> Classes[ChatModel]:  # type: ignore[empty-body]
 def dicast_sinks() -> Classes[Sink]:  # type: ignore[empty-body]
     """Offer sinks, which receive a run's events.
 
-    Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``open(run)`` of a
-    live object that has ``write(events)`` and ``close()``, or with these two methods. Two of one name in one plugin are
-    refused.
+    Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``open(run)``, whose
+    live object has ``write(events)`` and ``close()``, or with these two methods. Two components of one name in one plugin
+    are refused.
 
     Example::
 
@@ -206,7 +206,7 @@ def dicast_ledgers() -> Classes[Ledger]:  # type: ignore[empty-body]
     """Offer ledgers.
 
     Called by the kernel once, when a pipeline or a command first names this plugin. Return frozen attrs classes whose
-    ``open(run)`` gives a live :class:`~dicast.Ledger`. Two of one name in one plugin are refused.
+    ``open(run)`` gives a live :class:`~dicast.Ledger`. Two components of one name in one plugin are refused.
 
     Example::
 
@@ -221,7 +221,7 @@ def dicast_sandboxes() -> Classes[Sandbox]:  # type: ignore[empty-body]
     """Offer sandboxes.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``execute(program)``,
-    or with ``open(run)`` of a live object that has it. Two of one name in one plugin are refused.
+    or with ``open(run)``, whose live object has it. Two components of one name in one plugin are refused.
 
     Example::
 
@@ -236,7 +236,7 @@ def dicast_executors() -> Classes[Executor]:  # type: ignore[empty-body]
     """Offer executors, which schedule a run's work.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``concurrency``.
-    Two of one name in one plugin are refused.
+    Two components of one name in one plugin are refused.
 
     Example::
 

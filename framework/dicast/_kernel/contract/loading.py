@@ -21,7 +21,7 @@ from .plugin_errors import describe_error, in_brackets, place_of
 _MARK = f"{hooks.PROJECT}_impl"
 """Attribute that ``@hookimpl`` sets."""
 
-_ALIKE = 0.85
+_MIN_SIMILARITY = 0.85
 """Similarity from which an unmarked function is a hook whose name is misspelled."""
 
 
@@ -102,7 +102,7 @@ def _faults(module: Any) -> Iterator[str]:
         mark = getattr(function, _MARK, None)
         if isinstance(mark, Mapping):
             yield from _faults_of_hook(mark.get("specname") or name, function)
-        elif callable(function) and (hook := _forgotten(name, function, module)):
+        elif callable(function) and (hook := _meant_hook(name, function, module)):
             yield f"{name} has no @hookimpl, so it is no hook; add @dicast.hookimpl to {hook}{_at(function)}"
 
 
@@ -120,7 +120,7 @@ def _faults_of_hook(hook: str, function: Any) -> Iterator[str]:
         yield f"{hook} takes no arguments, so remove {', '.join(names)}{_at(function)}"
 
 
-def _forgotten(name: str, function: Any, module: Any) -> str | None:
+def _meant_hook(name: str, function: Any, module: Any) -> str | None:
     """Return the hook that the unmarked *function* is meant to be, or None."""
     if name in hooks.KIND_OF_HOOK:
         return name
@@ -128,7 +128,7 @@ def _forgotten(name: str, function: Any, module: Any) -> str | None:
         return None
     from difflib import get_close_matches  # needed for such a name alone
 
-    return next(iter(get_close_matches(name, hooks.KIND_OF_HOOK, 1, _ALIKE)), None)
+    return next(iter(get_close_matches(name, hooks.KIND_OF_HOOK, 1, _MIN_SIMILARITY)), None)
 
 
 def _at(definition: Any) -> str:

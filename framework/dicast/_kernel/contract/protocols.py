@@ -103,7 +103,7 @@ class Extractor(Protocol):
 class Aggregate(Protocol):
     """Summary of all records of a run. It has state, so ``open(run)`` returns the live object.
 
-    An option ``criteria`` restricts it to these scores, and so for a comparison. The scores are under ``metrics.scores``, or under
+    An option ``criteria`` restricts it, or a comparison, to the scores of these criteria. The scores are under ``metrics.scores``, or under
     the option ``source_field``.
     """
 

@@ -211,13 +211,13 @@ def audit_estimator() -> Any:
 
 def offers_by_name(group: str) -> Mapping[str, Offer]:
     """Return the offers of *group* by name; a name that two distributions offer has an error. Reads metadata alone."""
-    named: dict[str, Offer] = {}
+    by_name: dict[str, Offer] = {}
     for offer in sorted(offers(group), key=lambda offer: (offer.name, offer.distribution)):
-        other = named.setdefault(offer.name, offer)
+        other = by_name.setdefault(offer.name, offer)
         if other is not offer:
             error = _twice(f"{_noun(group)} {offer.name!r}", (other, offer))
-            named[offer.name] = evolve(other, error=error)
-    return named
+            by_name[offer.name] = evolve(other, error=error)
+    return by_name
 
 
 def _extra(plugin: str) -> str:
@@ -234,7 +234,10 @@ def _kernel() -> Offer:
 
 
 def offers(group: str) -> Iterator[Offer]:
-    """Yield the offers of the installed distributions in *group*, the same name several times too; a distribution that is found twice (editable and path) counts once."""
+    """Yield the offers of the installed distributions in *group*.
+
+    A name that several distributions offer is yielded several times. A distribution that metadata lists twice (editable and on the path) counts once.
+    """
     seen = set()
     for distribution in metadata.distributions():
         try:
@@ -295,9 +298,9 @@ def _components(plugin: Plugin) -> tuple[Component, ...]:
         raise
 
 
-def _twice(what: str, offers: Iterable[Offer]) -> str:
+def _twice(noun: str, offers: Iterable[Offer]) -> str:
     names = " and ".join(f"{offer.distribution} {offer.version}" for offer in offers)
-    return f"{what} is offered by {names}; uninstall all but one"
+    return f"{noun} is offered by {names}; uninstall all but one"
 
 
 def _not_offered(name: str, kinds: Sequence[str], offered: Collection[Component]) -> Problem:

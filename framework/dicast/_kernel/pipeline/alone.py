@@ -21,7 +21,7 @@ def component(kind: str, written: str | Mapping[str, Mapping[str, object]]) -> A
     current folder.
 
     :param kind: the kind of the component: ``metric``, ``judge``, ``early_stop``, …
-    :raises ConfigError: when there is none of that name, or an option is invalid.
+    :raises ConfigError: when there is no such component, or an option is invalid.
     """
     builder = Builder(Registry(), {}, _current_folder, {})
     try:

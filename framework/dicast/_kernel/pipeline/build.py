@@ -26,7 +26,7 @@ from .faults import Fault, Part
 from .faults import Path as Address
 from .gate import GatedLabels, GateSection
 from .metrics import MetricSections
-from .misplaced import belongs
+from .misplaced import right_place
 from .parts import Placed, SectionBuilder
 from .problems import refusal
 from .raw_scale import metric_faults, raw_labels
@@ -153,7 +153,7 @@ class _Building:
     def _check_sections(self, executor: Slot | None) -> None:
         for key in self._file:
             if key not in SECTIONS:
-                place = belongs(key, self._file[key], executor)
+                place = right_place(key, self._file[key], executor)
                 message = f"unknown section {key!r}" + (f"; {place}" if place else "")
                 self._sections.fault((), message, key, None if place else nearest(key, SECTIONS), key)
         if self._needs_source and "source" not in self._file:

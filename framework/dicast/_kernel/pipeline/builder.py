@@ -22,7 +22,7 @@ from .structure import Hook, Structurer
 
 @frozen
 class Built:
-    """A component of the pipeline: the *live* object, and the slot options written as *slot_options* next to its own options."""
+    """A component of the pipeline: the *live* object, and the slot options, such as ``weight``, that the file has among the component's options."""
 
     component: Component
     live: Any
@@ -80,7 +80,7 @@ class Builder:
         with self.data.at(faults=faults):
             new = "/" in name
             built = (
-                self._new(name, kinds, options, key_path, slot_keys)
+                self._build_new(name, kinds, options, key_path, slot_keys)
                 if new
                 else self._reference(name, kinds, options, key_path)
             )
@@ -138,7 +138,7 @@ class Builder:
         message = f"expected a {' or '.join(kinds)}, written NAME or {{NAME: {{options}}}}{advice}"
         raise Invalid([Fault(self.data.path, message, mismatch=not advice)])
 
-    def _new(
+    def _build_new(
         self, name: str, kinds: tuple[str, ...], options: Mapping[str, Any], keyed: Path, extra_keys: Iterable[str]
     ) -> Built:
         try:
@@ -161,9 +161,9 @@ class Builder:
             raise self.data.invalid(message, name, nearest(name, self._defined), key)
         if options:
             raise self.data.invalid(f"the options of {name!r} belong under 'define'", key=key)
-        return self._as_given(name, kinds) if name in self._ready else self.shared(name, kinds)
+        return self._from_ready(name, kinds) if name in self._ready else self.shared(name, kinds)
 
-    def _as_given(self, name: str, kinds: tuple[str, ...]) -> Built:
+    def _from_ready(self, name: str, kinds: tuple[str, ...]) -> Built:
         live = self._ready[name]
         fitting = [kind for kind in kinds if all(hasattr(live, member) for member in KINDS[kind].members)]
         kind = next(iter(fitting), kinds[0] if hasattr(live, "open") else None)
@@ -174,8 +174,8 @@ class Builder:
             component = describe_component(kind, type(live), "given", "given from Python", "0")
         except PluginError as error:
             raise self.data.invalid(str(error), name) from error
-        if wrong := [Fault(self.data.path, f"{name}: {message}") for message in wrong_options(live)]:
-            raise Invalid(wrong)
+        if option_faults := [Fault(self.data.path, f"{name}: {message}") for message in wrong_options(live)]:
+            raise Invalid(option_faults)
         self.names.setdefault(component.cls, name)
         self.components.setdefault(component.cls, evolve(component, name=name))
         return Built(evolve(component, name=name), live)

@@ -20,7 +20,7 @@ _IGNORED = "__pycache__"
 
 
 class Contents:
-    """Digester of the files and folders that components read, each once for a pipeline, whose file is in *base*."""
+    """Digester of the files and folders that the components of a pipeline read, each file once. *base* is the folder of the pipeline file."""
 
     def __init__(self, base: Path) -> None:
         self._base = base
@@ -32,8 +32,9 @@ class Contents:
         return [path for path in self._digests if path.is_file()]
 
     def of(self, built: Built, place: Address) -> list[dict[str, str]]:
-        """Return the digests of the inputs of *built* at *place* and of each nested component, by the component's names for them.
+        """Return the digests of the inputs of *built* and of each nested component, by the component's names for them.
 
+        :param place: the address of *built*, for faults.
         :raises Invalid: when a component cannot list its inputs, or an input cannot be read.
         """
         try:

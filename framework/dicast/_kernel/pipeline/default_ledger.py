@@ -17,7 +17,7 @@ LEDGER_PATH = Path(".dicast") / "ledger.db"
 
 
 def sqlite_ledger(path: Path | None) -> tuple[Component, Any]:
-    """Return the ledger at *path*, by default ``$DICAST_LEDGER`` or ``.dicast/ledger.db``, after its component."""
+    """Return the component ``ledger/sqlite`` and its configuration for *path*, by default ``$DICAST_LEDGER`` or ``.dicast/ledger.db``."""
     component = Registry().find("ledger/sqlite", ("ledger",))
     return component, component.cls(path=path or Path(os.environ.get("DICAST_LEDGER") or LEDGER_PATH))
 

@@ -47,7 +47,7 @@ class ExperimentSections:
         return placed
 
     def check_criteria(self, placed: Sequence[Placed], allowed: Sequence[str]) -> None:
-        """Report a component among *placed* that names a criterion other than the *allowed* ones."""
+        """Report each component among *placed* that names a criterion that is not among *allowed*."""
         for path, slot in placed:
             for steps, name in (own_criteria(slot.component) or {}).items():
                 if allowed and name not in allowed:

@@ -62,14 +62,14 @@ class GatedLabels:
 
 
 def _exists(label: str, existing: Sequence[str]) -> bool:
-    """Return True if *label* exists, or is that of a score that another tool recorded; only the data has such scores."""
+    """Return True if *label* exists, or may exist: only the data shows which scores another tool recorded."""
     return label in existing or label.startswith(RECORDED_PREFIX)
 
 
 def gate_line(gate: Gate, labels: Sequence[str], label: str) -> float | None:
     """Return the line for the mean of *label* in *gate*, the lower line of a clause with two; None without a line.
 
-    *labels* are the file's; a clause without ``on`` is about the only label.
+    *labels* are the labels of the file; a clause without ``on`` is about the only label.
     """
     clauses = (clause for clause in gate.clauses if (clause.on or only_label(labels)) == label)
     lines = (clause.max_score if clause.min_score is None else clause.min_score for clause in clauses)
@@ -133,8 +133,8 @@ class GateSection:
             return  # the labels of components with faults are unknown
         declared, existing = labels.declared, labels.existing
         for path, slot in components:
-            for option, used in getattr(slot.component, "label_options", {}).items():
-                for label in (label for label in used if not _exists(label, existing)):
+            for option, names in getattr(slot.component, "label_options", {}).items():
+                for label in (label for label in names if not _exists(label, existing)):
                     self._report_label((*path, Part(slot.name), option), f"{option} of {slot.name}", label, existing)
         for index, clause in enumerate(gate.clauses):
             path = clause_place(self._file, index)
@@ -144,7 +144,7 @@ class GateSection:
                 self._report_label((*path, "on"), "gate.on", clause.on, existing)
             on = clause.on or only_label(declared)
             if on in labels.of_slots and on not in raw_labels(labels.metrics):
-                self._check_shares(path, clause)
+                self._check_bounds(path, clause)
             self._check_parts(path, clause, GatedFile(on, scoring.audit is not None, labels.audited))
         for index, option, message in clause_faults(gate, labels.metrics, only_label(declared)):
             self._sections.fault((*clause_place(self._file, index), option), message)
@@ -181,7 +181,7 @@ class GateSection:
         )
         self._sections.fault((*path, rule), message, self._value(path, rule))
 
-    def _check_shares(self, path: Address, clause: Clause) -> None:
+    def _check_bounds(self, path: Address, clause: Clause) -> None:
         """Report a line that no mean of a metric or a judge can reach; only criteria have their own scales."""
         for rule in _BOUNDED[:2]:
             value = getattr(clause, rule)

@@ -40,7 +40,7 @@ class MetricSections:
             for placed in self._sections.components(top, items, (*_METRIC_KINDS, "preset"), SlotOptions):
                 for path, built in self._members(*placed):
                     default_tier = built.component.tier or "truth"  # a judge has no tier
-                    metrics.append((path, self._judging(path, built, tier or default_tier, finest_kind(source))))
+                    metrics.append((path, self._judging_slot(path, built, tier or default_tier, finest_kind(source))))
         return metrics
 
     def _members(self, path: Address, built: Built) -> list[tuple[Address, Built]]:
@@ -58,11 +58,11 @@ class MetricSections:
         for path, built in self._sections.components(
             ("judges",), self._file.get("judges", []), ("judge",), SlotOptions
         ):
-            slot = self._judging(path, with_children(built, [slot for _, slot in judges]), "truth", ())
+            slot = self._judging_slot(path, with_children(built, [slot for _, slot in judges]), "truth", ())
             judges.append((path, slot))
         return judges
 
-    def _judging(self, path: Address, built: Built, tier: str, default_on: tuple[str, ...]) -> Slot:
+    def _judging_slot(self, path: Address, built: Built, tier: str, default_on: tuple[str, ...]) -> Slot:
         """Return the slot of a metric or judge, with its slot options."""
         options: SlotOptions = built.slot_options
         accepts = tuple(getattr(built.live, "accepts", ()))
@@ -98,11 +98,11 @@ class MetricSections:
     def _scale(self, path: Address, built: Built) -> tuple[float, float] | None:
         """Return the slot's range, from worst to best."""
         scale: tuple[float, float] | None = built.slot_options.range
-        falls = getattr(built.live, "lower_is_better", False)
-        if scale is None and falls:
+        lower_is_better = getattr(built.live, "lower_is_better", False)
+        if scale is None and lower_is_better:
             message = f"{built.component.name} has a raw scale; set its bounds, as in range: [0, 100]"
             self._sections.fault((*path, Part(built.component.name)), message)
-        return (scale[1], scale[0]) if scale is not None and falls else scale
+        return (scale[1], scale[0]) if scale is not None and lower_is_better else scale
 
     def check_children(self, judges: Sequence[Placed]) -> None:
         """Report a judge that reads the verdicts of a label that it cannot read."""

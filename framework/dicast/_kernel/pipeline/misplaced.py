@@ -13,8 +13,8 @@ _SLOT_CLASSES: Mapping[str, type] = {"a metric or a judge": SlotOptions, "the so
 _LONGEST = 40
 
 
-def belongs(key: str, value: object, executor: Slot | None) -> str | None:
-    """Return the right place for *key* with its *value*, in words; None if it is no option of *executor* or of a section."""
+def right_place(key: str, value: object, executor: Slot | None) -> str | None:
+    """Return advice where to write *key* with its *value*; None if *key* is no option of *executor*, of a section or of a slot."""
     text = f"{key}: {_written(value)}"
     if executor is not None and key in _options(type(executor.component)):
         return f"write it as executor: {{{executor.name}: {{{text}}}}}"

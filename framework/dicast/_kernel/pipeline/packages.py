@@ -29,17 +29,22 @@ class Package:
 
 
 def packages(*, load: bool) -> list[Package]:
-    """Return each such package, by name. Reads metadata alone, unless *load* asks to import each command and to read each rubric."""
+    """Return the installed packages with entry points in :data:`GROUPS`, by name.
+
+    Read metadata alone, unless *load* asks to import each command and to read each rubric.
+    """
     entries = [(group, offer) for group in GROUPS for offer in offers(f"dicast.{group}")]
-    named = {group: offers_by_name(f"dicast.{group}") for group in GROUPS}
+    by_name = {group: offers_by_name(f"dicast.{group}") for group in GROUPS}
     owners = sorted({(offer.distribution, offer.version) for _, offer in entries})
     listed = []
     for distribution, version in owners:
-        mine = [
+        own_offers = [
             (group, offer) for group, offer in entries if (offer.distribution, offer.version) == (distribution, version)
         ]
-        names = {group: tuple(sorted(offer.name for g, offer in mine if g == group)) for group in GROUPS}
-        errors = [error for group, offer in mine for error in _errors(group, named[group][offer.name], load=load)]
+        names = {group: tuple(sorted(offer.name for g, offer in own_offers if g == group)) for group in GROUPS}
+        errors = [
+            error for group, offer in own_offers for error in _errors(group, by_name[group][offer.name], load=load)
+        ]
         listed.append(Package(distribution, version, names, (*version_conflicts(distribution), *errors)))
     return listed
 

@@ -64,7 +64,7 @@ class Document:
 class PipelineFile:
     """A pipeline file that was read once: *root* has its includes and the overrides, *experiments* are a suite's experiments.
 
-    *problems* are the problems so far; :meth:`document` raises them.
+    *problems* are the problems of reading; :meth:`document` raises them.
     """
 
     start: Place
@@ -76,7 +76,9 @@ class PipelineFile:
     def document(self, experiment: str | None = None) -> Document:
         """Return the pipeline, or one *experiment* of a suite, with the values of environment variables.
 
-        :raises ConfigError: with every problem, unless all problems are the document's own.
+        Problems of these variables do not raise: they are in ``problems`` of the document.
+
+        :raises ConfigError: with every problem, if the file, an override or the experiment has any.
         """
         reader, root, suite = _Reader(self.environ, problems=[*self.problems]), self.root, self.experiments
         if experiment is not None and experiment in suite:
@@ -88,7 +90,7 @@ class PipelineFile:
             reader = evolve(reader, environ={**self.environ, **variables})
             root = suite[experiment].apply_to(root, reader.problems)
         elif suite:
-            message = f"this is a suite of {len(suite)} experiments ({', '.join(suite)}), which dicast run runs; but one pipeline is needed here"
+            message = f"this is a suite of {len(suite)} experiments ({', '.join(suite)}), but a single pipeline is needed here; dicast run runs suites"
             raise ConfigError(root.find((SECTION,)).place.problem(message, (SECTION,)))
         varied = tuple(path for item in suite.values() for path in item.changes)
         is_complete = not reader.problems
@@ -230,14 +232,12 @@ class _Reader:
             hint = next((near for near in get_close_matches(name, self.environ) if _is_misspelt(name, near)), None)
             message = f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}"
             self.problems.append(node.place.problem(message, path, node.value, hint))
-        put = value or default or ""
-        self.budget -= len(put)
+        replacement = value or default or ""
+        self.budget -= len(replacement)
         if self.budget < 0:
-            message = (
-                f"the values of variables have more than 16 MiB of text; ${{{name}}} is {len(put):,} characters long"
-            )
+            message = f"the values of variables have more than 16 MiB of text; ${{{name}}} is {len(replacement):,} characters long"
             self.problems.append(node.place.problem(message, path))
-        return put
+        return replacement
 
 
 def _is_misspelt(name: str, near: str) -> bool:

@@ -67,9 +67,9 @@ def _resource(offer: Offer) -> Rubric:
 def read_rubric(name: str, text: str) -> Rubric:
     """Read a rubric from the *text* of the file *name*: YAML, or Markdown that begins with YAML between two ``---``.
 
-    A YAML rubric with dimensions may leave out both keys: its id is its ``name``, and its version is the first 12 digits of its SHA-256.
+    A YAML rubric with dimensions may leave out ``id`` and ``version``: its id is its ``name``, and its version is the first 12 digits of its SHA-256.
 
-    :raises ConfigError: when it is neither, or has no ``id`` and ``version``.
+    :raises ConfigError: when *text* has neither form, or lacks ``id`` or ``version``.
     """
     data = _yaml(name, _front_matter(name, text) if name.endswith(".md") else text)
     if "dimensions" in data and not name.endswith(".md"):

@@ -37,7 +37,7 @@ _EXPERIMENT = {
     "additionalProperties": False,
 }
 _AMOUNT = {"type": "string", "pattern": MONEY.pattern}
-_ONE_A_UNIT = [{"contains": {"pattern": rf"{unit}\s*$"}, "minContains": 0, "maxContains": 1} for unit in UNITS]
+_ONE_PER_UNIT = [{"contains": {"pattern": rf"{unit}\s*$"}, "minContains": 0, "maxContains": 1} for unit in UNITS]
 _TYPES: Mapping[Any, Schema] = {
     bool: {"type": "boolean"},
     int: {"type": "integer"},
@@ -227,7 +227,7 @@ def _type(annotation: Any) -> Schema:
     if annotation in _TYPES:
         return dict(_TYPES[annotation])
     if origin in hints.SEQUENCES:
-        return {"type": "array"} | _items(origin, args) | ({"allOf": _ONE_A_UNIT} if args[:1] == (Cost,) else {})
+        return {"type": "array"} | _items(origin, args) | ({"allOf": _ONE_PER_UNIT} if args[:1] == (Cost,) else {})
     if origin in hints.MAPPINGS:
         return {"type": "object"} | ({"additionalProperties": _type(args[1])} if args else {})
     return options_schema(annotation) if attrs.has(annotation) else {}

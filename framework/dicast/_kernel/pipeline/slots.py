@@ -26,6 +26,7 @@ _PAYING = ("metric", "judge", "task", "model")
 """Kinds of components whose calls are reserved and settled."""
 
 _COUNTS = ("name", "distribution", "version", "options", "tier", "weight", "on", "range", "on_failure")
+"""Members of a slot that its digests cover."""
 
 
 def make_slot(
@@ -38,7 +39,7 @@ def make_slot(
 ) -> Slot:
     """Return the slot of *built*, whose effective *options* are at *path*; *slot* are the slot options.
 
-    *counting* are the options without those that cannot change a score; *reads* are the digests of further inputs.
+    *counting* are the options that can change a score; *reads* are the digests of further inputs.
     """
     component = built.component
     draft = Slot(
@@ -65,7 +66,7 @@ def make_slot(
 def unpaid_model(built: Built) -> str | None:
     """Return the reason to refuse *built* if it has a chat model or a judge inside and no cap covers its kind; else None."""
     kind = built.component.kind
-    if kind in _PAYING or not any(_asks(part) for part in parts(built.live) if part is not built.live):
+    if kind in _PAYING or not any(_is_model_or_judge(part) for part in parts(built.live) if part is not built.live):
         return None
     article = "an" if kind[0] in "aeiou" else "a"
     return (
@@ -74,14 +75,14 @@ def unpaid_model(built: Built) -> str | None:
     )
 
 
-def _asks(part: object) -> bool:
+def _is_model_or_judge(part: object) -> bool:
     """Return True if *part* is a chat model or a judge; an option called ``judge`` makes no judge."""
     is_judge = isinstance(part, Judge) and callable(part.judge)
     return not isinstance(part, type) and (is_judge or (isinstance(part, ChatModel) and callable(part.complete)))
 
 
 def judges_inside(component: Any) -> Iterator[tuple[str, Judge]]:
-    """Yield each judge in a field of *component*, after its path there, which is the name that the runner uses."""
+    """Yield the address and the judge for each judge in *component*, at any depth. The address, such as ``.stages[0]``, is part of the judge's label."""
     for field in attrs.fields(type(component)) if attrs.has(type(component)) else ():
         yield from _judges_at(f".{field.alias}", getattr(component, field.name, None))
 
@@ -147,9 +148,12 @@ def digest(data: object) -> str:
 
 
 def digests(
-    of: Callable[[Slot], str], singles: Mapping[str, Slot | None], scoring: Scoring, lists: Mapping[str, Sequence[Slot]]
+    digest_of: Callable[[Slot], str],
+    singles: Mapping[str, Slot | None],
+    scoring: Scoring,
+    lists: Mapping[str, Sequence[Slot]],
 ) -> Mapping[str, str]:
-    """Return the digest *of* each slot, and of the scoring, by the name that users know."""
+    """Return the digest of each slot, computed by *digest_of*, and of the scoring, by the name that users know."""
     excluded = (
         "pass_at",
         "combine" if scoring.combine == "all" else "",
@@ -160,23 +164,23 @@ def digests(
             key: value for key, value in scored["audit"].items() if key != "strata"
         }  # compatible as well
     return {
-        **{section: of(slot) for section, slot in singles.items() if slot is not None},
+        **{section: digest_of(slot) for section, slot in singles.items() if slot is not None},
         "scoring": digest(scored),
-        **{f"{section}[{slot.label}]": of(slot) for section, slots in lists.items() for slot in slots},
+        **{f"{section}[{slot.label}]": digest_of(slot) for section, slots in lists.items() for slot in slots},
     }
 
 
 def clash(extractor: Extractor, other: Extractor) -> str | None:
     """Return a place under ``metrics`` that both extractors write, or None."""
-    for mine in extractor.writes:
-        for theirs in other.writes:
-            if f"{mine}.".startswith(f"{theirs}.") or f"{theirs}.".startswith(f"{mine}."):
-                return max(mine, theirs, key=len)
+    for place in extractor.writes:
+        for other_place in other.writes:
+            if f"{place}.".startswith(f"{other_place}.") or f"{other_place}.".startswith(f"{place}."):
+                return max(place, other_place, key=len)
     return None
 
 
 def names(value: object) -> tuple[str, ...] | None:
-    """Return the names in *value*; None if it has none, because a plugin may use the option name for something else."""
+    """Return the names in *value*; None if *value* is no collection of texts, because a plugin may use the option's name for another purpose."""
     several = tuple(value) if isinstance(value, Collection) and not isinstance(value, str) else (None,)
     return several if all(isinstance(name, str) for name in several) else None
 
@@ -184,7 +188,7 @@ def names(value: object) -> tuple[str, ...] | None:
 def own_criteria(component: object) -> dict[Path, str] | None:
     """Return the criteria that an extractor, an aggregate or a comparison is limited to, by the place in its options.
 
-    None if it has no option for them, whatever other options have such a name.
+    Empty without a limit. None if it has no option for criteria; an option with such a name and other values does not count.
     """
     if getattr(component, "source_field", _SCORES) != _SCORES:
         return {}
@@ -197,9 +201,9 @@ def own_criteria(component: object) -> dict[Path, str] | None:
 
 
 def score_names(extractors: Sequence[Extractor], criteria: Sequence[str]) -> Sequence[str]:
-    """Return the names of the scores that *extractors* make of *criteria*; empty if one of them may make others.
+    """Return the names of the scores that *extractors* make of *criteria*; empty if the names are not known before the run.
 
-    Such an extractor writes the scores as a whole, and has no option for criteria or reads only some of them.
+    They are unknown if an extractor writes all scores at once, unless it has an option for criteria that sets no limit.
     """
     if not extractors or any(_SCORES in extractor.writes and own_criteria(extractor) != {} for extractor in extractors):
         return ()

@@ -53,7 +53,7 @@ def check_stops(
 def with_score_label(
     sections: SectionBuilder, stops: Sequence[Placed], gate: Gate, labels: Sequence[str]
 ) -> list[Placed]:
-    """Return *stops*, with the label of the run's score as ``on`` of each stop that watches it. Report one if the score has no label."""
+    """Return *stops*. A stop that watches the run's score gets the score's label as ``on``; if the score has no label, the stop is reported."""
     label, labeled = score_label(gate, labels), list[Placed]()
     for at, slot in stops:
         component = slot.component

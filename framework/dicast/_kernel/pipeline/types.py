@@ -59,9 +59,9 @@ def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
 
 
 def keys(field: attrs.Attribute[Any]) -> tuple[str, ...]:
-    """Return the possible keys of the option *field*; the first is the preferred one."""
-    written: tuple[str, ...] = field.metadata.get("keys", (field.alias or field.name,))
-    return written
+    """Return the possible keys of the option *field*, the preferred key first."""
+    names: tuple[str, ...] = field.metadata.get("keys", (field.alias or field.name,))
+    return names
 
 
 def option_path(path: Iterable[str | int]) -> str:

@@ -110,7 +110,7 @@ class Stream:
         self._waiting = []
         refusals: Sequence[Refusal | None] = ()
         try:
-            if waiting:  # claims are of one run, and lose alike
+            if waiting:  # all claims are of one run, so any *lost* fits all of them
                 refusals = self._ledger.reserve([claim for claim, _, _ in waiting], waiting[-1][1], self._emitted)
             elif self._emitted:
                 self._ledger.append(self._emitted)

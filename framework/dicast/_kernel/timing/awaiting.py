@@ -39,7 +39,7 @@ async def within(timer: Timer, answer: Awaitable[object], seconds: float) -> obj
         with holding(_LIMITS, (*_LIMITS.get(), limit)):
             result = await Steps(answer, timer, limit)
     except asyncio.CancelledError:
-        if not limit.expired or limit.end():  # cancelled by somebody else, perhaps in addition to the limit
+        if not limit.expired or limit.end():  # cancelled by other code, perhaps in addition to the limit
             raise
     finally:
         limit.end()
@@ -58,14 +58,14 @@ def unlimited() -> Iterator[None]:
         yield
     finally:
         for limit in limits:
-            limit.go_on()
+            limit.resume()
 
 
 class Limit:
     """Time limit of the current task. It cancels the task when the time is over, and again as long as the task continues.
 
-    If another component blocked the event loop when the time ended, the limit is extended once by the blocked time: an answer that is
-    there by then counts.
+    If another component blocked the event loop when the time ended, the limit is extended once by the blocked time: an answer that
+    arrives in this extension counts.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -73,42 +73,42 @@ class Limit:
         assert task is not None  # components are awaited in tasks
         self.expired = self.given_up = self._extended = False
         self._task, self._cancels_before = task, task.cancelling()
-        self._sent, self._since, self._blocked_until = 0, 0.0, 0.0
+        self._cancellations, self._cancelled_since, self._blocked_until = 0, 0.0, 0.0
         self._pauses, self._left, self._is_ended = 0, 0.0, False
         self.until = time.monotonic() + seconds
-        self._look_in(seconds)
+        self._check_after(seconds)
 
     def pause(self) -> None:
-        """Stop the clock until :meth:`go_on` has been called as often as this method."""
+        """Stop the clock until :meth:`resume` has been called as often as this method."""
         self._pauses += 1
         if self._pauses == 1:
             self._left, self.until = max(0.0, self.until - time.monotonic()), inf
             self._timer.cancel()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Continue with the remaining time."""
         self._pauses -= 1
         if not self._pauses:
             self.until = time.monotonic() + self._left
             if not self._is_ended:
-                self._look_in(self._left)
+                self._check_after(self._left)
 
-    def _look_in(self, seconds: float) -> None:
+    def _check_after(self, seconds: float) -> None:
         self._due = time.monotonic() + seconds
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now = time.monotonic()
         if not self._extended and now - self._due > LATE_SECONDS and self._blocked_until < self._due:
             self._extended = True
-            self._look_in(max(now - self._due, INSIST_SECONDS))
-        elif now < self.until and not self._since:  # it ended after its cancellation
-            self._look_in(self.until - now)
+            self._check_after(max(now - self._due, INSIST_SECONDS))
+        elif now < self.until and not self._cancelled_since:  # it ended after its cancellation
+            self._check_after(self.until - now)
         else:
             self.expired = True
-            self._sent += 1
+            self._cancellations += 1
             self._task.cancel()
-            self._look_in(INSIST_SECONDS)
+            self._check_after(INSIST_SECONDS)
 
     def end_step(self, start: float) -> None:
         """Note the end of a step of the component that started at *start*."""
@@ -120,23 +120,23 @@ class Limit:
     def is_ignored(self) -> bool:
         """Return whether the component continues for too long after its cancellation. A timeout that the component sets itself does not count."""
         if self._task.cancelling() <= self._cancels_before:
-            self._since = 0.0
+            self._cancelled_since = 0.0
             return False
         now = time.monotonic()
-        if not self._since:
-            self._since = now
+        if not self._cancelled_since:
+            self._cancelled_since = now
             if now + GIVE_UP_SECONDS < self.until:
                 self._timer.cancel()
-                self._look_in(GIVE_UP_SECONDS)
-        self.given_up = now - self._since >= GIVE_UP_SECONDS
+                self._check_after(GIVE_UP_SECONDS)
+        self.given_up = now - self._cancelled_since >= GIVE_UP_SECONDS
         return self.given_up
 
     def end(self) -> bool:
-        """Stop cancelling the task; return whether somebody else cancelled it too."""
+        """Stop cancelling the task; return True if other code has cancelled it too."""
         self._is_ended = True
         self._timer.cancel()
-        while self._sent:
-            self._sent -= 1
+        while self._cancellations:
+            self._cancellations -= 1
             self._task.uncancel()
         return self._task.cancelling() > self._cancels_before
 

@@ -49,18 +49,18 @@ def _run_alone(work: Coroutine[Any, Any, T]) -> T:
         try:
             return runner.run(work)
         finally:
-            loop.run_until_complete(_leave_tasks())
+            loop.run_until_complete(_cancel_left_tasks())
             threads.shutdown(wait=False, cancel_futures=True)
             loop.set_default_executor(ThreadPoolExecutor(1))  # the loop waits for the threads of its executor
 
 
-async def _leave_tasks() -> None:
+async def _cancel_left_tasks() -> None:
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()
     if left:
-        _, deaf = await asyncio.wait(left, timeout=LEAVE_SECONDS)
-        for task in deaf:
+        _, ignoring = await asyncio.wait(left, timeout=LEAVE_SECONDS)
+        for task in ignoring:
             asyncio._unregister_task(task)  # noqa: SLF001  # documented; nothing else stops the loop from waiting at its end
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def missing_promises() -> list[str]:
-    """Return the promises of dicast that do not hold on this system, as sentences without an end; an empty list on Linux."""
+    """Return the promises of dicast that do not hold on this system, as sentences without a final period; an empty list on Linux."""
     missing = []
     if not hasattr(signal, "setitimer"):
         missing.append("no interval timer: a timeout ends Python code, but no call that waits and no search of re")

@@ -154,7 +154,7 @@ class ThreadTicks:
 
 
 class Ticker:
-    """Signal handler of the process during runs. All runs share one handler: a further run finds the installed one.
+    """Signal handler of the process during runs. All runs share one handler: a further run uses the installed handler.
 
     When the last run ends, the host's handler and alarm are restored. If the host's alarm is due earlier, the host's handler is called at
     the next tick.

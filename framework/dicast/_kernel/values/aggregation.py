@@ -68,7 +68,7 @@ def mean(values: Sequence[float], weights: Sequence[float] | None = None) -> flo
     The mean is between the least and the greatest value with a weight, and does not depend on the order: the sums are
     :func:`math.fsum`, and a rounding error of the division is clamped to the range of the values.
     """
-    if values.count(values[0]) == len(values):  # so with most confidences
+    if values.count(values[0]) == len(values):  # most confidences are equal
         return values[0]
     if weights is not None and 0.0 in weights:
         weighted = [pair for pair in zip(values, weights, strict=True) if pair[1]]

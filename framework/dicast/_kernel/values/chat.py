@@ -20,10 +20,10 @@ MEDIA_KINDS = ("image", "audio", "file")
 """The kinds of :class:`Media`."""
 
 _MTOK = Decimal(1_000_000)
-_SPARSE = bytes(range(ord("a"), ord("z") + 1)) + b" "
+_SPARSE = bytes(range(ord("a"), ord("z") + 1)) + b" "  # several of these bytes make one token
 _LETTERS_A_TOKEN = 2.5
-_DENSE = bytes(set(range(256)) - set(_SPARSE))
-_NOISE_LETTERS = 16
+_DENSE = bytes(set(range(256)) - set(_SPARSE))  # each of these bytes may be a token
+_NOISE_LETTERS = 16  # words of this length may be random letters, such as base64
 _TOKENS_A_WORD = 1.1
 _NOISE_LETTERS_A_TOKEN = 1.5
 _TOKENS_A_MESSAGE = 16
@@ -62,7 +62,7 @@ class Media:
 
     @property
     def size(self) -> int:
-        """The number of bytes of the content; the largest that is sent, if it is unknown."""
+        """The number of bytes of the content; for an address, the largest size that is expected."""
         return _MOST_BYTES if self.data is None else len(self.data) * 3 // 4
 
     @property

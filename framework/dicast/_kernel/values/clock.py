@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = tuple(high + low for high in _ALPHABET for low in _ALPHABET)
 _LAST = 1 << 20
+"""Number of ids that one prefix can have; the last 20 random bits count them."""
 
 
 def iso(moment: datetime) -> str:
@@ -38,9 +39,9 @@ class Clock:
         """Return a new ULID, and its time."""
         ms = self._nanoseconds() // 1_000_000
         if ms > self._ms:
-            self._turn(ms)
+            self._start_millisecond(ms)
         elif self._count + 1 == _LAST:
-            self._turn(self._ms + 1)
+            self._start_millisecond(self._ms + 1)
         self._count = count = self._count + 1
         return self._prefix + _PAIRS[count >> 10] + _PAIRS[count & 1023], self._time
 
@@ -73,7 +74,7 @@ class Clock:
         """Return the time *seconds* from now."""
         return iso(self.now() + timedelta(seconds=seconds))
 
-    def _turn(self, ms: int) -> None:
+    def _start_millisecond(self, ms: int) -> None:
         if ms // 1000 != self._ms // 1000:
             self._second = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.")
         self._ms = ms

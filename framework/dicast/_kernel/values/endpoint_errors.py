@@ -11,7 +11,7 @@ from .errors import DicastError
 from .score import Cost
 
 UNSUPPORTED = "unsupported_by_model"
-"""The reason why a run stopped that :class:`UnsupportedByModel` ended."""
+"""Reason for the stop of a run that :class:`UnsupportedByModel` ended."""
 
 
 class AccessRefused(DicastError):
@@ -32,9 +32,9 @@ class AccessRefused(DicastError):
 
 
 class UnsupportedByModel(AccessRefused):
-    """A model lacks an ability that an option of the pipeline needs, by its first reply. The message names the option.
+    """A model lacks an ability that an option of the pipeline needs, as its first reply shows. The message names the option.
 
-    The run ends with exit code 2 if no subject was judged, also if the reply was paid for: the pipeline is wrong.
+    The run ends with exit code 2 if no subject was judged, even if the reply was paid for: the pipeline is wrong.
     """
 
 

@@ -50,7 +50,7 @@ class Event(EventFields):
 
     @classmethod
     def of(cls, *fields: Any) -> Event:
-        """Return an event in a third of the time of the class: attrs sets the fields of a frozen object one by one."""
+        """Return an event of these *fields*, in a third of the time of the class: attrs sets the fields of a frozen object one by one."""
         event: Any = EventFields(*fields)
         event.__class__ = cls
         result: Event = event
@@ -261,7 +261,7 @@ def sensitivity(payload: Mapping[str, Any]) -> str:
 
 @frozen
 class Lookahead:
-    """Time that a turn waits for its user's next messages: a number of later *messages*, or of *hours* without one."""
+    """Time that a turn waits for its user's next messages: until a number of later *messages*, or for *hours* without a message."""
 
     messages: int = 0
     hours: float = 0.0

@@ -26,13 +26,13 @@ def identifier(value: object, path: str = "id") -> str:
     if isinstance(value, str) and value:
         return value
     if isinstance(value, float) and abs(value) >= 2**53:  # beyond it not every whole number is a float
-        wrong = f"{value!r} is a number too long to be read exactly; write it as a string"
+        message = f"{value!r} is a number too long to be read exactly; write it as a string"
     elif isinstance(value, int | float):
         return orjson.dumps(value).decode()
     else:
-        what = "an empty string" if value == "" else "null" if value is None else json_type(value)
-        wrong = f"{what} cannot be an id; an id is a string or a number"
-    raise DataError(Problem(wrong, path=path, value=value))
+        noun = "an empty string" if value == "" else "null" if value is None else json_type(value)
+        message = f"{noun} cannot be an id; an id is a string or a number"
+    raise DataError(Problem(message, path=path, value=value))
 
 
 def json_type(value: object) -> str:

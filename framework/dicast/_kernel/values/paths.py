@@ -13,9 +13,9 @@ _DESCRIPTOR = re.compile(r"/dev/(stdin)|/(?:dev|proc/self)/fd/([0-9]{1,9})")
 
 
 def descriptor(path: Path) -> int | None:
-    """Return the file descriptor that *path* names: of ``/dev/stdin``, and of ``/dev/fd/63``, the path of ``<(command)`` in a shell.
+    """Return the number of the file descriptor that *path* stands for; None for any other path.
 
-    None for any other path.
+    Such paths are ``/dev/stdin``, and ``/dev/fd/63``, with which a shell replaces ``<(command)``.
     """
     match = _DESCRIPTOR.fullmatch(str(path))
     return None if match is None else int(match[2] or 0)

@@ -19,7 +19,7 @@ def metric_values(verdict: Mapping[str, Any]) -> dict[str, float]:
 
 
 def evidence_of(signals: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the evidence of a verdict; without any, that of the judges that its signals list."""
+    """Yield the evidence of a verdict; if its own signals have none, yield the evidence of each judge that the signals list."""
     evidence = signals.get("evidence")
     if isinstance(evidence, Mapping):
         yield evidence

@@ -9,7 +9,7 @@ from .answer import ReadyAnswer
 from .errors import InvalidScore
 from .score import Cost, Score, finite_number
 
-_UNDECLARED = "[0, 1]; say on which scale it is with range: [low, high]"
+_UNDECLARED = "[0, 1]; declare its scale with range: [low, high]"
 
 
 @frozen

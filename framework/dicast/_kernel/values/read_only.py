@@ -18,7 +18,7 @@ def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
 
 
 class ReadOnlyDict(dict[Any, Any]):
-    """A dict that cannot be changed. Copies of it can; sent to another process it stays read-only."""
+    """A dict that cannot be changed. A copy can be changed; after pickling it is read-only again."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __ior__ = _refuse
@@ -38,7 +38,7 @@ _NOTHING = ReadOnlyDict()
 
 
 class ReadOnlyList(list[Any]):
-    """A list that cannot be changed. Copies of it can; sent to another process it stays read-only."""
+    """A list that cannot be changed. A copy can be changed; after pickling it is read-only again."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
@@ -55,7 +55,7 @@ class ReadOnlyList(list[Any]):
 
 
 def read_only(value: Any) -> Any:
-    """Return *value* with read-only copies in place of dicts and lists; other values, and values without an end, are unchanged."""
+    """Return *value* with read-only copies in place of dicts and lists. Other values, and values that contain themselves, are unchanged."""
     try:
         return value if type(value) in _SIMPLE else _copy(value)
     except RecursionError:  # recording it fails later, with the name of the subject

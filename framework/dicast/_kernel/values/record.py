@@ -78,14 +78,14 @@ class Results:
 
         Each component that another model answered follows, with the models.
         """
-        ours, theirs = self.fingerprints, other.fingerprints
-        if not ours or not theirs:
+        digests, other_digests = self.fingerprints, other.fingerprints
+        if not digests or not other_digests:
             return ["fingerprints"]
-        named = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
+        differences = sorted(key for key in {*digests, *other_digests} if digests.get(key) != other_digests.get(key))
         for label in sorted(self.models.keys() & other.models.keys()):
             a, b = (", ".join(sorted(results.models[label])) for results in (self, other))
-            named += [f"the model that answered {label} ({a}, not {b})"] if a != b else []
-        return [*named, *self._adapted_otherwise(other)]
+            differences += [f"the model that answered {label} ({a}, not {b})"] if a != b else []
+        return [*differences, *self._adapted_otherwise(other)]
 
     def _adapted_otherwise(self, other: Results) -> list[str]:
         """Return a line for each component whose endpoint refused other parameters than in *other*."""

@@ -13,6 +13,7 @@ from ..classes import frozen
 from .chat import Reply, Token, Usage
 from .score import Cost
 
+# fields that older files do not have, and that are written only with a value
 _LATER = {
     "top",
     "finish_reason",

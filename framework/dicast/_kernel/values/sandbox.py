@@ -52,8 +52,8 @@ class Execution(ReadyAnswer):
 
     *exit* is the command's exit code, 128 + n after signal n. *limit* is the first limit that it reached, by the field's name
     in :class:`Limits`, else None. *output* is the end of its stdout and stderr. *seconds* is its duration. *collected* is
-    the file to return, None if there is none. *guessed* is True if only the program's own words show the *limit*: the limit may explain a
-    result that is bad without it, and makes no result bad. ``beside`` is the end of its peer's stderr,
+    the file to return, None if there is none. *guessed* is True if only the program's output indicates the *limit*: such a limit may explain
+    a failed result, but does not make a result fail. ``beside`` is the end of its peer's stderr,
     if the peer ended earlier and with an error: show it, but do not trust it.
     """
 

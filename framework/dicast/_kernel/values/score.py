@@ -21,9 +21,9 @@ UNITS: tuple[Unit, ...] = ("usd", "msat")
 _DIGITS = r"([0-9]{1,40}(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,2})?"
 NOT_NEGATIVE = re.compile(rf"^\s*\+?{_DIGITS}\s*$")
 DECIMAL = re.compile(rf"^\s*[-+]?{_DIGITS}\s*$")
-"""Decimals as pipeline files have them: with more digits, or a longer exponent, no sum of money could be written down."""
+"""Decimal in a pipeline file. More digits or a longer exponent are refused, because sums of such amounts could not be written."""
 MOST = 1e100
-"""A decimal that a file has as a number is smaller than this."""
+"""Exclusive upper bound of a decimal that a file has as a number, not as text."""
 MONEY = re.compile(rf"^\s*\+?{_DIGITS} +(usd|msat)\s*$")
 """An amount of money as pipeline files have it."""
 
@@ -105,7 +105,7 @@ class Cost:
     @property
     def decimal(self) -> str | None:
         """The amount as a decimal string for JSON; None if it is unknown."""
-        if self is _ZERO or self is _ZERO_MSAT:  # so with most answers
+        if self is _ZERO or self is _ZERO_MSAT:  # most answers cost nothing
             return "0"
         return None if self.amount is None else format(self.amount, "f")
 
@@ -236,7 +236,7 @@ class Secret:
 
 @frozen
 class Rubric:
-    """A versioned rubric: *text* as shipped, and *data* when it is YAML. Given in YAML by its id or as a path.
+    """A versioned rubric: *text* as shipped, and *data* when it is YAML. A pipeline file names it by its id or its path.
 
     :param id: the id.
     :param version: the version.

@@ -61,10 +61,10 @@ class TraceEvent(TraceEventFields):
 
 @frozen(eq=False)
 class Trail:
-    """State of a session when a subject of it was complete, or a tool was called: the first *stop* of *events*.
+    """State of a session when a subject of it was complete, or a tool was called: the first *stop* events of *events*.
 
     *events* are all events of the session, in order: the events of its subjects, as the same objects, and messages.
-    The subjects share the one sequence, which may still grow at its end; each of them uses its own beginning of it.
+    All subjects of the session share this sequence, which may still grow at its end.
     """
 
     events: Sequence[TraceEvent] = ()
