@@ -30,6 +30,7 @@ COMMANDS = {
         ".._import.command:import_files",
         "Report recorded files of other tools, and write a pipeline for them.",
     ),
+    "export": (".._export.command:export_run", "Write a run as a file that other tools read."),
     "run": ("runs:run", "Judge the subjects of a pipeline file and print the results."),
     "check": ("files:check", "Build everything in a pipeline file and run nothing."),
     "show": ("show:show", "Show a run, or a subject with its verdicts."),

@@ -160,6 +160,11 @@ def formats() -> Mapping[str, Offer]:
     return offers_by_name("dicast.formats")
 
 
+def exporters() -> Mapping[str, Offer]:
+    """Return the formats of ``dicast export`` that plugins add, by name. Reads metadata and imports no plugin."""
+    return offers_by_name("dicast.exporters")
+
+
 def rubrics() -> Mapping[str, Offer]:
     """Return the installed rubrics, by id; the target is the package that holds the file."""
     return offers_by_name("dicast.rubrics")

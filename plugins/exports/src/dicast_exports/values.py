@@ -7,6 +7,8 @@ from typing import Any
 
 import orjson
 
+from dicast.toolkit.media import without_content
+
 Value = Mapping[str, Any]
 
 
@@ -47,6 +49,11 @@ def decoded(value: object) -> object:
         return orjson.loads(value)
     except orjson.JSONDecodeError:
         return value
+
+
+def as_text(value: object) -> str:
+    """Return a text as it is, and another value as JSON, with markers in place of its media."""
+    return value if isinstance(value, str) else orjson.dumps(without_content(value), default=str).decode()
 
 
 def message_of(error: object) -> str:

@@ -57,10 +57,11 @@ class Rows:
     def open(self, run: RunContext) -> AbstractAsyncContextManager[TableFile]:
         """Return the live sink for *run*; see :func:`~dicast_tables.table_file.open_table`."""
         metadata = {"run_id": run.run_id, "name": run.name}
-        return open_table(self, run, partial(_write_table, self.row_group, metadata))
+        return open_table(self, run, partial(write_table, self.row_group, metadata))
 
 
-def _write_table(row_group: int, metadata: Mapping[str, str], file: AtomicFile, table: RunTable) -> None:
+def write_table(row_group: int, metadata: Mapping[str, str], file: AtomicFile, table: RunTable) -> None:
+    """Write all rows of *table* to *file*, with *metadata* and that of the run, in groups of at most *row_group* rows."""
     from pyarrow import parquet  # type: ignore[import-untyped]  # here, because it is 140 MB that only the end of such a run needs
 
     names = table.columns()
