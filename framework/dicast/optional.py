@@ -196,7 +196,7 @@ class HasReceiver(Protocol):
     """Sources."""
 
     def receiving(self, reception: Reception) -> AbstractContextManager[Receiver]:
-        """Return a context manager that receives data of other programs and yields their sessions, for ``dicast watch --otlp``. Without it, the source cannot be watched so."""
+        """Return a context manager that receives data of other programs and yields their sessions, for ``dicast watch --otlp``. Without it, ``--otlp`` is refused for the source."""
 
 
 class HasDetect(Protocol):
@@ -204,7 +204,7 @@ class HasDetect(Protocol):
 
     @classmethod
     def detect(cls, beginning: Beginning) -> Detection | None:
-        """Return the :class:`~dicast.toolkit.detection.Detection` of the source's format in a file that begins so; None for any other format. ``dicast import`` and ``dicast init`` ask it. Without it, the source is named in the pipeline."""
+        """Return the :class:`~dicast.toolkit.detection.Detection` of the source's format in a file with this *beginning*; None for any other format. ``dicast import`` and ``dicast init`` call it. Without it, the source is named in the pipeline."""
 
 
 class HasTotal(Protocol):
@@ -278,7 +278,7 @@ class HasSendCollected(Protocol):
 
     @property
     def longest_wait(self) -> float:
-        """The maximum time of a reply in seconds. The reservation of a call stays open for this time, even after the process ends."""
+        """The most seconds that a reply may take. The reservation of a call stays open for this time, even after the process ends."""
 
     async def send_collected(self) -> None:
         """Send the calls that ``complete`` collected, and return once all of them are answered; called when nothing else of the run can go on. A waiting call counts neither for ``concurrency`` nor for a ``timeout``. Without it, each call is answered by itself."""
@@ -336,7 +336,7 @@ class HasHost(Protocol):
     """Executors."""
 
     async def host(self, slots: Sequence[Any]) -> Mapping[str, Callable[..., Any]]:
-        """Take over the metrics of some of the *slots*, and return how to call each, by the slot's path; on the live object. Without it, the kernel calls all metrics."""
+        """Take over the metrics of some of the *slots*, and return a function that calls each of these metrics, by the slot's path; on the live object. Without it, the kernel calls all metrics."""
 
 
 class HasPlacement(Protocol):

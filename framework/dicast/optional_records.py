@@ -82,4 +82,4 @@ class HasInterval(Protocol):
     """Early stops with ``needs_shuffle``; on the live object."""
 
     def interval(self) -> Mapping[str, object]:
-        """Return its knowledge of the mean at the end of the run, for ``bound: anytime`` of the gate: ``low``, ``high``, ``method``, ``at`` and ``decision`` (``above``, ``below`` or None)."""
+        """Return its interval for the mean at the end of the run, for ``bound: anytime`` of the gate: ``low``, ``high``, ``method``, ``at`` and ``decision`` (``above``, ``below`` or None)."""

@@ -1,1 +1,1 @@
-"""``dicast init``: a pipeline for data that is there, or for a promptfoo configuration. Imported only when it is called."""
+"""``dicast init``: a pipeline for existing data, or for a promptfoo configuration. Imported only when it is called."""

@@ -19,7 +19,7 @@ PASS_RATE, FORM_RATE = 0.8, 0.95
 
 _ASSERTIONS = ("assert", "asserts", "assertions", "checks")
 _LONGER = 2
-"""From how many times the length of the reference on an output is more than the answer alone."""
+"""An output of at least this many times the length of the reference has more text than the answer."""
 
 _PHRASES = ["as an AI language model", "lorem ipsum"]
 _ALIKE = 0.7
@@ -27,7 +27,10 @@ _ALIKE = 0.7
 
 @attrs.frozen
 class Choice:
-    """The *sections* that judge, and *how* in a few words; *makes* says that a task makes the outputs, *asks* that a model is asked."""
+    """The *sections* of the file that judge, described by *how* in a few words.
+
+    With *makes* a task makes the outputs; with *asks* a model is asked.
+    """
 
     sections: Sequence[FileSection]
     how: str
@@ -48,12 +51,12 @@ class _Judged:
 
 
 Model = str | Local
-"""A model by its name at a provider, or in this process."""
+"""A model: its name at a provider, or a model in this process."""
 
 
 def model_of(model: Model) -> dict[str, Any]:
-    """Return the chat model *model*: in this process, of ``litellm/chat`` if the name has a provider before a slash, of ``anthropic/chat`` if
-    its name begins with ``claude``, else of ``openai/chat``.
+    """Return the component of *model*. For a name it is ``litellm/chat`` if the name is PROVIDER/MODEL, ``anthropic/chat`` if it begins with
+    ``claude``, else ``openai/chat``.
     """
     if isinstance(model, Local):
         return model.component
@@ -117,7 +120,7 @@ def _judged(guesses: Guesses, model: Model | None, *, makes: bool) -> _Judged:
 
 
 def _paired(guesses: Guesses, model: Model | None) -> _Judged:
-    """Which of two outputs is better, which only a model can say."""
+    """Return the comparison of two outputs by a model; without a model, a check of the form of the first."""
     first, second = (_quoted(guesses.by_field[field].column) for field in ("output", "reference"))
     about = [
         f"Which is better, {first} or {second}? A model compares them in both orders: 1 means the first is better, 0.5 a tie."
@@ -131,7 +134,7 @@ def _paired(guesses: Guesses, model: Model | None) -> _Judged:
 
 
 def _compared(output: Column | None, reference: Column, model: Model | None) -> _Judged:
-    """Return the comparison that fits the reference."""
+    """Return the comparison of the output with the reference that fits the values of *reference*."""
     against = f"against column {_quoted(reference.name)}"
     seen = f"{_quoted(reference.name)} has {{}} (about {reference.length:.0f} characters)"
     longer = output is None or output.length >= max(_LONGER * reference.length, reference.length + 10)

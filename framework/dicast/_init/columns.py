@@ -15,15 +15,15 @@ from ..toolkit.json_values import MISSING, lookup
 from ..toolkit.outputs import has_objects
 
 LABELS = 20
-"""How many different values labels have at most."""
+"""The most distinct values of a column of labels."""
 
 SHORT, LONG = 60, 200
-"""Up to how many characters a reference is short; from how many on it is long."""
+"""A reference of at most SHORT characters is short, one of at least LONG characters is long."""
 
 
 @attrs.frozen(slots=False)
 class Column:
-    """The values of one column without null and empty text; *everywhere* is true where each row has the column."""
+    """The values of a column without null and empty text; *everywhere* is True if each row has the column."""
 
     name: str
     values: Sequence[Any]
@@ -44,47 +44,47 @@ class Column:
 
     @property
     def full(self) -> bool:
-        """True where every row has a value."""
+        """True if every row has a value."""
         return len(self.values) == self.rows > 0
 
     @property
     def differs(self) -> bool:
-        """True where no two rows have the same."""
+        """True if no value occurs twice."""
         return len(set(self.texts)) == len(self.texts)
 
     @property
     def named(self) -> bool:
-        """True where all values are fit for ids."""
+        """True if all values can be ids: texts or integers."""
         return all(isinstance(value, str | int) and not isinstance(value, bool) for value in self.values)
 
     @cached_property
     def objects(self) -> bool:
-        """True where a value is an object, or has one in it."""
+        """True if a value is an object, or has an object in it."""
         return any(map(has_objects, self.values))
 
     @cached_property
     def length(self) -> float:
-        """How many characters a value has, at the median."""
+        """The median length of the values in characters."""
         return median(map(len, self.texts)) if self.texts else 0
 
     @cached_property
     def numeric(self) -> bool:
-        """True where nearly all values are numbers."""
+        """True if at least 90 % of the values are numbers."""
         return self._mostly(_is_number)
 
     @cached_property
     def json(self) -> bool:
-        """True where nearly all values are JSON objects or lists, or texts of such."""
+        """True if at least 90 % of the values are JSON objects or lists, or their texts."""
         return self._mostly(_is_json)
 
     @property
     def prose(self) -> bool:
-        """True where most values are texts of several words."""
+        """True if most values are texts of several words."""
         return sum(" " in text.strip() for text in self.texts) * 2 > len(self.texts) and not self.json
 
     @property
     def labels(self) -> bool:
-        """True where there are few different values, and values repeat."""
+        """True if there are few distinct values, and they repeat."""
         return len(set(self.texts)) <= min(LABELS, len(self.texts) // 2) and self.length <= SHORT
 
     def _mostly(self, test: Any) -> bool:

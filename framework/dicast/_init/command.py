@@ -27,7 +27,7 @@ from .starter import ROWS
 from .written import refuse_existing, write_new
 
 TRIED = 3
-"""How many rows are tried."""
+"""The number of rows that are tried."""
 
 _FILE = click.Path(path_type=Path)
 _FROM = (click.Choice(["promptfoo"]), _FILE)
@@ -95,7 +95,7 @@ def init(
     chosen = local_model(gguf, out) if model == LOCAL else model
     wishes = Wishes(kind, (*fields, *misplaced), chosen, reading)
     if origin is not None:
-        from .._promptfoo import taken_over  # few come from there
+        from .._promptfoo import taken_over  # imported here: few users need it
 
         draft = taken_over(origin[1], out, chosen)
     elif named:
@@ -119,12 +119,12 @@ def _finish(draft: Draft, out: Path, *, tries: bool, as_json: bool) -> None:
     if why is None:
         try:
             tried = _tried(out, as_json=as_json)
-        except RequestError as error:  # the file is there, and says the same when it is run
+        except RequestError as error:  # the file is written, and dicast run reports the same error
             why = one_line(str(error))
     elif tries:
         why += _faults(out)
     run, check = (f"dicast {command} {quote(str(out))}" for command in ("run", "check"))
-    run += " --yes" if draft.document.get("code") else ""  # the lines above say to read the code first
+    run += " --yes" if draft.document.get("code") else ""  # the printed lines advise to read the code first
     following = [check, *([f"{run} --head {TRIED}"] if why is not None else []), run, "dicast show last"]
     if draft.first is not None:
         following = [draft.first, check]
@@ -138,7 +138,7 @@ def _finish(draft: Draft, out: Path, *, tries: bool, as_json: bool) -> None:
 
 
 def _faults(out: Path) -> str:
-    """Return the problems that ``dicast check`` finds in the file, such as a missing extra."""
+    """Return the problems that ``dicast check`` finds in the file, such as a missing extra, as text; empty without problems."""
     try:
         load_experiments(out, ())
     except RequestError as error:
@@ -147,7 +147,7 @@ def _faults(out: Path) -> str:
 
 
 def _tried(out: Path, *, as_json: bool) -> Mapping[str, Any] | None:
-    """Try the first rows: as a document, or printed as ``dicast run --head`` prints them."""
+    """Judge the first rows. Return the document with *as_json*, else print as ``dicast run --head`` does and return None."""
     if not as_json:
         click.echo(f"\nThe first {TRIED} rows:")
         run_and_print(out, lambda _: Request(TRIED), head=True, as_json=False)

@@ -1,4 +1,4 @@
-"""Conversations: which records are some, and which keys name them."""
+"""Conversations: detection of their records, and the keys that name them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SECOND_NAMES = (
     "index",
     "split",
 )
-"""The keys that tell conversations of one id apart, the likeliest first."""
+"""The keys that distinguish conversations with the same id, the likeliest first."""
 
 _ANSWERS = ("output", "response", "completion", "answer", "prediction", "generated", "reply")
 
@@ -47,13 +47,13 @@ def is_conversation(record: object) -> bool:
 
 
 def _is_row(record: Mapping[str, Any], messages: list[Any]) -> bool:
-    """Return whether the *messages* are a prompt, and another column of *record* has the answer to it as text."""
+    """Return whether *record* is a row: the *messages* are a prompt, and another key has the answer as text."""
     last = messages[-1].get("role", messages[-1].get("from"))
     return last in ("user", "human") and any(isinstance(record.get(name), str) for name in _ANSWERS)
 
 
 def are_conversations(beginning: Beginning) -> bool:
-    """Return whether a file that begins so is one of conversations: a line or an item each, or one conversation."""
+    """Return whether a file with this *beginning* has conversations, on lines or in an array, or is one conversation."""
     records = beginning.records
     if beginning.layout == "array" and records and all(map(is_message, records)):
         return True  # the messages of one conversation

@@ -1,4 +1,4 @@
-"""From data to the text of a pipeline for it."""
+"""The draft of a pipeline for data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .written import FileSection, file_text, one_comment
 
 @attrs.frozen
 class Wishes:
-    """The options of the command; *reading* has options of the source. With *asked* the user of the terminal is asked, too."""
+    """The options of the command; *reading* has options of the source. With *is_interactive* the user of the terminal is asked too."""
 
     kind: str | None = None
     fields: Sequence[str] = ()
@@ -35,9 +35,9 @@ class Wishes:
 
 @attrs.frozen
 class Draft:
-    """The *files* to write, the guesses as lines (*says*), and the reason to try no rows (*untried*); *document* is for ``--json``.
+    """The *files* to write, the guesses as lines (*says*), and the reason why no rows are tried (*untried*); *document* is for ``--json``.
 
-    *first* is the command to go on with where the pipeline cannot be run yet.
+    *first* is the next command if the pipeline cannot be run yet.
     """
 
     files: Mapping[Path, str]
@@ -50,7 +50,7 @@ class Draft:
 def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
     """Return the draft of the pipeline *out* for *data*.
 
-    :raises RequestError: where the data cannot be read, or a column has to be named.
+    :raises RequestError: if the data cannot be read, or a column has to be named.
     """
     sample = read_sample(data, wishes.kind, wishes.reading, is_asked=wishes.is_interactive)
     guesses = None if sample.turns else checked(_guesses(sample, wishes), sample, data)
@@ -144,7 +144,7 @@ def _guessed(guesses: Guesses, source: str) -> list[str]:
 
 
 def _unread(sample: Sample) -> list[str]:
-    """Return a line about columns that were not looked at, where there are such columns."""
+    """Return a line about the columns that were not examined, empty if all were."""
     count = len(sample.columns)
     if count <= MOST_COLUMNS:
         return []

@@ -14,11 +14,11 @@ from ..toolkit.input_file import InputFile
 
 
 def text_encoding(path: Path, encoding: str | None, *, is_asked: bool, command: str = "init") -> str:
-    """Return the encoding of the text in the file at *path*: as *encoding*, by its byte order mark, or UTF-8.
+    """Return the encoding of the text in the file at *path*: *encoding*, else that of its byte order mark, else UTF-8.
 
-    With *is_asked* the user of the terminal confirms another one. *command* is the command that the message names.
+    With *is_asked* the user of the terminal can confirm a likely encoding for a file that is not UTF-8. *command* is the command in the message.
 
-    :raises DataError: where the file is not UTF-8 and no encoding was given: one line with the command that reads it.
+    :raises DataError: if the file is not UTF-8 and the user names no encoding; the message has the command that reads it.
     """
     if encoding is not None:
         try:

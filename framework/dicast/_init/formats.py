@@ -1,6 +1,6 @@
-"""Files of other tools, known by their contents and not by their names.
+"""Files of other tools, recognized by their contents.
 
-A format has a sentence for the user until a source reads it; then it gets the source, and ``dicast init`` writes a pipeline with it.
+They are formats that no installed source reads. Each has advice for the user, or the extra whose source reads it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def other_format(path: Path, beginning: Beginning) -> FileFormat | None:
 def refuse_other_formats(path: Path, beginning: Beginning) -> None:
     """Refuse a file of another tool that no source reads.
 
-    :raises DataError: naming the format, and the fix.
+    :raises DataError: with the format and the fix.
     """
     form = other_format(path, beginning)
     if form is not None:
@@ -56,7 +56,7 @@ def refuse_other_formats(path: Path, beginning: Beginning) -> None:
 
 
 def _any(test: Callable[[Record], bool]) -> Callable[[Beginning], bool]:
-    """Return the test for files with an object that fits *test*, one of the items of its first lists included."""
+    """Return a test for files: True if *test* is True for one of the first objects."""
     return lambda beginning: any(test(record) for record in beginning.objects)
 
 
@@ -190,7 +190,7 @@ FORMATS = (
         "a Jupyter notebook", _any(lambda record: _has(record, "cells", "nbformat")), "write its rows as a file"
     ),
 )
-"""The first that fits counts."""
+"""The formats; the first that fits a file counts."""
 
 
 def _of_yaml(path: Path) -> FileFormat | None:

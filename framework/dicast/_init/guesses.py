@@ -27,7 +27,7 @@ _NAMES = {
     "input": "input question prompt query user_input instruction instructions request user_query user_message problem task user "
     "message utterance source article document text q",
 }
-"""By field, the names of its columns, the likeliest first."""
+"""Usual names of a field's column, the likeliest first, by field."""
 
 _WORDS = {
     "context": "context contexts passage passages evidence",
@@ -41,25 +41,25 @@ _NUMBERS = ("id", "nr", "no", "num", "number", "uid", "uuid", "key")
 """The last words of longer names of ids."""
 
 _PAIRS = (("1", "2"), ("a", "b"), ("chosen", "rejected"))
-"""The ends by which the names of two outputs differ (``output_1``, ``output_2``), next to a label that names the better output."""
+"""Pairs of endings of the names of two outputs that are compared, such as ``output_1`` and ``output_2``."""
 
 _ABOUT = (
     "test tests check checks metadata rubric criteria notes comment comments explanation rationale "
     "topic category subject language lang level difficulty tag tags split kind type date time author url"
 )
-"""Words in the names of columns that say something of an answer, or of the row, and are none."""
+"""Words in the names of columns about an answer or a row, which are not answers themselves."""
 
 MOST_COLUMNS = 1_000
 """The number of columns that are examined, in the order of the file, in addition to columns with the name of a field."""
 
 _NAMED = 50
 _EQUAL = 0.2
-"""From which share of equal rows on a column is taken for the reference."""
+"""The least share of rows in which a column equals the output, so that it is taken as the reference."""
 
 
 @attrs.frozen
 class Guess:
-    """The *column* of a field and the reason (*why*); *given* where the user named it."""
+    """The *column* of a field and the reason (*why*); *is_named* is True if the user named it."""
 
     column: str
     why: str
@@ -68,8 +68,9 @@ class Guess:
 
 @attrs.define
 class Guesses:
-    """The columns, the guess for each field (*found*), and the columns with evidence for answers (*contexts*). With two outputs to compare
-    (*paired*) the second output is the reference.
+    """The columns, the guess for each field (*by_field*), and the columns with evidence for answers (*contexts*).
+
+    The user wants no column for the *refused* fields. With *paired* there are two outputs to compare, and the second is the reference.
     """
 
     columns: Mapping[str, Column]
@@ -85,18 +86,18 @@ class Guesses:
         return [name for name in self.columns if name not in used]
 
     def column(self, field: str) -> Column | None:
-        """Return the column of *field*."""
+        """Return the column of *field*, None if it has no column."""
         return self.columns[self.by_field[field].column] if field in self.by_field else None
 
     def add(self, field: str, name: str | None, why: str) -> None:
-        """Take *name* for *field*, unless there is one or the user wants none."""
+        """Take the column *name* for *field*, unless the field has a column or the user wants none for it."""
         if name is not None and field not in self.by_field and field not in self.refused:
             self.by_field[field] = Guess(name, why)
 
     def repeated_ids(self) -> str | None:
-        """Return the column that is named as ids are and in which an id occurs twice."""
-        spelt = {_plain(name): name for name in reversed(self.rest)}
-        named = (spelt[name] for name in _NAMES["id"].split() if name in spelt)
+        """Return the column with a usual name of ids that is not the id, because an id occurs twice in it; None without such a column."""
+        by_name = {_plain(name): name for name in reversed(self.rest)}
+        named = (by_name[name] for name in _NAMES["id"].split() if name in by_name)
         return next((name for name in named if self.columns[name].full and self.columns[name].named), None)
 
     def option(self) -> dict[str, Any]:
@@ -116,9 +117,9 @@ class Guesses:
 def given_fields(texts: Iterable[str], columns: Sequence[str] | None) -> dict[str, str]:
     """Return the columns that the user names: texts such as ``output=answer``, or several of them with commas between.
 
-    An empty column means that there is none. Without *columns* only the fields are checked.
+    An empty column means that the field has no column. Without *columns* only the fields are checked.
 
-    :raises ConfigError: naming all that are wrong.
+    :raises ConfigError: with all wrong fields and columns.
     """
     several = re.compile(rf",(?=(?:{'|'.join((*FIELDS, 'context'))})=)")
     pairs = [part.partition("=") for text in texts for part in several.split(text)]
@@ -152,7 +153,7 @@ def _unknown_field(field: str, sign: str) -> Problem:
 
 
 def guess(sample: Sample, fields: Mapping[str, str]) -> Guesses:
-    """Return the columns of the fields in *sample*; the user named the *fields* columns."""
+    """Return the guesses for the columns in *sample*; *fields* has the columns that the user named."""
     columns = sample.columns
     by_name = [field for field in FIELDS if field in columns]
     names = dict.fromkeys([*columns[:MOST_COLUMNS], *by_name, *filter(None, fields.values())])
@@ -172,7 +173,7 @@ def guess(sample: Sample, fields: Mapping[str, str]) -> Guesses:
 
 
 def _pair(guesses: Guesses) -> None:
-    """Take two columns whose names differ in their end for two outputs, unless somebody has said where the output is."""
+    """Take two columns whose names differ in their ending as two outputs, unless the output or the reference is known."""
     if {"output", "reference"} & {*guesses.by_field, *guesses.refused}:
         return
     plain = {_plain(name): name for name in reversed(guesses.rest) if _fits("output", guesses.columns[name])}
@@ -187,8 +188,8 @@ def _pair(guesses: Guesses) -> None:
 
 def _by_names(guesses: Guesses) -> None:
     for field in ("id", "session_id", "output", "reference", "input"):
-        spelt = {_plain(name): name for name in reversed(guesses.rest) if _fits(field, guesses.columns[name])}
-        guesses.add(field, next((spelt[name] for name in _NAMES[field].split() if name in spelt), None), "its name")
+        by_name = {_plain(name): name for name in reversed(guesses.rest) if _fits(field, guesses.columns[name])}
+        guesses.add(field, next((by_name[name] for name in _NAMES[field].split() if name in by_name), None), "its name")
     numbered = (name for name in guesses.rest if _plain(name).rpartition("_")[2] in _NUMBERS)
     guesses.add(
         "id", next((name for name in numbered if _fits("id", guesses.columns[name])), None), "a word in its name"

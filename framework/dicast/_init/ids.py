@@ -1,4 +1,4 @@
-"""Ids of rows that the whole file has once, else templates of ids or the numbers of lines."""
+"""Ids of rows: a column that is unique in the whole file, else a template of two columns, else the numbers of lines."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .guesses import Guess, Guesses
 from .sample import Sample, source_of
 
 _TRIED = 6
-"""How many second columns are tried."""
+"""The most second columns that are tried."""
 
 _SECOND = ("model", "run", "run_id", "trial", "epoch", "attempt", "sample", "variant", "prompt", "seed", "turn", "index", "split", "lang")  # fmt: skip
-"""The columns that tell rows of one id apart, the likeliest first."""
+"""The columns that distinguish rows with the same id, the likeliest first."""
 
 
 def checked(guesses: Guesses, sample: Sample, data: Path) -> Guesses:
-    """Return *guesses* with a column or a template of ids that the whole file has once; else rows are named by their lines.
+    """Return *guesses* with a column or a template whose ids are unique in the whole file; else rows are named by their lines.
 
-    :raises DataError: where anything else is wrong with the file.
+    :raises DataError: if the file has another fault.
     """
     if not sample.has_columns:
         return guesses
@@ -46,7 +46,7 @@ def checked(guesses: Guesses, sample: Sample, data: Path) -> Guesses:
 
 
 def _tell_apart(guesses: Guesses, sample: Sample, data: Path) -> None:
-    """Where a column of ids has each of them more than once, make the ids of it and a second column."""
+    """If a column of ids has ids more than once, make unique ids of it and a second column, if possible."""
     column = guesses.repeated_ids()
     if "id" in guesses.by_field or "id" in guesses.refused or column is None:
         return

@@ -1,4 +1,4 @@
-"""``dicast init --model local``: a GGUF file or package that the user names, and the short form that asks it."""
+"""``dicast init --model local``: a GGUF file or a package that the user names, and judges with a short form for small models."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Local:
 
 
 def local_model(gguf: str | None, out: Path) -> Local:
-    """Return the model that *gguf* names, a file or a package; without it the user is asked. A path is relative to the folder of *out*.
+    """Return the model that *gguf* names, a file or a package; for None the user is asked. The path in it is relative to the folder of *out*.
 
     :raises ConfigError: if ``llamacpp/chat`` is not installed, nothing is named, or the name is neither a GGUF file nor an installed package.
     """
@@ -116,7 +116,7 @@ def _check(path: Path) -> None:
 
 
 def short_judge(criteria: list[str], context: list[str], *, has_reference: bool) -> dict[str, Any]:
-    """Return ``llm/judge`` in the short form: by *criteria*, or where there is a reference, by the rubric and examples for it."""
+    """Return ``llm/judge`` in the short form: by *criteria*; with a reference, by the rubric for references and with examples."""
     options: dict[str, Any] = {"model": "asked", "form": "yes_no", "max_evidence_chars": CHARS}
     options |= {"rubric": REFERENCE_RUBRIC} if has_reference else {"criteria": criteria}
     if context:

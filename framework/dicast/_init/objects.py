@@ -13,18 +13,18 @@ from .sample import Sample
 from .written import one_comment
 
 _KEYS = 12
-"""How many places of an object are named."""
+"""The most places of an object that a message lists."""
 
 _REPLY_KEYS = ("choices", "candidates", "status_code", "message.content")
 """Keys that objects have if they are replies of a service, one of them at least."""
 
 
 def read_objects(guesses: Guesses, sample: Sample) -> None:
-    """Take the text in an output column of objects as the output, unless the reference has objects, too.
+    """Take the text inside the objects of the output column as the output, unless the reference has objects too.
 
-    An object is never compared with a text: keys and other fields are in its JSON text.
+    An object is never compared with a text, because its JSON has keys and other fields.
 
-    :raises ConfigError: where a reference is text, and the place of the answer is unknown.
+    :raises ConfigError: if the place of the answer is unknown, and there is a text reference or the objects are replies of a service.
     """
     output, reference = guesses.column("output"), guesses.column("reference")
     if output is None or not output.objects or (reference is not None and reference.json):
@@ -54,7 +54,7 @@ def _place_in(column: Column) -> str | None:
 
 
 def _is_reply(column: Column) -> bool:
-    """Return whether the objects are replies of a service, and no structured outputs of a model."""
+    """Return whether the objects are replies of a service, and not structured outputs of a model."""
     return any(lookup(value, key) is not MISSING for value in column.values for key in _REPLY_KEYS)
 
 

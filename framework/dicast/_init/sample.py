@@ -1,4 +1,4 @@
-"""The data's first rows, read through the sources that a pipeline reads them with."""
+"""The first rows of the data, read with the same sources as a pipeline."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .formats import refuse_other_formats
 from .written import escaped
 
 MOST = 1000
-"""How many rows are looked at."""
+"""The most rows of a sample."""
 
 _BY_SUFFIX = {
     ".csv": "rows/csv", ".tsv": "rows/csv", ".tab": "rows/csv", ".psv": "rows/csv",
@@ -40,9 +40,9 @@ _MOST_DOCUMENT = 64 * 2**20
 
 @attrs.frozen
 class Sample:
-    """The first rows of a file: *source* with *options* reads them, *rows* are up to :data:`MOST`, *whole* is true where they are all rows.
+    """The first rows of a file, at most :data:`MOST`, read by *source* with *options*; *is_complete* is True if they are all rows.
 
-    *says* has a line for each option that was guessed from the conversations. *is_result* is true for results of another tool, whose source knows
+    *says* has a line for each option that was guessed from conversations. *is_result* is True for results of another tool, whose source knows
     the fields.
     """
 
@@ -55,12 +55,12 @@ class Sample:
 
     @property
     def turns(self) -> bool:
-        """True where these are conversations, and each row stands for one turn."""
+        """True for conversations: each row is a turn."""
         return not self.has_columns and not self.is_result
 
     @property
     def has_columns(self) -> bool:
-        """True where the pipeline names the columns of the fields."""
+        """True if the pipeline names the columns of the fields."""
         return self.source.startswith("rows/")
 
     @property
@@ -70,11 +70,11 @@ class Sample:
 
 
 def read_sample(path: Path, kind: str | None, reading: Mapping[str, Any], *, is_asked: bool = False) -> Sample:
-    """Look at *path*; *kind* (``rows`` or ``turns``) and *reading*, options of the source, are as the user says.
+    """Return the first rows of *path*; the user may have named the *kind* (``rows`` or ``turns``) and options of the source (*reading*).
 
     With *is_asked* the user of a terminal is asked about a file that is not UTF-8.
 
-    :raises DataError: where it cannot be read, has no rows, or is a file of another tool: with the place, and its contents.
+    :raises DataError: if it cannot be read, has no rows, or is a file of another tool that no source reads.
     """
     if str(path) == "-":
         raise ConfigError("init looks at a file, not at standard input; write the data to a file first")
@@ -119,7 +119,7 @@ def _of_rows(source: str, path: Path, options: Mapping[str, Any], kind: str | No
         raise DataError(Problem(f"{what}: {advice}; --kind rows takes them as rows", str(path)))
     try:
         rows = list(_rows(source, path, {**options, "fields": {"id": "id"}}, named=True))
-    except DataError:  # there is no such column, or two rows have one id; anything else is raised again
+    except DataError:  # no such column, or a repeated id; another fault is raised again by the next line
         rows = list(_rows(source, path, options, named=False))
     return Sample(source, options, tuple(rows[:MOST]), len(rows) <= MOST)
 
@@ -158,7 +158,7 @@ def conversation_options(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the options of a source of conversations, with the key of their ids, and a line about each guess.
 
-    :raises DataError: naming the bad lines, or that there are no turns.
+    :raises DataError: with the bad lines, or if there are no turns.
     """
     options, says = dict(given), list[str]()
     if source == "traces/messages":
@@ -171,7 +171,7 @@ def conversation_options(
 
 
 def _id_of(source: str, path: Path, options: Mapping[str, Any], beginning: Beginning) -> tuple[str | None, str | None]:
-    """Return the template that names each conversation of the file, and why it was chosen."""
+    """Return the template that names each conversation of the file, None if no key does, and the reason."""
     templates = id_templates(beginning.records[0] if beginning.records else None)
     for template, why in templates:
         if _reads(source, path, {**options, "id": template}):
@@ -186,7 +186,7 @@ def _id_of(source: str, path: Path, options: Mapping[str, Any], beginning: Begin
 
 
 def _reads(source: str, path: Path, options: Mapping[str, Any]) -> bool:
-    """Return whether the whole file can be read with *options*: each conversation has the key, and no two have the same."""
+    """Return whether the whole file can be read with *options*: each conversation has the key of ids, and no id occurs twice."""
     try:
         source_of(source, path, options).check()
     except DataError:
@@ -195,7 +195,7 @@ def _reads(source: str, path: Path, options: Mapping[str, Any]) -> bool:
 
 
 def _tool_errors(subject: Subject) -> int:
-    """How many results of tools of a turn say that they are errors."""
+    """Return the number of a turn's tool results that begin like an error."""
     results = (event.payload.get("output") for event in subject.events if event.type == "tool.completed")
     return sum(isinstance(result, str) and re.search(_TOOL_ERROR, result) is not None for result in results)
 
@@ -215,19 +215,22 @@ def source_of(source: str, path: Path, options: Mapping[str, Any]) -> Any:
 
 
 def _subjects(source: Any) -> Iterator[Subject]:
-    """Yield the subjects of *source*, failed records among them."""
+    """Yield the subjects of *source*, including failed records."""
     return (item.subject if isinstance(item, Due) else item for item in source.subjects())
 
 
 def _first(source: str, path: Path, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the first row; if there is none, check the whole file."""
+    """Return the first row.
+
+    :raises DataError: with the faults of the whole file if there is no first row.
+    """
     live_source = source_of(source, path, options)
     try:
         subject = next(_subjects(live_source), None)
     except DataError:
         subject = None
     if subject is None:
-        live_source.check()  # it says what is wrong, all over the file
+        live_source.check()  # raises all faults of the file
         raise DataError(Problem("there are no rows", str(path)))
     return _row(subject, named=False)
 
@@ -272,12 +275,12 @@ def _delimiter(suffix: str, header: bytes) -> dict[str, Any]:
 
 
 def _spans_lines(beginning: Beginning) -> bool:
-    """Return whether the file is one JSON value over several lines, and not a value a line."""
+    """Return whether the file is one JSON value over several lines, and not a value on each line."""
     return beginning.layout in ("array", "document") and len(beginning.lines) > 1
 
 
 def _of_json(path: Path, beginning: Beginning) -> tuple[str, dict[str, Any]]:
-    """JSON lines, an array, or a document with a list somewhere in it."""
+    """Return the source and its options for JSON lines, an array, or a document with a list in it."""
     if beginning.layout in ("lines", "document") and len(beginning.lines) >= 1 and beginning.lines[0][:1] == b"{":
         if beginning.layout == "lines":
             return "rows/jsonl", {}
@@ -288,7 +291,7 @@ def _of_json(path: Path, beginning: Beginning) -> tuple[str, dict[str, Any]]:
 
 
 def _list_in(path: Path) -> dict[str, Any]:
-    """Where the document at *path* has its list of objects; nothing where it has none, or more than one that may be meant."""
+    """Return the option ``at`` with the place of the list of objects in the document at *path*; empty without such a list, or if several fit."""
     with InputFile.opened(path) as file:
         text = b"".join(line for _, line in file.lines())
     try:

@@ -1,4 +1,4 @@
-"""The rows that ``dicast init`` writes where there is no data yet."""
+"""The rows that ``dicast init`` writes if the user names no data."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ ROWS = """id,question,answer,expected
 4,What is the capital of Australia?,Sydney,Canberra
 5,What is the chemical symbol of iron?,Fe,Fe
 """
-"""One answer of the five is wrong: the gate passes, and there is a row to look at."""
+"""Example rows. One answer of the five is wrong: the gate passes, and ``dicast show`` has a failed row to show."""

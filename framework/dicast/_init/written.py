@@ -1,4 +1,4 @@
-"""A pipeline file as text: sections with comments, in YAML that people would write."""
+"""A pipeline file as text: sections with comments, in the YAML style of a human author."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WIDE = 100
 
 @attrs.frozen
 class FileSection:
-    """A part of the file: *comments* above *data*; a section that is not *active* is a comment, as an example."""
+    """A part of the file: *comments* above *data*. A section that is not *active* is written as a comment, as an example."""
 
     data: Mapping[str, Any]
     comments: Sequence[str] = ()
@@ -48,7 +48,7 @@ def write_new(files: Mapping[Path, str]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("x", encoding="utf-8", newline="\n") as file:
                 _fill(path, file, text)
-        except FileExistsError:  # since a moment ago
+        except FileExistsError:  # it was made after the check above
             refuse_existing([path])
         except OSError as error:
             raise ConfigError(f"cannot write {path}: {error.strerror}; choose another --out") from error
@@ -65,9 +65,9 @@ def _fill(path: Path, file: TextIO, text: str) -> None:
 
 
 def refuse_existing(paths: Sequence[Path] | Mapping[Path, str]) -> None:
-    """Nothing is ever written over.
+    """Refuse *paths* that exist, because no file is ever overwritten.
 
-    :raises ConfigError: naming each of *paths* that exists.
+    :raises ConfigError: with each of *paths* that exists.
     """
     existing = [str(path) for path in paths if path.exists() or path.is_symlink()]
     if existing:
@@ -76,7 +76,7 @@ def refuse_existing(paths: Sequence[Path] | Mapping[Path, str]) -> None:
 
 
 def escaped(value: Any) -> Any:
-    """Return *value* with each ``${`` doubled, which would begin a variable in a pipeline file."""
+    """Return *value* with ``$${`` in place of each ``${``, which would begin a variable in a pipeline file."""
     if isinstance(value, str):
         return value.replace("${", "$${")
     if isinstance(value, Mapping):
@@ -91,7 +91,7 @@ def one_comment(text: object, most: int = 80) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Short mappings and lists in one line, long texts as blocks, and quotes where YAML 1.2 or a reader could doubt."""
+    """Writer of short mappings and lists on one line, long texts as blocks, and quotes for texts that look like other YAML values."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         """Indent the items of a list below its key."""
@@ -110,7 +110,7 @@ def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 def _size(value: object) -> int:
-    """How long *value* is in one line; very long where it holds a text of several."""
+    """Return the length of *value* on one line; at least :data:`_WIDE` if it contains a text with line breaks."""
     if isinstance(value, str):
         return _WIDE if "\n" in value else len(value) + 2
     if isinstance(value, Mapping):

@@ -49,7 +49,7 @@ class Dimension:
 
 
 def collapse(dimensions: Sequence[Dimension], values: Mapping[str, float]) -> float:
-    """Return the weighted mean of *values*, each divided by the upper end of its scale; between the least and the greatest of them."""
+    """Return the weighted mean of *values*, each divided by the upper end of its scale. It is between the least and the greatest quotient."""
     return mean(
         [values[dimension.name] / dimension.high for dimension in dimensions],
         [dimension.weight for dimension in dimensions],
@@ -57,9 +57,9 @@ def collapse(dimensions: Sequence[Dimension], values: Mapping[str, float]) -> fl
 
 
 def of_option(weights: Mapping[str, float]) -> tuple[Dimension, ...]:
-    """Return the dimensions of the option, each on a scale from 0 to 1.
+    """Return the dimensions of the option *weights*, each on a scale from 0 to 1.
 
-    :raises ConfigError: with everything that is wrong.
+    :raises ConfigError: with all faults of the option.
     """
     problems = [
         Problem(
@@ -84,7 +84,7 @@ def of_option(weights: Mapping[str, float]) -> tuple[Dimension, ...]:
 def of_rubric(rubric: Rubric) -> tuple[Dimension, ...]:
     """Return the dimensions of *rubric*, which is YAML: ``dimensions: [{name, weight, scale: "1-10", criteria}]``.
 
-    :raises ConfigError: with everything that is wrong; the weights must sum to 1.
+    :raises ConfigError: with all faults of the rubric; the weights must sum to 1.
     """
     items = rubric.data["dimensions"]
     problems = list(_unknown(rubric.data, (*_KEYS, *_OF_LOOPS), ""))

@@ -23,7 +23,7 @@ class Fault:
 
 
 def place(text: str, at: int) -> str:
-    """Return the line, the column and the number of the character at the index *at*, counted from 1."""
+    """Return the line, the column and the number of the character at the index *at* as text, all counted from 1."""
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
     character = f"character {at + 1} of {len(text)}" if at < len(text) else "the end of the text"
     return f"line {line}, column {column}, {character}"
@@ -66,7 +66,7 @@ def first_fault(text: str, start: int, depth: int) -> Fault | None:
 
 
 def _key(text: str, at: int) -> int | Fault:
-    """Return the index after the key and the colon at *at*."""
+    """Return the index after the key and the colon at *at*, or the fault there."""
     if text[at] != '"':
         return Fault(at, "a key in double quotes is missing")
     end = _string(text, at)
@@ -77,7 +77,7 @@ def _key(text: str, at: int) -> int | Fault:
 
 
 def _scalar(text: str, at: int) -> int | Fault:
-    """Return the index after the string, number or word at *at*."""
+    """Return the index after the string, number or word at *at*, or the fault there."""
     if text[at] == '"':
         return _string(text, at)
     match = _SCALAR.match(text, at)
@@ -85,7 +85,7 @@ def _scalar(text: str, at: int) -> int | Fault:
 
 
 def _string(text: str, at: int) -> int | Fault:
-    """Return the index after the string that begins at *at*."""
+    """Return the index after the string that begins at *at*, or the fault in it."""
     end = at + 1
     while True:
         end = _end(_BODY, text, end)

@@ -1,4 +1,4 @@
-"""Reasons of a model, and the replies of failed judgments: how judges record them, by the option ``capture_rationale``."""
+"""Recording of a model's reasons and of the replies of failed judgments, by the option ``capture_rationale``."""
 
 from __future__ import annotations
 

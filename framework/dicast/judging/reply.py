@@ -1,4 +1,4 @@
-"""Reading a verdict out of the text of a model's reply."""
+"""The verdict in the text of a model's reply."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GOES_ON_LATER = re.compile(r'[^"{]*"[ \t\n\r]*[,}]')
 """The rest of a string after an object, on any line, for a model that writes line breaks into strings."""
 
 _TRIED = 8
-"""The number of objects in which an error is searched."""
+"""The most objects that are searched for an error."""
 
 
 def find_verdict(

@@ -106,9 +106,8 @@ def _as_rubric(rubric: Rubric | str) -> Rubric:
 
 def _make_asked(judge: Any) -> None:
     """Set the judge that sends the question. It is found by name, so that the plugin imports no other plugin."""
-    names = [
-        field.name for field in attrs.fields(type(judge)) if field.init and field.name != "fallback"
-    ]  # the kernel's to ask
+    # The kernel asks the fallback.
+    names = [field.name for field in attrs.fields(type(judge)) if field.init and field.name != "fallback"]
     options = {name: getattr(judge, name) for name in names}
     object.__setattr__(judge, "_asked", Registry().find(_BY_MODEL, ("judge",)).cls(**options))
 

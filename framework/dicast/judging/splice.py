@@ -22,7 +22,7 @@ _INVISIBLE = re.compile(r"[\\\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff
 _BLANKS = re.compile(r"\s+")
 _FULL_STOPS = ".!?…。 "
 _MOST = 64  # characters of a copied piece that are compared
-_LAST_WORD = 8  # so many equal characters are hardly a coincidence
+_LAST_WORD = 8  # this many equal characters are hardly a coincidence
 
 
 @attrs.define(slots=False)
@@ -33,7 +33,7 @@ class JudgedMessage:
 
     @cached_property
     def _views(self) -> tuple[tuple[str, ...], ...]:
-        """The texts of the message, once as they are, and once without the escapes of JSON."""
+        """The texts of the message: unchanged, without JSON escapes, and without two levels of JSON escapes; all folded."""
         texts = tuple(_texts(self.message))
         plain = tuple(_unescaped(text) for text in texts)
         twice = tuple(_unescaped(text) for text in plain)
@@ -50,8 +50,8 @@ class JudgedMessage:
     def ends(self, quoted: str, piece: str, least: int) -> bool:
         """Return True if the judged text may have ended a string that contains *quoted*, with *piece* right after it.
 
-        It cannot have if the word before *piece* differs in the judged text. A text that breaks off in *piece*
-        counts if it contains at least *least* characters of it, not counting blanks.
+        It has not if the word before *piece* differs in the judged text. A text that ends inside *piece* counts if it has at least
+        *least* characters of *piece*, without blanks.
         """
         for spelling, quoted_spelling in zip(_spelled(piece), _spelled(quoted, keep_end=True), strict=True):
             for texts in self._views:

@@ -1,4 +1,4 @@
-"""Columns of verdicts and activity, labels, runs and judged outputs of a ledger, and the readers that commands use.
+"""Reading of ledgers: columns of verdicts and activity, labels, runs, judged outputs, and the readers of commands.
 
 A live ledger may keep the columns itself. Its methods ``verdict_columns(run_id)``, ``activity_columns(run_id, types)`` and
 ``open_judgments(run_id)`` then serve :func:`read_verdicts`, :func:`read_activity` and :func:`read_open_judgments`. Without a method, the

@@ -27,7 +27,7 @@ READ, ROUTED, CALLED, RECORDED, UNRECORDED = ACTIVITY_TYPES = (
 """The types of the events that :func:`read_activity` reads."""
 
 _MODEL = {ROUTED: "chosen_model", CALLED: "model"}
-"""The key of the model in the payload of a trace's event."""
+"""The key of the model's name in the payloads of a trace's events."""
 
 
 class ActivityOrigin(NamedTuple):
@@ -42,8 +42,8 @@ class ActivityOrigin(NamedTuple):
 class ActivityColumns:
     """Events of :data:`ACTIVITY_TYPES`, one per row, in the order of the ledger.
 
-    *codes* are indices into *origins*. *content_hashes* identify the contents that were read (8 bytes of the digest) and are 0 for other events.
-    *numbers* refer to *names*: the ids of subjects, and in a trace's events the ids of turns.
+    *codes* are indices into *origins*. *content_hashes* are 8 bytes of the digest of a content that was read, 0 for other events.
+    *numbers* refer to *names*, the ids of subjects, or of turns for a trace's events.
     """
 
     seqs: Ints = attrs.field(factory=lambda: array("q"))

@@ -19,7 +19,7 @@ def code_of(column: Any) -> str:
 
 
 def growing(column: Any) -> array[Any]:
-    """Return *column* as an array, which can grow."""
+    """Return *column* itself if it is an array, else a copy as an array, which can grow."""
     if not isinstance(column, memoryview):
         return column  # type: ignore[no-any-return]
     copy = array(code_of(column))

@@ -1,4 +1,4 @@
-"""The one reader of labels: of gold files and of a ledger, and which verdicts a label is about."""
+"""Labels from gold files and from a ledger, and the outputs that they are about."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ LABEL_GIVEN = "label.given"
 """The event of a label: ``{subject, subject_kind, score, labeller, output_digest, drawn}``."""
 
 ADJUDICATED = "adjudicated"
-"""A label with ``adjudicated: true`` decides where labels of a subject differ."""
+"""The key of a label that decides between different labels of a subject, if its value is true."""
 
 WEIGHT = "weight"
 DRAWN = "drawn"
 RANDOMLY = ("random", "imported", None)
-"""Ways to draw subjects whose labels hold for all subjects; of imported labels the user has to know."""
+"""Values of ``drawn`` whose labels are a random sample of all subjects. For imported labels the user vouches for it."""
 
 LEDGER = "ledger"
-"""The word for the ledger's labels in place of a file."""
+"""The name of the ledger's labels in place of a file."""
 
 _LISTED = 20
 
 Subject = tuple[str, str]
-"""A subject's kind and id; the kind is "" where a file has none."""
+"""A subject's kind and id; the kind is "" if the file has no kind."""
 
 Key = tuple[str, str, str | None, str | None]
 """Kind, id, digest of the output, and run of a label."""
@@ -46,7 +46,7 @@ Key = tuple[str, str, str | None, str | None]
 class Gold:
     """One label for each subject and output, in the order in which they were given.
 
-    *digest* is the SHA-256 of the file, or of the ledger's labels; *source* is how the user named them; *lines* are the places in a file.
+    *digest* is the SHA-256 of the file, or of the ledger's labels; *source* is the user's name for them; *lines* are the subjects' lines in a file.
     """
 
     entries: Mapping[Key, GoldLabel] = field(repr=False)
@@ -72,7 +72,7 @@ class Gold:
         return frozenset(id for _, id in self.by_subject)
 
     def labels_of(self, kind: str, id: str) -> Sequence[GoldLabel]:
-        """Return the labels of a subject; labels with its kind count before labels without a kind."""
+        """Return the labels with the kind and the id of a subject; if there are none, the labels with its id and no kind."""
         return self.by_subject.get((kind, id)) or self.by_subject.get(("", id), ())
 
     @property
@@ -82,17 +82,18 @@ class Gold:
 
 
 def decides(label: GoldLabel) -> bool:
-    """Return True if *label* decides between labels of its subject that differ: ``adjudicated`` is true, or in CSV the word ``true``."""
+    """Return True if *label* decides between different labels of its subject: its ``adjudicated`` is true, in CSV the word ``true``."""
     return label.others.get(ADJUDICATED) in (True, "true")
 
 
 def read_gold(source: Path | str, ledger: Ledger | None = None, *, draws: bool = False) -> Gold:
-    """Return the labels in the file *source*; with the word ``ledger`` the labels of *ledger*, with ``recorded/NAME`` the scores of
-    another tool in *ledger*, with ``-`` of standard input.
+    """Return the labels in the file *source*.
 
-    :param draws: refuse labels that say that their subjects were not drawn with equal chances, and leave such labels of a ledger out.
-    :raises DataError: naming every bad line; also where two labels of one output differ and nobody has decided between them.
-    :raises ConfigError: where the ledger has no labels.
+    ``-`` is standard input, ``ledger`` the labels of *ledger*, and ``recorded/NAME`` the scores of another tool in *ledger*.
+
+    :param draws: refuse labels of a file whose subjects were not drawn with equal chances, and leave such labels of a ledger out.
+    :raises DataError: with every bad line; also if two labels of one output differ and no label decides between them.
+    :raises ConfigError: if the ledger has no labels.
     """
     label = Path(source).as_posix()
     if label.startswith(RECORDED_PREFIX) and ledger is not None and not Path(source).exists():
@@ -119,12 +120,12 @@ def read_gold(source: Path | str, ledger: Ledger | None = None, *, draws: bool =
 
 
 def _selective_key(label: GoldLabel) -> str | None:
-    """Return the key by which *label* says that its subject was not drawn with the chance of all others."""
+    """Return the key of *label* that shows that its subject was not drawn with equal chances; None if there is no such key."""
     return WEIGHT if WEIGHT in label.others else None if label.others.get(DRAWN) in RANDOMLY else DRAWN
 
 
 def given_labels(ledger: Ledger) -> list[tuple[Event, GoldLabel]]:
-    """Return every label that *ledger* has, with its event, the oldest first; of one labeller's on an output the newest."""
+    """Return the labels in *ledger*, each with its event, the oldest first. Only the newest label of a labeller on an output counts."""
     newest: dict[tuple[object, ...], tuple[Event, GoldLabel]] = {}
     for entry in ledger.read(Query(types=(LABEL_GIVEN,))):
         event = entry.event
@@ -139,7 +140,7 @@ def random_labels(ledger: Ledger) -> list[tuple[Event, GoldLabel]]:
 
 
 def from_event(event: Event) -> GoldLabel:
-    """Return the label that an event ``label.given`` holds."""
+    """Return the label in an event ``label.given``."""
     payload = event.payload
     score, labeller, kind = payload["score"], payload.get("labeller"), payload.get("subject_kind")
     digest = payload.get("output_digest")
@@ -156,10 +157,10 @@ def from_event(event: Event) -> GoldLabel:
 
 
 def ledger_gold(ledger: Ledger, *, draws: bool = True) -> Gold:
-    """Return the labels that *ledger* has; with *draws* only of subjects drawn at random, as other labels say nothing about all subjects.
+    """Return the labels in *ledger*; with *draws* only labels of subjects drawn at random, which represent all subjects.
 
-    :raises ConfigError: where there are none.
-    :raises DataError: where two differ and nobody has decided between them.
+    :raises ConfigError: if there are no such labels.
+    :raises DataError: if two labels of one output differ and no label decides between them.
     """
     labels = [label for _, label in (random_labels if draws else given_labels)(ledger)]
     if not labels and (count := len(given_labels(ledger))):
@@ -181,7 +182,7 @@ def ledger_gold(ledger: Ledger, *, draws: bool = True) -> Gold:
 def recorded_gold(ledger: Ledger, label: str) -> Gold:
     """Return the scores of another tool with *label* as labels.
 
-    :raises ConfigError: where the ledger has none, or where they are no scores in [0, 1].
+    :raises ConfigError: if the ledger has no such scores, or they are not in [0, 1].
     """
     labels = labels_of_scores(ledger, label)
     listed = [[*_key(item), item.score, item.labeller] for item in labels]
@@ -189,7 +190,7 @@ def recorded_gold(ledger: Ledger, label: str) -> Gold:
 
 
 def is_in_ledger(source: Path | str) -> bool:
-    """Return True if *source* names labels of a ledger, and no file."""
+    """Return True if *source* names labels of a ledger and not a file."""
     return (str(source) == LEDGER or Path(source).as_posix().startswith(RECORDED_PREFIX)) and not Path(source).exists()
 
 
@@ -198,9 +199,10 @@ def _key(label: GoldLabel) -> Key:
 
 
 def outputs_of_labels(labels: Iterable[GoldLabel]) -> Iterator[tuple[GoldLabel, tuple[Key, ...]]]:
-    """Yield each label with its own key, and the keys of the outputs that it is about too.
+    """Yield each label with its own key, followed by the keys of further outputs that it is about.
 
-    A label without an output is about every output of its subject that other labels name, but not where its labeller has a label of that output.
+    A label that names no output is about every output of its subject that other labels name, except outputs that its labeller has labeled
+    separately. A label that decides has no such exception.
     """
     labels = list(labels)
     labellers: dict[Subject, dict[Key, set[str | None]]] = {}
@@ -219,9 +221,9 @@ def _names_output(label: GoldLabel) -> bool:
 
 
 def _differing(lines: Sequence[tuple[int, GoldLabel]], where: str, step: str) -> Iterable[tuple[int, Problem]]:
-    """Yield the problem of each output with labels that differ, with the line of the later label.
+    """Yield a problem for each label that differs from an earlier label of the same output, with the number of its line.
 
-    :param where: the words for the line of the first label.
+    :param where: the words for the line of the earlier label, with ``{}`` for its number.
     """
     first: dict[Key, tuple[int, GoldLabel]] = {}
     spread = list(outputs_of_labels(label for _, label in lines))
@@ -238,7 +240,7 @@ def _differing(lines: Sequence[tuple[int, GoldLabel]], where: str, step: str) ->
 
 
 def _by_output(labels: Iterable[GoldLabel]) -> dict[Key, GoldLabel]:
-    """Return one label for each subject and output, at the place of its first; a label that decides counts before others."""
+    """Return one label for each subject and output, in the order of the first labels; a label that decides replaces other labels."""
     labels_by_key: dict[Key, GoldLabel] = {}
     for label, (first_key, *other_keys) in outputs_of_labels(labels):
         if first_key not in labels_by_key or decides(label):
@@ -250,10 +252,10 @@ def _by_output(labels: Iterable[GoldLabel]) -> dict[Key, GoldLabel]:
 
 @define
 class LabeledOutputs:
-    """Which label is about the output that a run judged.
+    """Labels matched with the outputs that runs judged.
 
-    A label that names an output (``output_digest`` or ``run``) is about verdicts on that output alone. Another label is about every output that
-    the source brings. Where a task made the output such a label is refused by :meth:`check`, unless *any_output*.
+    A label that names an output (``output_digest`` or ``run``) is about this output only. A label that names no output is about every output
+    from the source. If a task made the output, :meth:`check` refuses such a label, unless *any_output* is set.
     """
 
     gold: Gold
@@ -264,10 +266,10 @@ class LabeledOutputs:
 
     @classmethod
     def of(cls, ledger: Ledger, gold: Gold, *, any_output: bool = False, run_id: str | None = None) -> LabeledOutputs:
-        """Read the outputs of the labeled subjects, where labels name outputs or a task made some.
+        """Return the matched labels of *gold*. The outputs are read only if a label names an output or a task made outputs.
 
-        :param run_id: the one run whose verdicts are compared with labels; None for any run.
-        :raises ConfigError: where a label names a run that the ledger does not have.
+        :param run_id: the run whose verdicts are compared with labels; None for all runs.
+        :raises ConfigError: if a label names a run that the ledger does not have.
         """
         started = ledger.read(Query(run_id, (RUN_STARTED,)))
         has_tasks = any(entry.event.payload.get("task") is not None for entry in started)
@@ -282,7 +284,7 @@ class LabeledOutputs:
         return self._outputs is not None
 
     def label(self, run_id: str, kind: str, id: str) -> GoldLabel | None:
-        """Return the label of the output that a run judged; None where there is none."""
+        """Return the label of the output that a run judged, None if it has no label."""
         labels = self.gold.labels_of(kind, id)
         if not labels or self._outputs is None:
             return labels[0] if labels else None
@@ -316,9 +318,9 @@ class LabeledOutputs:
         return output_of_run is not None and output_of_run.digest is not None and output_of_run.digest == output.digest
 
     def check(self) -> None:
-        """Check that every label with a verdict names its output, where a task made the output.
+        """Check that each label that :meth:`label` left out for lack of an output is allowed.
 
-        :raises ConfigError: naming such labels.
+        :raises ConfigError: if such labels are about outputs of a task, which they must name.
         """
         if not self._unnamed:
             return

@@ -1,4 +1,4 @@
-"""Names in columns, each with a number; equal names may have several numbers."""
+"""Names of columns by number; a name may have several numbers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Names:
 
     @property
     def first(self) -> array[int]:
-        """For each number, the first number of the same name. Equal entries mean equal names."""
+        """The first number of each number's name, by number: equal entries are equal names."""
         start, texts = len(self._first), self.texts
         if start < len(texts):
             new = texts[start:]
@@ -111,7 +111,7 @@ class Names:
 
 
 def joined_numbers(names: Sequence[Names]) -> Sequence[Sequence[int]]:
-    """Return a number for each name of each of *names*; equal numbers mean equal names across all of them."""
+    """Return for each item of *names* the numbers of its names in a common numbering: equal numbers are equal names."""
     joined = Names([name for part in names for name in part.texts]).first
     numbers, start = [], 0
     for part in names:

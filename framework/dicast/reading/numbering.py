@@ -11,9 +11,9 @@ from .names import HASH_BYTES, Names, joined_numbers, name_hash
 Array = Any
 """An array of numpy."""
 
-_TURNS, _BITS = (0, 20, 40), 24
-"""The bits of a hash that are a slot in the first, second and third table; a table separates the values that the previous table did not. Tables
-have at most 2^24 slots."""
+_SHIFTS, _BITS = (0, 20, 40), 24
+"""Shifts of a hash for its slot in the first, second and third table, and the most bits of a slot. Each table resolves rows whose slots collided
+in the previous table."""
 
 
 def view(np: ModuleType, column: Any) -> Array:
@@ -49,30 +49,30 @@ def exact_sum(np: ModuleType, amounts: Array) -> int:
 
 def first_places(np: ModuleType, *columns: Array) -> Array:
     """Return for each row the first row with equal values in all *columns* of 8-byte integers. Sorting would take five times as long."""
-    places, left = np.empty(len(columns[0]), "i"), np.arange(len(columns[0]), dtype="i")
-    for turn in _TURNS:
-        values = [column[left] for column in columns] if turn else columns
-        bits = min(_BITS, len(left).bit_length())
-        slots = values[0] >> turn & (1 << bits) - 1
+    places, rest = np.empty(len(columns[0]), "i"), np.arange(len(columns[0]), dtype="i")
+    for shift in _SHIFTS:
+        values = [column[rest] for column in columns] if shift else columns
+        bits = min(_BITS, len(rest).bit_length())
+        slots = values[0] >> shift & (1 << bits) - 1
         table = np.empty(1 << bits, "i")
-        table[slots[::-1]] = left[::-1]  # the first of several wins
+        table[slots[::-1]] = rest[::-1]  # the first row of a slot wins
         first = table[slots]
         is_equal = np.logical_and.reduce(
             [column[first] == value for column, value in zip(columns, values, strict=True)]
         )
-        places[left[is_equal]] = first[is_equal]
-        left = left[~is_equal]
-    if not len(left):
+        places[rest[is_equal]] = first[is_equal]
+        rest = rest[~is_equal]
+    if not len(rest):
         return places
     _, firsts, inverse = np.unique(
-        np.stack([column[left] for column in columns]), axis=1, return_index=True, return_inverse=True
+        np.stack([column[rest] for column in columns]), axis=1, return_index=True, return_inverse=True
     )
-    places[left] = left[firsts[inverse.ravel()]]
+    places[rest] = rest[firsts[inverse.ravel()]]
     return places
 
 
 class Numbering:
-    """Numbers of the names of several columns, from 0 to below *size*: a name's number is its first place among all of them.
+    """Numbers of the names of several columns, from 0 to below *size*: a name's number is its first place among all names.
 
     If the names of the ledger have hashes, names are compared by hash, without decoding their texts.
     """

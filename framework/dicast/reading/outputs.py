@@ -1,4 +1,4 @@
-"""VerdictColumns outputs: which output of a subject each run has judged, and the digest that names it."""
+"""Judged outputs: the output of a subject that each run judged, and its digest."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Place = tuple[str, str, str]
 """A run, and the kind and id of a subject."""
 
 _FEW = 200
-"""Up to so many subjects are looked up one by one; for more the ledger is read whole."""
+"""The most subjects that are queried one by one; for more subjects the whole ledger is read."""
 
 
 @frozen
 class JudgedOutput:
     """The output of one subject as one run judged it.
 
-    *is_made* says that a task made it; *value* and *digest* are None where the ledger keeps digests in place of contents.
+    *is_made* is True if a task made it. *value* and *digest* are None if the ledger keeps digests in place of contents.
     """
 
     value: object = None
@@ -35,7 +35,7 @@ class JudgedOutput:
 class JudgedOutputs:
     """The outputs of subjects, by run.
 
-    Reads the ledger once when it is made.
+    The ledger is read once, when the object is made.
 
     :param subjects: the ids to read; None for all.
     :param run_id: the run to read; None for all runs.
@@ -59,7 +59,7 @@ class JudgedOutputs:
                     self._add(entry.event)
 
     def of(self, run_id: str, kind: str, id: str) -> JudgedOutput | None:
-        """Return the output of a subject in a run; None where the run did not read it."""
+        """Return the output of a subject in a run, None if the run did not read the subject."""
         return self._outputs.get((run_id, kind, id))
 
     def runs(self, kind: str, id: str) -> list[str]:
@@ -76,7 +76,7 @@ class JudgedOutputs:
             content_read = self._contents.get(digest)
             value = None if content_read is None else content_read.get("output")
             is_known = content_read is not None
-            self._outputs.pop(place, None)  # of a live source that reads it again
+            self._outputs.pop(place, None)  # a live source may read a subject again
             self._outputs[place] = JudgedOutput(
                 value, output_digest(value) if is_known else None, event.run_id in self._tasks
             )
@@ -86,7 +86,7 @@ class JudgedOutputs:
 
 
 def _task_output(record: Mapping[str, Any]) -> object:
-    """Return the output in a record: the response, of several criteria the first; None where a ledger of digests has blanked it."""
+    """Return the content of a record's response, with several criteria of the first response; None if the ledger keeps digests only."""
     if "digest" in record:
         return None
     response = record.get("response")
@@ -114,5 +114,5 @@ class JudgedContents:
                 self._hashes[subject] = int(output_digest({**read[subject], "output": output})[:16], 16) - 2**63
 
     def content_hash(self, kind: str, id: str) -> int | None:
-        """Return the mark of a content; None where the run made no output, or the ledger does not keep it."""
+        """Return 8 bytes of the digest of a content as an integer; None if the run made no output, or the ledger does not keep it."""
         return self._hashes.get((kind, id))

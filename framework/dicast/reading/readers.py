@@ -1,4 +1,4 @@
-"""Readers of ledgers by name: the documents of commands, for other plugins."""
+"""Readers by name: functions with which a plugin gets the document of another plugin's command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._kernel.values.names import nearest
 from ..toolkit.installing import how_to_install
 
 Reader = Callable[..., Mapping[str, Any]]
-"""Takes a ledger, and options by their names; returns the document that the command of the same name prints with ``--json``."""
+"""A function of a ledger, and of options by name. It returns the document that the command of the same name prints with ``--json``."""
 
 _EXTRAS = {"compare": "stats", "conversation": "report"}
 
@@ -19,7 +19,7 @@ _EXTRAS = {"compare": "stats", "conversation": "report"}
 def reader(name: str) -> Reader:
     """Return the reader *name*, from the entry-point group ``dicast.readers``.
 
-    :raises PluginError: when there is none, or it cannot be imported.
+    :raises PluginError: if there is no such reader, or it cannot be imported.
     """
     offer = readers().get(name)
     if offer is None:

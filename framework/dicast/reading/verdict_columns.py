@@ -1,4 +1,4 @@
-"""Verdicts and failures as columns, for readers of many verdicts: no object per verdict."""
+"""Verdicts and failures as columns of numbers: readers of many verdicts need no object for each."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ VERDICT_TYPES = (EVAL_COMPLETED, EVAL_FAILED)
 """The types of the events that :func:`read_verdicts` reads."""
 
 FAILED, DOWN, ESCALATED, EXHAUSTED, USD_UNKNOWN, MSAT_UNKNOWN, EXACT, RAW = (1 << bit for bit in range(8))
-"""Flags of a row: no score; a thumb down; a cascade escalated; a cap left no budget; an unknown amount in usd, or in msat; an amount that does
-not fit into a number; a score on a scale of its own, which is NaN if the proxies held the subject back."""
+"""Flags of a row, in this order: no score; a thumb down; an escalated cascade; a cap without remaining budget; an unknown amount in usd; an
+unknown amount in msat; an amount that needs text; a raw score, which is NaN if the gate of proxies failed."""
 
 _DIGITS = 8, 16
-"""The bit of a row's flags at which the number of decimals of the amount in usd starts, and of that in msat."""
+"""The first bit of the number of decimals of the amount in usd, and in msat, among a row's flags."""
 
 PLACES = 12, 6
-"""The number of decimals that a stored amount in usd has, and one in msat."""
+"""The number of decimals of a stored amount in usd, and in msat."""
 
 _MOST = 2**62
 
@@ -58,7 +58,7 @@ class VerdictOrigin(NamedTuple):
 
 Line = tuple[
     tuple[str | None, ...], int, int, float, float, int, int, str, tuple[str | None, str | None] | None
-]  # plain tuples, also for the origin: classes would double the time
+]  # plain tuples, also for the origin: objects of classes would take twice as long
 """One verdict or failure: its :class:`VerdictOrigin`, time, flags, score, confidence, amounts in usd and msat, the subject's id, and the amounts
 as text if they are not whole numbers at :data:`PLACES` decimals."""
 
@@ -68,8 +68,8 @@ class VerdictColumns:
     """Verdicts and failures, one per row, in the order of the ledger.
 
     *times* are milliseconds since 1970 in UTC, *codes* are indices into *origins*, *flags* are bits such as :data:`FAILED`. A failure has
-    score and confidence 0. *numbers* are the numbers of the subjects' ids in *names*. *exact* maps rows to amounts as text, where these do not fit
-    into *usd* and *msat*.
+    score and confidence 0. *numbers* are the numbers of the subjects' ids in *names*. *exact* maps rows to amounts as text if the amounts do not
+    fit into *usd* and *msat*.
     """
 
     seqs: Ints = attrs.field(factory=lambda: array("q"))
@@ -129,7 +129,7 @@ class VerdictColumns:
         return make(*columns, self.names, self.origins, exact)
 
     def unit_scores(self) -> VerdictColumns:
-        """Return the rows without scores on a scale of their own."""
+        """Return the rows without raw scores."""
         return self.only([not flag & RAW for flag in self.flags]) if any(flag & RAW for flag in self.flags) else self
 
     def _columns(self) -> tuple[Any, ...]:
@@ -171,7 +171,7 @@ class VerdictColumns:
         return flags >> _DIGITS[unit == "msat"] & 255
 
     def amount(self, unit: str, total: int, digits: int, exact: Iterable[int]) -> Decimal:
-        """Return a sum in *unit*: *total*, which is in units of :data:`PLACES`, with *digits* decimals, and the amounts as text of the rows *exact*."""
+        """Return the sum in *unit* of *total*, an integer with :data:`PLACES` decimals, and of the amounts as text of the rows *exact*. *total* is rounded to *digits* decimals."""
         place, exact_part = int(unit == "msat"), Decimal(0)
         for row in exact:
             if (text := self.exact[row][place]) is not None:
@@ -238,7 +238,7 @@ def _flags(signals: Mapping[str, Any]) -> int:
 
 
 def _priced(flags: int, *texts: Any) -> tuple[int, int, int, tuple[str | None, str | None] | None]:
-    """Return *flags* with the flags of the amounts *texts* in usd and msat, the amounts as integers, and as text if they do not fit."""
+    """Return *flags* with the flags of the amounts *texts* (usd, msat), both amounts as integers, and both as text if one does not fit."""
     amounts = [0, 0]
     exact = False
     for unit, text in enumerate(texts):

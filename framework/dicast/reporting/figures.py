@@ -1,4 +1,4 @@
-"""Numbers as text: for people as in the summary on a terminal, and for programs with all digits."""
+"""Numbers as text: rounded for people, as in the summary on a terminal, and with all digits for programs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def money(amounts: Mapping[str, str | None]) -> str:
 
 
 def run_answer(done: Mapping[str, Any]) -> str:
-    """Return the answer of a run's document *done*: the answer of its gate, or that it has no gate, or that it is undecided."""
+    """Return the answer of the gate in a run's document *done*; ``no gate`` or ``undecided, no gate`` without a gate."""
     if done["gate"] is None:
         return "undecided, no gate" if done["undecided"] else "no gate"
     return gate_answer(done["gate"])

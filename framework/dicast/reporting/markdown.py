@@ -1,7 +1,7 @@
 """Markdown in which untrusted text stays text: no markup, no HTML, no links, no mentions of users.
 
-Pages turn names after ``@``, addresses and ``#12`` into links after Markdown is parsed, so a backslash does not prevent a
-link, but code does (GitHub Flavored Markdown, and GitHub's "basic writing and formatting syntax"). So untrusted text is always in code.
+Sites turn ``@name``, addresses and ``#12`` into links after they parse Markdown. A backslash does not prevent these links; code does (GitHub
+Flavored Markdown, and GitHub's "basic writing and formatting syntax"). So untrusted text is always in code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _RUNS = re.compile("`+")
 
 
 def code(text: object, most: int = 300) -> str:
-    """Return *text* as code on one line, cut to *most* characters; a word in italics if it is empty or blank."""
+    """Return *text* as code on one line, cut to *most* characters; ``*empty*`` or ``*blank*`` for such a text."""
     line = one_line(str(text))
     if len(line) > most:
         line = f"{line[:most]}… ({len(line):,} characters)"

@@ -22,10 +22,10 @@ ALL_METRICS = "metrics"
 """The label of all metrics together."""
 
 RECORD = "record"
-"""The label of a run without judges and metrics: whether the record of the row was completed."""
+"""The label of a run without judges and metrics: a row passes if its record was completed."""
 
 _WORD = 60
-"""The greatest length of a short word among signals."""
+"""Texts of signals below this length are shown as facts."""
 
 _Key = tuple[str | None, str | None]
 
@@ -34,11 +34,11 @@ _Key = tuple[str | None, str | None]
 class Outcome:
     """Outcome of one *label* for one subject: a *score*, the kind of its *failure*, or the reason why it was *skipped*.
 
-    *pass_at* is the least score that passes. Criteria, records, and all metrics together under the rule that each has to pass, have none:
-    their *flag* is whether they pass, if that is known. *raw* is the value of a label on a scale of its own, which has no score. *spared* marks a
-    skipped metric that the score of all metrics accounts for. *basis* is the basis of the score, *reason* the judge's reason or the reason of the failure.
-    *cost_usd* is the cost as decimal text, or None if it is unknown or not recorded separately; *milliseconds* is the duration; *finish_reason*
-    is the endpoint's word for the end of a judge's last reply, if it is recorded.
+    *pass_at* is the least score that passes. It is None for criteria, for records, and for all metrics together if each metric has to pass:
+    then *flag* is True if the outcome passes, None if that is unknown. *raw* is a raw score, in place of a *score*. *spared* marks a skipped
+    metric that the score of all metrics accounts for. *basis* is the basis of the score, *reason* the judge's reason or the reason of the
+    failure. *cost_usd* is the cost as decimal text, or None if it is unknown or not recorded separately; *milliseconds* is the duration;
+    *finish_reason* is the endpoint's reason for the end of a judge's last reply, if it is recorded.
     """
 
     label: str
@@ -69,7 +69,7 @@ class Outcome:
 
     @property
     def is_open(self) -> bool:
-        """True if there is no verdict: it failed, or was skipped and not *spared*. Such an outcome has neither passed nor failed to pass."""
+        """True if there is no verdict: the judgment failed, or was skipped and not *spared*."""
         return self.failure is not None or (self.skipped is not None and not self.spared)
 
     @property
@@ -90,7 +90,7 @@ class Outcome:
 class JudgedSubject:
     """A subject with the outcome of every label, in the order of the pipeline.
 
-    *content* is the judged content, if the ledger has it; *finish_reason* is the word for the end of the output, if it is known.
+    *content* is the judged content, if the ledger has it; *finish_reason* is the endpoint's reason for the end of the output, if it is known.
     """
 
     kind: str
@@ -101,7 +101,7 @@ class JudgedSubject:
     finish_reason: str | None = None
 
     def is_open(self, labels: Sequence[str]) -> bool:
-        """Return True if some of *labels* have no verdict and none is below its threshold: the subject has not failed to pass."""
+        """Return True if a label of *labels* has no verdict and no label is below its threshold, so it is unknown whether the subject passes."""
         outcomes = [self.outcomes[label] for label in labels if label in self.outcomes]
         return any(outcome.is_open for outcome in outcomes) and not any(outcome.passed is False for outcome in outcomes)
 
@@ -144,12 +144,12 @@ class OutcomeReader:
 
     @property
     def labels(self) -> list[str]:
-        """The labels of the run: all metrics together, each metric, and the judges, or :data:`RECORD` if it has none; then the criteria so far."""
+        """The labels of the run: all metrics together, each metric, and the judges, or :data:`RECORD` without any of them; then the criteria so far."""
         return [*self._judging, *self._criteria]
 
     @property
     def counted(self) -> list[str]:
-        """The labels that decide whether a subject passes: the labels of the gate and of the score, else all. Without judges and metrics: its record and all criteria."""
+        """The labels that decide whether a subject passes: the labels of the score and of the gate, else all labels."""
         if self.started is None:
             return []
         label, gated = recorded_score_label(self.started), self.started.get("gated", ())
@@ -166,7 +166,7 @@ class OutcomeReader:
         return [*([ALL_METRICS] if metrics else []), *metrics, *self.started["judges"]] or [RECORD]
 
     def take(self, events: Sequence[Event]) -> list[JudgedSubject]:
-        """Add *events*; return the subjects that these finish, in the order in which they were read.
+        """Add *events*; return the subjects that they finish, in the order in which the subjects were read.
 
         A subject that is judged again in a resumed run comes last.
         """
@@ -182,8 +182,8 @@ class OutcomeReader:
 
     def end(self) -> list[JudgedSubject]:
         """Return the remaining subjects, without subjects whose judgments had only started when the run stopped."""
-        left = [key for key, state in self._states.items() if state.verdicts or state.record or not state.is_started]
-        return [self._finished(key) for key in left]
+        rest = [key for key, state in self._states.items() if state.verdicts or state.record or not state.is_started]
+        return [self._finished(key) for key in rest]
 
     def _note(self, event: Event) -> None:
         key = event.subject_kind, event.subject_id
@@ -241,7 +241,7 @@ class OutcomeReader:
 
 
 def facts(signals: Mapping[str, Any]) -> str:
-    """Return the numbers and short words among a judge's *signals*, such as ``mean turn score 0.7222``: its grounds if it gave no reason."""
+    """Return the numbers and short texts among a judge's *signals*, such as ``mean turn score 0.7222``. They stand in for a missing reason."""
     return ", ".join(
         f"{name.replace('_', ' ')} {value if isinstance(value, str) else f'{value:.4g}'}"
         for name, value in signals.items()
@@ -251,7 +251,7 @@ def facts(signals: Mapping[str, Any]) -> str:
 
 
 def _in_words(metric: Outcome) -> str:
-    """Describe a metric that lowers the score of all metrics together."""
+    """Return the name of a metric that lowers the score of all metrics together, with its score and reason."""
     reason = f": {metric.reason}" if metric.reason else ""
     return f"{metric.label} {metric.skipped or figure(metric.value)}" + ("" if metric.skipped else reason)
 

@@ -70,7 +70,7 @@ class GateClauseConformance(Contract):
             setattr(clause, self.clause, None)
 
     def test_every_key_is_documented(self, cls: type[Any]) -> None:
-        """Its description is in the JSON Schema for editors."""
+        """The description of a key is in the JSON Schema for editors."""
         silent = undocumented(cls, "")
         assert not silent, f"the docstring of {cls.__qualname__} does not mention {', '.join(silent)}"
 
@@ -80,7 +80,7 @@ class GateClauseConformance(Contract):
         assert not unread, f"no code reads {', '.join(unread)} of {cls.__qualname__}: the key has no effect"
 
     def test_label_key_is_a_key_of_the_class(self, cls: type[Any]) -> None:
-        """The kernel looks for it in the file."""
+        """The kernel looks for the ``label_key`` in the file."""
         key = cls(**self.options).label_key
         assert key is None or key in self.keys, f"label_key is {key!r}, none of {sorted(self.keys)}"
 

@@ -32,13 +32,13 @@ IMPORT_SECONDS = 0.5
 """CPU time that importing a plugin may take, in addition to the kernel's own."""
 
 _GUARD = "test_contract_is_intact"
-_UNREADABLE = (Rubric, Secret, Cost)
 _PROTOCOLS = tuple(kind.protocol for kind in KINDS.values())
-"""Types of options that a component stores in a form other than the one in the file."""
+_UNREADABLE = (Rubric, Secret, Cost)
+"""Types of options that a component stores in another form than the file's."""
 
 
 class Contract:
-    """Checks that a subclass may replace only with a reason."""
+    """Base of classes with checks. A subclass may replace a check only with a reason."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Refuse a class that switches the contract's own check off."""
@@ -146,7 +146,7 @@ class Conformance(Contract):
         assert report["seconds"] <= IMPORT_SECONDS, f"the import takes {report['seconds']} s of CPU"  # type: ignore[operator]  # as above
 
     def test_has_name_version_and_summary(self, bench: Bench) -> None:
-        """Users see these in ``dicast plugins --load``."""
+        """Users see name, version and summary in ``dicast plugins --load``."""
         offer = self.offer(bench)
         assert offer.name == self.named
         assert offer.version != "unknown", f"{offer.distribution} has no version"
@@ -242,7 +242,7 @@ class Conformance(Contract):
         return options
 
     def test_is_frozen(self, component: Any) -> None:
-        """A component is configuration; changing state belongs into the object that ``open`` returns."""
+        """A component is configuration. State that changes belongs into the object that ``open`` yields."""
         for field in attrs.fields(type(component)):
             with pytest.raises(attrs.exceptions.FrozenInstanceError):
                 setattr(component, field.name, None)
@@ -280,7 +280,7 @@ def _readme(distribution: str) -> str:
 
 
 def context(folder: Path) -> RunContext:
-    """Return a run to open a component in; it trusts the code of the class's ``files``."""
+    """Return a run context in which to open a component; it trusts the code of the class's ``files``."""
     return RunContext("01KDZ3W5Z0000000000000TEST", "conformance", folder, trust=None)
 
 
@@ -291,7 +291,7 @@ def path_option(component: Any) -> str | None:
 
 
 def refuses_path(build: Callable[[], object]) -> None:
-    """Check that *build*, which uses a path below a regular file, is refused as a wrong request."""
+    """Check that *build*, which uses a path below a regular file, raises a RequestError."""
     with pytest.raises(RequestError):
         build()
 
@@ -304,6 +304,7 @@ def _contract(cls: type[Any]) -> dict[str, object]:
 
 
 def _changed(cls: type[Any], name: str, check: object) -> bool:
-    now = getattr(cls, name, None)
-    excuses = [mark for mark in getattr(now, "pytestmark", ()) if mark.name == "xfail" and mark.kwargs.get("reason")]
-    return now is not check and not excuses
+    current = getattr(cls, name, None)
+    marks = getattr(current, "pytestmark", ())
+    has_reason = any(mark.name == "xfail" and mark.kwargs.get("reason") for mark in marks)
+    return current is not check and not has_reason

@@ -19,7 +19,7 @@ _GOOD_JUDGMENT, _GOOD_SCORE = Judgment(1.0), Score(1.0)
 
 @attrs.frozen
 class Replies(Generic[R]):
-    """Scripted answers of a fake: the items of *replies* one after the other, or the same answer each time if *replies* is not a list."""
+    """Scripted answers of a fake: the items of *replies* in their order, or always the same answer if *replies* is not a list."""
 
     replies: Sequence[R | Failure | Exception] | R | Failure | Exception
     asked: list[Subject] = attrs.field(factory=list, eq=False)
@@ -41,7 +41,7 @@ class Replies(Generic[R]):
         return answer
 
     def check(self, who: str) -> None:
-        """See :meth:`FakeJudge.assert_all_asked`."""
+        """Fail as :meth:`FakeJudge.assert_all_asked` does; *who* is the name of the fake."""
         expected = len(self.replies) if isinstance(self.replies, list | tuple) else max(1, len(self.asked))
         ids = ", ".join(subject.id for subject in self.asked) or "nobody"
         assert len(self.asked) == expected, (
@@ -50,7 +50,7 @@ class Replies(Generic[R]):
 
 
 def _highest(cost: Cost, replies: object) -> Cost:
-    """Return *cost*, or the highest known cost of *replies* if it is zero; two units are not compared."""
+    """Return *cost*; if it is zero, the highest known cost of *replies* in the unit of the first paid reply."""
     if not cost.is_zero:
         return cost
     listed = replies if isinstance(replies, list | tuple) else [replies]

@@ -28,16 +28,16 @@ from .subjects import GOLDEN, read_only_copy
 from .variations import variations
 
 MANY = 4
-"""Number of scored subjects from which equal scores are a fault."""
+"""The fewest scored subjects for which equal scores are a fault."""
 
 DEF_SECONDS = 0.05
-"""CPU time that a ``def`` may take for a golden subject: it holds up everything else."""
+"""Seconds of CPU that a ``def`` may take for a golden subject; all other calls wait for it."""
 
 ASYNC_SECONDS = 30.0
-"""How long an ``async def`` may take for a golden subject."""
+"""Seconds that an ``async def`` may take for a golden subject."""
 
 CANCEL_SECONDS = 1.0
-"""How long a call may go on after it was cancelled."""
+"""Seconds that a call may go on after it was cancelled."""
 
 Ask = Callable[[Subject], Any]
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class AnsweringConformance(Conformance):
         return None
 
     def test_scores_at_least_one_subject(self, component: Any, bench: Bench) -> None:
-        """A component that fails for every subject is not checked by its answers."""
+        """If a component fails for every subject, the checks of its answers check nothing."""
         answers = self.answers(component, bench).values()
         kinds = Counter(_kind(answer) for answer in answers if not isinstance(answer, self.answer))
         reasons = ", ".join(f"{kind}: {number}" for kind, number in kinds.most_common())
@@ -111,7 +111,7 @@ class AnsweringConformance(Conformance):
         )
 
     def test_scores_differ_between_subjects(self, component: Any, bench: Bench) -> None:
-        """A metric or a judge with the same score for every subject decides nothing. A component inside decides in its place."""
+        """A metric or a judge with the same score for every subject decides nothing. Components that contain another component are exempt: it decides."""
         answers = self.answers(component, bench).values()
         scores = {_figures(answer) for answer in answers if isinstance(answer, self.answer)}
         number = sum(isinstance(answer, self.answer) for answer in answers)
@@ -174,17 +174,17 @@ class AnsweringConformance(Conformance):
         subjects = self.accepted(component)
 
         async def changes(live: Any) -> list[str]:
-            found = []
+            changed_ids = []
             for subject in subjects:
                 before = orjson.dumps(_content(subject))
                 answer = await _answer(self.asking(live), subject)
                 if isinstance(answer, FrozenInstanceError) or (
                     REFUSED in str(answer) and isinstance(answer, TypeError)
                 ):
-                    found.append(f"{subject.id}{in_brackets(author_place(answer))}")
+                    changed_ids.append(f"{subject.id}{in_brackets(author_place(answer))}")
                 elif orjson.dumps(_content(subject)) != before:
-                    found.append(subject.id)
-            return found
+                    changed_ids.append(subject.id)
+            return changed_ids
 
         changed = self.opened(component, bench.folder, changes)
         assert not changed, f"{self.named} changes the subject {changed[0]}; change a copy (copy.deepcopy)"
@@ -358,7 +358,7 @@ def _kind(answer: object) -> str:
 
 
 def _nests(component: Any) -> bool:
-    """Return whether *component* has another component inside, which may decide and pay in its place."""
+    """Return whether *component* contains another component, which may decide and pay in its place."""
     protocols = tuple(kind.protocol for kind in KINDS.values())
     values = (getattr(component, field.name) for field in attrs.fields(type(component)))
     return any(isinstance(value, protocols) for option in values for value in parts(option))

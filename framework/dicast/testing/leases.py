@@ -31,7 +31,7 @@ class LeaseConformance(Conformance):
         async def lease(first: Any, second: Any) -> None:
             assert first.take_lease(RUN, "first", 600, _nobody) is None
             current = second.take_lease(RUN, "second", 600, _nobody)
-            assert (current.owner, current.token, current.over) == ("first", 1, False), "the one in the way"
+            assert (current.owner, current.token, current.over) == ("first", 1, False), "the lease of the first owner"
             second.append([make_event(clock, "run.started", {})])
             assert second.take_lease(RUN, "second", 600, lambda lease: lease.owner == "first") is None, "its owner died"
             refused = make_event(clock, "run.completed", {})
@@ -42,7 +42,9 @@ class LeaseConformance(Conformance):
             with pytest.raises(LedgerError):
                 first.renew_lease()
             first.release_lease()
-            assert (second.lease_of(RUN).token, second.lease_of(RUN).over) == (2, False), "not the loser's to give back"
+            assert (second.lease_of(RUN).token, second.lease_of(RUN).over) == (2, False), (
+                "a previous owner ends no lease"
+            )
             second.release_lease()
             assert second.lease_of(RUN).over
             assert first.take_lease(RUN, "first", 600, _nobody) is None
@@ -55,13 +57,13 @@ class LeaseConformance(Conformance):
     def test_a_lease_that_is_over_is_its_owners_until_another_takes_it(
         self, component: Any, bench: Bench, clock: Clock
     ) -> None:
-        """A machine that slept goes on if no other process took the run; its next event renews the lease. Reservations end with the lease."""
+        """After a machine slept, its process continues if no other process took the run: its next event renews the lease. Reservations end with the lease."""
 
         async def sleep(first: Any, second: Any) -> None:
             assert first.take_lease(RUN, "first", -1, _nobody) is None
             assert first.lease_of(RUN).over
             claim = Claim(make_reservation(clock, "0.02"), [cap := make_cap("0.03")])
-            assert first.reserve([claim], make_lost(clock)) == [None], "nobody has taken it"
+            assert first.reserve([claim], make_lost(clock)) == [None], "no other owner has taken the lease"
             event = make_event(clock, "run.started", {})
             assert second.take_lease("other", "second", 600, _nobody) is None
             refusals = second.reserve([Claim(make_reservation(clock, "0.02"), [cap])], make_lost(clock), [event])
@@ -74,7 +76,7 @@ class LeaseConformance(Conformance):
         self._with_two(component, bench, sleep)
 
     def _with_two(self, component: Any, bench: Bench, work: Callable[[Any, Any], Awaitable[None]]) -> None:
-        """Do *work* with two live objects on one ledger; do nothing if the ledger has no leases, which is allowed."""
+        """Call *work* with two live objects on one ledger, unless the ledger has no leases, which is allowed."""
 
         async def use() -> None:
             async with component.open(None) as first, component.open(None) as second:

@@ -24,7 +24,7 @@ START = "0" * 64
 
 @attrs.frozen
 class Row:
-    """An event as it was appended: *text* is its canonical JSON."""
+    """An appended event: *text* is its canonical JSON, *prev* the digest of the row before."""
 
     text: bytes
     prev: str
@@ -33,7 +33,10 @@ class Row:
 
 @attrs.frozen
 class Reservation:
-    """A reservation: the row of its event, its payload, and its state (``open``, ``lost`` or ``closed``)."""
+    """A reservation: the row of its event, its payload, and its state (``open``, ``lost`` or ``closed``).
+
+    *counted* is the unit and the amount that count for caps.
+    """
 
     seq: int
     run_id: str
@@ -84,7 +87,7 @@ class Live:
             return self.head() or Head(0, START)
 
     def read(self, query: Query) -> Iterator[Entry]:
-        """Yield the rows that match *query*, as the ledger is now."""
+        """Yield the rows that match *query*."""
         entries = self._entries(query.after)
         matches = (entry for entry in entries if _matches(entry.event, query))
         return itertools.islice(reversed(list(matches)) if query.newest_first else matches, query.limit)
@@ -114,7 +117,7 @@ class Live:
             expired = [
                 reservation
                 for reservation in self._open()
-                if _is_over(reservation, claims[-1].event) or self._left(reservation.run_id)
+                if _is_over(reservation, claims[-1].event) or self._has_ended_lease(reservation.run_id)
             ]
             self._append([lost(self._entry(reservation.seq)) for reservation in expired])
             return [self._decide(claim) for claim in claims]
@@ -140,7 +143,7 @@ class Live:
     def renew_lease(self) -> None:
         """Renew the lease that this object holds.
 
-        :raises LedgerError: when another owner has taken it.
+        :raises LedgerError: if another owner has taken it.
         """
         with self._book.lock:
             if self._lease is None:
@@ -162,7 +165,7 @@ class Live:
         lease = self._book.leases.get(run_id)
         return None if lease is None else attrs.evolve(lease, over=lease.until < _after(0))
 
-    def _left(self, run_id: str) -> bool:
+    def _has_ended_lease(self, run_id: str) -> bool:
         lease = self.lease_of(run_id)
         return lease is not None and lease.over
 
@@ -202,7 +205,10 @@ class Live:
         return [reservation for reservation in self._book.reservations.values() if reservation.state == "open"]
 
     def _refusal(self, payload: Mapping[str, Any], caps: Sequence[Cap]) -> Refusal | None:
-        """Return the first cap that can never hold, else the first that waits for open reservations. A zero amount always fits."""
+        """Return a refusal by the first cap that can never hold, else by the first cap that holds once reservations are released; None if all caps hold.
+
+        A zero amount always fits.
+        """
         amount, unit = Decimal(payload["amount"]), payload["unit"]
         waiting = None
         for cap in caps:
@@ -240,7 +246,7 @@ class Live:
             self._close(event.type, payload)
 
     def _close(self, type_: str, payload: Mapping[str, Any]) -> None:
-        """Close a reservation: ``settled`` and ``released`` close an open or lost one, ``lost`` an open one."""
+        """Close a reservation: ``settled`` and ``released`` close an open or lost reservation, ``lost`` an open reservation."""
         reservation = self._book.reservations.get(payload["reservation_id"])
         if (
             reservation is None

@@ -43,7 +43,7 @@ def make_closing(clock: Clock, type_: str, reservation: Event, amount: str | Non
 
 
 def make_lost(clock: Clock) -> Any:
-    """Return the function with which a ledger ends reservations whose lease ran out."""
+    """Return the function *lost* for ``reserve``: it makes the event that ends a reservation whose lease is over."""
 
     def lost(entry: Entry) -> Event:
         payload = {key: entry.event.payload[key] for key in ("reservation_id", "amount", "unit")}

@@ -21,7 +21,7 @@ from .._kernel.contract.plugin_errors import function_of, in_brackets, place_of
 from .._kernel.pipeline import types as hints
 
 _WORDS: Mapping[str, str] = {"model": "chat model", "early_stop": "early stop"}
-"""Kinds whose name in the docstrings of :mod:`dicast.optional` differs."""
+"""Names of kinds in the docstrings of :mod:`dicast.optional`, if they differ."""
 
 _GENERAL = frozenset(("name", "tier", "estimates_judges"))
 """Class attributes of components outside the protocols."""
@@ -38,7 +38,7 @@ _COMPUTED = "*"
 """Sign for attributes whose names are computed."""
 
 _COMMON = frozenset(("check", "content", "path", "total"))
-"""Names of members that are common words: other kinds may have them for purposes of their own."""
+"""Names of members that are common words: components of other kinds may use them for other purposes."""
 
 _ALIKE, _LONG_ALIKE, _LONG = 0.82, 0.88, 8
 

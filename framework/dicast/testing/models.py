@@ -51,7 +51,7 @@ _DEAD_CALLS = 20
 class ChatModelConformance(Conformance):
     """Checks for a chat model. Name it with ``model = "plugin/name"``.
 
-    A model that asks an endpoint passes without the endpoint too: it reports the missing endpoint with a Failure.
+    A model with an endpoint also passes if the endpoint is missing: it returns a Failure.
 
     - ``requests``: the requests that the model gets; :data:`REQUESTS` by default.
     - ``unreachable``: for a model with an endpoint, the options that lead to an endpoint where nothing listens:
@@ -99,7 +99,7 @@ class ChatModelConformance(Conformance):
         assert not wrong, "\n".join(wrong)
 
     def test_opens_again_after_it_was_closed(self, component: Any, bench: Bench) -> None:
-        """A program may run a pipeline twice."""
+        """A program may run a pipeline twice, so a model can be opened twice."""
         for _ in range(2):
             wrong = [fault for answer in self.answers(component, bench) for fault in _faults(answer)]
             assert not wrong, "\n".join(wrong)

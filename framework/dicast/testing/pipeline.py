@@ -1,4 +1,4 @@
-"""Running a pipeline in a test, with subjects and components from memory and nothing left on disk."""
+"""Pipelines that run in a test, with subjects and components from memory and without files."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def run_pipeline(
     :param subjects: the subjects to judge; by default the subjects of the pipeline's source, or :data:`GOLDEN` if it has none.
     :param source: a source in place of *subjects*; a live source (``live = True``) resumes an unfinished run.
     :param components: components that are built already, by the bare names that *text* uses for them.
-    :raises RequestError: when the request is wrong.
+    :raises RequestError: if the request is wrong.
     """
     ready = {LEDGER: MemoryLedger(), **(components or {})}
     pipeline = load_pipeline(text, needs_source=False, ready=ready)
@@ -99,7 +99,7 @@ class Bench:
     def build(self, kind: str, name: str, options: Mapping[str, object]) -> Any:
         """Return the component *name* with *options*.
 
-        :raises ConfigError: with everything that is wrong.
+        :raises ConfigError: with all faults of the options.
         """
         try:
             return self.builder().component({name: options}, (kind,)).live

@@ -20,7 +20,7 @@ class PresetConformance(Conformance):
         return list(component.metrics())
 
     def test_every_metric_can_be_built(self, component: Any, bench: Bench) -> None:
-        """The metrics that it names exist and accept the preset's options, slot keys such as ``as`` included."""
+        """The metrics of the preset exist and accept its options, including slot keys such as ``as``."""
         items = list(component.metrics())
         assert items, "a preset stands for at least one metric"
         builder = bench.builder()

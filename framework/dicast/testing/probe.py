@@ -9,14 +9,14 @@ import sys
 import time
 
 HEAVY = ("litellm", "httpx", "numpy", "pandas", "scipy", "torch")
-"""Libraries that belong inside the first call that needs them."""
+"""Libraries that a plugin must import in the first call that needs them."""
 
 
 def probe(plugin: str) -> dict[str, object]:
-    """Load *plugin* in a process of its own.
+    """Load *plugin* in a new process, and return a report.
 
-    Returns its CPU *seconds*, the *heavy* modules and the *others* (other plugins' modules) that came along, and the *error*
-    if it did not load.
+    It has the CPU ``seconds``, the ``heavy`` libraries and the modules of ``others`` (other plugins) that were imported, and the ``error``
+    if the plugin did not load.
     """
     command = [sys.executable, "-P", "-m", __name__, plugin]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603  # ourselves

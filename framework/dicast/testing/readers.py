@@ -26,8 +26,8 @@ class ReaderConformance(SourceConformance):
     The option ``path`` names one of the ``files``: a file with whole sessions. Next to the attributes of
     :class:`SourceConformance`:
 
-    - ``unknown``: a text like that file, in which one role, part or record type is none that the format documents.
-    - ``failed``: a text like that file, in which one record failed where it was recorded; leave it out if the format has none.
+    - ``unknown``: a text like that file, with one role, part or record type that the format does not document.
+    - ``failed``: a text like that file, with one record that failed where it was recorded; leave it out if the format has no failed records.
     """
 
     unknown: str
@@ -55,12 +55,12 @@ class ReaderConformance(SourceConformance):
         items, counts = self.read(bench, subjects=["tool_cycle", "turn", "session"])
         kinds = [kind for kind, _ in self._keys(items)]
         contents: Mapping[str, int] = counts.details["contents"]
-        found = {kind: kinds.count(kind) for kind in ("session", "turn", "tool_cycle")}
-        assert found == {
+        totals = {kind: kinds.count(kind) for kind in ("session", "turn", "tool_cycle")}
+        assert totals == {
             "session": contents["sessions"],
             "turn": contents["turns"],
             "tool_cycle": contents["calls"],
-        }, f"the subjects are {found}, and read_counts() has {dict(contents)}"
+        }, f"the subjects are {totals}, and read_counts() has {dict(contents)}"
         matched = contents["calls"] - contents["unmatched_calls"]
         assert contents["results"] - contents["unmatched_results"] == matched, f"results and calls differ: {contents}"
         assert contents["failed_results"] <= contents["results"]
@@ -75,7 +75,7 @@ class ReaderConformance(SourceConformance):
         assert all(problem.file and problem.line for problem in caught.value.problems), "a problem has no place"
 
     def test_a_failed_record_is_a_failed_subject(self, bench: Bench) -> None:
-        """A record that failed where it was recorded is a subject with a failure, and the others are judged."""
+        """A record that failed where it was recorded becomes a failed subject; the other records are judged."""
         if self.failed is None:
             pytest.skip("the format has no failed records")
         items, counts = self.read(bench, self.failed)
@@ -106,7 +106,7 @@ class ReaderConformance(SourceConformance):
             self.read(bench, text)
 
     def test_a_file_that_was_cut_loses_nothing_in_silence(self, bench: Bench) -> None:
-        """Of a file whose end is missing, the cut is marked, or the file is refused with the place."""
+        """If the end of a file is missing, the cut is marked, or the file is refused with the place."""
         text = self.files[self.file].rstrip()
         for length in sorted({len(text) - 1, len(text) - 3, len(text) * 9 // 10}):
             try:

@@ -44,7 +44,7 @@ class RubricConformance(Contract):
         )
 
     def test_has_its_id_and_a_version(self) -> None:
-        """Verdicts name both."""
+        """Verdicts name the id and the version of their rubric."""
         rubric = self.read()
         assert rubric.id == self.rubric, f"the file has the id {rubric.id!r}, not {self.rubric!r}"
         assert rubric.version.strip(), f"the rubric {self.rubric!r} has an empty version"

@@ -152,7 +152,7 @@ _UNSEALED: tuple[Subject, ...] = (
 )  # fmt: skip
 
 GOLDEN: tuple[Subject, ...] = tuple(map(read_only_copy, _UNSEALED))
-"""Inputs that every component meets sooner or later: no text, blanks, emoji, a mebibyte, objects, failed tools, unknown kinds.
+"""Golden subjects with the inputs of real data: no text, blanks, emoji, a mebibyte, objects, failed tools, unknown kinds.
 
 Ids are unique and name the purpose of each subject. Not every subject has a reference, an input or events.
 """

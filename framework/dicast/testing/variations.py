@@ -1,4 +1,4 @@
-"""Other values of options that no fingerprint has."""
+"""Other values for options that are not in the fingerprint."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ def answered(
 
     :param answer: text, or another JSON value, whose JSON text is the output; a mapping with ``content`` (and ``metrics``), or with
         ``responses``, which are such mappings by criterion.
-    :param seconds: how long it took; ``metrics.latency_seconds`` where the answer does not say.
-    :param retry: how often it was tried: ``{attempts, max_attempts, history}``.
+    :param seconds: the duration of the call: the default of the answer's ``metrics.latency_seconds``.
+    :param retry: the tries of the call: ``{attempts, max_attempts, history}``.
     """
     try:
         responses = _responses(answer)

@@ -25,10 +25,10 @@ class Assembly:
         self.events: list[TraceEvent] = []
         self.ends: dict[object, TraceEvent] = {}
         self._turns: dict[str, list[TraceEvent]] = {}
-        self._started: dict[str, int] = {}  # each turn with the number of turns before it
-        self._begins: dict[str, int] = {}  # and of the events before it
-        self._ends: dict[str, int] = {}  # each completed turn with the number of events up to its end
-        self._after: dict[str, list[int]] = {}
+        self._started: dict[str, int] = {}  # by turn: the number of turns before it
+        self._begins: dict[str, int] = {}  # by turn: the number of events before it
+        self._ends: dict[str, int] = {}  # by completed turn: the number of events up to its end
+        self._after: dict[str, list[int]] = {}  # by turn: for each feedback, the number of turns between them
         for event in events:
             self.add(event)
 
@@ -59,7 +59,10 @@ class Assembly:
         return turn_id in self._ends
 
     def later(self, turn_id: str) -> int:
-        """Return the number of turns that started after this one, which has started."""
+        """Return the number of turns that started after the turn *turn_id*.
+
+        :raises KeyError: if the turn has not started.
+        """
         return len(self._started) - 1 - self._started[turn_id]
 
     def events_of(self, turn_id: str) -> tuple[TraceEvent, ...]:
@@ -90,7 +93,7 @@ class Assembly:
 
 
 def turn_of(event: TraceEvent) -> str | None:
-    """Return the turn of *event*. Feedback belongs to the turn that it is about, not to the turn in which it came."""
+    """Return the id of the turn of *event*, None if it has none. Feedback belongs to the turn that it is about, not to the turn in which it was sent."""
     if event.type not in FEEDBACK:
         return event.turn_id
     about = event.payload.get("subject_turn_id")

@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .files import is_of_system, open_file
 
 _BLOCK = 1 << 16
 _DATABASE = b"SQLite format 3\x00"
-"""How a ledger's file begins, and no file that is written so."""
+"""The first bytes of a ledger's file; such a file is never replaced."""
 
 
 def output_path(folder: Path, path: Path, base_path: Path | None) -> Path:
-    """Where *path* leads, from *folder*; both it and *base_path*, which it must not leave, may be relative to that.
+    """Return *path*, which may be relative to *folder*. It must be inside *base_path*, which may be relative to *folder* too.
 
-    :raises ConfigError: when it leads out of *base_path*, links resolved.
+    :raises ConfigError: if it leads out of *base_path*, after links are resolved.
     """
     target = folder / path
     if base_path is not None and not target.resolve().is_relative_to((folder / base_path).resolve()):
@@ -36,13 +36,13 @@ class AtomicFile:
     """A file that appears under its name only when it is complete; missing folders above it are created.
 
     The bytes go to a hidden file next to it until :meth:`commit` moves that into place, so a process that dies leaves
-    the previous file. Leaving the ``with`` block without a commit discards the bytes. An incomplete file, because a
-    :meth:`write` failed and was not repeated, cannot be committed. With the id of a *run*, the hidden
-    file that a dead process of that run has left is removed: only one process at a time has a run.
+    the previous file. Leaving the ``with`` block without a commit discards the bytes. After a :meth:`write` that failed, the
+    file cannot be committed until the write is repeated. With the id of a *run*, the hidden file that a dead process of
+    this run left is removed: only one process at a time has a run.
 
     A database, such as a ledger, is never replaced. With *replaces*, only empty files and files that begin with it are replaced.
 
-    :raises ConfigError: when *path* cannot be written, is no regular file, is not to be replaced, or exists and *overwrite* is False.
+    :raises ConfigError: if *path* cannot be written, is not a regular file, must not be replaced, or exists and *overwrite* is False.
     """
 
     def __init__(self, path: Path, *, overwrite: bool = True, run: str | None = None, replaces: bytes = b"") -> None:
@@ -63,7 +63,7 @@ class AtomicFile:
             raise ConfigError(f"cannot write {path}: {error.strerror or error}") from error
 
     def write(self, data: bytes) -> None:
-        """Append all of *data*, or raise OSError and append nothing, so that the call may be repeated."""
+        """Append all of *data*; after an OSError nothing is appended, and the call may be repeated."""
         before = len(self._pending)
         self._pending += data
         if len(self._pending) >= _BLOCK:
@@ -78,9 +78,9 @@ class AtomicFile:
             self._lacks = None
 
     def commit(self) -> None:
-        """Give the file its name. The second time does nothing; after an OSError it may be repeated.
+        """Move the file to its path. A second call does nothing; after an OSError the call may be repeated.
 
-        :raises OSError: when it cannot, or when a write has failed and was not repeated: with that one's error.
+        :raises OSError: if the file cannot be moved, or a write failed and was not repeated: then the write's error.
         """
         if self._is_closed:
             return
@@ -99,7 +99,7 @@ class AtomicFile:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Let an error of the system name the file, in place of none or of the hidden one."""
+        """Raise errors of the system with the path of the file, in place of no path or the hidden file's."""
         try:
             yield
         except OSError as error:
@@ -123,7 +123,7 @@ class AtomicFile:
         self.discard()
 
     def _flush(self) -> None:
-        # From the known end, so that a write that broke off is written over and not added to.
+        # From the known end, so that the bytes of an interrupted write are overwritten.
         self._file.seek(self._size)
         written = 0
         while written < len(self._pending):

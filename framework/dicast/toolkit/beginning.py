@@ -19,7 +19,7 @@ from .scanning import Scanner, TooLong
 from .surrogates import with_lone_surrogates
 
 MOST_RECORDS = 50
-"""How many JSON values of a file are looked at."""
+"""The most JSON values of a file that a detection sees."""
 
 _MOST_BYTES = 64 * 2**20
 _PIECE = 2**18
@@ -86,7 +86,7 @@ def _tables(file: InputFile) -> frozenset[str]:
 
 
 def _starts_long(file: InputFile) -> bool:
-    """Return whether the first line is longer than a line may be, as of a large document in one line."""
+    """Return whether the first line has more than :data:`MAX_LINE_BYTES`, as a large document without line breaks has."""
     with file.binary() as stream:
         try:
             return len(stream.readline(MAX_LINE_BYTES + 2)) > MAX_LINE_BYTES
@@ -95,10 +95,10 @@ def _starts_long(file: InputFile) -> bool:
 
 
 def _first_lines(file: InputFile) -> Iterator[bytes]:
-    for _, line in file.lines():
+    for number, line in file.lines():
         if line.strip():
             yield line.strip()
-        if _ >= MOST_RECORDS:
+        if number >= MOST_RECORDS:
             return
 
 
@@ -117,7 +117,7 @@ def _records(file: InputFile, lines: tuple[bytes, ...]) -> tuple[Layout, tuple[o
 
 
 def _values(file: InputFile, *, is_array: bool) -> Iterator[object]:
-    """Yield the first items of a JSON array, or the first of the documents that follow each other."""
+    """Yield the first items of a JSON array, or the first of several JSON documents in a row."""
     with file.binary() as stream:
         scanner = Scanner(iter(lambda: stream.read(_PIECE), b""), _MOST_BYTES)
         scanner.peek()

@@ -13,7 +13,7 @@ from dicast.toolkit.json_values import MISSING, inexact, too_deep
 from .parts import ToolCall, ToolResult
 
 NameCall = Callable[[str, str], str]
-"""Returns the id of a tool call in the trace, from the ids of its turn and of the call in the file."""
+"""A function that returns the id of a tool call in the trace, from the id of its turn and the call's id in the file."""
 
 
 class CallMatching:
@@ -26,7 +26,7 @@ class CallMatching:
         self._name_call, self._turn_id = name_call, ""
         self._used: set[str] = set()
         self._times: dict[str, int] = {}  # how often a name was used
-        self._has_nameless = False  # whether a call had no id in the file
+        self._has_nameless = False  # True once a call had no id in the file
         self._open: dict[str, Sequence[object]] = {}  # the queues of each open call, by its id in the trace
         self._tools: dict[str, str] = {}
         self._queues: defaultdict[object, OrderedDict[str, None]] = defaultdict(OrderedDict)
@@ -37,7 +37,7 @@ class CallMatching:
         return len(self._open)
 
     def start(self, turn_id: str) -> None:
-        """Start the turn *turn_id*, by which calls are named from now on."""
+        """Start the turn *turn_id*; the ids of later calls are made with it."""
         self._turn_id = turn_id
 
     def call(self, call: ToolCall) -> dict[str, object]:
@@ -95,7 +95,7 @@ def _plain(call: ToolCall) -> tuple[object, str, None]:
 
 
 def _arguments(value: object) -> tuple[object, str, str | None]:
-    """Return a call's arguments, as JSON if they can be recorded so, the SHA-256 of their canonical form, and why they are no JSON."""
+    """Return three values: a call's arguments, as JSON if they can be recorded as JSON; the SHA-256 of their canonical form; and the reason why they are not JSON, if so."""
     error = None
     if isinstance(value, str):
         text = value.encode(errors="replace")

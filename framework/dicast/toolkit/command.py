@@ -1,4 +1,4 @@
-"""Run a command to its end, and end everything that it started."""
+"""Commands that run to their end, and whose remaining processes are then ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._kernel.classes import frozen
 from .process_tree import Adoption, ProcessTree
 
 MAX_OUTPUT_BYTES = 10_000_000
-"""How much a command may write to stdout, where nothing else is said."""
+"""The bytes that a command may write to stdout by default."""
 
 _CHUNK = 65_536
 _TAIL = 4_096
@@ -29,11 +29,11 @@ class OutputTooLong(Exception):
 
 @frozen
 class CommandEnd:
-    """How a command ended.
+    """The end of a command.
 
-    :param code: its exit code; -N where signal N ended it.
-    :param output: its stdout; empty where it was received piece by piece.
-    :param errors: the last 4,096 bytes of its stderr; where both were received, of both.
+    :param code: its exit code; -N if signal N ended it.
+    :param output: its stdout; empty if a function received it.
+    :param errors: the last 4,096 bytes of its stderr; of stdout and stderr if they shared a pipe.
     """
 
     code: int
@@ -42,7 +42,7 @@ class CommandEnd:
 
     @property
     def how(self) -> str:
-        """How it ended, in words."""
+        """The exit code or the signal, in words."""
         return f"the exit code is {self.code}" if self.code >= 0 else f"it was ended by signal {-self.code}"
 
 
@@ -64,7 +64,7 @@ async def call_command(
     are killed on systems with ``/proc``, unless they cleared their environment; with *adopt* these are killed too. On Windows only
     the program itself is killed.
 
-    :param data: for its stdin; it need not read it.
+    :param data: written to its stdin, which it need not read.
     :param folder: the folder in which it starts; the current folder by default.
     :param env: variables in addition to the variables of this process, which they replace.
     :param most: the most bytes that it may write to stdout.
@@ -73,8 +73,8 @@ async def call_command(
     :param receive_errors: receives stderr, which then has its own pipe, so that the end's ``errors`` are from stderr alone.
     :param adopt: make this process the parent of every orphan (Linux), and kill all children that appear during the call. Only for a
         process that starts no other child meanwhile.
-    :raises OSError: when it could not be started.
-    :raises OutputTooLong: when it wrote more than *most* bytes to stdout.
+    :raises OSError: if it could not be started.
+    :raises OutputTooLong: if it wrote more than *most* bytes to stdout.
     """
     tree = ProcessTree()
     adoption = Adoption() if adopt else None
@@ -90,7 +90,7 @@ async def call_command(
             leaving.cancel()
         if pipes.fault is not None:
             raise pipes.fault
-        # Its end is known by wait() only when nobody holds its pipes any more.
+        # wait() returns only when no process holds its pipes any more.
         code = process.returncode
         return CommandEnd(await process.wait() if code is None else code, bytes(pipes.output), bytes(pipes.errors))
     finally:
@@ -189,8 +189,8 @@ async def _start(words: Sequence[str], folder: Path | None, env: Mapping[str, st
 
 
 async def _leave(process: Process, work: Collection[asyncio.Task[None]]) -> None:
-    """When the program has ended, and something that it has started holds its pipes, end that; then let go of the pipes."""
-    while process.returncode is None:  # noqa: ASYNC110  # while the pipes are held, nothing else says it
+    """Wait for the end of the program. If its processes still hold its pipes a second later, kill them and stop reading the pipes."""
+    while process.returncode is None:  # noqa: ASYNC110  # wait() does not return while the pipes are held
         await asyncio.sleep(_LOOK_SECONDS)
     await asyncio.sleep(_LEAVE_SECONDS)
     _kill(process)

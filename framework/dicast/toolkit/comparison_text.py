@@ -1,4 +1,4 @@
-"""How two runs compare, for a reader: of a run with a baseline, and of ``dicast compare``."""
+"""The text of a comparison of two runs, for a run with a baseline and for ``dicast compare``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MARGIN = "  "
 def comparison_lines(label: str, document: Figures) -> Iterator[str | Drawing]:
     """Yield the lines of the comparison *label*: a table, the reasons for missing figures, and the ``words`` of each criterion.
 
-    The figures come from ``{criteria: {NAME: figures}}``, or from ``categories``; there may be none. A is the baseline, B the variant.
+    *document* has the figures as ``{criteria: {NAME: figures}}`` or ``{categories: {NAME: figures}}``, or neither. A is the baseline, B the variant.
     :func:`~dicast.toolkit.terminal.print_lines` prints the lines.
     """
     criteria: Figures | None = document.get("criteria", document.get("categories"))
@@ -34,7 +34,8 @@ def comparison_lines(label: str, document: Figures) -> Iterator[str | Drawing]:
     for (figure, why), names in _reasons(criteria).items():
         yield f"{_MARGIN}{figure} of {', '.join(names)}: {why}"
     sentences = {name: figures.get("words") for name, figures in criteria.items() if isinstance(figures, Mapping)}
-    if "sentences" not in document and [*sentences.values()] != [document.get("words")]:  # else they come at the end
+    # Otherwise the sentences follow the comparison.
+    if "sentences" not in document and [*sentences.values()] != [document.get("words")]:
         yield from (f"{_MARGIN}{name}: {words}" for name, words in sentences.items() if words is not None)
     for side, text in (("baseline", "only in A"), ("variant", "only in B")):
         if alone := document.get(f"only_in_{side}"):
@@ -48,9 +49,9 @@ def _table(criteria: Figures) -> TextTable:
         for name, figures in criteria.items()
     }
     for figures in rows.values():
-        if "n_baseline" in figures:  # which are in n
+        if "n_baseline" in figures:  # n is the sum of both runs
             figures.pop("n", None)
-        if "u" in figures:  # the interval is that of the effect, by rank
+        if "u" in figures:  # the interval is about the rank effect, not about the mean
             figures.pop("mean_difference", None)
     known_fields = {field for _, fields, _ in _COLUMNS for field in fields} | _OTHER_FIELDS
     extra_fields = dict.fromkeys(
@@ -72,7 +73,7 @@ def _cell(figures: Figures, fields: tuple[str, ...], form: Callable[..., str]) -
 
 
 def _reasons(criteria: Figures) -> Mapping[tuple[str, str], list[str]]:
-    """Which criteria have no figure, by figure and reason."""
+    """Return the criteria that lack a figure, by the figure and the reason."""
     by_reason: dict[tuple[str, str], list[str]] = {}
     for criterion, figures in criteria.items():
         for reason in (figures.get("reasons", {}) if isinstance(figures, Mapping) else {}).items():
@@ -122,7 +123,7 @@ _COLUMNS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
     ("delta", ("delta",), _signed),
     ("size", ("interpretation",), _plain),
 )
-"""The heads of the columns, with the figures that each of them is made of."""
+"""The columns: the head, the names of the figures in a cell, and the function that formats them."""
 
 _OTHER_FIELDS = {
     *("u", "t", "df", "bootstrap_method", "n_pass_pairs", "reasons", "words"),

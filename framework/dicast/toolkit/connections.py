@@ -1,4 +1,4 @@
-"""Limits of a server's connections, so that silent clients keep nobody out."""
+"""Limits of a server's connections, so that silent clients cannot lock out others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import OrderedDict
 from .._kernel.values.errors import ConfigError
 
 CONNECTIONS = 2_000
-"""Connections that a server keeps open at the same time, where its process may open as many files."""
+"""Connections that a server keeps open at the same time, if its process may open that many files."""
 
 RESERVED_FILES = 160
 """Descriptors that are left for ledgers, modules and connections that are being accepted."""
@@ -28,7 +28,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        server = socket.socket(family, kind, protocol)  # without TCP's own number asyncio delays short answers
+        server = socket.socket(family, kind, protocol)  # with protocol 0, asyncio would delay short answers
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         server.bind(address)
         server.listen(WAITING)
@@ -39,7 +39,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def connection_limit() -> int:
-    """Return the most connections that may be open, by the number of files that the process may open.
+    """Return the most connections that may be open, given the limit of open files.
 
     The soft limit of files is raised to the number that :data:`CONNECTIONS` need, as far as the hard limit allows.
     """
@@ -56,9 +56,9 @@ def connection_limit() -> int:
 
 
 class Connections:
-    """Open connections: how many there are, and which ones have sent no whole request yet.
+    """The open connections of a server, and the connections that have not sent a whole request yet.
 
-    A connection over *limit* closes the oldest one that has sent no whole head; without such a one the oldest whose body is not whole.
+    A connection over *limit* closes the oldest connection without a whole head; if there is none, the oldest without a whole body.
     """
 
     def __init__(self, limit: int) -> None:
@@ -77,12 +77,12 @@ class Connections:
                 oldest.abort()
 
     def has_request(self, transport: BaseTransport) -> None:
-        """Prefer *transport* to silent connections, since the head of its request has come."""
+        """Note that the head of a request has come over *transport*: silent connections are closed before it."""
         if transport in self._silent:
             self._sending[transport] = self._silent.pop(transport)
 
     def has_body(self, transport: BaseTransport) -> None:
-        """Keep *transport* open, since its whole request has come."""
+        """Note that a whole request has come over *transport*: it stays open."""
         self._sending.pop(transport, None)
 
     def remove(self, transport: BaseTransport) -> None:

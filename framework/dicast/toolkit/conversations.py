@@ -51,10 +51,10 @@ def _same_name(turn_id: str, call_id: str) -> str:
 
 @attrs.frozen
 class Rules:
-    """Rules of reading that do not depend on the format.
+    """Rules for reading a conversation in any format.
 
-    :param tool_error: a result whose text has a match is a failure of the tool.
-    :param keep_trailing: keep a last turn without a reply.
+    :param tool_error: an expression; a result whose text it matches is a failure of the tool.
+    :param keep_trailing: whether a last turn without a reply is kept.
     :param name_call: returns the id of a tool call in the trace, from the ids of its turn and of the call in the file.
     """
 
@@ -93,7 +93,7 @@ _NUMBERS = tuple(field.name for field in attrs.fields(Counts) if field.name != "
 
 @attrs.define
 class _Step:
-    """One step of a turn: a text with its parts, a tool call, a result, or an event that the reader made."""
+    """One step of a turn: a text with its parts, a tool call, a result, or a recorded event."""
 
     role: str
     text: str | None = None
@@ -250,7 +250,11 @@ class Conversation:
         ]
 
     def _turn_events(self, turn_id: str, steps: Sequence[_Step]) -> list[TraceEvent]:
-        """Return the events of a turn. A plain text of the user or the assistant is in ``turn.completed`` where nothing else tells its place."""
+        """Return the events of a turn.
+
+        The first text of the user and the last of the assistant are in ``turn.completed``. They are also events of their own if their
+        place among other events would be lost.
+        """
         self._calls.start(turn_id)
         first, last = (steps[0], steps[-1]) if steps else (None, None)
         events: list[TraceEvent] = []

@@ -1,4 +1,4 @@
-"""Datasets of the evaluator protocol: a JSON object a line, at most 10,000 of them."""
+"""Datasets of the evaluator protocol: files with a JSON object on each line, at most 10,000 objects."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MAX_RECORDS = 10_000
 def dataset_records(
     file: InputFile, max_line_bytes: int = MAX_LINE_BYTES, check: InputCheck | None = None
 ) -> Numbered[dict[str, Any]]:
-    """Yield the records of the dataset *file* with their physical line numbers; blank lines are neither records nor counted.
+    """Yield the records of the dataset *file* with their physical line numbers, without blank lines.
 
-    Every bad line is reported to *check*, also after the 10,000th record; with no *check* the first is raised.
+    Every bad line is reported to *check*, also after the 10,000th record; without *check* the first bad line is raised.
 
-    :raises DataError: when the file cannot be opened; without *check*, at a bad line.
+    :raises DataError: if the file cannot be opened; without *check*, also for a bad line.
     """
     count = 0
     for number, line in file.lines(max_line_bytes, check):
@@ -42,7 +42,7 @@ def dataset_records(
 def read_dataset(path: Path) -> list[dict[str, Any]]:
     """Return the records of the dataset at *path*; an empty file has none.
 
-    :raises DataError: naming every bad line.
+    :raises DataError: with every bad line.
     """
     with InputFile.opened(path) as file, InputCheck(file, most=MAX_RECORDS) as check:
         records = [record for _, record in dataset_records(file, check=check)]
@@ -51,7 +51,7 @@ def read_dataset(path: Path) -> list[dict[str, Any]]:
 
 
 def _record(line: bytes, label: str, number: int) -> dict[str, Any] | Problem:
-    """Return the record in *line*, or its problem in the protocol's words."""
+    """Return the record in *line*, or its problem, with the message that the protocol prescribes."""
     at = f"in dataset {label!r} at line {number}"
     try:
         line.decode()

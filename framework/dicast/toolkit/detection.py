@@ -20,9 +20,9 @@ from .beginning import Beginning
 class Detection:
     """The format of a file: its *title* for the user (``a Codex session``), and its *version* if the file has one.
 
-    *options* are the options of the source for this file, next to its path. Of several detections the one with the highest
-    *specificity* counts: a format that is a kind of another format has a higher one. *component* is the source (``transcripts/codex``);
-    :func:`detected` sets it.
+    *options* are the options of the source for this file, in addition to its path. If several sources detect a file, the highest
+    *specificity* wins: a format that is a kind of another format has a higher specificity. *component* is the name of the source
+    (``transcripts/codex``); :func:`detections` sets it.
     """
 
     title: str

@@ -27,7 +27,7 @@ _SPACE = b" \t\r\n"
 
 
 def layout_of(file: InputFile, most: int) -> Layout:
-    """Return how *file* holds its records, by its first line and whether more follow; lines of up to *most* bytes are read.
+    """Return the layout of *file*, from its first line and whether others follow; lines of up to *most* bytes are read.
 
     :raises DataError: if the file cannot be opened.
     """
@@ -49,7 +49,7 @@ def layout_of(file: InputFile, most: int) -> Layout:
             while rest and not rest.strip(_SPACE):
                 rest = data.read(_CHUNK)
         except (EOFError, OSError, zlib.error):
-            return "lines"  # whose reader names the fault
+            return "lines"  # the reader of lines reports the fault
         return "lists" if rest else "array"
 
 
@@ -79,8 +79,8 @@ def _is_json(line: bytes) -> bool:
 class Records:
     """The records of *file*, in the layout *layout*; a record of up to *most* bytes is read.
 
-    Faults go to *check*, or are raised. A record with a lone surrogate is read with its escape, and *failures* has the reason of its
-    failure by its line.
+    Faults are reported to *check*; without *check* they are raised. A record with a lone surrogate is read with its escape, and
+    *failures* has the reason of its failure by its line.
     """
 
     file: InputFile

@@ -1,4 +1,4 @@
-"""Encodings of text: byte order marks, and which encoding bytes that are not UTF-8 may be in."""
+"""Encodings of text: byte order marks, and likely encodings of bytes that are not UTF-8."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def known_encoding(name: str) -> str:
     :raises ConfigError: if it is not an encoding of text.
     """
     try:
-        "a".encode(name)  # codecs.lookup also knows those that make bytes of bytes
+        "a".encode(name)  # codecs.lookup also accepts codecs from bytes to bytes
     except (LookupError, ValueError) as error:
         what = f"unknown encoding {name!r}; Python's names are taken, such as {', '.join(_COMMON[:4])}"
         raise ConfigError(Problem(what, path="encoding", value=name, hint=nearest(name, _COMMON))) from error

@@ -1,6 +1,6 @@
 """Members of sources that read files: ``open``, ``check`` and ``subjects``, based on one context manager.
 
-A source defines ``reading()``, which yields the live source, and takes the members over::
+A source defines ``reading()``, which yields the live source, and assigns the members::
 
     class Rows:
         open, check, subjects = open_source, check_source, each_subject

@@ -1,7 +1,7 @@
-"""The way to open a file that a user names: its kind is checked, its size is bounded, and nothing waits for ever.
+"""Opening of files that a user names: the kind of file is checked, the size is limited, and no call waits forever.
 
-A path may lead to a device without end, a pipe that nobody writes to, a socket, or a file that no memory holds. Every function here raises
-:class:`UnreadableFile` for such a path, with the kind of file and the fix, before it reads. So the error handling of ``open`` fits.
+A path may lead to an endless device, a pipe without a writer, a socket, or a file that is too large for memory. For such a path every
+function here raises :class:`UnreadableFile`, an OSError, with the kind of file and the fix, before it reads.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_FILE_BYTES = 2**40
 """Size limit of a file that is read in pieces. Larger are only sparse files and files of the system, such as ``/proc/kcore``."""
 
 WRITER_SECONDS = 3.0
-"""How long a pipe with a name waits for a program that writes to it."""
+"""Seconds to wait for a program that writes to a named pipe."""
 
 _PIECE = 2**18
 _SYSTEM = ("/proc/", "/sys/")
@@ -46,7 +46,7 @@ _READ_AGAIN = "this is a pipe, and the file is read more than once. Write its da
 _NO_DATA = "this is a file of the system, whose data may have no end. Copy its data to a file."
 _KINDS = {stat.S_IFSOCK: "a socket", stat.S_IFBLK: "a block device", stat.S_IFCHR: "a device"}
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-"""Not blocking: a pipe opens without a writer, and a file such as ``/proc/kmsg`` ends where its data end."""
+"""Flags for a descriptor that does not block: a pipe opens without a writer, and a file such as ``/proc/kmsg`` ends with its present data."""
 
 
 class UnreadableFile(OSError):
@@ -98,7 +98,7 @@ def open_file(path: Path) -> BufferedReader:
 
 @contextmanager
 def open_pieces(path: Path, max_bytes: int = MAX_PIPE_BYTES) -> Iterator[Iterator[bytes]]:
-    """Give the data at *path* in pieces: of a regular file, the null device, a terminal, or a pipe, which is read to its end.
+    """Yield an iterator over the data at *path* in pieces. The path leads to a regular file, the null device, a terminal or a pipe.
 
     :raises OSError: if the path cannot be read, or has more than *max_bytes*; for a pipe after that many bytes.
     """
@@ -138,9 +138,9 @@ def file_sha256(path: Path) -> str:
 
 
 def check_regular(path: Path) -> None:
-    """Refuse *path* if it leads to anything but a regular file; for libraries that open files by themselves.
+    """Refuse *path* if it leads to anything but a regular file. Call it before a library opens the file.
 
-    A path that leads nowhere is for the library to report.
+    A path without a file passes: the library reports it.
 
     :raises UnreadableFile: if it is a folder, a pipe, a socket or a device.
     """
@@ -182,7 +182,7 @@ def _standard_input() -> Iterator[Iterator[bytes]]:
 
 
 def _open(path: Path) -> int:
-    """Return a descriptor of the file at *path*: of a pipe that the shell opened the pipe itself, else one that does not block."""
+    """Return a descriptor of the file at *path*: a copy of the shell's descriptor for ``/dev/fd/N``, else a descriptor that does not block."""
     number = descriptor(path)
     if number is not None and not stat.S_ISREG(os.fstat(number).st_mode):
         _check_kind(path, os.fstat(number).st_mode, is_open=True)
@@ -198,7 +198,10 @@ def _open(path: Path) -> int:
 
 
 def _check_kind(path: Path, mode: int, *, is_open: bool = False) -> None:
-    """Refuse folders, sockets and devices but the null device and terminals; a socket *is_open* is read like a pipe."""
+    """Refuse folders, sockets, and devices except the null device and terminals. With *is_open* a socket passes, and is read like a pipe.
+
+    :raises UnreadableFile: with the kind of file and the fix.
+    """
     if stat.S_ISDIR(mode):
         raise UnreadableFile(path, "this is a folder. Name a file in it.", errno.EISDIR)
     kind = _KINDS.get(stat.S_IFMT(mode))
@@ -232,7 +235,10 @@ def _pieces(path: Path, number: int) -> Iterator[bytes]:
 
 
 def _first_piece(path: Path, number: int) -> bytes:
-    """Return data of the pipe at *path*, or none once a program has it open for writing."""
+    """Return the first data of the named pipe at *path*, or empty bytes once a program has opened it for writing.
+
+    :raises UnreadableFile: if no program opens it within :data:`WRITER_SECONDS`.
+    """
     deadline = time.monotonic() + WRITER_SECONDS
     while True:
         try:

@@ -11,10 +11,10 @@ import orjson
 from .._kernel.values import Record
 
 Place = tuple[int | str, ...]
-"""Where a value stands: the number of its group of columns, then the parts of the column's name."""
+"""The place of a value: the number of its group of columns, then the parts of the column's name."""
 
 ROW, RESPONSE, RESPONSES, METRICS, RETRY, LEVEL = range(6)
-"""The groups of a record's columns, in their order; a table may have further ones behind them."""
+"""The groups of a record's columns, in their order; a table may append further groups."""
 
 
 def flat(record: Record) -> dict[str, object]:
@@ -23,14 +23,14 @@ def flat(record: Record) -> dict[str, object]:
     First the row's own columns; then ``llm_content`` and ``llm_content_metric_<key…>`` of the first response, ``llm_<criterion>`` and
     ``llm_<criterion>_metric_<key…>`` of each; ``metric_<key…>``, nested keys joined by ``_``; ``retry_attempts``,
     ``retry_max_attempts``, ``retry_history`` as JSON; ``security_level``. Lists stay lists, empty mappings vanish, and a
-    number that is not finite is None. Of two values that would have the same name, the later one's gets ``_2``.
+    number that is not finite is None. If two columns have the same name, ``_2`` is appended to the second.
     """
     values = dict(leaves(record))
     return dict(zip(names(values), values.values(), strict=True))
 
 
 def leaves(record: Record) -> list[tuple[Place, object]]:
-    """Every value of *record* that has a column, with its place. A list, as handing on each takes longer than finding it."""
+    """Return each value of *record* that has a column, with its place. It is a list because a generator would take twice as long."""
     items: list[tuple[Place, object]] = [((ROW, key), _finite(value)) for key, value in record.get("row", {}).items()]
     _add_response(items, (RESPONSE, "llm", "content"), record.get("response"))
     for name, response in record.get("responses", {}).items():
@@ -46,7 +46,7 @@ def leaves(record: Record) -> list[tuple[Place, object]]:
 
 
 def names(places: Iterable[Place], reserved: Iterable[str] = ()) -> list[str]:
-    """Return the distinct names of the columns; a row's column with a *reserved* name gets ``row_`` before it."""
+    """Return distinct names for the columns *places*; a row's column with a *reserved* name gets the prefix ``row_``."""
     fixed = set(reserved)
     used: set[str] = set()
     return [
@@ -60,7 +60,7 @@ def name_of(place: Place) -> str:
 
 
 class Columns:
-    """The places that the rows of a table have, numbered as they come. The rows may differ in them."""
+    """The places of all values in the rows of a table, numbered in the order of their first occurrence. Rows may lack some of them."""
 
     def __init__(self) -> None:
         self.numbers: dict[Place, int] = {}

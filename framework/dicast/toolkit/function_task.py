@@ -45,15 +45,16 @@ class FunctionTask:
     function: Callable[..., object] = field(validator=_check_function)
 
     async def produce(self, subject: Subject) -> Subject | Failure:
-        """Call the function about *subject*."""
-        named, began = _arguments(self.function, subject), time.monotonic()
-        if isinstance(named, Failure):
-            return named
-        waits = inspect.iscoroutinefunction(inspect.unwrap(self.function))
-        answer = self.function(*named[0], **named[1]) if waits else await _in_thread(self.function, *named)
+        """Return *subject* with the function's answer as its output, or a Failure."""
+        arguments, start = _arguments(self.function, subject), time.monotonic()
+        if isinstance(arguments, Failure):
+            return arguments
+        is_async = inspect.iscoroutinefunction(inspect.unwrap(self.function))
+        positional, named = arguments
+        answer = self.function(*positional, **named) if is_async else await _in_thread(self.function, positional, named)
         if inspect.isawaitable(answer):
             answer = await answer
-        return _output(subject, answer, time.monotonic() - began)
+        return _output(subject, answer, time.monotonic() - start)
 
 
 def _output(subject: Subject, answer: object, seconds: float) -> Subject | Failure:
@@ -93,7 +94,7 @@ async def _in_thread(function: Callable[..., Any], first: list[Any], named: dict
     context = contextvars.copy_context()
 
     def settle(value: Any, error: BaseException | None) -> None:
-        if future.done():  # its time was over
+        if future.done():  # the call has timed out
             return
         if error is None:
             future.set_result(value)

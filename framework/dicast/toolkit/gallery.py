@@ -1,6 +1,6 @@
-"""Media in texts: a character holds the place of each while texts are made, cut and joined.
+"""Media in texts: while texts are made, cut and joined, a private character is the placeholder of each media item.
 
-A judge or a task makes texts of a subject's values with a :class:`Gallery`, and splits the finished text at the places::
+A judge or a task makes texts of a subject's values with a :class:`Gallery`, and splits the finished text at the placeholders::
 
     gallery = Gallery("auto", "mark", lambda: orjson.dumps(subject.context))
     prompt = f"Compare {gallery.text(subject.input)} with {gallery.text(subject.output)}."
@@ -26,9 +26,9 @@ MediaMode = Literal["auto", "show", "mark"]
 """Rule for media: sent to a model that reads them (``auto``), refused by other models (``show``), or never sent (``mark``)."""
 
 MOST_ITEMS = 50
-"""The number of media in one request; providers take 100 and more, but each costs tokens."""
+"""The most media items in one request. Providers accept 100 and more, but each costs tokens."""
 MOST_CHARS = 40_000_000
-"""The length of their base64 texts together: providers take requests of 32 MB and more, and most requests are far below."""
+"""The most characters of base64 in one request. Providers accept requests of 32 MB and more; most requests are far shorter."""
 
 _PLACES = range(0xF0000, 0xFFFFE)
 """Characters for private use."""
@@ -41,16 +41,16 @@ def _nothing() -> bytes:
 
 @attrs.define
 class Gallery:
-    """Media by the characters that hold their places in texts; any other media have a marker there.
+    """Media by the characters that are their placeholders in texts; media that are not sent have a marker in the text.
 
     :param mode: the option of a judge or a task.
     :param urls: the addresses that may be sent.
-    :param texts: returns all texts, in UTF-8, that the places must not occur in.
+    :param texts: returns all texts, in UTF-8, in which no placeholder may occur.
     :param media: the media with a place.
     :param counts: the number of all media by kind.
     :param faults: the reasons why some media cannot be sent.
-    :param holds_markers: whether markers have a place, too: then the finished text shows which media are in it.
-    :param markers: the media with a place that are markers, and the fault of each, if any.
+    :param holds_markers: whether markers have a placeholder too: then the finished text shows which media are in it.
+    :param markers: the markers with a placeholder, each with the reason why it cannot be sent, if any.
     """
 
     mode: MediaMode
@@ -64,7 +64,7 @@ class Gallery:
     _used: frozenset[str] | None = None
 
     def place(self, part: MediaPart, *, is_counted: bool = True) -> str:
-        """Return the text for *part*: the character for its content, else its marker. The transcript of a sound follows its content."""
+        """Return the text for *part*: a placeholder if its content is sent, else its marker. The transcript of a sound follows its content."""
         self.counts[part.kind] += is_counted
         before = len(self.faults)
         media = None if self.mode == "mark" else self._sendable(part)
@@ -78,7 +78,7 @@ class Gallery:
         return f"{place}\n{part.transcript}" if part.transcript else place
 
     def _free(self) -> str:
-        """Return a character that holds no place and is in no text."""
+        """Return a character that is no placeholder and is in no text."""
         if self._used is None:
             self._used = _private(self.texts())
         reserved = (self._used, self.media, self.markers)

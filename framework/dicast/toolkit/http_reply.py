@@ -1,4 +1,4 @@
-"""Reading replies over HTTP: their size has a limit, and secrets that a server repeats are taken out first."""
+"""Reading of HTTP replies: their size has a limit, and secrets that a server repeats are masked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 
 class ReplyRefused(DicastError):
-    """A reply that is longer than it may be, or compressed in a way that was not asked for."""
+    """A reply that is too long, or compressed although the request did not allow it."""
 
 
 class ReplyReader:
@@ -64,16 +64,16 @@ class ReplyReader:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """How many seconds a server asks to wait, by ``Retry-After-Ms`` or ``Retry-After``; None where it says nothing that can be used.
+    """Return the seconds that a server asks to wait, from ``Retry-After-Ms`` or ``Retry-After``; None without a valid value.
 
-    More than a year is nothing that can be used. Header names are matched as *headers* does, which for HTTP libraries is in any case.
+    More than a year is not valid. *headers* decides whether the case of header names matters; in HTTP libraries it does not.
     """
     header = headers.get("Retry-After", "")
     for text, unit in ((headers.get("Retry-After-Ms", ""), 1e-3), (header, 1.0)):
         if math.isfinite(seconds := _number(text) * unit):
             return max(0.0, seconds) if seconds <= _LONGEST_SECONDS else None
     until = _moment(header)
-    # By the server's own clock, where it gives the time.
+    # By the server's own clock, if it sends the time.
     now = _moment(headers.get("Date", "")) or datetime.now(UTC)
     seconds = 0.0 if until is None else (until - now).total_seconds()
     return None if until is None or seconds > _LONGEST_SECONDS else max(0.0, seconds)
@@ -95,7 +95,7 @@ def _moment(text: str) -> datetime | None:
 
 
 class _Intake:
-    """Intake of a reply, piece by piece; it holds at most *most* bytes, and briefly one piece more."""
+    """Buffer for the pieces of a reply; it holds at most *most* bytes, and briefly one piece more."""
 
     def __init__(self, headers: Mapping[str, str], most: int, option: str, cut: bool) -> None:
         self._coding = headers.get("Content-Encoding", "").strip().lower()
@@ -113,7 +113,10 @@ class _Intake:
         return bytes(self._content)
 
     def add(self, chunk: bytes) -> bool:
-        """Take *chunk* in; whether nothing more is to be read."""
+        """Append *chunk*, and return whether reading can stop.
+
+        :raises ReplyRefused: if the reply is too long or cannot be decoded, unless it may be cut.
+        """
         self._content += self._decoded(chunk)
         if len(self._content) > self._most:
             if not self._cut:

@@ -1,7 +1,7 @@
 """Reading of line-based input, shared by the sources of rows and traces.
 
-A source reads its input twice. The first pass (:class:`InputCheck`) looks at every line, so that nothing is judged and no
-money is spent on a file that is broken further down; the second pass streams it.
+A source reads its input twice. The first pass (:class:`InputCheck`) checks every line, so that no subject is judged and no
+money is spent if a later line is broken. The second pass streams the file.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     import sqlite3
 
 MAX_LINE_BYTES = 64 * 2**20
-"""How long a line may be by default."""
+"""The most bytes of a line by default."""
 
 MAX_LISTED = 100
-"""How many bad lines are named; the others are counted."""
+"""The most bad lines that are listed; further bad lines are only counted."""
 
 STDIN = Path("-")
 UTF_8 = "utf-8"
 
 _LONG_LINES = 4
-"""How many times as long as allowed a line may be for the rest of the file to be checked too."""
+"""A line of up to this many times the allowed length is skipped; after a longer line the check of the file ends."""
 
 _BATCH = 5000
 _EXCERPT = 40
@@ -67,7 +67,7 @@ class InputFile:
     @classmethod
     @contextmanager
     def opened(cls, path: Path | str, encoding: str = UTF_8) -> Iterator[InputFile]:
-        """Give the input at *path* for as many passes as are wanted.
+        """Open the input at *path* for any number of passes.
 
         ``-`` (standard input) and pipes, which can be read only once, are copied to a temporary file first, up to 4 GiB. A file in another
         *encoding* is copied as UTF-8.
@@ -97,10 +97,10 @@ class InputFile:
     def lines(self, max_line_bytes: int = MAX_LINE_BYTES, check: InputCheck | None = None) -> Numbered[bytes]:
         """Yield each line with its physical number, counted from 1, and with its line end; blank lines too.
 
-        Lines that are too long are reported to *check* and left out, without being held in memory. With no *check* the
+        Lines that are too long are reported to *check* and left out, without being held in memory. Without *check* the
         first fault is raised.
 
-        :raises DataError: when the file cannot be opened; without *check*, also for a long line or broken gzip.
+        :raises DataError: if the file cannot be opened; without *check*, also for a long line or broken gzip.
         """
         digest = None if check is None else check.digest
         number = 0
@@ -168,7 +168,7 @@ class InputFile:
         check: InputCheck | None,
         failures: MutableMapping[int, str] | None,
     ) -> dict[str, Any] | None:
-        """Return the object of a *line* that orjson does not read, and put into *failures* why it failed; else report the fault."""
+        """Return the object of a *line* that only a lone surrogate keeps orjson from reading, with the reason in *failures*. Else report the fault and return None."""
         if not line.strip():
             return None
         record = None if failures is None else with_lone_surrogates(line)
@@ -229,9 +229,9 @@ class InputFile:
 
     @contextmanager
     def binary(self) -> Iterator[BinaryIO]:
-        """Give the bytes of the input, unpacked and without the byte order mark of UTF-8.
+        """Open the bytes of the input, unpacked and without the byte order mark of UTF-8.
 
-        :raises DataError: when the file cannot be opened.
+        :raises DataError: if the file cannot be opened.
         """
         with ExitStack() as stack:
             file: BinaryIO = stack.enter_context(self._raw())
@@ -345,8 +345,8 @@ class InputCheck:
     def finish(self, subjects: int) -> str:
         """End the pass: return the SHA-256 of the data, in hexadecimal.
 
-        :raises DataError: with every problem that was kept, in the order of the lines, and the number of the others; also
-            when there were no *subjects*.
+        :raises DataError: with the listed problems in the order of the lines, and the number of further problems; also if
+            there are no *subjects*.
         """
         if self._ids:
             self._report_duplicates()
@@ -373,7 +373,7 @@ class InputCheck:
         if self._database is None:
             import sqlite3  # Only a first pass over many ids needs it.
 
-            self._database = sqlite3.connect("", isolation_level=None)  # "" is a file without a name, gone at the end
+            self._database = sqlite3.connect("", isolation_level=None)  # "" is a temporary file that SQLite deletes
             self._database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;")
             self._database.execute("CREATE TABLE ids (kind TEXT, id TEXT, line INTEGER)")
         self._database.execute("BEGIN")  # else each row is a transaction of its own

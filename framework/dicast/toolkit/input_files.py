@@ -44,7 +44,7 @@ class InputFiles:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[InputFile]:
-        """Give the file *name* for any number of passes."""
+        """Open the file *name* for any number of passes."""
         with InputFile.opened(self.root / name if name else self.root) as file:
             yield file if name else attrs.evolve(file, label=self.label)
 

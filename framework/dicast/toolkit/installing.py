@@ -1,4 +1,4 @@
-"""The command that adds a part of dicast to this environment, whichever way dicast came into it."""
+"""The command that installs a part of dicast, for the way in which this environment's dicast was installed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _EXTRA = re.compile(r"dicast\[([\w-]+)\]")
 def how_to_install(*names: str) -> str:
     """Return the command that installs the extras *names* of dicast: ``pip install 'dicast[openai]'``.
 
-    In a clone it is the command that installs them from the clone: of uv where uv manages the environment, else of pip. The names of the
-    extras follow as a comment of the shell.
+    If dicast was installed from a clone, the command installs them from the clone: with uv if uv manages the environment, else with pip.
+    The names of the extras then follow as a comment of the shell.
     """
     pip, listed = installer(), ",".join(names)
     clone = _clone()

@@ -18,7 +18,7 @@ MISSING: Any = type("Missing", (), {})()
 """Result of :func:`lookup` and :func:`locate` if there is no value; null is a value."""
 
 MAX_DEPTH = 200
-"""The most nested objects and lists that are read."""
+"""The deepest nesting of objects and lists that is read."""
 
 _WRITABLE = 254  # orjson reads 1,024 levels, and writes these
 _ANY_DIGIT = bytes.maketrans(b"0123456789", b"0" * 10)
@@ -27,13 +27,13 @@ _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\
 """A text that is a number, as statistics read it."""
 _SHOWN_DIGITS = 40
 _EXACT_DIGITS = 17
-"""So many significant digits of a number are kept by a double."""
+"""The most significant digits that a double keeps."""
 
 
 def lookup(value: object, path: str) -> Any:
     """Return the value at the dotted *path* (``meta.tags.0``) in *value*, or :data:`MISSING`.
 
-    A key that is spelled like the whole path comes before the path taken apart.
+    A key that equals the whole path takes precedence over the path's parts.
     """
     if isinstance(value, Mapping) and path in value:
         return value[path]
@@ -72,7 +72,7 @@ def read_json(text: str | bytes) -> Any:
 
     orjson alone reads an integer of more than 64 bits as a double, so that two of them may become one.
 
-    :raises orjson.JSONDecodeError: when it is no JSON; also for an integer of more digits than Python reads.
+    :raises orjson.JSONDecodeError: if it is not JSON; also for an integer of more digits than Python reads.
     """
     value = orjson.loads(text)
     if not _may_be_long(text if isinstance(text, bytes) else text.encode()):  # so with nearly every text; it is quick
@@ -84,8 +84,9 @@ def read_json(text: str | bytes) -> Any:
 
 
 def inexact(text: bytes) -> str | None:
-    """The first number in the JSON *text* that cannot be recorded as it is written: an integer of more than 64 bits, or a number
-    with a fraction so large that its double is another one. None where there is none.
+    """Return the first number in the JSON *text* that cannot be recorded exactly, None if there is none.
+
+    It is an integer of more than 64 bits, or a number with a fraction that differs from its double.
     """
     if not _may_be_long(text):
         return None
@@ -95,7 +96,7 @@ def inexact(text: bytes) -> str | None:
 
 
 def is_inexact(digits: str) -> bool:
-    """Return True when the JSON number *digits* cannot be recorded as it is written (see :func:`inexact`)."""
+    """Return True if the JSON number *digits* cannot be recorded exactly (see :func:`inexact`)."""
     is_integer = digits.lstrip("+-").isdecimal()
     return len(digits) >= len(_LONG) and (_is_wide if is_integer else _is_rounded)(digits)
 
@@ -103,9 +104,9 @@ def is_inexact(digits: str) -> bool:
 def marked_numbers(
     text: str | bytes, mark: Callable[[str], object], constant: Callable[[str], object] | None = None
 ) -> Any:
-    """Return the JSON value that *text* is, with *mark* of its digits in place of each number that cannot be recorded as it is written.
+    """Return the value of the JSON *text*. A number that cannot be recorded exactly is replaced by the result of *mark* for its digits.
 
-    With *constant*, a name such as ``NaN``, which is no JSON, is replaced by the result of this function.
+    With *constant*, a name such as ``NaN``, which is not JSON, is replaced by the result of *constant* for the name.
     """
     return json.loads(
         text,
@@ -116,7 +117,7 @@ def marked_numbers(
 
 
 def inexact_message(digits: str) -> str:
-    """Return the message about a number that cannot be recorded as it is written, for every format."""
+    """Return the message about a number that cannot be recorded exactly, for every format."""
     excerpt = digits if len(digits) <= _SHOWN_DIGITS else f"{digits[:_SHOWN_DIGITS]}…"
     return f"the number {excerpt} needs more than 64 bits, so it cannot be recorded exactly; write it as a string"
 
@@ -138,7 +139,7 @@ def _is_rounded(digits: str) -> bool:
 def check_field(_instance: object, _attribute: attrs.Attribute[str | None], field: str | None) -> None:
     """Check an option that :func:`locate` follows, as an attrs validator; None means the whole output.
 
-    :raises ConfigError: when *field* is an empty string.
+    :raises ConfigError: if *field* is an empty string.
     """
     if field == "":
         raise ConfigError("field is empty; leave it out to take the whole output, or write a.b.0 or /a/b/0")
@@ -178,8 +179,6 @@ def numbers_in(value: Mapping[str, Any]) -> dict[str, object]:
 
 def repeated_key(text: bytes) -> str | None:
     """Return the first key that an object of the JSON *text* has twice; None if there is no such key."""
-    import json  # orjson keeps the last value in silence
-
     repeated: list[str] = []
 
     def add(pairs: list[tuple[str, object]]) -> None:
@@ -187,5 +186,6 @@ def repeated_key(text: bytes) -> str | None:
         if len(set(keys)) < len(keys):
             repeated.append(next(key for number, key in enumerate(keys) if key in keys[:number]))
 
-    json.loads(text, object_pairs_hook=add, parse_int=str)  # Python refuses very long integers
+    # Not orjson, which keeps the last value in silence. Integers stay text: Python refuses very long integers.
+    json.loads(text, object_pairs_hook=add, parse_int=str)
     return repeated[0] if repeated else None

@@ -29,7 +29,7 @@ MAX_BODY = 64 * 2**20
 """Bytes that one request may have."""
 
 _DIGITS = 20
-"""So many digits of a length are read as a number; int() refuses thousands."""
+"""The most digits of a length that are read as a number; int() refuses thousands of digits."""
 
 MAX_CONNECTIONS = 256
 """Connections that may be open at the same time. A further one closes the oldest that waits for a request, or is refused with 503."""
@@ -37,29 +37,29 @@ MAX_CONNECTIONS = 256
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 IDLE_SECONDS = 30.0
-"""How long a connection may be silent, and how long the whole head of a request may take."""
+"""The most seconds that a connection may be silent, and that the whole head of a request may take."""
 
 PLACE_SECONDS = 0.5
-"""How long a new connection waits for the place of one that is closed for it."""
+"""The most seconds that a new connection waits for the end of the connection that is closed for it."""
 
 SENDING_SECONDS = 2.0
-"""How long a client that was refused may go on sending."""
+"""The most seconds that a client may go on sending after it was refused."""
 
 _PIECE = 2**16
 
 
 @attrs.frozen
 class ListenAddress:
-    """Where to listen: a *host* of this machine and a *port*, 0 for any that is free."""
+    """Address to listen on: a *host* of this machine and a *port*, 0 for any free port."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str, option: str = "--listen", *, is_local: bool = True) -> ListenAddress:
-        """Read ``[HOST:]PORT``, the value of *option*. With *is_local* other machines may not reach the host.
+        """Return the address ``[HOST:]PORT``, the value of *option*. With *is_local* it must not be reachable from other machines.
 
-        :raises ConfigError: when it is something else, or can be reached from other machines.
+        :raises ConfigError: if *text* is not an address, or other machines can reach it.
         """
         host, _, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
@@ -123,7 +123,7 @@ class Server(ThreadingHTTPServer):
         super().__init__((address.host, address.port), handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own. Over the limit the oldest connection without a whole request gives way."""
+        """Answer in a new thread. Over the limit, the oldest connection without a whole request is closed first, or this one is refused."""
         if self._free.acquire(blocking=False) or self._make_place():
             self.wait_for_head(request)
             super().process_request(request, client_address)
@@ -134,7 +134,7 @@ class Server(ThreadingHTTPServer):
         self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Release the slot for the next connection afterwards."""
+        """Answer the connection, then release its slot."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -142,19 +142,19 @@ class Server(ThreadingHTTPServer):
             self._free.release()
 
     def wait_for_head(self, request: Any) -> None:
-        """Start to count the time that the head of the next request takes."""
+        """Start the time limit for the head of the next request."""
         with self._lock:
             self._waiting.pop(request, None)
             self._waiting[request] = time.monotonic()
 
     def head_has_come(self, request: Any) -> None:
-        """Stop to count the time of a head, and wait for the body."""
+        """End the time limit for the head, and wait for the body."""
         with self._lock:
             if self._waiting.pop(request, None) is not None:
                 self._sending[request] = None
 
     def request_has_come(self, request: Any) -> None:
-        """Stop to wait for a request."""
+        """Note that no part of a request is awaited: the connection is not closed for another."""
         with self._lock:
             self._waiting.pop(request, None)
             self._sending.pop(request, None)
@@ -184,11 +184,11 @@ class Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore a client that left before its answer."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]  # as it was given
+            super().handle_error(request, client_address)  # type: ignore[arg-type]  # passed through unchanged
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Handler of requests. *token* is the bearer token of each request, empty if none is needed; *paths* are named in answers to other paths.
+    """Handler of requests. *token* is the bearer token that each request needs, empty for none; *paths* lists the valid paths for error messages.
 
     With *is_local* the headers Host and Origin must name this machine. A body may have *max_body* bytes.
     """
@@ -236,7 +236,7 @@ class Handler(BaseHTTPRequestHandler):
         self.is_allowed("")
 
     def is_allowed(self, path: str) -> bool:
-        """Return True if the request has the token and *path*; else answer the request."""
+        """Return True if the request has the token and *path*; else answer it with the error and return False."""
         authorization = self.headers.get("Authorization", "").encode()
         host, origin = self.headers.get("Host"), self.headers.get("Origin")
         if (
@@ -280,12 +280,12 @@ class Handler(BaseHTTPRequestHandler):
         self._read_on()
 
     def _read_on(self) -> None:
-        """Read the rest of a client's request for a while. Else the client would find a closed connection and not read its answer."""
+        """Read the rest of a client's request for a while. Else the client would meet a closed connection before it reads its answer."""
         until = time.monotonic() + SENDING_SECONDS
-        with suppress(OSError):  # it went away, or has nothing more to say
+        with suppress(OSError):  # the client closed the connection, or sends nothing more
             self.connection.shutdown(socket.SHUT_WR)
-            while (left := until - time.monotonic()) > 0:
-                self.connection.settimeout(left)
+            while (remaining := until - time.monotonic()) > 0:
+                self.connection.settimeout(remaining)
                 if not self.rfile.read1(_PIECE):
                     break
 

@@ -13,14 +13,14 @@ import orjson
 
 MASK = "***"
 _IN_MESSAGES, _IN_REPLIES = 4, 8
-"""Characters of a secret, at least: shorter ones stand in for a key (``no``, ``test``), and taking them out would garble words."""
+"""The fewest characters of a secret that is masked. Shorter values are placeholders of a key (``no``, ``test``); masking them would garble words."""
 
 _BLANKS = b" \t\r\n\v\f\0\\"
 _GAP = r"(?:[\s\0]++|\\++[nrt]?){0,4}"
 """Pattern of text allowed between two characters of a secret. Its length is bounded, which bounds the time for a hostile text."""
 
 _LONGEST_SEARCHED = 1 << 20
-"""Of a longer reply with a secret nothing is kept: the pattern would take seconds."""
+"""The longest reply with a secret in which the secret is masked; a longer one is masked as a whole, because the pattern would take seconds."""
 
 
 def _escapes(unit: bytes) -> re.Pattern[bytes]:
@@ -29,8 +29,9 @@ def _escapes(unit: bytes) -> re.Pattern[bytes]:
 
 
 _ESCAPED, _ESCAPED_ANY = _escapes(rb"00[2-7][0-9a-f]"), _escapes(rb"[0-9a-f]{4}")
-"""ASCII characters, and any, as JSON, an address or HTML may write them; one of the signs is in each. A reply may have a hundred thousand others."""
+"""Escapes of ASCII characters, and of any characters, in JSON, addresses and HTML. ASCII alone is faster: a reply may have 100,000 other escapes."""
 _SIGNS = (b"\\u", b"\\U", b"%", b"&#")
+"""Each escape has one of these signs."""
 
 
 class Mask:
@@ -52,32 +53,35 @@ class Mask:
 
 
 class _Search:
-    """Search for secrets of *least* characters. Most texts contain none, which shows without the pattern in a hundredth of its time."""
+    """Search for secrets of at least *least* characters.
+
+    Most texts contain no secret. A search in the squeezed text shows this in a hundredth of the pattern's time.
+    """
 
     def __init__(self, secrets: Collection[str], least: int) -> None:
         forms = {form for secret in secrets if len(secret) >= least for form in _forms(secret)}
         self._escaped = _ESCAPED if all(map(str.isascii, secrets)) else _ESCAPED_ANY
-        self._forms = sorted(forms, key=len, reverse=True)  # one may be a part of another
+        self._forms = sorted(forms, key=len, reverse=True)  # a form may contain a shorter form
         self._squeezed = {_squeezed(form.encode(errors="surrogatepass")) for form in forms}
         self._squeezed = {form for form in self._squeezed if len(form) >= least}
 
     def masked(self, data: bytes) -> bytes:
-        """Return *data* with the secrets masked; empty if they cannot be masked."""
+        """Return *data* with the secrets masked; the mask alone if they cannot be masked."""
         if not self._is_in(data):
             return data
         if len(data) <= _LONGEST_SEARCHED:
-            for without in (self._replaced, self._replaced_in_json):
-                if not self._is_in(masked := without(data)):
+            for replace in (self._replaced, self._replaced_in_json):
+                if not self._is_in(masked := replace(data)):
                     return masked
         return MASK.encode()
 
     def _is_in(self, data: bytes) -> bool:
         if not self._squeezed:
             return False
-        spelt = _squeezed(data)
+        squeezed = _squeezed(data)
         if any(sign in data for sign in _SIGNS):
-            spelt += b" " + _squeezed(self._escaped.sub(_unescaped, data))
-        return any(form in spelt for form in self._squeezed)
+            squeezed += b" " + _squeezed(self._escaped.sub(_unescaped, data))
+        return any(form in squeezed for form in self._squeezed)
 
     def _replaced(self, data: bytes) -> bytes:
         text = data.decode(errors="surrogateescape")
@@ -86,7 +90,7 @@ class _Search:
     def _replaced_in_json(self, data: bytes) -> bytes:
         try:
             return orjson.dumps(self._replaced_in(orjson.loads(data)))
-        except (orjson.JSONDecodeError, TypeError):  # no JSON, or none that can be written again
+        except (orjson.JSONDecodeError, TypeError):  # not JSON, or JSON that orjson cannot write
             return data
 
     def _replaced_in(self, value: Any) -> Any:

@@ -23,7 +23,7 @@ _GEMINI_TILE, _GEMINI_UNIT, _GEMINI_MOST = 258, (256, 768), 1_120
 
 Size = tuple[int, int]
 Rule = Callable[[Size | None], int]
-"""The most tokens for an image of a size in pixels, or for one of an unknown size."""
+"""A function that returns the most tokens for an image, from its size in pixels; None is an unknown size."""
 
 
 def _tiles(base: int, each_tile: int) -> Rule:

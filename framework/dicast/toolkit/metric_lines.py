@@ -17,10 +17,10 @@ from .json_values import too_deep
 Syntax = Literal["lenient", "strict"]
 
 LONGEST_LINE = 1024 * 1024
-"""So many bytes may a METRIC or ASI line have."""
+"""The most bytes of a METRIC or ASI line."""
 
 MOST_KEPT = 16 * 1024 * 1024
-"""So many bytes of names and ASI values are kept of one stream."""
+"""The most bytes of names and ASI values that are kept from one stream."""
 
 _NAME = rb"([\w.\x80-\xff]++)"  # whether bytes beyond ASCII are letters is seen once for each name
 _METRIC = {
@@ -105,7 +105,8 @@ class MetricLines:
     def _known_numbers(self, lines: bytes) -> dict[bytes, bytes]:
         """Return the last number of each name in *lines*, in any order.
 
-        Of a stream of few names the last lines say nearly all, and before them only the other names are looked for: ten times as fast.
+        In a stream with few names, the last lines have nearly all of them. The lines before are then searched for other names only, which
+        is ten times as fast.
         """
         last = lines.rfind(b"\n", 0, max(0, len(lines) - _END))
         if last < max(1, len(lines) - 2 * _END) or not (values := dict(self._metric.findall(lines, last))):

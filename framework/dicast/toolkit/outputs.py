@@ -1,4 +1,4 @@
-"""Outputs that are objects: where their text is, and the failure of a text metric without a ``field``."""
+"""Outputs that are objects: the places of their text, and the failure of a text metric without a ``field``."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _REPLIES = (
     "message.content",
     "output_text",
 )
-"""Where replies of chat models have their text."""
+"""The paths of the text in replies of chat models."""
 
-_AROUND = ("", "body.", "response.", "response.body.", "message.", "result.message.")
+_PREFIXES = ("", "body.", "response.", "response.body.", "message.", "result.message.")
 """Keys that records of calls put around a reply."""
 
 _NAMES = ("answer", "text", "content", "output", "response", "completion", "prediction", "result", "message", "value")
 PLACES = (
-    *(around + path for around in _AROUND for path in _REPLIES),
-    *(around + name for around in _AROUND[:3] for name in _NAMES),
+    *(prefix + path for prefix in _PREFIXES for path in _REPLIES),
+    *(prefix + name for prefix in _PREFIXES[:3] for name in _NAMES),
 )
 """Dotted paths at which an object may have the text of an answer, the likeliest first."""
 
@@ -46,7 +46,7 @@ def has_objects(value: object) -> bool:
 def unread_object(subject: Subject, output: object, field: str | None, metric: str) -> Failure | None:
     """Return the failure of *metric*, which reads text, for an *output* that is an object while *field* names no place in it.
 
-    Its JSON text would have keys and other fields in it, so a wrong answer could pass by them. None for any other output.
+    As text it would be JSON with keys and other fields, which could make a wrong answer pass. Return None for any other output.
     """
     if field is not None or not has_objects(output):
         return None

@@ -20,9 +20,9 @@ def is_same_file(first: Path, other: Path) -> bool:
 
 
 def refuse_overwrite(output: Path | None, inputs: Mapping[str, Path | str | None] | Iterable[Path | str]) -> None:
-    """Refuse to write *output* over one of *inputs*, the files that the command reads, by name or alone.
+    """Refuse to write *output* over one of *inputs*, the files that the command reads: paths, or paths by option name.
 
-    Symbolic and hard links count. An output or input of None is no file.
+    Symbolic and hard links are followed. None stands for no file.
 
     :raises ConfigError: naming the output, and the input that it would overwrite.
     """

@@ -16,7 +16,7 @@ _BASE64 = 4 / 3
 
 @attrs.define
 class TextPart:
-    """A text that everyone sees."""
+    """A visible text."""
 
     text: str
 
@@ -108,9 +108,9 @@ class UnknownPart:
 
 @attrs.define
 class ToolCall:
-    """A call of a tool. *arguments* are as recorded: a value, or its JSON as a text; with *is_plain* they are a text that is no JSON.
+    """A call of a tool. *arguments* are as recorded: a value, or its JSON as a text; with *is_plain* they are a text that is not JSON.
 
-    *error* says why the arguments are no JSON, if the format records it.
+    *error* is the reason why the arguments are not JSON, if the format records it.
     """
 
     id: str | None
@@ -122,9 +122,9 @@ class ToolCall:
 
 @attrs.define
 class ToolResult:
-    """The result of the call *id*; without an id, of the oldest open call of the tool *name*, else of the oldest open call.
+    """The result of the call *id*. Without an id it belongs to the oldest open call of the tool *name*, else to the oldest open call.
 
-    *content* is a text, a list of parts, or any JSON value. *is_error* marks a failure of the tool; *exit_code* is that of its command.
+    *content* is a text, a list of parts, or any JSON value. *is_error* marks a failure of the tool; *exit_code* is its command's exit code.
     """
 
     id: str | None
@@ -135,13 +135,13 @@ class ToolResult:
 
 
 Spoken: TypeAlias = TextPart | ReasoningPart | RefusalPart | MediaPart | UnknownPart
-"""The parts that a message consists of next to tool calls and results."""
+"""The parts of a message other than tool calls and results."""
 
 Part: TypeAlias = Spoken | ToolCall | ToolResult
 
 
 def visible_text(parts: Sequence[Spoken]) -> str | None:
-    """Return the text of *parts* without reasoning, one part a line; None if there is no text."""
+    """Return the text of *parts* without reasoning, each part on a new line; None if there is no text."""
     texts = [part.text for part in parts if type(part) is not ReasoningPart]
     return "\n".join(texts) if texts else None
 
@@ -159,7 +159,7 @@ _TYPES = {TextPart: "text", ReasoningPart: "reasoning", RefusalPart: "refusal"}
 
 
 def split_reasoning(text: str) -> list[Spoken]:
-    """Return *text* as parts, each ``<think>…</think>`` in it as :class:`ReasoningPart`; one without an end is text."""
+    """Return *text* as parts, with each ``<think>…</think>`` as a :class:`ReasoningPart`; a ``<think>`` without an end stays text."""
     parts: list[Spoken] = []
     rest: list[str] = []
     place = 0

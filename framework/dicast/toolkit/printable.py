@@ -18,16 +18,16 @@ _IN_A_LINE = re.compile(f"[\n\t{_STEERING}]")
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 _CLEAR = "\r\x1b[K"
-"""Goes to the beginning of the line, and empties it."""
+"""The code that moves to the beginning of the line and clears it."""
 
 LONGEST_NAME = 60
-"""How many characters of an id or another name are shown."""
+"""The most characters of an id or another name that are shown."""
 
 
 def printable(text: str) -> str:
     r"""Return *text* with escapes (``\u001b``) in place of control, bidi and invisible characters, except newlines and tabs.
 
-    They are written as JSON writes them, so that a document stays the document it is.
+    The escapes are JSON's, so a JSON document keeps its value.
     """
     return _ANYWHERE.sub(_escape, text)
 
@@ -49,9 +49,9 @@ def _escape(match: re.Match[str]) -> str:
 
 
 class Printable:
-    """A stream to people: all text written to it becomes :func:`printable`. Bytes go to its ``buffer`` as they are.
+    """A stream for people: all text written to it becomes :func:`printable`. Bytes go to its ``buffer`` unchanged.
 
-    *plain* says that nothing may be drawn, also where the *stream* is a terminal.
+    With *plain* nothing is drawn, even if the *stream* is a terminal.
     """
 
     def __init__(self, stream: TextIO, *, plain: bool = False) -> None:
@@ -59,7 +59,7 @@ class Printable:
         self._over = False
 
     def write(self, text: str) -> int:
-        """Write *text*."""
+        """Write *text*, and return the number of characters written."""
         self.clear()
         return self.stream.write(printable(text))
 
@@ -69,16 +69,16 @@ class Printable:
         self.stream.writelines(map(printable, lines))
 
     def write_over(self, line: str) -> None:
-        """Write a line to a terminal that the next output replaces.
+        """Write a line to a terminal; the next output replaces it.
 
-        :param line: may have codes for the terminal, but untrusted text only with escapes.
+        :param line: it may have codes for the terminal; untrusted text in it must be escaped.
         """
         self.stream.write(_CLEAR + line)
         self.stream.flush()
         self._over = True
 
     def clear(self) -> None:
-        """Take the line away that is to be written over, where there is one."""
+        """Clear the line of :meth:`write_over`, if there is one."""
         if self._over:
             self._over = False
             self.stream.write(_CLEAR)
@@ -90,6 +90,6 @@ class Printable:
 
 @contextmanager
 def printable_output(*, plain: bool = False) -> Iterator[None]:
-    """While the block runs, let everything that is printed, by whomever, be :func:`printable`, and *plain* if that is wanted."""
+    """Make all output of the process on stdout and stderr :func:`printable` while the block runs, with *plain* also without drawings."""
     with redirect_stdout(Printable(sys.stdout, plain=plain)), redirect_stderr(Printable(sys.stderr, plain=plain)):
         yield

@@ -1,4 +1,4 @@
-"""Keeping the calls to one endpoint within its limits."""
+"""Limits of the calls to one endpoint."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 @define
 class RequestTrace:
-    """Requests of one call of a chat model: whether they were *paced* by a limiter, or *cut* off unanswered.
+    """Requests of one call of a chat model: whether a limiter *paced* them, and whether a request was *cut* off before its answer.
 
     *spent* is the cost of requests without a usable reply. *waits* marks a call in a batch, whose reply outlives the process; *waited* is the
-    number of seconds that the call waited for batches. *reserve* reserves more for a try that turns out to cost more than its reservation, in
-    addition to the cost of earlier tries; it returns a Failure if a cap leaves too little.
+    number of seconds that the call waited for batches. *reserve* takes the cost of a try that exceeds the reservation and the cost of the
+    previous tries, and reserves both; it returns a Failure if a cap has too little remaining budget.
     """
 
     paced: bool = False
@@ -34,25 +34,25 @@ class RequestTrace:
 
 
 WIRE: ContextVar[RequestTrace | None] = ContextVar("dicast_wire", default=None)
-"""The current call of a chat model in this task: a limiter records its requests there."""
+"""The current call of a chat model in this asyncio task: a limiter records its requests there."""
 
 SLOWER = 0.5
 """The share of calls in progress that an overloaded endpoint keeps."""
 
 STARTS = 6
-"""Calls that begin in one round of the event loop, at most: the replies to calls that begin together come together, and while
-they are all read the endpoint has nothing to do."""
+"""The most calls that begin in one round of the event loop. Replies to calls that begin together arrive together, and the endpoint is idle while
+all of them are read."""
 
 
 class RateLimiter:
-    """A limiter that spaces calls evenly, by requests and tokens per minute, and makes fewer calls at once after the endpoint was overloaded.
+    """A limiter that spaces calls evenly, by requests and tokens per minute, and allows fewer calls at a time after the endpoint was overloaded.
 
-    The number of calls at once is unlimited until :meth:`overloaded` is called; then it is halved at most once for the calls
-    in progress, and grows by one for each round of calls that succeeded (AIMD, as in TCP's congestion control).
+    The number of calls in progress is unlimited until :meth:`overloaded` is called. Then it is halved, at most once for the same calls
+    in progress, and grows by one for each round of successful calls (AIMD, as in TCP's congestion control).
     """
 
     def __init__(self, requests_per_minute: float | None = None, tokens_per_minute: float | None = None) -> None:
-        """No limit where None."""
+        """Make a limiter; None is no limit."""
         self._requests = _Pace(requests_per_minute)
         self._tokens = _Pace(tokens_per_minute)
         self._active = 0
@@ -64,7 +64,7 @@ class RateLimiter:
 
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[int]:
-        """Wait for the turn of a call that takes about *tokens*; the block is the call. Gives the call's number."""
+        """Wait for the turn of a call that takes about *tokens*, and yield the number of the call, which runs in the block."""
         wire = WIRE.get() or RequestTrace()
         wire.paced = True
         if self._limit is not None:
@@ -98,7 +98,7 @@ class RateLimiter:
             self._slowed_at = self._calls
 
     def spent(self, cost: Cost) -> None:
-        """Record a try of the current call without a usable reply, which cost *cost*, or may have: it counts if the call is given up."""
+        """Record *cost*, the cost or its upper bound of a try of the current call without a usable reply. It counts even if the call is cancelled."""
         (WIRE.get() or RequestTrace()).spent += cost
 
     def eased(self) -> None:
@@ -111,15 +111,15 @@ class RateLimiter:
 
 
 class Reachability:
-    """Guard that ends a run whose endpoint is dead, since every further subject would fail on it.
+    """Guard that ends a run whose endpoint is dead, because every further subject would fail.
 
-    A chat model has one for each endpoint, as a task has for its service, and asks through :meth:`watch`.
+    A chat model or a task has a guard for each endpoint, and makes its calls through :meth:`watch`.
     """
 
     def __init__(self, at_start: int, later: int, *, model: str | None = None, url: str | None = None) -> None:
-        """End the run after *at_start* calls in a row without a connection while none has had one, and after *later* from then on.
+        """Make a guard that ends the run after *at_start* calls in a row without a connection, or after *later* calls once a call had a connection.
 
-        *model* and *url* are shown with the stop; of *url* no password, query or fragment is.
+        *model* and *url* are in the message, *url* without its password, query and fragment.
         """
         self._at_start, self._later = at_start, later
         self._details = {"model": model, "url": url and re.sub(r"//[^/]*@", "//", re.split(r"[?#]", url)[0])}
@@ -177,7 +177,7 @@ class Reachability:
 
 
 class _Pace:
-    """The moments at which amounts may go, so that none is spent ahead: amount / rate apart, in the order they came."""
+    """Pace of amounts: the wait after each amount is amount / rate, in the order of the calls, so no amount is spent in advance."""
 
     def __init__(self, per_minute: float | None) -> None:
         self._seconds = 60.0 / per_minute if per_minute else 0.0

@@ -16,13 +16,13 @@ from .sessions import Session
 
 @attrs.frozen
 class Reception:
-    """The surroundings of a receiver.
+    """The parts of a run that a receiver uses.
 
-    :param address: where to listen; None if it only ends the work of an earlier process (``--once``).
-    :param spool: a path for the data that the receiver has taken and not given yet; it survives the process and belongs to the run.
-    :param name_call: names a tool call in the trace, unique among the sessions of the run.
+    :param address: the address to listen on; None if it only ends the work of a previous process (``--once``).
+    :param spool: a path for data that was received and is not in the ledger yet; it survives the process and belongs to the run.
+    :param name_call: returns the id of a tool call in the trace, unique among the sessions of the run.
     :param report: shows a line to the user.
-    :param wake: asks for a call of ``sessions``, from any thread.
+    :param wake: requests a call of ``sessions``; it may be called from any thread.
     """
 
     address: ListenAddress | None
@@ -34,31 +34,31 @@ class Reception:
 
 @attrs.frozen
 class ReceivedSession:
-    """A *session* as far as it is known, or a failed one. It may grow unless *is_over*."""
+    """A *session* so far, or a failed record. It may grow unless *is_over*."""
 
     session: Session | Failed
     is_over: bool
 
 
 class Receiver(Protocol):
-    """An open receiver. It has taken data durably before it answers their sender."""
+    """An open receiver. It stores data durably before it answers the sender."""
 
     @property
     def unread(self) -> int:
-        """The bytes that were taken, and whose sessions were not given yet."""
+        """The number of bytes that were received and whose sessions were not returned yet."""
         ...
 
     def sessions(self, now: float) -> Sequence[ReceivedSession]:
-        """Return some sessions that are new or have grown by *now*, in seconds since the epoch; none if there are none.
+        """Return the next sessions that are new or have grown, empty if there are none; *now* is in seconds since the epoch.
 
-        The same sessions come again until :meth:`settle` was called, in a later process, too.
+        The same sessions are returned again until :meth:`settle` is called, also in a later process.
         """
         ...
 
     def settle(self) -> None:
-        """Note that the sessions of the last call are in the ledger."""
+        """Note that the sessions of the newest call are in the ledger."""
         ...
 
     def deadline(self) -> float | None:
-        """Return the time at which a session is due if no data comes, None if nothing waits."""
+        """Return the time at which a session is due if no data arrives, None if no session waits."""
         ...

@@ -1,4 +1,4 @@
-"""Scores of other tools, as they are in a file, as :class:`~dicast.RecordedScore`."""
+"""Scores that other tools wrote into a file, as :class:`~dicast.RecordedScore`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dicast import Basis, RecordedScore
 class ScoreScales:
     """Scales of the scores in an input, by name.
 
-    A first pass finds the names with a number outside [0, 1]; all numbers of such a name are raw. Make one for all passes of an input.
+    If a name has a number outside [0, 1], all its numbers are raw. The first pass finds these names, so use one object for all passes of an input.
     """
 
     raw: set[str] = attrs.field(factory=set)
@@ -26,7 +26,7 @@ class ScoreScales:
     ) -> RecordedScore | None:
         """Return the score *name* with the *answer* of the tool; None if there is no answer.
 
-        A truth value is 1 or 0, a finite number is a value or raw, any other answer is a category with its text.
+        A boolean becomes 1 or 0, and a finite number a value or a raw number. Any other answer is a category with its text.
         """
         name = name.strip() or "score"
         details: dict[str, Any] = {"basis": basis, "reason": _text(reason), "by": _text(by)}

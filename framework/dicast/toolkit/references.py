@@ -1,4 +1,4 @@
-"""References that are missing, and references that are lists: for metrics that compare an output with a reference."""
+"""Missing references, and lists of references, for metrics that compare an output with a reference."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Answer = Score | Failure
 
 
 def is_missing(reference: object) -> bool:
-    """Return whether *reference* is missing: None, blank text or an empty list."""
+    """Return True if *reference* is None, blank text or an empty list."""
     if isinstance(reference, str):
         return not reference.strip()
     return reference is None or (isinstance(reference, list | tuple) and not reference)
@@ -48,9 +48,9 @@ class ReferenceList:
 
     @classmethod
     def of(cls, reference: object, output: object, references: References) -> ReferenceList | None:
-        """Return the list that *reference* is, or None if it is one value: no list, a *whole* one, or next to an *output* that is a list.
+        """Return the list of references, or None if *reference* is one value: if it is not a list, under ``whole``, or if *output* is a list too.
 
-        Under ``any`` an output that is the JSON text of a list is compared with the whole list, too.
+        Under ``any``, an output that is the JSON text of a list is also compared with the whole list.
         """
         if not isinstance(reference, list | tuple) or references == "whole" or isinstance(output, list | tuple):
             return None
@@ -63,7 +63,7 @@ class ReferenceList:
         return cls(tuple(values), tuple(places), len(reference), references)
 
     def compare(self, compare: Callable[[object], Answer]) -> Answer:
-        """Return the answer of *compare* about all references together."""
+        """Return the combined answer of *compare*, which is called with each reference."""
         answers = list[Answer]()
         for value in self.values:
             answers.append(compare(value))
@@ -76,7 +76,7 @@ class ReferenceList:
         return self.references == "any" and isinstance(answer, Score) and answer.value == 1
 
     def combine(self, answers: Sequence[Answer]) -> Answer:
-        """Return the result of *answers*, which are about the first of the references, in their order."""
+        """Return the result of *answers*, the answers about the first references in their order; further references were not needed."""
         if not answers:
             return Failure("missing_input", f"all {self.count} references are null or blank")
         scores = [(number, answer) for number, answer in enumerate(answers) if isinstance(answer, Score)]
@@ -88,7 +88,7 @@ class ReferenceList:
         return evolve(score, cost=cost)
 
     def _best(self, scores: Sequence[tuple[int, Score]], failures: Sequence[Failure]) -> Score:
-        number, best = max(scores, key=lambda entry: _number(entry[1]))  # the first of equal ones
+        number, best = max(scores, key=lambda entry: _number(entry[1]))  # the first of equal scores
         place = self.places[number]
         if place is None:
             return evolve(best, signals={**best.signals, "references": self._counts(failures, best="whole")})
@@ -125,7 +125,7 @@ class ReferenceList:
 def compare_references(
     reference: object, output: object, references: References, compare: Callable[[object], Answer]
 ) -> Answer:
-    """Return the answer of *compare*, which takes one reference, about *reference*, which may be a list."""
+    """Return the answer of *compare* about *reference*. If it is a list, *compare* is called with its items, and the answers are combined."""
     options = ReferenceList.of(reference, output, references)
     return compare(reference) if options is None else options.compare(compare)
 

@@ -1,4 +1,4 @@
-"""Ids that a file uses more than once, found without holding all ids in memory."""
+"""Repeated ids of a file, found without holding all ids in memory."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _BATCH = 5000
 
 
 class Repeats:
-    """Collects ids in a first pass, and reports in a second pass which of them are repeated."""
+    """Ids collected in a first pass; ``id in repeats`` is True in later passes if the first pass had *id* more than once."""
 
     def __init__(self) -> None:
         self.is_complete = self._any = False
         self._waiting: list[tuple[str]] = []
-        self._database = sqlite3.connect("", isolation_level=None)  # "" is a file without a name, gone at the end
+        self._database = sqlite3.connect("", isolation_level=None)  # "" is a temporary file that SQLite deletes
         self._database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; CREATE TABLE ids (id TEXT)")
 
     def __enter__(self) -> Self:
@@ -24,7 +24,7 @@ class Repeats:
         self._database.close()
 
     def note(self, id: str) -> None:
-        """Note that *id* was used once more."""
+        """Count a use of *id*."""
         self._waiting.append((id,))
         if len(self._waiting) >= _BATCH:
             self._flush()

@@ -17,7 +17,7 @@ ROLES: dict[str, Role] = {name: role for role, names in _NAMES.items() for name 
 
 
 def role_of(name: object) -> Role | None:
-    """Return the role that *name* stands for in any case, None for an unknown name."""
+    """Return the role with the name *name*, in upper or lower case; None for an unknown name."""
     if not isinstance(name, str):
         return None
     return ROLES.get(name) or ROLES.get(name.lower())

@@ -22,15 +22,15 @@ _BATCH = 1000
 def data_frame(events: Iterable[Event]) -> DataFrame:
     """Return the rows of a run from its *events*, with the columns of ``csv/rows``.
 
-    :raises ConfigError: when pandas is not installed.
+    :raises ConfigError: if pandas is not installed.
     """
     if find_spec("pandas") is None:
         raise ConfigError("to_pandas needs pandas: pip install pandas")
     from pandas import DataFrame
 
-    left, table = iter(events), RunTable(Path(gettempdir()), content=True)
+    rest, table = iter(events), RunTable(Path(gettempdir()), content=True)
     try:
-        while batch := list(islice(left, _BATCH)):
+        while batch := list(islice(rest, _BATCH)):
             table.take(batch)
         table.end()
         return DataFrame(list(table.rows()), columns=table.columns()) if table.started else DataFrame()

@@ -41,7 +41,7 @@ _SESSION: Place = (VERDICT, "session_id")
 _ROWS_SESSION: Place = (ROW, "session_id")
 
 _BLOCK = 200
-"""Rows that are written, and read, together."""
+"""The number of rows in one block of the file."""
 
 Key = tuple[str | None, str | None]
 
@@ -66,17 +66,20 @@ class Row:
 
 
 class RunTable:
-    """Table of a run's rows, made from its events and kept in a file without a name in *folder*; memory holds unfinished rows.
+    """Table of a run's rows, made from its events and kept in a temporary file in *folder*; memory holds unfinished rows.
 
     First come the columns of :func:`~dicast.toolkit.flat.flat`, if the run has records; then ``subject_kind, subject_id, session_id, score,
     tier, failure, cost_usd``, ``metric_<label>`` for each metric, and ``judge_<label>_score``, ``_confidence``, ``_kind`` and
-    ``_failure`` for each judge. A row's own session_id is the subject's and has one column; a row's column that has the name of
-    another of the seven gets ``row_`` before it. A metric on a scale of its own has its values in ``metric_<label>_raw``, and in ``raw``
-    next to an empty ``score`` if it has a weight. Of other columns with the same name the later one gets ``_2``. With
-    *metrics* False there is none whose name begins with ``metric_``. Columns ``finish_reason`` (of the output) and
-    ``finish_reason_<judge>`` (of its last reply) have the endpoint's word for the end of the text, ``hidden_media_<judge>`` the kinds and
-    numbers of media that it saw as markers, ``cut_evidence_<judge>`` the number of characters cut from its evidence; each exists if any row has a value. With *content* the last columns are ``input``, ``output`` and
-    ``reference``, unless a record has them, ``reason_<label>`` for each metric and judge, and ``rationale_<label>`` if one was captured.
+    ``_failure`` for each judge. A row's column ``session_id`` and the subject's are one column; a row's column with one of the six other
+    names gets the prefix ``row_``. A metric with raw scores has its values in ``metric_<label>_raw``, and in ``raw`` next to an empty
+    ``score`` if it has a weight. If other columns have the same name, ``_2`` is appended to the second. With *metrics* False, columns whose
+    name begins with ``metric_`` are left out.
+
+    These columns exist if any row has a value: ``finish_reason`` (of the output) and ``finish_reason_<judge>`` (of the judge's last reply)
+    have the endpoint's reason for the end of the text; ``hidden_media_<judge>`` has the kinds and numbers of media that the judge saw as
+    markers; ``cut_evidence_<judge>`` has the number of characters cut from its evidence. With *content* the last columns are ``input``,
+    ``output`` and ``reference``, unless a record has them, ``reason_<label>`` for each metric and judge, and ``rationale_<label>`` for each
+    captured rationale.
     """
 
     wants = (RUN_STARTED, SUBJECT_READ, EVAL_STARTED, *RECORD_ENDS, *VERDICT_ENDS)
@@ -96,10 +99,10 @@ class RunTable:
         self._verdicts: _Verdicts | None = None
 
     def take(self, events: Sequence[Event]) -> int:
-        """Add *events*, and return the number of rows that they finish. May be repeated after an OSError.
+        """Add *events*, and return the number of rows that they finish. After an OSError the call may be repeated.
 
-        The events that end subjects come in the order in which the subjects were read: an event of a later subject finishes earlier subjects.
-        A subject that is judged again may come later: then all of its events are sent again, including the event that it was read.
+        Subjects end in the order in which they were read, so a final event of a subject finishes the rows of all subjects before it. A
+        subject that is judged again may come later; then all of its events are sent again, including ``subject.read``.
         """
         for event in events:
             if event.type == RUN_STARTED:
@@ -109,18 +112,18 @@ class RunTable:
         return 0 if self._newest is None else self._keep(list(takewhile(self._newest.__ne__, self._rows)))
 
     def end(self) -> int:
-        """Finish the remaining subjects, and return their number.
+        """Finish the remaining rows, and return their number.
 
-        Subjects without judgments have a row too; subjects whose judgments had only started when the run stopped have none.
+        Subjects without judgments have a row too. Subjects whose judgments had started and not ended when the run stopped have no row.
         """
         return self._keep([key for key, row in self._rows.items() if row.verdicts or row.record or not row.is_started])
 
     def close(self) -> None:
-        """Give the file back."""
+        """Delete the temporary file."""
         self._spool.close()
 
     def columns(self) -> list[str]:
-        """The names of all columns; known when the last row is."""
+        """Return the names of all columns; they are complete after :meth:`end`."""
         return names(self._places(), {*SUBJECT} - {"session_id"})
 
     def rows(self) -> Iterator[list[object]]:
@@ -185,7 +188,7 @@ class RunTable:
     def _cells(self, verdicts: _Verdicts, row: Row) -> list[object]:
         cells = verdicts.cells(row)  # their columns have the first numbers
         if row.record:
-            values = leaves({**self._levels, **row.record})  # a failed task's record says nothing of its level
+            values = leaves({**self._levels, **row.record})  # a failed task's record has no level
             self._columns.put(cells, values if self._metrics else (leaf for leaf in values if leaf[0][0] != METRICS))
         if endings := [*self._endings(row)]:
             self._columns.put(cells, endings)
@@ -194,7 +197,7 @@ class RunTable:
         return cells
 
     def _endings(self, row: Row) -> Iterator[tuple[Place, object]]:
-        """Yield the reason why the output of *row* ended; for each judge that of its last reply, and its hidden media and cut evidence."""
+        """Yield why the output of *row* ended; for each judge why its last reply ended, and its hidden media and cut evidence."""
         if (ending := output_ending(row.record, row.read)) is not None:
             yield (ENDING, "finish_reason"), ending
         for item in row.verdicts.get(_COMBINED, {}).get("scores", ()):
@@ -224,9 +227,9 @@ class RunTable:
 
 @frozen
 class _Verdicts:
-    """The columns of verdicts: *metrics* and *judges* have columns of their own; *label* is that of the run's score.
+    """The columns of verdicts: *metrics* and *judges* are the labels with columns; *label* is the label of the run's score.
 
-    *counted* labels may fail; *raw* labels have a column for their values on a scale of their own, next to an empty score.
+    A failure of a *counted* label is the failure of the row. *raw* labels have an additional column for their raw scores.
     """
 
     metrics: tuple[str, ...]
@@ -252,7 +255,7 @@ class _Verdicts:
     def cells(self, row: Row) -> list[object]:
         """Return the cells of *row*, with None for missing values."""
         score, tier, failure = self._outcome(row)
-        failure = failure or row.record.get("failure_mode")  # of its task, where nothing was judged
+        failure = failure or row.record.get("failure_mode")  # the task's failure, if no output was judged
         cells: list[object] = [row.kind, row.id, row.session_id, score, tier, failure, _cost(row)]
         payload = row.verdicts.get(_COMBINED, {})
         if _COMBINED in self.raw:
@@ -268,7 +271,7 @@ class _Verdicts:
         return cells
 
     def _outcome(self, row: Row) -> tuple[object, object, object]:
-        """Return score, tier and failure: of the label of the run's score, where there is one; else the first failure alone."""
+        """Return score, tier and failure for the label of the run's score; without a verdict of this label, only the first failure."""
         label = self.label
         if label is not None and label in row.verdicts:
             payload = row.verdicts[label]
@@ -305,12 +308,12 @@ class _Spool:
         try:
             while written < len(data):
                 written += self._file.write(data[written:])
-        except OSError as error:  # the file has no name, its folder has
+        except OSError as error:  # the file has no name, so the error names its folder
             raise OSError(error.errno, error.strerror, str(self._folder)) from error
         self._size += len(data)
 
     def rows(self) -> Iterator[Any]:
-        """The rows, each time from the first."""
+        """Yield the rows, from the first at each call."""
         place = 0
         while place < self._size:
             self._file.seek(place)
@@ -325,12 +328,12 @@ class _Spool:
         return data  # data that is too short is refused when it is decoded
 
     def close(self) -> None:
-        """Let go of the rows."""
+        """Delete the file."""
         self._file.close()
 
 
 def _ascending(spool: _Spool, late: bool) -> Iterator[Any]:
-    """Yield the rows in *spool* that came in the order of reading; with *late*, the rows that came after a row that was read later."""
+    """Yield the rows in *spool* that were added in the order of reading; with *late*, only the rows that were added after a later row."""
     newest = ""
     for row in spool.rows():
         if (row[0] < newest) == late:
@@ -341,7 +344,7 @@ def _ascending(spool: _Spool, late: bool) -> Iterator[Any]:
 def _packed(rows: Any) -> bytes:
     try:
         return marshal.dumps(rows)
-    except ValueError:  # something in them is no plain value: written as JSON has it
+    except ValueError:  # a cell is not a plain value: it is stored as its JSON value
         return marshal.dumps([(first, [_as_json(value) for value in cells]) for first, cells in rows])
 
 

@@ -61,7 +61,7 @@ class ScannedSource:
 
 
 class SecretScan:
-    """Looks for secrets in subjects that come in the order of a source: the subjects of a session one after the other.
+    """Search for secrets in the subjects of a source, in the source's order: all subjects of a session follow each other.
 
     A secret counts once for each record, which is a row or a session. Ids are never masked, since verdicts name them.
     """
@@ -134,7 +134,7 @@ class SecretScan:
         )
 
     def add_counts(self, counts: ReadCounts) -> ReadCounts:
-        """Return *counts* with the number of secrets of each kind, and a note of them that shows none."""
+        """Return *counts* with the number of secrets of each kind, and with a note that names kinds and places but no secret."""
         if not self.counts:
             return counts
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.counts.items()))

@@ -1,4 +1,4 @@
-"""A scanner of the values of a JSON document, which holds one value at a time."""
+"""A scanner of the values of a JSON document that holds one value in memory."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 
 _TOKEN = re.compile(rb'[{}\[\]]|"[^"\\]*+(?:\\.[^"\\]*+)*+"|"', re.DOTALL)
-"""A bracket, a whole string, or the quote of one whose end has not come yet."""
+"""A bracket, a whole string, or the opening quote of a string whose end is not in the buffer."""
 
 _PLAIN = rb'[^{}\[\]"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _INSIDE = rb"(?:" + _PLAIN + rb")*+"
 for _ in range(8):
     _INSIDE = rb"(?:" + _PLAIN + rb"|[{\[]" + _INSIDE + rb"[}\]])*+"
 _SHALLOW = re.compile(rb"[{\[]" + _INSIDE + rb"[}\]]", re.DOTALL)
-"""A whole value with eight levels of others inside, as most records are: one step in place of many."""
+"""A whole object or list with up to eight nested levels, as most records are: one match in place of many tokens."""
 
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 _SCALAR = re.compile(rb"[^ \t\r\n,:\[\]{}]++")
@@ -21,7 +21,7 @@ _OPENS, _CLOSES = b"{[", b"}]"
 
 
 class TooLong(Exception):
-    """A value is longer than may be held; it begins on *line*."""
+    """A value that begins on *line* is longer than the limit."""
 
     def __init__(self, line: int) -> None:
         super().__init__(line)
@@ -31,7 +31,7 @@ class TooLong(Exception):
 class Scanner:
     """Scanner over the *chunks* of a document; *line* and *column*, from 1, are the current place.
 
-    It looks at brackets and strings alone: whether a value is JSON is for its reader to see.
+    It recognizes brackets and strings only, so a value may be invalid JSON: its reader checks it.
     """
 
     def __init__(self, chunks: Iterator[bytes], most: int) -> None:
@@ -40,10 +40,10 @@ class Scanner:
         self._buffer, self._at = b"", 0
 
     def peek(self) -> bytes:
-        """Return the next byte that is not white space without taking it; empty at the end."""
+        """Move to the next byte that is not white space and return it, empty at the end."""
         while True:
             match = _SPACE.match(self._buffer, self._at)
-            assert match is not None  # it matches nothing, too
+            assert match is not None  # it also matches an empty text
             self._take(match.end())
             if self._at < len(self._buffer):
                 return self._buffer[self._at : self._at + 1]
@@ -51,15 +51,15 @@ class Scanner:
                 return b""
 
     def skip(self, byte: bytes) -> bool:
-        """Take *byte* if it is next."""
-        if match := self.peek() == byte:
+        """Move behind *byte* if it is the next byte that is not white space, and return whether it is."""
+        if is_next := self.peek() == byte:
             self._take(self._at + 1)
-        return match
+        return is_next
 
     def value(self) -> bytes:
-        """Take the next value as it is written; empty where there is none. One without an end goes to the end of the document.
+        """Move behind the next value and return its text, empty if there is no value here. A value without an end extends to the end of the document.
 
-        :raises TooLong: when it is longer than may be held.
+        :raises TooLong: if it is longer than the limit.
         """
         first = self.peek()
         if not first or first in b",:" or first in _CLOSES:
@@ -75,7 +75,7 @@ class Scanner:
         return value
 
     def leave(self, depth: int) -> bool:
-        """Take all up to the end of the *depth* containers that the place is in; False where the document ends before."""
+        """Move behind the end of the innermost *depth* containers around the place; return False if the document ends before."""
         while depth:
             match = _TOKEN.search(self._buffer, self._at)
             if match is None or match[0] == b'"':
@@ -88,16 +88,16 @@ class Scanner:
         return True
 
     def _end(self, depth: int) -> int:
-        """Where the value that begins here ends."""
-        behind = 0  # from the beginning, which stays in its place in the buffer
+        """Return the position in the buffer behind the value that begins at the place."""
+        offset = 0  # relative to the place, because reading more moves the value in the buffer
         while True:
-            match = _TOKEN.search(self._buffer, self._at + behind)
+            match = _TOKEN.search(self._buffer, self._at + offset)
             if match is None or match[0] == b'"':
-                behind = (len(self._buffer) if match is None else match.start()) - self._at
+                offset = (len(self._buffer) if match is None else match.start()) - self._at
                 if not self._read_more():
                     return len(self._buffer)
                 continue
-            behind = match.end() - self._at
+            offset = match.end() - self._at
             depth += (match[0] in _OPENS) - (match[0] in _CLOSES)
             if not depth:
                 return match.end()
@@ -116,13 +116,13 @@ class Scanner:
         self._at = end
 
     def _read_more(self) -> bool:
-        """Double the buffer, so that scanning it again costs no more than reading."""
+        """Double the buffer, and return whether there was more to read. Doubling keeps the time of repeated scans proportional to the document."""
         rest = self._buffer[self._at :]
         if len(rest) > self._most:
             raise TooLong(self.line)
-        match, size = [rest], 0
+        pieces, size = [rest], 0
         while size <= len(rest) and (chunk := next(self._chunks, b"")):
-            match.append(chunk)
+            pieces.append(chunk)
             size += len(chunk)
-        self._buffer, self._at = b"".join(match), 0
+        self._buffer, self._at = b"".join(pieces), 0
         return size > 0

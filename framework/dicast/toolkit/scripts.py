@@ -10,8 +10,8 @@ from pathlib import Path
 def scripts(command: str | tuple[str, ...], base: Path) -> dict[str, Path]:
     """Return the files that *command*, started in *base*, runs, by the words that name them.
 
-    For each program that is started by its path, that file; else the first file or Python module that its arguments name. A further
-    file may be an output of the program.
+    For each program it is the first word that names a file: the program's own path, or an argument with the path of a file or the name of
+    a Python module. Later arguments are ignored, because they may name outputs of the program.
     """
     commands = _commands(command) if isinstance(command, str) else [list(command)]
     items = [next(_named(words, base), None) for words in commands]

@@ -49,7 +49,7 @@ class Found:
 
 
 def find_secrets(text: bytes) -> list[Found]:
-    """Return the secrets in UTF-8 *text*, in their order; of two that overlap the one with the earlier shape counts."""
+    """Return the secrets in UTF-8 *text*, in their order. If two secrets overlap, the secret whose shape is first in :data:`SHAPES` counts."""
     if any_shape().search(text) is None:
         return []
     results: list[Found] = []
@@ -72,7 +72,7 @@ def _start(result: Found) -> int:
 
 @cache
 def any_shape() -> Any:
-    """Return one expression of all shapes, for bytes: UTF-8 text, or the JSON of a text, without a match has no secret."""
+    """Return one expression for all shapes. UTF-8 text, or the JSON of a text, without a match has no secret."""
     return _compiled("|".join(f"(?:{shape.pattern})" for shape in SHAPES))
 
 
@@ -106,7 +106,7 @@ def _spans(shape: Shape, text: bytes) -> Iterator[tuple[int, int]]:
 def _compiled(pattern: str) -> Any:
     try:
         import re2  # type: ignore[import-untyped]  # here, since it is 1.6 MB and only sources need it
-    except ImportError:  # a plugin with nothing but the kernel: the same matches, more slowly
+    except ImportError:  # the kernel alone is installed: the same matches, more slowly
         return re.compile(pattern.encode())
     options = re2.Options()
     options.log_errors = False

@@ -1,4 +1,4 @@
-"""Files of recorded sessions that grow while an agent works, as a receiver for ``dicast watch``."""
+"""A receiver for ``dicast watch`` that follows files of sessions, which grow while an agent works."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ OVER = 600.0
 _LOOK = 1.0
 
 Version = tuple[int, int, bool, bool]
-"""Time of the last change in nanoseconds, size in bytes, and whether the file is quiet, and over."""
+"""Time of the last change in nanoseconds, size in bytes, whether the file is quiet, and whether it is over."""
 
 
 class SessionFollower:
-    """Follows the files of *source*, which may grow and become more. It is no component, so a run does not open its source."""
+    """Follower of the files of *source*, which may grow and increase in number. It is not a component, so a run does not open its source."""
 
     def __init__(self, source: SessionSource) -> None:
         self._source = source
 
     @contextmanager
     def receiving(self, reception: Reception) -> Iterator[FollowedSessions]:
-        """Yield the sessions as they grow. A file is read again after each change, its new turns are given."""
+        """Yield the receiver of the sessions. A file is read again after each change."""
         yield FollowedSessions(self._source, reception)
 
 
 class FollowedSessions:
-    """The sessions of the files, one file at a time. The last turn of a session waits until it is complete."""
+    """Receiver of the sessions in the files, one file at a time. The last turn of a session is held back until it is complete."""
 
     def __init__(self, source: SessionSource, reception: Reception) -> None:
         self._source, self._reception = source, reception
@@ -96,7 +96,7 @@ class FollowedSessions:
                 yield path
 
     def _is_of_format(self, path: Path) -> bool:
-        """Return whether the source detects the file; a file of another format is looked at again when its size has changed."""
+        """Return whether the source detects the file. A file of another format is checked again when its size has changed."""
         size = path.stat().st_size
         if path in self._versions:
             return True
@@ -119,7 +119,7 @@ class FollowedSessions:
         return state.st_mtime_ns, state.st_size, age >= QUIET, age >= OVER
 
     def _sessions(self, path: Path, version: Version) -> list[ReceivedSession]:
-        """Read a file; its fault is reported."""
+        """Return the sessions of a file; after a fault, report it and return none."""
         source, (_, _, is_quiet, is_over) = self._source, version
         error = None if source.tool_error is None else compiled(source.tool_error)
         rules = Rules(error, source.trailing == "keep", self._reception.name_call)

@@ -31,10 +31,10 @@ from .surrogates import escaped, with_lone_surrogates
 _PIECE = 2**20
 
 MOST_KINDS = 100
-"""The number of kinds of marked content that are counted apart."""
+"""The most kinds of marked content that are counted separately."""
 
 MOST_NOTES = 10
-"""The number of kinds of marked content in the summary of a run."""
+"""The most kinds of marked content in the summary of a run."""
 
 _REASONS = {
     "trailing": "without a reply to the last user message (trailing: keep judges it)",
@@ -45,7 +45,7 @@ _REASONS = {
 
 @attrs.frozen
 class Failed:
-    """A failed record of a format, in place of a session: its *id*, the *reason* why it failed, and the *recorded* scores that it has nevertheless."""
+    """A record that failed where it was recorded, in place of a session: its *id*, the *reason* of the failure, and its *recorded* scores, if any."""
 
     id: str
     reason: str
@@ -60,12 +60,11 @@ class Failed:
 
 @attrs.define
 class Totals:
-    """Counts of an input: its sessions and failed records are *records*.
+    """Counts of an input. *records* counts its sessions and failed records.
 
-    *recorded* counts the scores of other tools by name.
-    *kinds* counts the lines or parts of records by kind, those without a message too. *unknown* counts the undocumented shapes,
-    *marked* these and other marked content, both by kind; *first_places* has the place of the first of each.
-    *left_out* counts the parts of the input that no session is made of, by their name in the plural.
+    *recorded* counts the scores of other tools by name. *kinds* counts the lines or parts of records by kind, including kinds without a
+    message. *unknown* counts undocumented shapes by kind; *marked* counts them together with other marked content; *first_places* has the
+    first place of each kind. *left_out* counts parts of the input that belong to no session, by their name in the plural.
     """
 
     records: int = 0
@@ -97,7 +96,7 @@ class Totals:
         self.dropped[reason] += 1
 
     def note_marked(self, kinds: Mapping[str, int], place: str, *, is_unknown: bool) -> None:
-        """Count what was marked at *place*; after :data:`MOST_KINDS` kinds, further ones are counted together."""
+        """Count the *kinds* of content that were marked at *place*; after :data:`MOST_KINDS` kinds, further kinds are counted together."""
         for name, count in kinds.items():
             kind = name if name in self.marked or len(self.marked) < MOST_KINDS else "other shapes"
             self.marked[kind] += count
@@ -132,9 +131,9 @@ class Totals:
 class SessionReading:
     """One pass over one *file*, whose relative *name* is empty unless it is in a folder.
 
-    Iterate over :meth:`objects` or :meth:`records`; make a :meth:`conversation` for each session, and :meth:`end` it. Undocumented shapes go
-    through :meth:`unknown`, or through *shapes* where a function of :mod:`dicast.toolkit.dialects` reads a message. Without *check* the first
-    fault is raised. *line* is the line of the newest record.
+    Iterate over :meth:`objects` or :meth:`records`; make a :meth:`conversation` for each session, and :meth:`end` it. Report undocumented
+    shapes with :meth:`unknown`; pass *shapes* to the functions of :mod:`dicast.toolkit.dialects` that read messages. Without *check* the
+    first fault is raised. *line* is the line of the newest record.
     """
 
     file: InputFile
@@ -179,7 +178,7 @@ class SessionReading:
             self.settle(number)
 
     def records(self) -> Placed:
-        """Yield the JSON objects of the file, each with its number and its first line: one a line, the items of an array, or whole documents."""
+        """Yield the JSON objects of the file, each with its number and its first line. The file has an object on each line, an array, or whole documents."""
         layout = layout_of(self.file, self.max_bytes)
         records = Records(self.file, layout, self.max_bytes, self.check)
         for number, line, record in records:
@@ -190,7 +189,7 @@ class SessionReading:
             self.settle(line)
 
     def value(self, data: bytes, line: int = 1) -> Any:
-        """Return the JSON value that *data* is, whose text starts on *line*; None after a fault.
+        """Return the value of the JSON text *data*, which starts on *line*; None after a fault, which is reported.
 
         NaN, infinity, numbers that need more than 64 bits and lone surrogates become texts, and are counted as marked.
         """
@@ -248,7 +247,7 @@ class SessionReading:
         return session
 
     def failed(self, id: str, reason: str, scores: Iterable[RecordedScore | None] = ()) -> Failed:
-        """Count a record that failed where it was recorded, and return it as a failed subject, with the *scores* that it has nevertheless."""
+        """Count a record that failed where it was recorded, and return it; *scores* are its scores, if it has any."""
         self.totals.records += 1
         self.totals.failed += 1
         return Failed(self.names.take(id), reason, self._recorded(scores))
@@ -299,11 +298,11 @@ class SessionReading:
                     self.check.digest.update(piece)
 
     def mark(self, what: str) -> None:
-        """Count content that a marker or its text replaced."""
+        """Count content of the kind *what* that was replaced by a marker or by its text."""
         self._marks[what] += 1
 
     def refuse(self, problem: str | Problem, line: int) -> None:
-        """Report that *line* is not in the format."""
+        """Report the *problem* of *line*, which is not in the format."""
         self.file.fault(problem, line, self.check)
 
     def _mark_number(self, digits: str) -> str:
@@ -317,7 +316,7 @@ class SessionReading:
     def settle(self, line: int) -> None:
         """Count the marks since the last call for the record on *line*, and report its unknown shapes.
 
-        :meth:`objects` and :meth:`records` do so after each record; a format that reads messages later does it itself.
+        :meth:`objects` and :meth:`records` call it after each record. A format that reads messages later must call it.
         """
         if self.shapes.problems:
             problems, self.shapes.problems = self.shapes.problems, []
@@ -328,7 +327,7 @@ class SessionReading:
                 counted.clear()
 
     def _repaired(self, line: bytes, error: orjson.JSONDecodeError, number: int) -> object:
-        """Return the value of a *line* that orjson does not read, None for a blank, cut or wrong line."""
+        """Return the value of a *line* that orjson does not read. For a blank, cut or wrong line, report the fault, if any, and return None."""
         if not line.strip():
             return None
         if with_lone_surrogates(line) is not None and (repaired := escaped(marked_numbers(line, self._mark_number))):

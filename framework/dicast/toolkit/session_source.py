@@ -58,7 +58,7 @@ class SessionSource:
     :param unknown: ``mark`` reads a role, part or record type that the format does not document as a marker such as
         ``[unknown part "video"]``, and counts it in ``read.marked``. ``error`` refuses the file and reports each with its line.
     :param kinds: the kinds of subjects to judge (``subjects`` in a pipeline): ``turn``, ``tool_cycle``, ``session``.
-    :param tool_error: a regular expression in the syntax of RE2; a result of a tool whose text has a match is a failure, in addition to results that
+    :param tool_error: a regular expression in the syntax of RE2; a tool's result whose text it matches is a failure, in addition to results that
         the format marks as failures. None by default.
     :param trailing: ``keep`` makes a turn of a last user message without a reply, ``drop`` leaves it out.
     :param history: give each tool cycle all earlier calls of its session, as ``execution_history`` in its context.
@@ -86,7 +86,7 @@ class SessionSource:
 
     @classmethod
     def detect(cls, beginning: Beginning) -> Detection | None:
-        """Return the detection of the format in a file that begins so, None for another format."""
+        """Return the detection of the format in a file with this *beginning*, None for another format."""
         raise NotImplementedError
 
     def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
@@ -125,7 +125,7 @@ class RecordedSessions:
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
 
-        :raises DataError: naming the bad lines and unknown shapes, or that there is nothing to judge.
+        :raises DataError: with the bad lines and unknown shapes; also if there are no subjects.
         """
         digest, problems = hashlib.sha256(), list[Problem]()
         self._totals, count, faults = Totals(), 0, 0
@@ -184,7 +184,7 @@ class RecordedSessions:
         return self._totals.first_places
 
     def note_read_elsewhere(self, paths: frozenset[Path]) -> None:
-        """Take *paths* out of the files that are noted as left out: other sources read them, or another part of the run notes them."""
+        """Note that other parts of the run read or report the files *paths*: the summary does not list them as left out."""
         self._files = attrs.evolve(self._files, read_elsewhere=paths)
 
     def read_counts(self) -> ReadCounts:
@@ -232,8 +232,8 @@ class RecordedSessions:
 
 
 def _without_collector(sessions: Iterator[Session | Failed]) -> Iterator[Session | Failed]:
-    """Yield *sessions*; the collector of cycles rests while one is read. It would walk all records of the session again and again,
-    for a third of the time, and records have no cycles.
+    """Yield *sessions* with the garbage collector off while each is read. It would traverse the records of a session many times, which
+    takes a third of the time, and records have no cycles.
     """
     while True:
         was_enabled = gc.isenabled()

@@ -14,7 +14,7 @@ KINDS: tuple[Kind, ...] = ("tool_cycle", "turn", "session")
 """The kinds of subjects in a session, finest first."""
 
 FOLLOWING = 20
-"""The number of later calls of its turn that a tool cycle holds at most: with all of them the work would grow with their square."""
+"""The most later calls of its turn that a tool cycle holds. With all of them, the work would grow with the square of their number."""
 
 MESSAGE = "message.sent"
 """The event type of a message. Messages are in the log of a session only, and not among the events of its subjects."""
@@ -75,9 +75,9 @@ class Session:
 
 
 def scored_subjects(session: Session, kinds: Sequence[Kind], *, history: bool = False) -> Iterator[Subject | Due]:
-    """Yield the subjects of *session* as :func:`subjects` does; the session has its reference and its recorded scores.
+    """Yield the subjects of *session* as :func:`subjects` does, with its reference and recorded scores on the session's subject.
 
-    Without sessions among *kinds*, its last turn has them: it holds the final answer.
+    If *kinds* has no ``session``, they are on the last turn, which holds the final answer.
     """
     place = "session", session.id
     if "session" not in kinds and session.turns:

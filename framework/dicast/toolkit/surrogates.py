@@ -1,4 +1,4 @@
-"""JSON with lone surrogates: half of a character, which JSON can spell and no Unicode text can hold."""
+"""JSON with lone surrogates: halves of characters, which JSON can escape and Unicode text cannot contain."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 @frozen
 class Escaped:
-    """A JSON *value* in whose texts each lone surrogate is written as its escape, and *why* no such value can be recorded."""
+    """A JSON *value* whose texts have escapes in place of lone surrogates, and the reason *why* the original value cannot be recorded."""
 
     value: Any
     why: str
 
 
 def with_lone_surrogates(text: bytes) -> Escaped | None:
-    """Return the JSON value that *text* is if lone surrogates are all that is wrong with it, else None."""
+    """Return the value of the JSON *text* if lone surrogates are its only fault, else None."""
     try:
         value = json.loads(text.decode(), parse_constant=_refuse)
         return None if not_finite(value, "") else escaped(value)

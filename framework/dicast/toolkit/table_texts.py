@@ -57,7 +57,7 @@ class TableTexts:
         return texts
 
     def _add_failure(self, texts: dict[Place, object], label: str, message: str) -> None:
-        """Why there is no verdict: a metric's own message where the failure is one metric's."""
+        """Add the reason why there is no verdict; a failure of a single metric goes into this metric's column."""
         if label == METRICS:
             failing = [metric for metric in self._metrics if message.startswith(f"{metric}: ")]
             label = max(failing, key=len, default=METRICS)
@@ -65,14 +65,14 @@ class TableTexts:
         texts[self.reasons[label]] = message
 
     def _add_judge(self, texts: dict[Place, object], label: str, signals: Mapping[str, Any]) -> None:
-        """Add the flags that lowered a judge's score, which rubrics name, and its rationale."""
+        """Add the negative flags of the rubric that a judge found, and its rationale."""
         if flags := signals.get("flags_negative"):
             texts[self.reasons[label]] = ", ".join(map(str, flags))
         if text := signals.get("rationale_redacted"):
             texts[self.rationales[label]] = text
 
     def _add_metrics(self, target: dict[Place, object], payload: Mapping[str, Any]) -> None:
-        """Add the reasons of each metric; the texts of several rollouts on a line each, without repetition."""
+        """Add the reasons of each metric. The texts of several rollouts are on separate lines, without repetition."""
         for spared in payload.get("skipped", ()):
             target[self.reasons[spared["metric"]]] = f"skipped: {spared['reason']}"
         for spared in payload.get("spared", ()):
@@ -83,10 +83,10 @@ class TableTexts:
                 texts.setdefault(self.reasons[score["metric"]], []).append(str(text))
             if text := score["signals"].get("rationale_redacted"):
                 texts.setdefault(self.rationales[score["metric"]], []).append(str(text))
-        for place, some in texts.items():
-            target[place] = some[0] if len(some) == 1 else "\n".join(dict.fromkeys(some))
+        for place, lines in texts.items():
+            target[place] = lines[0] if len(lines) == 1 else "\n".join(dict.fromkeys(lines))
 
 
 def column_names(labels: Iterable[str]) -> list[str]:
-    """Make *labels* fit for a column name: ASCII letters, digits and ``_``; a repeated one gets ``_2``, ``_3`` …."""
+    """Return *labels* as distinct column names of ASCII letters, digits and ``_``; repeated names get ``_2``, ``_3`` …."""
     return names((VERDICT, _NOT_IN_A_COLUMN.sub("_", label)) for label in labels)

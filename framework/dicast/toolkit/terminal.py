@@ -52,7 +52,7 @@ class Drawing:
 
 @frozen
 class Line:
-    """A line that is wrapped also where it is plain, at :data:`WIDTH`."""
+    """A line that is wrapped on any output; as plain text at :data:`WIDTH`."""
 
     text: str
 
@@ -64,7 +64,7 @@ Part = str | Line | TextTable | Drawing
 def terminal(stream: Any) -> Printable | None:
     """Return *stream* if it is a terminal that supports styles, and plain lines were not requested; otherwise None.
 
-    Codes that steer it go to the stream under it, for it escapes them; nothing of others may go there that is not escaped.
+    It escapes control codes. Write codes to its ``stream``, and escape untrusted text before writing it there.
     """
     if not isinstance(stream, Printable) or stream.plain or os.environ.get("TERM") in ("dumb", "unknown"):
         return None
@@ -83,7 +83,7 @@ def width_of(stream: TextIO) -> int:
         return (
             int(named) if named.isdecimal() and int(named) else os.get_terminal_size(stream.fileno()).columns or WIDTH
         )
-    except (OSError, ValueError):  # it does not say
+    except (OSError, ValueError):  # the stream has no size
         return WIDTH
 
 
@@ -113,13 +113,13 @@ def _lines_of(part: Part) -> Iterable[str]:
 
 
 def folded(line: str) -> str:
-    """Return *line*, folded over as many lines as it needs."""
+    """Return *line* wrapped at :data:`WIDTH`, with further lines indented."""
     margin = " " * (len(line) - len(line.lstrip()) + 2)
     return fill(line, WIDTH, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
 
 
 def drawn(parts: Iterable[Part], width: int) -> str:
-    """Return *parts* as a terminal of *width* columns shows them, with rich's own codes alone: the text has none."""
+    """Return *parts* as drawn on a terminal of *width* columns. Only rich's codes are in it: codes in the text are escaped."""
     canvas = canvas_of(width)
     for part in parts:
         if isinstance(part, str | Line):
@@ -132,7 +132,7 @@ def drawn(parts: Iterable[Part], width: int) -> str:
 
 def canvas_of(width: int) -> Console:
     """Return a rich console that draws into a text of *width* columns, in which markup is ordinary text."""
-    from rich.console import Console  # 40 ms, that only a terminal needs
+    from rich.console import Console  # the import takes 40 ms, and only a terminal needs it
 
     return Console(
         file=StringIO(),

@@ -1,4 +1,4 @@
-"""Columns and rows for a reader: data that a terminal may draw in its own way, and plain lines of it."""
+"""Tables for a reader: the data, which a terminal may draw, and its plain lines."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .._kernel.classes import frozen
 from .printable import one_line
 
 WIDTH = 80
-"""How many columns a line has."""
+"""The width of a plain line in characters."""
 
 MOST = 36
-"""How many characters of a text are shown."""
+"""The most characters of a text in a cell."""
 
 _BETWEEN = "  "
 
@@ -23,7 +23,7 @@ class TextTable:
 
     Columns of numbers, and the columns *right*, are right-aligned. The columns *uncut* are never cut.
 
-    :param least: how many characters remain of each text when texts are cut so that all columns fit.
+    :param least: the fewest characters that remain of a text when texts are cut so that all columns fit.
     """
 
     columns: Sequence[str]
@@ -44,7 +44,7 @@ class TextTable:
     def lines(self, width: int = WIDTH) -> Iterator[str]:
         """Return the table as plain lines of at most *width* characters, if possible.
 
-        Texts are cut first. Columns that still have no room come in further blocks below, each with the first column again.
+        Texts are cut first. Columns that still do not fit are in further blocks below, each with the first column again.
         """
         heads, cells = [one_line(name) for name in self.columns], self.cells()
         widths = self._widths([heads, *cells], width)
@@ -57,7 +57,7 @@ class TextTable:
                 yield _BETWEEN.join(placed).rstrip()
 
     def _widths(self, rows: Sequence[Sequence[str]], width: int) -> list[int]:
-        """The widths of the columns: the widest texts are cut until a line has room for all; where that cuts too much, none below the most."""
+        """Return the widths of the columns. The widest texts are cut until all columns fit; if this would cut below *least*, no text below :data:`MOST`."""
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         texts = [at for at, name in enumerate(self.columns) if name not in self.uncut and not self.on_the_right(at)]
         for column in texts:

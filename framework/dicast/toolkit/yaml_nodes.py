@@ -1,4 +1,4 @@
-"""A YAML file as a tree of values that remember where they were written."""
+"""A YAML file as a tree of values with their places in the file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Scalar = str | int | float | bool | None
 Address = tuple[str | int, ...]
 
 COMPONENT = re.compile(r"[a-z][a-z0-9_]*/[a-z][a-z0-9_]*")
-"""How the name of a component looks; no option and no section has a slash."""
+"""Pattern of a component's name; no option and no section has a slash."""
 
 PLAIN_STEP = re.compile(r'[^.\[\]"]+')
 """A key that needs no quotes in a dotted path."""
@@ -37,7 +37,7 @@ class Place:
         return Problem(message, self.file, self.line, self.column, dotted(path) or None, value, hint)
 
     def after(self, text: str) -> Place:
-        """Return the place behind *text*, which begins a file."""
+        """Return the place behind *text*, the beginning of the file."""
         return evolve(self, line=text.count("\n") + 1, column=len(text) - text.rfind("\n"))
 
 
@@ -64,7 +64,7 @@ class Node:
         return node
 
     def place_of(self, path: Address, key: bool = False) -> Place:
-        """Return the place of the value at *path*, or with *key* of its key; else that of the nearest ancestor."""
+        """Return the place of the value at *path*, with *key* of its key; if there is no such value, of its nearest ancestor."""
         node = self.find(path)
         return node.key if key and node.key else node.place
 
@@ -86,13 +86,13 @@ class Node:
         return (node.value for node in self.nodes() if isinstance(node.value, str))
 
     def component(self) -> str | None:
-        """Return the name when this is a component: ``plugin/name`` or ``{plugin/name: …}``."""
+        """Return the name if this is a component, ``plugin/name`` or ``{plugin/name: …}``, else None."""
         name = next(iter(self.value)) if isinstance(self.value, dict) and len(self.value) == 1 else self.value
         return name if isinstance(name, str) and COMPONENT.fullmatch(name) else None
 
 
 def dotted(path: Address) -> str:
-    """Render *path* as messages show it and ``--set`` takes it: ``metrics[1].proxy/format.field``."""
+    """Return *path* as messages show it and ``--set`` takes it: ``metrics[1].proxy/format.field``."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -103,6 +103,6 @@ def dotted(path: Address) -> str:
 
 
 def kind(value: object) -> str:
-    """Name the type of *value* as a user of YAML knows it."""
+    """Return the type of *value* in the words of a user of YAML."""
     names = {str: "text", bool: "a boolean", int: "a number", float: "a number", dict: "a mapping", list: "a list"}
     return names.get(type(value), "nothing" if value is None else type(value).__name__)

@@ -56,12 +56,12 @@ _ADVICE = {
 def read_yaml(
     text: str | bytes, file: str | Place, problems: list[Problem] | None = None, limit: int = MAX_NODES
 ) -> Node:
-    """Return the only document of *text*; an empty one is a node with the value None.
+    """Return the only document of *text*; for an empty text, a node with the value None.
 
     *file* names the text in messages, or is the place where it begins. *limit* bounds the number of values.
 
-    :raises ConfigError: with every problem; where *problems* is a list, problems of single values are added to it instead and the
-        rest is still read.
+    :raises ConfigError: with every problem. If *problems* is a list, problems of single values are added to it instead, and the rest
+        is read.
     """
     start = Place(file, 1, 1, Path()) if isinstance(file, str) else file
     collected: list[Problem] = [] if problems is None else problems
@@ -87,7 +87,7 @@ def read_items(pieces: Iterator[bytes], file: str, limit: int = MAX_DATA_NODES) 
 
     Only one item, and the values that have an anchor, are in memory. *limit* bounds the values of one item.
 
-    :raises ConfigError: where the bytes stop being readable YAML; nothing behind that place is read.
+    :raises ConfigError: at the first place that is not readable YAML; nothing behind it is read.
     """
     start = Place(file, 1, 1, Path())
     problems: list[Problem] = []
@@ -162,7 +162,10 @@ class _Stream:
 
 
 def _tagged(value: Scalar, tag: str | None) -> Scalar:
-    """Return *value* as the core tag *tag* asks for, if it can."""
+    """Return *value* converted as the core tag *tag* requires.
+
+    :raises ValueError: if the tag does not fit.
+    """
     if tag == _TAG + "float" and type(value) is int:
         return float(value)
     if tag is None or _TAGS.get(tag) is type(value):
@@ -174,7 +177,7 @@ def _tagged(value: Scalar, tag: str | None) -> Scalar:
 class Composer:
     """Builder of the nodes of one YAML text. Problems of single values are added to *problems* and the rest is still read.
 
-    *start* is the text's first place; without a line there, as on the command line, no place gets one.
+    *start* is the text's first place. If it has no line, as on the command line, no place has a line.
     """
 
     start: Place
@@ -185,7 +188,7 @@ class Composer:
     _count: int = field(init=False, default=0)
 
     def compose(self, text: str) -> Node:
-        """Return the only document of *text*; raises ConfigError where the text stops being readable YAML."""
+        """Return the only document of *text*; raise ConfigError at the first place that is not readable YAML."""
         text = text.removeprefix("\ufeff")
         try:
             self._events = yaml.parse(text, Loader=_LOADER)

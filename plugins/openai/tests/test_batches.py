@@ -351,8 +351,8 @@ def test_messages_of_items_are_cut(judged, batch_server):
     ("page", "problem"),
     [
         ({"data": [{"id": "a", "created_at": 4e9}], "has_more": True}, "goes on after 1,000 pages"),
-        ({"data": {"a": 1}}, "list of batches is none"),
-        ({"data": [1]}, "list of batches is none"),
+        ({"data": {"a": 1}}, "list of batches is not a list of objects"),
+        ({"data": [1]}, "list of batches is not a list of objects"),
     ],
 )
 def test_a_batch_that_no_list_shows_is_paid_by_its_bounds(judged, batch_server, monkeypatch, page, problem):

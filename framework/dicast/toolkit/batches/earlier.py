@@ -1,4 +1,4 @@
-"""The batches that earlier processes of a run have sent, by the ledger."""
+"""The batches that earlier processes of a run sent, read from the ledger."""
 
 from __future__ import annotations
 
@@ -83,11 +83,14 @@ class EarlierBatches(Generic[T]):
             key, since, datetime.fromisoformat(intended["until"]), len(intended["calls"])
         )
         for number, (digest, words) in enumerate(intended["calls"]):
-            of_call = self._items.setdefault((digest, intended["again"]), deque())
-            of_call.append(EarlierItem(batch, number, words))
+            same_request = self._items.setdefault((digest, intended["again"]), deque())
+            same_request.append(EarlierItem(batch, number, words))
 
     def _finished(self, run: RunContext) -> Iterator[tuple[str, int]]:
-        """Yield key and number of the items whose judgment has ended, or whose reply a task has recorded: who asks again wants another reply."""
+        """Yield the batch key and the number of each item whose judgment has ended, or whose reply a task has recorded.
+
+        A call that sends the same request again needs a new reply.
+        """
         finished = {entry.event.payload["eval_id"] for entry in run.read(Query(run.run_id, VERDICT_ENDS))}
         for entry in run.read(Query(run.run_id, (SPEND_SETTLED,))):
             items: Any = entry.event.payload.get("batch_items") or ()
@@ -97,8 +100,8 @@ class EarlierBatches(Generic[T]):
                 key, _, number = item.rpartition("-")
                 yield key, int(number)
 
-    def _drop(self, gone: Iterable[tuple[str, int]]) -> None:
-        items = {*gone}
+    def _drop(self, finished: Iterable[tuple[str, int]]) -> None:
+        items = {*finished}
         self._keep(lambda item: (item.batch.key, item.number) not in items)
 
     def _keep(self, is_kept: Callable[[EarlierItem[T]], bool]) -> None:
@@ -115,10 +118,13 @@ class EarlierBatches(Generic[T]):
         return batch.key in self._batches
 
     def take(self, digest: str, *, again: bool) -> EarlierItem[T] | None:
-        """Return an item for a request with *digest* that no call has taken, of those sent *again* or of the others; None without one."""
+        """Remove and return an item for a request with *digest* that no call has taken; None if there is none.
+
+        With *again* only items of requests that were sent a second time count, else only the other items.
+        """
         items = self._items.get((digest, again))
         return items.popleft() if items else None
 
     def waiting_batches(self) -> list[EarlierBatch[T]]:
-        """Return the batches for whose items calls wait."""
+        """Return the batches with calls that wait for one of their items."""
         return [batch for batch in self._batches.values() if batch.waiting]

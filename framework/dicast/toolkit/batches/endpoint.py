@@ -51,9 +51,9 @@ class ItemFault:
 class EndpointBatch:
     """A batch as the endpoint reports it.
 
-    :param status: the endpoint's word.
+    :param status: the status in the endpoint's own words.
     :param is_ended: whether all of its items are finished.
-    :param fault: the reason why none of its items was processed, if that is so.
+    :param fault: the reason why no item was processed; None if items were processed.
     :param data: further data for the plugin.
     """
 
@@ -65,7 +65,7 @@ class EndpointBatch:
 
 
 class BatchEndpoint(Protocol):
-    """The batches of a provider. Methods raise CallFault without a usable response, and AccessRefused where no later call can succeed."""
+    """The batches of a provider. Methods raise CallFault if there is no usable response, and AccessRefused if no later call can succeed."""
 
     max_items: int
     max_bytes: int

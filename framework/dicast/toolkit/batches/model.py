@@ -26,7 +26,7 @@ T = TypeVar("T")
 Outcome = Reply | ItemFault | None
 
 SLACK_SECONDS = 600.0
-"""How long after its window a batch may take to be ended by the endpoint."""
+"""Seconds after the end of its window in which the endpoint must end a batch."""
 
 _NEXT = "dicast run FILE --resume --retry-failed judges it in a new batch"
 _DIGEST_CHARS = 32
@@ -35,7 +35,7 @@ _WORD = re.compile(r"[0-9A-Za-z]{8,}")
 
 @attrs.define(eq=False)
 class _Call:
-    """A request that waits for its reply; *sent* are the random words of the request that was sent in its place."""
+    """A request that waits for its reply; *sent* has the random words of the request that an earlier process sent for it, else its own."""
 
     request: ChatRequest
     digest: str
@@ -46,7 +46,7 @@ class _Call:
     sent: Sequence[str] = ()
 
     def fail(self, message: str, kind: str = "judge_call_failed", **members: Any) -> None:
-        """Answer with a Failure that has *members*."""
+        """Answer the call with a Failure that has *members*, unless it is answered."""
         if not self.answer.done():
             self.answer.set_result(Failure(kind, message, cost=self.spent, **members))
 
@@ -87,7 +87,7 @@ class BatchModel:
         return 2 * (self._window + SLACK_SECONDS)
 
     def identity(self) -> Mapping[str, object]:
-        """Return the options that decide a reply, next to the request."""
+        """Return the options that decide a reply along with the request."""
         return self._identity
 
     def estimate(self, request: ChatRequest) -> Cost:
@@ -114,8 +114,8 @@ class BatchModel:
     async def send_collected(self) -> None:
         """Send the calls that wait, and return when all of them are answered. Errors go to the calls."""
         while (batches := self._earlier.waiting_batches()) or self._collected:
-            is_located = await asyncio.gather(*(self._locate(batch) for batch in batches))
-            located = [batch for batch, is_here in zip(batches, is_located, strict=True) if is_here]
+            are_located = await asyncio.gather(*(self._locate(batch) for batch in batches))
+            located = [batch for batch, is_located in zip(batches, are_located, strict=True) if is_located]
             collected, self._collected = self._collected, {}
             parts = [
                 part
@@ -125,7 +125,7 @@ class BatchModel:
             await asyncio.gather(*map(self._take_up, located), *map(self._send, parts))
 
     async def close(self) -> None:
-        """Cancel the open batches if the user wants that; else they go on."""
+        """Cancel the open batches under ``--cancel-batches``; else they continue at the endpoint."""
         for batch_id in self._open.values() if self._log.cancel else ():
             await self._cancel_by_user(batch_id)
 
@@ -134,7 +134,7 @@ class BatchModel:
         self._log.cancelled[batch_id] = {"batch_id": batch_id, "model": self._model, "endpoint": self._address}
 
     def _digest(self, request: ChatRequest) -> str:
-        """Return the digest of *request*; random words that replies have quoted count as one and the same."""
+        """Return the digest of *request*. Random words that replies have quoted are replaced by one character, so they do not change it."""
         if self._quoted:
             nonces = {*request.nonces}
             words = self._quoted - nonces
@@ -158,7 +158,7 @@ class BatchModel:
             self._collected[call] = None
 
     async def _locate(self, batch: EarlierBatch[_Call]) -> bool:
-        """Find an earlier batch at the endpoint; without one its calls are collected anew."""
+        """Find an earlier batch at the endpoint, and return whether it is there; if it is not, its calls are queued again."""
         try:
             async with batch.lock:
                 if batch.batch is None and self._earlier.has(batch):
@@ -257,7 +257,7 @@ class BatchModel:
             self._fail(calls, error)
 
     def _fail(self, calls: list[_Call], error: Exception) -> None:
-        """Give *error* to the *calls*, whose batch may have been processed: they may have cost their upper bounds."""
+        """End the *calls* with *error*. Their batch may have been processed, so each call counts with the upper bound of its cost."""
         for call in calls if not isinstance(error, BatchRefused) else ():
             call.spent += self._endpoint.bound(call.request)
         _raise_in(calls, error)
@@ -279,9 +279,9 @@ class BatchModel:
         return batch
 
     async def _created(self, key: str, size: int, uploaded: Any, since: datetime, until: datetime) -> EndpointBatch:
-        """Create the batch; where that is not confirmed, again only once a listing shows that there is none.
+        """Create the batch, and return it. If the endpoint does not confirm it, it is created again only after a listing without it.
 
-        :raises Uncertain: if there is no listing.
+        :raises Uncertain: if the endpoint returns no listing.
         """
         while True:
             try:
@@ -324,7 +324,7 @@ class BatchModel:
         self._log.record(BATCH_ENDED, payload)
 
     def _answer(self, call: _Call, item: str, outcome: Outcome, batch: EndpointBatch | None, *, is_last: bool) -> None:
-        """Answer *call* with the *outcome* of its item, or send it again if that was not the last try."""
+        """Answer *call* with the *outcome* of its item, or queue it again if this was not the last try."""
         if call.answer.done():
             return
         if isinstance(outcome, Reply):
@@ -353,7 +353,7 @@ class BatchModel:
         return attrs.evolve(reply, text=text, cost=cost, metrics=metrics)
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]], until: datetime) -> T:
-        """Return the result of *ask*, which is repeated until the endpoint gives a usable response. The batch continues meanwhile."""
+        """Return the result of *ask*, which is called until the endpoint returns a usable response. The batch continues meanwhile."""
         while True:
             try:
                 return await ask()
@@ -368,7 +368,7 @@ class BatchRefused(Exception):
 
 
 def _raise_in(calls: Iterable[_Call], error: Exception) -> None:
-    """Give *error* to the *calls*; of a CallFault its Failure."""
+    """End the *calls* with *error*: with a Failure if it is about the batch, else the calls raise it."""
     for call in calls:
         if isinstance(error, CallFault):
             call.fail(str(error), error.kind, retryable=True)
@@ -384,7 +384,7 @@ def _raise_in(calls: Iterable[_Call], error: Exception) -> None:
 async def open_batches(run: RunContext, name: str, make: Callable[[BatchLog], BatchModel]) -> AsyncIterator[BatchModel]:
     """Open the model that *make* returns, for the component *name*, with the batches of earlier processes of *run*.
 
-    :raises ConfigError: where nothing can wait for a batch.
+    :raises ConfigError: if *run* cannot wait for a batch, as outside of ``dicast run``.
     """
     if run.batches is None:
         raise ConfigError(

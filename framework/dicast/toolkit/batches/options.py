@@ -47,5 +47,5 @@ def usage_cost(options: Any, usage: Usage) -> Cost:
 
 
 def batch_identity(options: Any) -> dict[str, object]:
-    """Return the options that decide a reply, next to the request, as a method of a model's options."""
+    """Return the options that decide a reply along with the request, as a method of a model's options."""
     return {**options.chat.identity(), "batch": True}

@@ -22,7 +22,7 @@ _SERVER_FAULT = 500
 _HAS_ENDED = (400, 409)
 
 MOST_PAGES = 1_000
-"""Pages of a list of batches; an endpoint may say without end that there are more."""
+"""The most pages that are read of a list of batches: an endpoint may announce further pages without end."""
 
 
 class BatchClient:
@@ -32,7 +32,7 @@ class BatchClient:
         self._client = client
 
     async def create(self, path: str, content: bytes) -> Mapping[str, Any]:
-        """Return the response to the one request that creates a batch. It is repeated only where the endpoint has surely created none.
+        """Return the response to the one request that creates a batch. It is repeated only if the endpoint has certainly not created the batch.
 
         :raises Unconfirmed: if the batch may have been created.
         :raises CallFault: if it was not created.
@@ -59,7 +59,7 @@ class BatchClient:
             raise Unconfirmed(str(fault)) from fault
 
     async def cancel(self, path: str) -> None:
-        """Ask the endpoint to end a batch; one that has ended is left alone."""
+        """Ask the endpoint to end a batch. A batch that has ended is no error."""
         call = self._client.new_call()
         answer = await self._client.send(call, "POST", path, b"{}", max_bytes=MAX_REPLY_BYTES)
         if answer.status not in FINE and answer.status not in _HAS_ENDED:
@@ -74,7 +74,7 @@ class BatchClient:
         *,
         max_bytes: int = MAX_REPLY_BYTES,
     ) -> Answer:
-        """Return the response to a request that may be repeated; only results have more than *max_bytes* by default.
+        """Return the response to a request that may be repeated. Pass *max_bytes* for results, which are longer than other responses.
 
         :raises CallFault: if no try has a usable response.
         """
@@ -100,8 +100,9 @@ class BatchClient:
 
 
 async def _pause(refusal: Exception) -> None:
-    """Wait as long as the endpoint asks to.
+    """Wait for as long as the endpoint's *refusal* asks, or for a second.
 
+    :raises CallFault: if the request must not be repeated.
     :raises dicast.AccessRefused: if no later request can succeed.
     """
     if not isinstance(refusal, CallFault) or not refusal.again:
@@ -116,7 +117,7 @@ def batches_on(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """
     data = page.get("data") or []
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
-        raise CallFault(f"the endpoint's list of batches is none: {json_bytes(page)[:100]!r}")
+        raise CallFault(f"the endpoint's list of batches is not a list of objects: {json_bytes(page)[:100]!r}")
     return data
 
 

@@ -26,7 +26,7 @@ _ITEM_KEYS = frozenset(
     (*_USUAL, *_REASONING, *_CALL_FIELDS, "refusal", "audio", "annotations", "id", "type", "status",
      "stop_sequence", "timestamp", "created_at", "index", "weight", "metadata", "reasoning_details", "provider", "logprobs", "phase")
 )  # fmt: skip
-"""Fields of a message that are read, or have no text of it."""
+"""Fields of a message that are read, or that never hold its text."""
 
 
 def read_message(
@@ -97,7 +97,7 @@ def _parts(item: Block, path: str, shapes: Shapes, types: Mapping[str, BlockRead
 
 
 def unread(item: Block, path: str, shapes: Shapes) -> list[Part]:
-    """Return the marker of a message without a content, whose text may be in a field that is not read; nothing for other messages."""
+    """Return a marker for a message without ``content`` that has unknown fields, where its text may be; an empty list for other messages."""
     unknown = item.keys() - _ITEM_KEYS
     if "content" in item or not unknown or any(isinstance(item.get(key), str) for key in _REASONING):
         return []
@@ -131,7 +131,7 @@ def _thoughts(item: Block) -> list[Part]:
 
 
 def _results(item: Block, path: str, shapes: Shapes, types: Mapping[str, BlockReader]) -> list[Part]:
-    """Return the result that a message with the role of a tool is; its content may hold whole results instead."""
+    """Return the result in a message of the role ``tool``; or the parts of its content, if calls or results are among them."""
     id_, name, content = item.get("tool_call_id"), item.get("name"), item.get("content")
     if not isinstance(id_, str | None):
         refuse(_NO_ID, path)

@@ -13,7 +13,7 @@ from .chat import add_model_call
 from .shapes import Shapes, refuse
 
 PARTS = ("text", "functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult")
-"""The kinds of parts, by the field that each has."""
+"""The kinds of parts: the name of the field that holds the part."""
 
 _SNAKE = {
     "function_call": "functionCall",
@@ -27,7 +27,7 @@ _OTHER_KEYS = frozenset(
     ("thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "mediaResolution",
      "media_resolution", "partMetadata", "part_metadata")
 )  # fmt: skip
-"""Fields of a part that say more about it."""
+"""Fields with further information about a part."""
 
 _CODE_ID = "code_execution"
 

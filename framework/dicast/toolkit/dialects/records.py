@@ -1,4 +1,4 @@
-"""Whole records of conversations: where each dialect has its messages, and which dialect a message is of."""
+"""Whole records of conversations: the keys with the messages of each dialect, and the dialect of a message."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _READERS: Mapping[str, ReadItem] = {
 def read_record(record: dict[str, Any], format: Format, shapes: Shapes, conversation: Conversation) -> str:
     """Add the messages of *record* to *conversation*, and return the name of its format. The messages are taken out of the record.
 
-    UnknownPart shapes are in *shapes*. A record of plain texts alone is ``openai``; one with the shapes of several dialects has their names
-    joined by ``+``.
+    Unknown shapes are recorded in *shapes*. The format of a record with plain texts alone is ``openai``; if it has shapes of several
+    dialects, their names are joined by ``+``.
 
     :raises DataError: (without a line) if it is no conversation.
     """
@@ -111,8 +111,8 @@ def _refuse_record(record: Mapping[str, Any]) -> NoReturn:
     rest = ", …" if len(record) > _SHOWN_KEYS else ""
     hint = next((near for key in record if (near := nearest(key, (*_LISTS, "input", "output")))), None)
     expected = "'messages', a list of messages ('contents' for Gemini, 'conversations' for ShareGPT, 'input' and 'output' for Responses)"
-    what = f"a conversation needs {expected}; the record has {keys}{rest}"
-    raise DataError(Problem(what, path="messages", hint=hint))
+    problem = f"a conversation needs {expected}; the record has {keys}{rest}"
+    raise DataError(Problem(problem, path="messages", hint=hint))
 
 
 def _error_text(error: object) -> str | None:

@@ -20,7 +20,7 @@ class Shapes:
     """Shapes that a record has.
 
     With *is_marked* an unknown role, part or item becomes a marker and is counted in *marked*; else it is one of the *problems*.
-    *dialects* are those whose shapes the record has beyond plain texts.
+    *dialects* has the names of the dialects that were recognized; a plain text belongs to no dialect.
     """
 
     is_marked: bool = False

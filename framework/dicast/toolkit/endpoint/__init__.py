@@ -35,9 +35,9 @@ The live object makes an :class:`.client.Exchange` for each request to the model
             raise self._client.refusal(call, answer)  # AccessRefused or CallFault
         return call.paid(read_reply(answer), cost)  # adds the expense of failed tries and their history
 
-The rules that each request follows: it goes to the address of the file alone (no redirects, no proxy of the environment, no
-cookies); certificates are checked; the whole try, from connecting to the end of the reply, takes ``timeout`` seconds; the reply is read
-within ``max_reply_bytes``; secrets that the server repeats are masked in replies and messages.
+Each request follows these rules. It goes to the address in the pipeline file alone: no redirects, no proxy of the environment, no
+cookies. Certificates are checked. The whole try, from connecting to the end of the reply, takes at most ``timeout`` seconds. At most
+``max_reply_bytes`` of the reply are read. Secrets that the server repeats are masked in replies and messages.
 
 A component without calls, limits or costs uses ``client.fetch``, which sends one request and raises :class:`.faults.ConnectionFault`.
 

@@ -99,7 +99,7 @@ def complaint(body: object) -> Complaint:
 
 
 def json_bytes(value: object) -> bytes:
-    """Return *value*, a part of a response, as JSON; a text that says so if it is nested too deeply to be written."""
+    """Return *value*, a part of a response, as JSON; if it is nested too deeply to be written, a JSON text with this reason."""
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:

@@ -63,7 +63,7 @@ class RequestForm:
     :param response_format: the form in which a schema is sent.
     :param role: the role of system messages; ``user`` puts them in front of the first user message.
     :param omitted: the parameters that are left out.
-    :param top_logprobs: the most probable tokens that are asked for at each position, at most.
+    :param top_logprobs: the most alternatives that a request may ask for at each token.
     """
 
     limit: str

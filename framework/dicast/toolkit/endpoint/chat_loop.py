@@ -90,7 +90,7 @@ class ChatLoop(Generic[S]):
         return self._options.estimate(request, self._room)
 
     def identity(self) -> dict[str, object]:
-        """Return the options that decide a reply, next to the request."""
+        """Return the options that decide a reply along with the request."""
         return self._options.identity()
 
     @property
@@ -128,7 +128,10 @@ class ChatLoop(Generic[S]):
         return call.paid(reply, cost)
 
     async def _ask(self, call: Exchange, request: ChatRequest, room: int) -> _Sent[S]:
-        """Ask in the form that the endpoint accepts. A named refusal changes it for the run, another one only if the change helps."""
+        """Send the request in the form that the endpoint accepts, and return it with the response.
+
+        A refusal that names a parameter changes the form for the run. After another refusal a changed form is kept only if it is accepted.
+        """
         guess: RequestForm | None = None
         for _ in range(_MOST_FORMS):
             form, sent_request = guess or self._form, self._media.sent(request)

@@ -27,7 +27,7 @@ OK = 200
 _FINE = range(200, 300)
 _REDIRECTS = range(300, 400)
 _NO_ACCESS = (401, 402, 403, 404)
-"""Statuses of a gateway whose model did not answer in time."""
+"""Statuses after which no later call can succeed: the key, the payment or the address is refused."""
 _SHOWN_CHARS = 300
 
 
@@ -148,7 +148,7 @@ class Client:
             return attrs.evolve(failure, adapted=call.adapted), call.connected
 
     async def _try_again(self, call: Exchange, attempt: Callable[[], Awaitable[T]], fault: CallFault | None) -> T:
-        """Continue after *fault*, that of the first try. Most calls have none, and stamina takes as long as a request."""
+        """Continue after *fault* of the first try. Only these calls use stamina's loop, which takes as long as a request."""
         async for context in attempts(self.limits.retries):
             with context:
                 if fault is not None:
@@ -172,9 +172,9 @@ class Client:
         call.history.append({"attempt": call.tries, "error": str(fault)})
 
     async def reserve(self, call: Exchange, cost: Cost) -> None:
-        """Reserve *cost* for the next try of *call*, whose estimate was lower when the call began.
+        """Reserve *cost* for the next try of *call*, if it is higher than the estimate when the call started.
 
-        :raises CallFault: if a cap leaves no room for it.
+        :raises CallFault: if a cap has too little remaining budget.
         """
         reserve = (WIRE.get() or RequestTrace()).reserve
         failure = None if reserve is None or cost.is_zero else await reserve(cost, call.spent)
@@ -221,7 +221,10 @@ class Client:
         return answer
 
     async def _send(self, call: Exchange, answer: Awaitable[Answer]) -> Answer:
-        """Return *answer*, or raise the CallFault of its error. A request that may have reached the endpoint may have been billed."""
+        """Return *answer*. A request that may have reached the endpoint may have been billed.
+
+        :raises CallFault: for a ReplyRefused, a TimeoutError or a ConnectionFault of *answer*.
+        """
         try:
             result = await answer
         except ReplyRefused as error:
@@ -291,7 +294,7 @@ class Client:
         return self._readers[most]
 
     def broken(self, call: Exchange, error: Exception) -> CallFault:
-        """Return the fault of a connection that was never made, or that broke, which may have been paid for."""
+        """Return the fault of a connection that was never made, or that broke: then the request may have been billed."""
         fault = error if isinstance(error, ConnectionFault) else connection_fault(error)
         call.connected = call.connected or fault.is_connected
         match fault.kind:

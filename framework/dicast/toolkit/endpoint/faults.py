@@ -15,8 +15,8 @@ class CallFault(Exception):
     :param wait: the seconds that the endpoint asks to wait.
     :param cost: the cost of the try, or its upper bound if the endpoint may have billed it.
     :param kind: the kind of the Failure.
-    :param finish_reason: the endpoint's word for the end of a reply that cannot be used.
-    :param throttled_reason: the cap that leaves no room for the try.
+    :param finish_reason: the endpoint's reason for the end of a reply that cannot be used.
+    :param throttled_reason: the cap whose remaining budget is too low for the try.
     """
 
     def __init__(

@@ -9,14 +9,14 @@ from typing import TypeVar
 T = TypeVar("T")
 
 FIRST_SECONDS = 5.0
-"""The longest that calls wait for the answer to the first one."""
+"""The most seconds for which other calls wait for the answer to the first call."""
 
 
 class FirstCall:
     """Gate that sends the first request of a run alone until it is answered, at most for :data:`FIRST_SECONDS`.
 
-    A refused parameter is then refused once, and not by each of the calls that start together; the same holds for the empty reply of a
-    model that reasons, which costs money. The fixed part of the prompt is in the endpoint's cache when the others start.
+    A refused parameter is then refused once, and not in each of the calls that start together. Likewise a reasoning model returns one
+    empty reply, which costs money, and not several. The fixed part of the prompt is in the endpoint's cache when the other calls start.
     """
 
     def __init__(self) -> None:

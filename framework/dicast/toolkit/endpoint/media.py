@@ -1,4 +1,4 @@
-"""Media in requests: the kinds that the endpoint reads, and the refusals that show it."""
+"""Media in requests: the kinds that the endpoint reads, learned from its refusals."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .faults import CallFault
 
 _STATUSES = (400, 404, 405, 415, 422, 500, 501)
 _VAGUE = (400, 415, 422)
-"""Statuses of a refusal that may only name the content; with any other the endpoint has to say that it does not support it."""
+"""Statuses of a refusal that may only name the content; with any other status the error must state that the content is not supported."""
 _MOST_CHARS = 4_000
-"""Characters of a complaint that are looked into; some endpoints repeat the request in it."""
+"""The most characters of a complaint that are searched: some endpoints repeat the request in it."""
 _KINDS: Mapping[str, re.Pattern[str]] = {
     "image": re.compile(r"image|vision|visual|picture", re.IGNORECASE),
     "audio": re.compile(r"audio|sound|speech", re.IGNORECASE),
@@ -56,7 +56,7 @@ def count_media(request: ChatRequest) -> Mapping[str, int]:
 
 @attrs.define
 class MediaReader:
-    """The media that an endpoint reads: *accepts* says which its format can carry; kinds that it has refused are in *refused*."""
+    """The media that an endpoint reads. *accepts* returns whether its format has a part for a media item; *refused* has the kinds that it refused."""
 
     accepts: Callable[[Media], bool]
     refused: set[str] = attrs.field(factory=set)

@@ -52,7 +52,7 @@ class ClientLimits:
 class Address:
     """The endpoint that a client asks.
 
-    :param base: the address that paths are appended to; its query is sent with each request. Empty if the provider's own.
+    :param base: the address that paths are appended to; its query is sent with each request. Empty if a library of the provider has it.
     :param model: the name of the model, for messages.
     :param option: the name of the option that has the address, for messages.
     :param reply_option: the name of the option that has the limit of the reply's size.
@@ -116,7 +116,7 @@ def proxy() -> Any:
 def headers(*, later: bool = False) -> Any:
     """Return a field for further headers, whose values are texts or secrets.
 
-    :param later: whether the option is younger than ledgers in which it is missing.
+    :param later: whether the component had no such option at first, so that older ledgers lack it.
     """
     return attrs.field(factory=dict, validator=check_header_values, metadata={"later": True} if later else {})
 
@@ -126,7 +126,7 @@ def is_address(url: str, schemes: Iterable[str] = _SCHEMES) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # without a valid host or port, in words that may hold a password
+    except ValueError:  # no valid host or port; the error's text may hold a password
         return False
 
 
@@ -147,9 +147,9 @@ def has_password(url: str) -> bool:
 
 
 def check_address(url: str, option: str, instead: str = "api_key or in headers") -> None:
-    """Refuse an address that is none, or that has a password, which the message does not show.
+    """Refuse a *url* that is not an address or has a password. The message does not show a password.
 
-    Exchange it in ``__attrs_post_init__``: the error of a field's validator shows the value.
+    Call it in ``__attrs_post_init__``: the error of a field's validator would show the value.
 
     :raises ConfigError: naming *option*, and *instead*, the options for secrets.
     """
@@ -160,7 +160,7 @@ def check_address(url: str, option: str, instead: str = "api_key or in headers")
 
 
 def check_url(component: object, attribute: attrs.Attribute[Any], url: str | None) -> None:
-    """Refuse an address that is none: a validator. An address with a password passes; refuse it with :func:`check_address`."""
+    """Refuse a *url* that is not an address, as an attrs validator. An address with a password passes; :func:`check_address` refuses it."""
     if url is not None and not has_password(url) and not is_address(url):
         raise ValueError(f"invalid value for {attribute.name}, expected an http:// or https:// address, got {url!r}")
 
@@ -192,7 +192,7 @@ def reasoning_tokens(component: Any, models: re.Pattern[str], *, has_reasoned: b
 
 
 def check_secret(component: object, attribute: attrs.Attribute[Any], secret: Secret | None) -> None:
-    """Refuse a secret that no header can carry: a validator."""
+    """Refuse a secret that no header can carry, as an attrs validator."""
     if secret is not None and _CONTROL.search(secret.value):
         raise ValueError(f"{attribute.name} holds a line break or another character that no header can carry")
 
@@ -200,7 +200,7 @@ def check_secret(component: object, attribute: attrs.Attribute[Any], secret: Sec
 def check_header_values(
     component: object, attribute: attrs.Attribute[Any], headers: Mapping[str, str | Secret]
 ) -> None:
-    """Refuse headers that no request can have: a validator. A message has the name of a header, never its value."""
+    """Refuse headers that no request can have, as an attrs validator. A message has the name of a header, never its value."""
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name):
             raise ValueError(f"{name!r} cannot be the name of a header")
@@ -219,7 +219,7 @@ def plain_headers(headers: Mapping[str, str | Secret]) -> dict[str, str]:
 
 
 def secret_values(*sources: Secret | Mapping[str, str | Secret] | None) -> set[str]:
-    """Return the values of secrets, and of secrets among the values of mappings; of an address, its password too."""
+    """Return the values of all secrets in *sources*, which are secrets or mappings; for an address also its password."""
     secrets: list[Secret] = []
     for item in sources:
         values = item.values() if isinstance(item, Mapping) else (item,)

@@ -33,7 +33,7 @@ _LENGTHS = re.compile(
     r"|n_ctx|longer than|(above|below|exceeds) (the )?m(ax|in)imum|(greater|less|larger|smaller) than|must be (at least|between|positive)|range of",
     re.IGNORECASE,
 )
-"""Words about an amount, which no other name of a limit would change."""
+"""Words about an amount: another name of the limit would be refused too."""
 _LIMITS = ("max_tokens", "max_completion_tokens")
 
 
@@ -53,13 +53,13 @@ def named_parameter(answer: Answer, sent: Collection[str]) -> str | None:
 
 
 def is_about_length(answer: Answer) -> bool:
-    """Return whether the error in *answer* is about the length of the request or the room for its reply."""
+    """Return whether the error in *answer* is about the length of the request or of its reply."""
     complaint = answer.complaint()
     return "context_length_exceeded" in complaint.codes or _LENGTHS.search(complaint.message) is not None
 
 
 def _stated(complaint: Complaint, sent: Collection[str]) -> str | None:
-    """Return the parameter that the error has in a field of its own."""
+    """Return the parameter that a separate field of the error names."""
     parameter = (complaint.parameter or "").partition(".")[0]
     return parameter if parameter in sent else None
 

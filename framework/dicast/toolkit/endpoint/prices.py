@@ -49,9 +49,9 @@ class ListedPrice:
 
 @lru_cache(64)
 def listed_price(model: str, address: str | None) -> ListedPrice | None:
-    """Return the listed price of *model* at the endpoint *address*; None if the list has no provider there, or no such model.
+    """Return the listed price of *model* at the endpoint *address*; None if the list has no provider with this address, or no such model.
 
-    :param address: None for the provider of the model's name, wherever it is.
+    :param address: the endpoint; None to find the provider by the model's name.
 
     A model whose listed price is 0, or depends on more than tokens, counts as not listed. The plugin depends on genai-prices.
     """

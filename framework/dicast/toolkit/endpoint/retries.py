@@ -43,7 +43,7 @@ def attempts(retries: int) -> Any:
 
 
 def backoff(error: Exception) -> bool | float:
-    """Return whether stamina is to try again after *error*: no, after its usual wait, or after a number of seconds."""
+    """Return stamina's answer to *error*: False for no other try, True for its usual wait, or the seconds to wait."""
     if not isinstance(error, CallFault) or not error.again:
         return False
     return True if error.wait is None else error.wait

@@ -58,7 +58,7 @@ def body_stream(content: bytes | None, headers: httpx.Headers) -> dict[str, Any]
 
 
 def connection_fault(error: Exception) -> ConnectionFault:
-    """Return the fault that *error* of the transport is; aiohttp's error behind it tells a connection that was never made."""
+    """Return the fault for *error* of the transport. Its cause, aiohttp's error, shows whether there was a connection."""
     cause = error.__cause__ if isinstance(error, httpx.HTTPError) and error.__cause__ else error
     if isinstance(cause, aiohttp.ClientSSLError):
         return ConnectionFault(str(cause), "certificate")
