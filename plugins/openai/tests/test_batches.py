@@ -106,7 +106,7 @@ def test_items_without_a_reply_are_sent_again_once(judged, batch_server):
     done = judged(count=5)
     assert (done.scored, sizes(batch_server)) == (4, [5, 1])
     assert done.failures == {"judge_call_failed": 1}
-    assert "HTTP 500: told to fail (sent in two batches)" in done.failed_subjects[0]["error_message"]
+    assert "HTTP 500: set to fail (sent in two batches)" in done.failed_subjects[0]["error_message"]
     assert Decimal(done.cost["usd"]) == 4 * COST
 
 
