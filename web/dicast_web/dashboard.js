@@ -35,7 +35,7 @@
         ${i.messages.map(a=>l`<${ia} message=${a} own=${n} />`)}
       </li>`})}
   </ol>`}function ia({message:t,own:n}){return t.kind==="call"?l`<${oa} call=${t} own=${n} />`:t.kind==="note"?l`<p class="note" dir="auto">${t.text}</p>`:t.role==="system"||t.role==="developer"?l`<details class="policy"><summary>${oi[t.role]}</summary><div class="text" dir="auto">${t.text}</div></details>`:l`<div class=${`said ${t.role==="user"?"user":"assistant"}`}>
-    <div class="who">${oi[t.role]??t.role}</div><div class="text" dir="auto">${t.text}</div><${Ct} items=${t.media} /></div>`}function oa({call:t,own:n}){let e=n!==null&&t.id===n,r=t.failed?"fail":t.result===void 0?"open":"pass",o=t.failed?"failed":t.result===void 0?"no result":"returned";return l`<details class=${e?"call own":"call"} open=${e}>
+    <div class="who">${oi[t.role]??t.role}</div>${t.reasoning?l`<details class="reasoning"><summary>Reasoning</summary><div class="text" dir="auto">${t.reasoning}</div></details>`:null}<div class="text" dir="auto">${t.text}</div><${Ct} items=${t.media} /></div>`}function oa({call:t,own:n}){let e=n!==null&&t.id===n,r=t.failed?"fail":t.result===void 0?"open":"pass",o=t.failed?"failed":t.result===void 0?"no result":"returned";return l`<details class=${e?"call own":"call"} open=${e}>
     <summary><span class="tool" dir="auto">${t.name}</span><span class="brief" dir="auto">${t.arguments??""}</span><${G} outcome=${r} word=${o} /></summary>
     ${t.arguments===void 0?null:l`<p class="part">Arguments</p><pre dir="auto" tabindex="0">${t.arguments}</pre>`}
     ${t.result===void 0?null:l`<p class="part">${t.failed?"Error":"Result"}</p><pre dir="auto" tabindex="0">${t.result}</pre><${Ct} items=${t.media} />`}

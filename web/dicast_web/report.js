@@ -248,7 +248,7 @@
         ${o.messages.map(a=>c`<${Cl} message=${a} own=${e} />`)}
       </li>`})}
   </ol>`}function Cl({message:t,own:e}){return t.kind==="call"?c`<${Ol} call=${t} own=${e} />`:t.kind==="note"?c`<p class="note" dir="auto">${t.text}</p>`:t.role==="system"||t.role==="developer"?c`<details class="policy"><summary>${Rs[t.role]}</summary><div class="text" dir="auto">${t.text}</div></details>`:c`<div class=${`said ${t.role==="user"?"user":"assistant"}`}>
-    <div class="who">${Rs[t.role]??t.role}</div><div class="text" dir="auto">${t.text}</div><${Ft} items=${t.media} /></div>`}function Ol({call:t,own:e}){let n=e!==null&&t.id===e,r=t.failed?"fail":t.result===void 0?"open":"pass",i=t.failed?"failed":t.result===void 0?"no result":"returned";return c`<details class=${n?"call own":"call"} open=${n}>
+    <div class="who">${Rs[t.role]??t.role}</div>${t.reasoning?c`<details class="reasoning"><summary>Reasoning</summary><div class="text" dir="auto">${t.reasoning}</div></details>`:null}<div class="text" dir="auto">${t.text}</div><${Ft} items=${t.media} /></div>`}function Ol({call:t,own:e}){let n=e!==null&&t.id===e,r=t.failed?"fail":t.result===void 0?"open":"pass",i=t.failed?"failed":t.result===void 0?"no result":"returned";return c`<details class=${n?"call own":"call"} open=${n}>
     <summary><span class="tool" dir="auto">${t.name}</span><span class="brief" dir="auto">${t.arguments??""}</span><${G} outcome=${r} word=${i} /></summary>
     ${t.arguments===void 0?null:c`<p class="part">Arguments</p><pre dir="auto" tabindex="0">${t.arguments}</pre>`}
     ${t.result===void 0?null:c`<p class="part">${t.failed?"Error":"Result"}</p><pre dir="auto" tabindex="0">${t.result}</pre><${Ft} items=${t.media} />`}

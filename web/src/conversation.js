@@ -6,7 +6,7 @@ import { Media } from "./media.js";
 const WHO = { user: "User", assistant: "Assistant", system: "Policy", developer: "Policy", model: "Model input" };
 
 /**
- * `turns` are `{id, messages}` with messages `{kind: said|call|note, role?, text?, name?, arguments?, result?, failed?}`.
+ * `turns` are `{id, messages}` with messages `{kind: said|call|note, role?, text?, reasoning?, name?, arguments?, result?, failed?}`.
  * The turn or the call that is `own` is marked, and, unless `follow` is false, scrolled to. `verdict(id)` returns the verdict on a turn, or null.
  */
 export function Conversation({ turns, own = null, verdict = () => null, follow = true }) {
@@ -35,7 +35,7 @@ function Message({ message, own }) {
     return html`<details class="policy"><summary>${WHO[message.role]}</summary><div class="text" dir="auto">${message.text}</div></details>`;
   }
   return html`<div class=${`said ${message.role === "user" ? "user" : "assistant"}`}>
-    <div class="who">${WHO[message.role] ?? message.role}</div><div class="text" dir="auto">${message.text}</div><${Media} items=${message.media} /></div>`;
+    <div class="who">${WHO[message.role] ?? message.role}</div>${message.reasoning ? html`<details class="reasoning"><summary>Reasoning</summary><div class="text" dir="auto">${message.reasoning}</div></details>` : null}<div class="text" dir="auto">${message.text}</div><${Media} items=${message.media} /></div>`;
 }
 
 function Call({ call, own }) {

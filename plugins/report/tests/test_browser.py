@@ -417,3 +417,24 @@ def test_a_failed_conversation_of_the_airline_is_read_in_two_clicks(open_page, t
         page.wait_for_selector("dialog .turn.own")
         page.wait_for_function("() => document.querySelector('.drawer-body').scrollTop > 200")
         assert page.locator("dialog .turn.own").evaluate("(turn) => turn.getBoundingClientRect().top") < 200
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+def test_reasoning_is_folded_until_it_is_opened(open_page, tmp_path, dicast, width):
+    from axe_playwright_python.sync_playwright import Axe
+
+    parts = [{"type": "thinking", "thinking": "It is in Italy."}, {"type": "text", "text": "Rome is in Italy."}]
+    messages = [{"role": "user", "content": "Where is Rome?"}, {"role": "assistant", "content": parts}]
+    (tmp_path / "in.jsonl").write_text(json.dumps({"id": "rome", "messages": messages}) + "\n")
+    pipeline = "name: p\nsource: {traces/messages: {path: in.jsonl, id: '{{ id }}'}}\njudges: [heuristic/turn]\n"
+    (tmp_path / "p.yaml").write_text(pipeline)
+    dicast(tmp_path, "run", "p.yaml")
+    dicast(tmp_path, "report")
+    with open_page(tmp_path / "report.html", width=width, hash="#row=turn%2Frome%2F1") as page:
+        page.wait_for_selector("dialog[open] .reasoning")
+        assert not page.get_by_text("It is in Italy.", exact=True).is_visible()
+        page.locator(".reasoning > summary").click()
+        assert page.get_by_text("It is in Italy.", exact=True).is_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        axe_report = Axe().run(page)
+        assert axe_report.violations_count == 0, axe_report.generate_report()

@@ -575,3 +575,18 @@ def test_the_mean_of_a_label_is_exact_and_rounded_once(values):
 
 def test_without_values_there_is_no_mean():
     assert Spread().mean() is None
+
+
+def test_reasoning_is_apart_from_the_text_of_its_message():
+    reasoning, text = {"type": "reasoning", "text": "It is late."}, {"type": "text", "text": "One moment."}
+    read = events(
+        ("message.sent", "t1", {"role": "user", "text": "Where is it?"}),
+        ("message.sent", "t1", {"role": "assistant", "text": "One moment.", "parts": [reasoning, text]}),
+        ("message.sent", "t1", {"role": "assistant", "text": "", "parts": [reasoning]}),
+    )
+    (turn,) = conversations(read, "run", {"s"})["s"]
+    assert [(message["text"], message.get("reasoning")) for message in turn["messages"]] == [
+        ("Where is it?", None),
+        ("One moment.", "It is late."),
+        ("", "It is late."),
+    ]

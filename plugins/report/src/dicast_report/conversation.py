@@ -97,8 +97,10 @@ class _Turn:
         payload: Mapping[str, Any] = event.payload
         match event.type:
             case "message.sent":
-                for message in self._speak(payload.get("role"), payload.get("text"), again=True):
-                    yield {**message, **_media(payload)}
+                extra = {**_reasoning(payload), **_media(payload)}
+                messages = [*self._speak(payload.get("role"), payload.get("text"), again=True)]
+                for message in messages or ([_speech(str(payload.get("role")), "")] if extra else []):
+                    yield {**message, **extra}
             case "tool.called":
                 yield self._call(payload)
             case "tool.completed" | "tool.failed":
@@ -155,6 +157,15 @@ class _Turn:
 
 def _speech(role: str, text: str) -> Message:
     return {"kind": "said", "role": role, "text": as_text(text)}
+
+
+def _reasoning(payload: Mapping[str, Any]) -> Message:
+    """Return the reasoning in the parts of a message as a member of it; empty if it has none."""
+    parts = payload.get("parts") or ()
+    texts = [
+        as_text(part.get("text")) for part in parts if isinstance(part, Mapping) and part.get("type") == "reasoning"
+    ]
+    return {"reasoning": "\n\n".join(filter(None, texts))} if any(texts) else {}
 
 
 def _media(payload: Mapping[str, Any]) -> Message:
