@@ -105,14 +105,16 @@ class PipelineJudges:
     async def _subjects(self, is_wanted: Callable[[Subject], bool]) -> list[Subject]:
         slot = self._pipeline.source
         if slot is None:
-            raise ConfigError(f"{self.file} has no source to read subjects from")
+            raise ConfigError(f"{self.file} has no source to read subjects from; add the section source")
         async with AsyncExitStack() as stack:
             draft = RunContext(Clock().id(), self.name, self._pipeline.base)
             ledger = await open_component(ledger_slot(self._pipeline).component, draft, stack)
             context = evolve(draft, read=ledger.read, lookahead=lookahead(self._pipeline))
             source = await open_component(slot.component, context, stack)
             if is_live(source):
-                raise ConfigError(f"source {slot.name} is a live source and cannot be read again")
+                raise ConfigError(
+                    f"source {slot.name} is a live source and cannot be read again; use a source that ends"
+                )
             return [due.subject async for due in read(source, f"source {slot.name}") if is_wanted(due.subject)]
 
     def forecast(self) -> Forecast:
@@ -121,7 +123,7 @@ class PipelineJudges:
         :raises RequestError: when the source cannot be opened or read, or there is none.
         """
         if self._pipeline.source is None:
-            raise ConfigError(f"{self.file} has no source to read subjects from")
+            raise ConfigError(f"{self.file} has no source to read subjects from; add the section source")
         source = self._pipeline.source.component
         return in_loop(forecast(self._pipeline, ledger_slot(self._pipeline), source))
 

@@ -74,7 +74,7 @@ class Reward:
             raise ConfigError(
                 "the pipeline has several labels; choose the label of the reward with Reward(…, on='LABEL')"
             )
-        stopped = f"the run was stopped ({done.stopped['reason']})" if done.stopped else "it was not judged"
+        stopped = f"the run was stopped ({done.stopped['reason']})" if done.stopped else f"it has no verdict of {label}"
         rewards = [_reward(answers.get(due.subject.id, ()), label, stopped) for due in subjects]
         failed = [f"{number}: {item}" for number, item in enumerate(rewards) if isinstance(item, str)]
         if failed and self.failures == "raise":

@@ -192,7 +192,7 @@ def results(ledger: Ledger | None, run: str) -> Results:
 
     run_results = of_file(Path(run)) if ledger is None else find_results(ledger, run, Path())
     if run_results is None:
-        raise ConfigError("no run in this ledger was completed")
+        raise ConfigError("no run in this ledger was completed; dicast runs lists the runs")
     return run_results
 
 

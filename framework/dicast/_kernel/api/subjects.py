@@ -57,7 +57,7 @@ async def _read(
 ) -> list[Due]:
     built = load_pipeline(pipeline, overrides)
     if built.source is None:
-        raise ConfigError("the pipeline has no source to read subjects from")
+        raise ConfigError("the pipeline has no source to read subjects from; add the section source")
     context = RunContext(Clock().id(), built.name, built.base, lookahead=lookahead(built))
     async with AsyncExitStack() as stack:
         opened = await open_component(built.source.component, context, stack)

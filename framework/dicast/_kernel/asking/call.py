@@ -49,14 +49,16 @@ Elsewhere = Callable[["Caller", "Call", Subject], Awaitable[object]]
 
 @frozen
 class Call:
-    """A slot that is ready to be called: *function* takes a subject, a judge's function also its children, an extractor's a record.
+    """A slot that is ready to be called.
 
-    *estimate* is None if nothing can be charged. *fallback* is the judge for calls that a cap forbids. *nests* is whether there are judges or
-    chat models inside. *quick* is whether the call is one plain call that neither waits, costs, nor is tried again. *elsewhere* replaces
-    *function* if the call is made together with others or in another process, and keeps its own time. *is_unproven* is whether only the first
-    answer shows if it costs more than its estimate. *needs_output* is whether a subject needs an output: see :class:`~dicast.Metric`. *lasting* is
-    the highest number of seconds until a reply if all its chat models answer in batches, else 0. *reserves_inside* is whether the estimate
-    covers only the nested judges, for which the kernel reserves.
+    *function* takes a subject; the function of a judge also takes its children, and the function of an extractor takes a record instead.
+    *waits* is True for an ``async def``. *estimate* is None if nothing can be charged. *expects* is the type of the answer. *quick* is True
+    for a plain call: it neither waits nor costs, nests no other call and is not tried again. *nests* is True if there are judges or chat
+    models inside. *fallback* is the judge for calls that a cap forbids. *elsewhere* replaces *function* if the call is made together with
+    others or in another process, and keeps its own time. *is_unproven* is True if the actual cost may exceed the estimate until the first
+    answer shows it. *needs_output* is True if a subject needs an output: see :class:`~dicast.Metric`. *lasting* is the highest number of
+    seconds until a reply if all its chat models answer in batches, else 0. *reserves_inside* is True if the estimate covers only the nested
+    judges, for which the kernel reserves.
     """
 
     slot: Slot

@@ -56,7 +56,8 @@ def save(name: str, run: str, file: Path | None, ledger: Path | None, as_json: b
 def _save(live: Ledger, name: str, run: str, file: Path | None) -> dict[str, Any]:
     results = find_results(live, run, Path())
     if results is None or find_run(live, results.run_id) is None:
-        problem = "no run in this ledger was completed" if results is None else f"{run} is a file: name a run"
+        none_completed = "no run in this ledger was completed; dicast runs lists the runs"
+        problem = none_completed if results is None else f"{run} is a file; name a run of this ledger"
         raise ConfigError(Problem(problem, path="RUN", value=run))
     run_document = document(live, results.run_id)
     output = None if file is None else AtomicFile(file, replaces=PREFIX)

@@ -135,7 +135,9 @@ class Clause:
     @max_score.validator
     def _above(self, attribute: Attribute[Any], value: float | None) -> None:
         if value is not None and self.min_score is not None and value < self.min_score:
-            raise ConfigError(f"max_score {value:g} is below min_score {self.min_score:g}: no score is in between")
+            raise ConfigError(
+                f"max_score {value:g} is below min_score {self.min_score:g}: no score is in between; change one of them"
+            )
 
 
 @frozen

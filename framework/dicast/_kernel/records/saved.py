@@ -59,7 +59,9 @@ def remove_baseline(ledger: Ledger, name: str) -> SavedBaseline:
     """
     baselines = saved_baselines(ledger)
     if name not in baselines:
-        names = f"; choose from {', '.join(baselines)}" if baselines else "; it has no baselines"
+        names = (
+            f"; choose from {', '.join(baselines)}" if baselines else "; dicast baseline save NAME saves the last run"
+        )
         raise ConfigError(
             Problem(
                 f"this ledger has no baseline {name!r}{names}", path="NAME", value=name, hint=nearest(name, baselines)

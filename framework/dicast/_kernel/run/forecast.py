@@ -64,7 +64,9 @@ async def forecast(pipeline: Pipeline, ledger: Slot, source: Source, visit: Visi
         data = None
         if visit is not None:
             if is_live(opened):
-                raise ConfigError("a live source cannot be planned: its future subjects are unknown")
+                raise ConfigError(
+                    "a live source cannot be planned, because its future subjects are unknown; plan a source that ends"
+                )
             data = (await data_digest(opened, "the source", pipeline)).get("data")
         plan = await make_plan(pipeline, context, stack)
         priced = [(call.slot, estimate_) for call in plan.calls.values() for estimate_ in _priced(call)]

@@ -144,7 +144,9 @@ def _order(file: str, names: Iterable[str], compared: Mapping[str, str]) -> list
         return list(graph.static_order())
     except CycleError as error:
         circle = " -> ".join(error.args[1])
-        raise ConfigError(Problem(f"experiments are compared in a circle: {circle}", file, path="baseline")) from error
+        raise ConfigError(
+            Problem(f"experiments are compared in a circle: {circle}; change one baseline", file, path="baseline")
+        ) from error
 
 
 async def _preflights(pipelines: Mapping[str, Pipeline]) -> dict[str, Mapping[str, str]]:
