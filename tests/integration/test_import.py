@@ -62,7 +62,9 @@ def test_a_folder_of_mixed_files_becomes_one_pipeline_that_runs_without_a_model(
     document = json.loads(run_import("data", "--json"))
     assert document.keys() == {"files", "pipeline"}
     files = {Path(file["path"]).name: file for file in document["files"]}
-    assert all([*file] == KEYS for file in files.values())
+    assert all([*file] == KEYS for file in files.values() if file["format"])
+    assert files["empty.jsonl"].pop("reason") == "the file is empty"
+    assert [*files["empty.jsonl"]] == KEYS
     assert {name: file["format"] for name, file in files.items()} == {
         "one.jsonl": "traces/messages", "two.json": "traces/messages", "events.jsonl": "traces/events", "notes.txt": None, "empty.jsonl": None,
     }  # fmt: skip
@@ -273,3 +275,48 @@ def test_the_summary_has_few_lines_of_notes_and_the_document_has_all(folder, cap
     end = next(place for place, line in enumerate(lines) if line.endswith("more notes (--json)"))
     assert end - start <= 4
     assert "4 more kinds" in " ".join(lines[start:end]).replace("  ", " ")
+
+
+def write_claude_code(path: Path, *records: dict[str, object]) -> None:
+    base = {"sessionId": path.stem, "uuid": path.stem, "version": "2.0.76"}
+    path.write_text("".join(json.dumps(base | record) + "\n" for record in records))
+
+
+def test_sessions_without_a_reply_are_counted_and_break_no_import_of_their_folder(folder, capfd):
+    home = folder / "home"
+    home.mkdir()
+    user = {"type": "user", "message": {"role": "user", "content": "hello"}}
+    reply = {"type": "assistant", "uuid": "u2", "message": {"role": "assistant", "content": "hi"}}
+    write_claude_code(home / "whole.jsonl", user, reply)
+    write_claude_code(home / "asked.jsonl", user)
+    (home / "old.jsonl").write_text('{"type": "summary", "summary": "s", "leafUuid": "x"}\n')
+    (home / "files.jsonl").write_text('{"type": "file-history-snapshot", "messageId": "m", "snapshot": {}}\n')
+    document = json.loads(run_import("home", "--json"))
+    files = {Path(file["path"]).name: file for file in document["files"]}
+    assert {file["format"] for file in files.values()} == {"transcripts/claude_code"}
+    assert [files["asked.jsonl"][key] for key in ("sessions", "turns", "messages")] == [1, 0, 1]
+    assert {name for name, file in files.items() if "no subjects" in file.get("reason", "")} == {
+        "asked.jsonl", "old.jsonl", "files.jsonl",
+    }  # fmt: skip
+    assert "{path: home, unknown: mark}" in Path("pipeline.yaml").read_text()
+    assert dicast("run", "pipeline.yaml") == 0
+    assert json.loads(run_import("home/asked.jsonl", "--json", "--dry-run"))["files"][0]["messages"] == 1
+    assert "no subjects in 1 session" in run_import("home/asked.jsonl", "--out", "other.yaml", code=2)
+
+
+def test_a_conversation_without_a_reply_is_counted(folder):
+    Path("asked.jsonl").write_text('{"messages": [{"role": "user", "content": "hello"}]}\n')
+    (file,) = json.loads(run_import("asked.jsonl", "--json", "--dry-run"))["files"]
+    assert [file[key] for key in ("sessions", "messages")] == [1, 1]
+
+
+def test_a_session_in_utf_16_is_refused_with_its_encoding(folder):
+    write_claude_code(Path("s.jsonl"), {"type": "user", "message": {"role": "user", "content": "hello"}})
+    Path("s.jsonl").write_text(Path("s.jsonl").read_text(), encoding="utf-16")
+    message = run_import("s.jsonl", "--dry-run", code=2)
+    assert "reads UTF-8, the file is utf-16" in message
+
+
+def test_a_cut_document_names_the_place_of_the_cut(folder):
+    Path("cut.json").write_text('{\n "sessionId": "s",\n "messages": [\n')
+    assert "JSON document; line 4, column 1 is not JSON: unexpected end" in run_import("cut.json", "--dry-run", code=2)

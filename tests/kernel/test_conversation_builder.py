@@ -130,3 +130,14 @@ def test_last_turn_without_a_reply_is_kept_on_request():
 )  # fmt: skip
 def test_markers_are_one_line(part, marker):
     assert part.text == marker
+
+
+def test_a_second_result_of_a_call_is_not_matched_with_a_call_without_an_id():
+    conversation, session = built(
+        ("user", TextPart("a")),
+        ("assistant", ToolCall("c", "f", {}), ToolCall(None, "g", {})),
+        ("tool", ToolResult("c", "r"), ToolResult("c", "r")),
+        ("assistant", TextPart("z")),
+    )
+    assert (conversation.counts.unmatched_results, conversation.counts.unmatched_calls) == (1, 1)
+    assert [event.payload["tool_name"] for event in session.log if event.type == "tool.completed"][0] == "f"

@@ -80,7 +80,7 @@ def import_files(
         refuse_existing([out])
     with only_document(as_json):
         files = [inspect_file(path, request, is_named=path in paths) for path in _files(paths)]
-        _refuse_unknown(files)
+        _refuse_unknown(files, is_written=not dry_run)
         drafts = {} if dry_run else pipelines(paths, files, out, request, Sampling(sample, by))
     write_new(drafts)
     if sample is not None and (tables := [file.path.name for file in files if file.is_known and file.is_table]):
@@ -146,14 +146,14 @@ def _refuse_folder(error: OSError) -> None:
     raise DataError(Problem(f"the folder cannot be read: {error.strerror}", str(error.filename))) from error
 
 
-def _refuse_unknown(files: Sequence[ImportedFile]) -> None:
-    """Refuse an input without a single file that a source reads.
+def _refuse_unknown(files: Sequence[ImportedFile], *, is_written: bool) -> None:
+    """Refuse an input without a single file that a source reads, and, where a pipeline is written, without anything to judge.
 
     :raises DataError: naming each file with the reason.
     """
     if not files:
         raise DataError("there are no files to import")
-    if not any(file.is_known for file in files):
+    if not any(file.is_known or (file.is_vacant and not is_written) for file in files):
         raise DataError(Problem(file.reason, str(file.path)) for file in files)
 
 

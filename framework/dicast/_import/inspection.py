@@ -22,6 +22,7 @@ from ..toolkit.encodings import UTF_8
 from ..toolkit.files import UnreadableFile, check_regular
 from ..toolkit.installing import how_to_install
 from ..toolkit.scan import COUNTS, Scan, scanned
+from ..toolkit.session_reading import NoSubjects
 from .nearest import nearest_format
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".xlsx", ".xlsm")
@@ -42,7 +43,8 @@ NUMBERS = tuple(_CONTENTS)
 class FileCounts:
     """Counts of the contents of a file; *numbers* has :data:`NUMBERS`, the others count by name.
 
-    *first_places* has the first place of each kind in *marked*. *notes* are phrases for the user, *kinds* the kinds of subjects.
+    *first_places* has the first place of each kind in *marked*. *notes* are phrases for the user, *kinds* the kinds of subjects. Without
+    subjects, *reason* has the reason.
     """
 
     numbers: Mapping[str, int] = attrs.field(factory=lambda: dict.fromkeys(NUMBERS, 0))
@@ -55,13 +57,15 @@ class FileCounts:
     notes: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     first_places: Mapping[str, str] = attrs.field(factory=dict)
+    reason: str = ""
 
 
 @attrs.frozen
 class ImportedFile:
     """A file with its format: the source *component* with its *options*, or the *reason* why no source reads it.
 
-    *is_broken* is True if the format is known and the file cannot be read. *detected_by* are all sources that would read the file in a folder.
+    *is_broken* is True if the format is known and the file cannot be read, *is_vacant* if it is read and has nothing to judge. *detected_by* are
+    all sources that would read the file in a folder.
     """
 
     path: Path
@@ -72,6 +76,7 @@ class ImportedFile:
     counts: FileCounts = attrs.field(factory=FileCounts)
     reason: str = ""
     is_broken: bool = False
+    is_vacant: bool = False
     detected_by: tuple[str, ...] = ()
 
     @property
@@ -102,6 +107,7 @@ class ImportedFile:
             "marked": dict(sorted(counts.marked.items())),
             "unknown": dict(sorted(counts.unknown.items())),
             "failed": counts.failed,
+            **({"reason": self.reason} if self.reason else {}),
         }
 
 
@@ -158,6 +164,10 @@ def _identified(path: Path, beginning: Beginning, encoding: str, request: FileOp
     candidates = sorted(detections_by(request.sources, beginning), key=lambda detection: -detection.specificity)
     detection, detected_by = _chosen(candidates, request.format), tuple(item.component for item in candidates)
     if detection is not None:
+        if encoding not in (UTF_8, request.encoding):
+            return ImportedFile(
+                path, reason=f"{detection.component} reads UTF-8, the file is {encoding}; save it as UTF-8"
+            )
         options = {"unknown": "mark", **detection.options}
         title, version = detection.title, detection.version
         return ImportedFile(path, detection.component, title, version, options, detected_by=detected_by)
@@ -223,7 +233,8 @@ def _may_be_rows(path: Path, beginning: Beginning) -> bool:
 def _counted(file: ImportedFile, request: FileOptions) -> ImportedFile:
     """Return *file* with the counts of its contents; a file that cannot be read has the reason."""
     try:
-        return attrs.evolve(file, counts=count_contents(request.source(file), request.scan))
+        counts = count_contents(request.source(file), request.scan)
+        return attrs.evolve(file, counts=counts, reason=counts.reason, is_vacant=bool(counts.reason))
     except RequestError as error:
         return attrs.evolve(file, reason=_message(error), is_broken=True)
 
@@ -237,9 +248,12 @@ def count_contents(source: Any, scan: Scan) -> FileCounts:
     scores: Counter[str] = Counter()
     with source.reading() as opened:
         live = scanned(opened, scan)
-        live.check()
-        previous, kinds = None, Counter[str]()
-        for item in live.subjects():
+        previous, kinds, reason = None, Counter[str](), ""
+        try:
+            live.check()
+        except NoSubjects as error:
+            reason = _message(error)
+        for item in () if reason else live.subjects():
             subject = item.subject if isinstance(item, Due) else item
             kinds[subject.kind] += 1
             scores.update(score.name for score in (item.recorded if isinstance(item, Due) else ()))
@@ -248,14 +262,14 @@ def count_contents(source: Any, scan: Scan) -> FileCounts:
                 models.update(_models(subject))
         read, first_places = live.read_counts(), getattr(opened, "first_places", {})
     contents = {"turns": kinds["turn"], **read.details.get("contents", {})}
-    if "turn" in kinds:
+    if "turn" in kinds or reason:
         contents.setdefault("sessions", read.records - read.failed)
     numbers = {name: int(contents.get(key, 0)) for name, key in _CONTENTS.items()}
     recorded_models = read.details.get("models")
     return FileCounts(
         numbers, models if recorded_models is None else recorded_models, scores, read.marked,
         read.details.get("unknown", {}), read.details.get(COUNTS, {}), read.failed, read.notes,
-        tuple(kinds), first_places,
+        tuple(kinds), first_places, reason,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import orjson
 
 from .._kernel.values.names import nearest
 from ..toolkit.beginning import Beginning
+from ..toolkit.input_file import MAX_LINE_BYTES, InputFile
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "traces/messages": ("messages", "conversations", "contents", "role", "content"),
@@ -29,7 +30,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 def nearest_format(path: Path, beginning: Beginning) -> str:
     """Return a phrase with the nearest format of a file and the first place that does not fit."""
     if not beginning.objects:
-        return _not_json(beginning)
+        return _not_json(path, beginning)
     record = beginning.objects[0]
     scores = {name: _fit(keys, record) for name, keys in _KEYS.items()}
     name = max(scores, key=lambda candidate: scores[candidate])
@@ -54,12 +55,25 @@ def _fit(keys: tuple[str, ...], record: Mapping[str, Any]) -> float:
     return max(points[0] / 2, sum(points) / len(points)) if points else 0.0
 
 
-def _not_json(beginning: Beginning) -> str:
+def _not_json(path: Path, beginning: Beginning) -> str:
     for number, line in enumerate(beginning.lines, 1):
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
+            if number == 1 and error.pos >= len(line) and len(beginning.lines) > 1:
+                return _cut_document(path)
             return f"nearest is JSON lines; line {number}, column {error.pos + 1} is not JSON: {error.msg}"
         if not isinstance(value, dict):
             return f"nearest is JSON lines; line {number} is no JSON object"
     return "nearest is JSON lines; the file has no line of text"
+
+
+def _cut_document(path: Path) -> str:
+    """Return the phrase for a document of several lines, with the first place that is not JSON."""
+    with InputFile.opened(path) as file, file.binary() as stream:
+        data = stream.read(MAX_LINE_BYTES)
+    try:
+        orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        return f"nearest is a JSON document; line {error.lineno}, column {error.colno} is not JSON: {error.msg}"
+    return "nearest is a JSON document; it has no object"

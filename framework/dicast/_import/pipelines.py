@@ -139,9 +139,11 @@ def _groups(files: Sequence[ImportedFile]) -> list[tuple[str, Mapping[str, Any]]
 
 
 def _reads_folder(component: str, folder: Path, group: Sequence[ImportedFile], files: Sequence[ImportedFile]) -> bool:
-    """Return whether the source reads exactly the files of *group* if it gets the *folder*."""
+    """Return whether the source reads exactly the files of *group*, and those without anything to judge, if it gets the *folder*."""
     members = {file.path for file in group}
-    strangers = [file for file in files if folder in file.path.parents and file.path not in members]
+    strangers = [
+        file for file in files if folder in file.path.parents and file.path not in members and not file.is_vacant
+    ]
     return not any(component in file.detected_by for file in strangers)
 
 

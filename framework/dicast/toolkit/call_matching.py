@@ -19,7 +19,8 @@ NameCall = Callable[[str, str], str]
 class CallMatching:
     """Matching of results with calls: by id, else the oldest open call of the same tool, else the oldest open call.
 
-    A result whose id no open call has is matched by order only with calls that have no id. Each match takes constant time.
+    A result whose id no call has is matched by order only with calls that have no id. A second result of a call has no match. Each match takes
+    constant time.
     """
 
     def __init__(self, name_call: NameCall) -> None:
@@ -70,7 +71,7 @@ class CallMatching:
         if not result.id:
             return self._oldest(("tool", result.name)) or self._oldest("all")
         same_id = self._oldest(("id", result.id))
-        if same_id is not None or not self._has_nameless:
+        if same_id is not None or not self._has_nameless or ("id", result.id) in self._queues:
             return same_id
         return self._oldest(("nameless", result.name)) or self._oldest("nameless")
 

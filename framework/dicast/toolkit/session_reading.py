@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,6 +42,10 @@ _REASONS = {
     "no_turn": "without a user message",
     "no_tool_cycle": "without a tool call",
 }
+
+
+class NoSubjects(DataError):
+    """An input in the format, whose sessions have no subject to judge."""
 
 
 @attrs.frozen
@@ -156,7 +161,8 @@ class SessionReading:
     def objects(self) -> Numbered[dict[str, Any]]:
         """Yield the JSON object of each line that is not blank, with its number.
 
-        A last line without an end, cut while it was written, is marked. So are numbers that need more than 64 bits, and lone surrogates.
+        A last line without an end, cut while it was written, is marked. So are NaN, infinity, numbers that need more than 64 bits, and lone
+        surrogates.
         """
         for number, line in self.file.lines(self.max_bytes, self.check):
             self.line = number
@@ -333,6 +339,8 @@ class SessionReading:
         if with_lone_surrogates(line) is not None and (repaired := escaped(marked_numbers(line, self._mark_number))):
             self.mark("lone surrogate")
             return repaired.value
+        if _has_constants(line):
+            return self.value(line, number)
         try:
             text = line.decode()
         except UnicodeDecodeError as wrong:
@@ -349,3 +357,14 @@ class SessionReading:
         else:
             self.refuse("the last line was cut while it was written (unknown: mark leaves it out)", number)
         return None
+
+
+def _has_constants(line: bytes) -> bool:
+    """Return whether *line* is JSON but for the constants NaN and infinity, as Python writes them."""
+    if b"NaN" not in line and b"Infinity" not in line:
+        return False
+    try:
+        json.loads(line, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):
+        return False
+    return True

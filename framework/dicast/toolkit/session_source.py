@@ -45,7 +45,7 @@ from .input_files import InputFiles, find_files, refuse_missing
 from .recorded_scores import ScoreScales
 from .repeats import Repeats, UniqueNames
 from .scan import Scan
-from .session_reading import Failed, SessionReading, Totals
+from .session_reading import Failed, NoSubjects, SessionReading, Totals
 from .sessions import Kind, Session, chosen, scored_subjects, subjects
 
 
@@ -144,7 +144,7 @@ class RecordedSessions:
             rest = [Problem(f"… and {faults - listed:,} more", self._files.label)] if faults > listed else []
             raise DataError([problem for problem in problems if problem.line is not None] + rest)
         if not count:
-            raise DataError(Problem(self._totals.without_subjects(), self._files.label))
+            raise NoSubjects(Problem(self._totals.without_subjects(), self._files.label))
         self.total = count
         return digest.hexdigest()
 

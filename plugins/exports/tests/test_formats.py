@@ -120,6 +120,28 @@ def test_a_call_of_a_tool_without_a_text_is_an_empty_output(read, write):
     assert (subject.output, subject.context["tool_calls"]) == ("", [{"id": "c", "function": {"name": "f"}}])
 
 
+def test_a_reply_without_a_text_has_no_output(read, write):
+    body = {"choices": [{"message": {"role": "assistant", "content": None}, "finish_reason": "length"}]}
+    records = [{"custom_id": "t", "response": {"status_code": 200, "body": body}, "error": None}]
+    row = read(OpenAIBatch, write("o.jsonl", records, lines=True))["t"]
+    assert (row.subject.output, row.finish_reason) == (None, "length")
+
+
+def test_a_broken_neighbor_of_a_batch_is_no_file_of_requests(read, write):
+    path = write("output.jsonl", examples.BATCH, lines=True)
+    (path.parent / "other.jsonl.gz").write_bytes(b"\x1f\x8b\x08broken")
+    assert read(OpenAIBatch, path)["chat"].subject.input is None
+
+
+def test_a_sample_with_a_score_that_is_not_finite_refuses_no_file(read, write):
+    path = write("samples_sums_2026-01-01T00-00-00.000000.jsonl", examples.SAMPLES, lines=True)
+    count = len(read(LmEval, path).ids)
+    sample = {**examples.SAMPLES[0], "doc_id": 99, "doc": {"loss": float("nan")}}
+    path.write_text(path.read_text().rstrip("\n") + f"\n{json.dumps(sample)}\n")
+    rows = read(LmEval, path)
+    assert (len(rows.ids), rows.counts.marked) == (count + 1, {"number that is not finite": 1})
+
+
 def csv_of(records) -> str:
     """Return records as CSV, with objects as JSON texts."""
     stream = io.StringIO()

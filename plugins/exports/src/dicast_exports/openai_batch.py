@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import attrs
 import orjson
 
+from dicast import DataError
 from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.detection import Detection
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputFile
@@ -98,14 +100,13 @@ class _Requests:
 
 
 def _has_requests(path: Path) -> bool:
-    """Return whether the first line of a file is a request of a batch."""
+    """Return whether the first line of a file is a request of a batch; a neighbor that cannot be read is not."""
     if path.suffix not in (".jsonl", ".json", ".ndjson", ".gz", ".txt"):
         return False
-    with InputFile.opened(path) as file, file.binary() as stream:
-        line = stream.readline(MAX_LINE_BYTES)
     try:
-        record = mapping(orjson.loads(line))
-    except orjson.JSONDecodeError:
+        with InputFile.opened(path) as file, file.binary() as stream:
+            record = mapping(orjson.loads(stream.readline(MAX_LINE_BYTES)))
+    except (DataError, EOFError, OSError, zlib.error, orjson.JSONDecodeError):
         return False
     return {"custom_id", "url", "body"} <= record.keys()
 
@@ -121,8 +122,8 @@ def _row(id_: str, record: Value, request: Value, reading: SessionReading) -> Ro
     elif not body:
         failure = "the result has no response"
     output, finish_reason = _output(body, reading)
-    if failure is None and output is None:
-        output = body
+    if failure is None and output is None and "choices" not in body:
+        output = body  # of another endpoint, such as embeddings
     model = text(body.get("model"))
     context = {
         "model": model or text(request.get("model")),

@@ -35,6 +35,7 @@ from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 from dicast.toolkit.json_values import MISSING, lookup
 from dicast.toolkit.repeats import Repeats
 from dicast.toolkit.scan import Scan
+from dicast.toolkit.session_reading import NoSubjects
 from dicast.toolkit.sessions import Kind, Session, chosen, subjects
 
 from .reading import Reader, Totals
@@ -161,7 +162,8 @@ class Conversations:
                 count += new_subjects
             self._repeats.finish()
             if not count and reader.totals.records and not check.total:
-                check.report(Problem(reader.totals.without_subjects(), self._file.label))
+                self._totals = reader.totals
+                raise NoSubjects(Problem(reader.totals.without_subjects(), self._file.label))
             self.total = count
             return check.finish(count)
 

@@ -51,6 +51,8 @@ def _is_record(record: Record) -> bool:
     type_ = record.get("type")
     if type_ == "summary":
         return "leafUuid" in record
+    if type_ == "file-history-snapshot":
+        return "snapshot" in record
     message = record.get("message")
     if type_ in ("user", "assistant") and isinstance(message, dict) and "content" in message:
         return True
