@@ -303,3 +303,17 @@ def test_model_usage_cost_and_stop_reason_are_recorded(span, read_spans):
     assert call["model"] == "m-1"
     assert call["usage"] == {"input_tokens": 7, "output_tokens": 3}
     assert call["cost_usd"] == 0.25
+
+
+def test_texts_that_mlflow_wrote_as_json_are_read_without_quotes(span, read_spans):
+    named = {**CONVENTIONS["mlflow"], "mlflow.llm.model": '"m-1"', "mlflow.trace.session": '"s-1"'}
+    tool = {"mlflow.spanType": '"TOOL"', "mlflow.spanInputs": ARGUMENTS, "mlflow.spanOutputs": '"22C"'}
+    reading = read_spans(span("1", named), span("2", tool, at=2))
+    assert [call["model"] for call in reading.payloads("llm.call_completed")] == ["m-1"]
+    assert {result["output"] for result in reading.payloads("tool.completed")} == {"22C"}
+    assert {subject.session_id for subject in reading.subjects} == {"s-1"}
+
+
+def test_the_model_of_mlflow_is_read_from_the_request_or_the_reply(span, read_spans):
+    (call,) = read_spans(span("1", CONVENTIONS["mlflow"])).payloads("llm.call_completed")
+    assert call["model"] == "m"

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import attrs
+import orjson
 
 Attributes: TypeAlias = Mapping[str, Any]
 
@@ -62,15 +63,27 @@ def text_of_time(nanoseconds: int | None) -> str | None:
 
 
 def flat(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *attributes* with nested objects as dotted names, as Phoenix writes ``{"llm": {"model_name": …}}``."""
+    """Return *attributes* with nested objects as dotted names, as Phoenix writes ``{"llm": {"model_name": …}}``, and texts that MLflow wrote as
+    JSON without their quotes.
+    """
     result: dict[str, Any] = {}
     for key, value in attributes.items():
         area = key.partition(".")[0]
         if (area in _NESTED and isinstance(value, Mapping)) or (area == "llm" and _has_objects(value)):
             _flatten(key, value, result)
         else:
-            result[key] = value
+            result[key] = _unquoted(value) if area == "mlflow" else value
     return result
+
+
+def _unquoted(value: object) -> object:
+    """Return the text that *value* is in JSON, any other value as it is."""
+    if not isinstance(value, str) or value[:1] != '"':
+        return value
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return value
 
 
 def _has_objects(value: object) -> bool:

@@ -33,6 +33,9 @@ _WORDS = {
     "prompt_tokens": "input_tokens",
     "completion_tokens": "output_tokens",
 }
+_BODIES = ("mlflow.spanOutputs", "mlflow.spanInputs")
+"""The reply and the request of a model, which have its name in versions without an attribute for it."""
+
 _COSTS = ("gen_ai.usage.cost", "llm.cost.total", "gen_ai.usage.total_cost", "operation.cost")
 _STOPS = (
     "gen_ai.response.finish_reasons",
@@ -66,6 +69,10 @@ def figures_of(attributes: Attributes) -> Figures:
     """Return the figures in *attributes*."""
     model = next((value for key in _MODELS if isinstance(value := attributes.get(key), str) and value), None)
     usage: dict[str, object] = {}
+    if model is None:
+        bodies = (parsed(attributes.get(key)) for key in _BODIES)
+        models = (body.get("model") for body in bodies if isinstance(body, Mapping))
+        model = next((name for name in models if isinstance(name, str) and name), None)
     for name, keys in _USAGE.items():
         value = next((number for key in keys if (number := _number(attributes.get(key))) is not None), None)
         if value is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..span import Span, SpanEvent
+from ..span import Span, SpanEvent, flat
 from .faults import Malformed, integer, items, mapping
 
 _MICROSECOND = 1000
@@ -58,7 +58,7 @@ def _span(span: Mapping[str, Any], path: str, trace: Mapping[str, Any], processe
         id_,
         parent,
         str(span.get("operationName") or ""),
-        tags,
+        flat(tags),
         None if start is None else start * _MICROSECOND,
         None if start is None else (start + duration) * _MICROSECOND,
         events,

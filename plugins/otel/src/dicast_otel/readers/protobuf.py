@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..span import Span, SpanEvent
+from ..span import Span, SpanEvent, flat
 from .faults import Malformed
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _span(span: Any, scope: str, resource: dict[str, Any]) -> Span:
         span.span_id.hex(),
         span.parent_span_id.hex() or None,
         span.name,
-        _attributes(span.attributes),
+        flat(_attributes(span.attributes)),
         span.start_time_unix_nano or None,
         span.end_time_unix_nano or None,
         [SpanEvent(event.name, _attributes(event.attributes), event.time_unix_nano or None) for event in span.events],
