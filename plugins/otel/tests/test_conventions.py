@@ -311,7 +311,7 @@ def test_texts_that_mlflow_wrote_as_json_are_read_without_quotes(span, read_span
     reading = read_spans(span("1", named), span("2", tool, at=2))
     assert [call["model"] for call in reading.payloads("llm.call_completed")] == ["m-1"]
     assert {result["output"] for result in reading.payloads("tool.completed")} == {"22C"}
-    assert {subject.session_id for subject in reading.subjects} == {"s-1"}
+    assert {*reading.sessions} == {"s-1"}
 
 
 def test_the_model_of_mlflow_is_read_from_the_request_or_the_reply(span, read_spans):
