@@ -37,6 +37,19 @@ def run(tmp_path, monkeypatch, capfd):
     return inside
 
 
+@pytest.mark.parametrize("name", ["claude-code", "inspect", "otel"])
+def test_every_command_of_a_readme_ends_well(name, tmp_path, monkeypatch, capfd):
+    shutil.copytree(EXAMPLES / name, tmp_path / "examples" / name)
+    monkeypatch.chdir(tmp_path)
+    text = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
+    commands = [line.removeprefix("$ dicast ").split() for line in text.splitlines() if line.startswith("$ dicast ")]
+    assert len(commands) == 3
+    for command in commands:
+        assert main(command) == 0, capfd.readouterr().err
+    written = commands[-1][-1]
+    assert (tmp_path / written).stat().st_size > 0
+
+
 @pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda path: path.parent.name)
 def test_example_judges_every_subject_and_spends_nothing(run, pipeline):
     document = run(pipeline)

@@ -157,3 +157,22 @@ def test_log_events_without_a_span_are_counted(judged, capfd):
     requests = lines(export("otlp", "--json"))
     assert json.loads(capfd.readouterr().out)["left_out"] == {"parents of results: their subjects are no spans": 4}
     assert "spanId" not in json.dumps(requests)
+
+
+def test_scores_of_other_tools_are_in_every_table(judged, capfd):
+    result = {"testIdx": 0, "promptIdx": 0, "prompt": {"raw": "Say hello"}, "vars": {}, "provider": {"id": "echo"},
+              "response": {"output": "hello"}, "success": True, "failureReason": 0, "score": 1, "namedScores": {"polite": 0.5}}  # fmt: skip
+    Path("results.json").write_text(
+        json.dumps({"evalId": "e", "results": {"version": 3, "stats": {}, "results": [result]}})
+    )
+    Path("r.yaml").write_text("name: r\nsource: {exports/promptfoo: {path: results.json}}\nmetrics: [proxy/format]\n")
+    assert main(["run", "r.yaml"]) == 0
+    (row,) = lines(export("jsonl"))
+    assert row["recorded/polite"] == 0.5
+    (item,) = lines(export("openai-evals"))
+    assert item["item"]["scores"]["recorded/polite"] == 0.5
+    record = json.loads(export("eee").read_text())
+    means = {
+        item["metric_config"]["metric_id"]: item["score_details"]["score"] for item in record["evaluation_results"]
+    }
+    assert means["recorded/polite"] == 0.5

@@ -206,6 +206,10 @@ class RunTable:
             reason = payload.get("finish_reason") or (payload.get("signals") or {}).get("finish_reason")
             name = self._names.get(label)
             if name is None:
+                if (
+                    payload.get("judge_kind") == "recorded"
+                ):  # a score of another tool: its label is known when it is read
+                    yield (ENDING, label), _recorded_value(payload)
                 continue
             if reason is not None:
                 yield (ENDING, f"finish_reason_{name}"), reason
@@ -284,6 +288,12 @@ class _Verdicts:
             value = scores.get(label)
         modes = (row.verdicts[label].get("failure_mode") for label in self.counted if label in row.verdicts)
         return value, None, next(filter(None, modes), None)
+
+
+def _recorded_value(payload: Mapping[str, Any]) -> object:
+    """Return the score of another tool: in [0, 1], on a scale of its own, or a category."""
+    values = payload.get("score"), payload.get("raw"), (payload.get("signals") or {}).get("category")
+    return next((value for value in values if value is not None), payload.get("failure_mode"))
 
 
 def _tier(scores: Sequence[Mapping[str, Any]], metric: object) -> object:

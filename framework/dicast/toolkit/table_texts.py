@@ -62,14 +62,14 @@ class TableTexts:
             failing = [metric for metric in self._metrics if message.startswith(f"{metric}: ")]
             label = max(failing, key=len, default=METRICS)
             message = message.removeprefix(f"{label}: ")
-        texts[self.reasons[label]] = message
+        texts[self.reasons.get(label, (REASON, f"reason_{label}"))] = message
 
     def _add_judge(self, texts: dict[Place, object], label: str, signals: Mapping[str, Any]) -> None:
         """Add the negative flags of the rubric that a judge found, and its rationale."""
         if flags := signals.get("flags_negative"):
-            texts[self.reasons[label]] = ", ".join(map(str, flags))
-        if text := signals.get("rationale_redacted"):
-            texts[self.rationales[label]] = text
+            texts[self.reasons.get(label, (REASON, f"reason_{label}"))] = ", ".join(map(str, flags))
+        if text := signals.get("rationale_redacted"):  # a score of another tool has a label that the run did not plan
+            texts[self.rationales.get(label, (RATIONALE, f"rationale_{label}"))] = text
 
     def _add_metrics(self, target: dict[Place, object], payload: Mapping[str, Any]) -> None:
         """Add the reasons of each metric. The texts of several rollouts are on separate lines, without repetition."""

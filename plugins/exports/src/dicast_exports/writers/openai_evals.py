@@ -29,7 +29,8 @@ def write_items(run: ExportedRun, file: AtomicFile) -> ExportCounts:
         key = str(event.subject_kind), str(event.subject_id)
         payload: Mapping[str, Any] = event.payload
         if event.type == "eval.completed":
-            value = payload.get("score") if payload.get("score") is not None else payload.get("raw")
+            values = payload.get("score"), payload.get("raw"), (payload.get("signals") or {}).get("category")
+            value = next((value for value in values if value is not None), None)
             scores.setdefault(key, {})[str(payload["judge"])] = value
         elif event.type == "record.completed":
             outputs[key] = (payload.get("response") or {}).get("content")
