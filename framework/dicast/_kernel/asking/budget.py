@@ -170,10 +170,10 @@ class BudgetGate:
 
     def _adopt(self, subject: Subject, eval_id: str | None, cost: Cost) -> Reservation | None:
         """Return the reservation that an earlier process left open for the same call; None if there is none. A reservation that is too small is released."""
-        left = self._adoptable.get((eval_id, subject.kind, subject.id, cost.unit)) if self._adoptable else None
-        if not left:
+        adoptable = self._adoptable.get((eval_id, subject.kind, subject.id, cost.unit)) if self._adoptable else None
+        if not adoptable:
             return None
-        reservation = left.pop()
+        reservation = adoptable.pop()
         if not exceeds(cost, reservation.projected):
             return evolve(reservation, subject=subject)
         self.release(reservation)
@@ -311,8 +311,8 @@ class BudgetGate:
 
     def close(self) -> None:
         """End the open reservations of earlier processes for calls that were not repeated. They count as spent."""
-        left, self._adoptable = self._adoptable, {}
-        self.forfeit(*(reservation for reservations in left.values() for reservation in reservations))
+        adoptable, self._adoptable = self._adoptable, {}
+        self.forfeit(*(reservation for reservations in adoptable.values() for reservation in reservations))
 
     def _write_off_the_dead(self) -> None:
         """Close the reservations of dead processes in any run; their leases may be long.

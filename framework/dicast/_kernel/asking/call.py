@@ -152,9 +152,9 @@ class Caller:
             arguments = (subject, children) if call.expects is Judgment else (subject,)
             answer = self.timed(call.function, arguments, call.seconds)
             if type(answer) is Score:
-                bare = not (answer.signals or answer.details or answer.feedback or call.slot.range)
-                bare = bare and answer.raw is None and not call.slot.is_raw
-                return answer if bare and call.expects is Score else self._checked(answer, call)
+                is_plain = not (answer.signals or answer.details or answer.feedback or call.slot.range)
+                is_plain = is_plain and answer.raw is None and not call.slot.is_raw
+                return answer if is_plain and call.expects is Score else self._checked(answer, call)
             return answer if is_pending(answer) else self._checked(answer, call)
         except BaseException as error:  # the border, as above
             return self.failure(call, error)

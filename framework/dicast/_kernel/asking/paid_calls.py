@@ -258,14 +258,14 @@ class PaidCalls(Asker):
 
 def _stored_answer(answer: Answered, scope: CallScope) -> Payload:
     """Return the part of *answer* that is stored, so that a resumed run need not buy it again."""
-    also = {"also": [unstructure(cost) for cost in scope.spent[1:]]} if scope.spent[1:] else {}
+    other_costs = {"also": [unstructure(cost) for cost in scope.spent[1:]]} if scope.spent[1:] else {}
     if isinstance(answer, Failure):
-        return also
+        return other_costs
     model = scope.model or (answer.judge_model if isinstance(answer, Judgment) else None)
     reply = unstructure(_without_rubric_text(answer))
     reply.pop("includes_replies", None)  # the cost is complete by now
     reply |= {"adapted": sorted(scope.adapted)} if scope.adapted else {}
-    return {"model": model, "reply": reply, **also}
+    return {"model": model, "reply": reply, **other_costs}
 
 
 COST_UNKNOWN = ("timeout", "crashed", "invalid_score")
@@ -309,7 +309,7 @@ class RunServices:
         stored = None if self.spool is None else self.spool.reply(key)
         if stored is None:
             return None
-        reply, *also = orjson.loads(stored)
+        reply, *other_costs = orjson.loads(stored)
         adapted = tuple(reply.pop("adapted", ()))
         answer: Score | Judgment = structure(reply, call.expects)
-        return answer, (answer.cost, *(structure(cost, Cost) for cost in also)), adapted
+        return answer, (answer.cost, *(structure(cost, Cost) for cost in other_costs)), adapted

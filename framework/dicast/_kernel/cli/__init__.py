@@ -28,7 +28,7 @@ COMMANDS = {
     "init": (".._init.command:init", "Write a pipeline for your own data."),
     "import": (
         ".._import.command:import_files",
-        "Report recorded files of other tools, and write a pipeline for them.",
+        "Report files of other tools, and write a pipeline for them.",
     ),
     "export": (".._export.command:export_run", "Write a run as a file that other tools read."),
     "run": ("runs:run", "Judge the subjects of a pipeline file and print the results."),

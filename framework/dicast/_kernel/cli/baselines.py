@@ -45,7 +45,7 @@ def baseline() -> None:
 def save(name: str, run: str, file: Path | None, ledger: Path | None, as_json: bool) -> None:
     """Save RUN as NAME. The default is the last completed run. An existing NAME moves to RUN."""
     check_name(name)
-    entry = read_ledger(ledger, lambda live: _save(live, name, run, file))
+    entry = read_ledger(ledger, lambda open_ledger: _save(open_ledger, name, run, file))
     if as_json:
         print_json(entry)
         return
@@ -53,18 +53,18 @@ def save(name: str, run: str, file: Path | None, ledger: Path | None, as_json: b
     click.echo(one_line(f"saved run {entry['run_id']} ({entry['pipeline']}) as {name}{file_note}"))
 
 
-def _save(live: Ledger, name: str, run: str, file: Path | None) -> dict[str, Any]:
-    results = find_results(live, run, Path())
-    if results is None or find_run(live, results.run_id) is None:
+def _save(ledger: Ledger, name: str, run: str, file: Path | None) -> dict[str, Any]:
+    results = find_results(ledger, run, Path())
+    if results is None or find_run(ledger, results.run_id) is None:
         none_completed = "no run in this ledger was completed; dicast runs lists the runs"
         problem = none_completed if results is None else f"{run} is a file; name a run of this ledger"
         raise ConfigError(Problem(problem, path="RUN", value=run))
-    run_document = document(live, results.run_id)
+    run_document = document(ledger, results.run_id)
     output = None if file is None else AtomicFile(file, replaces=PREFIX)
     if output is None:
-        save_baseline(live, name, results.run_id)
+        save_baseline(ledger, name, results.run_id)
     else:
-        _write(output, portable(results, run_document or {}, save_baseline(live, name, results.run_id)))
+        _write(output, portable(results, run_document or {}, save_baseline(ledger, name, results.run_id)))
     return {
         "name": name,
         "run_id": results.run_id,
@@ -109,10 +109,10 @@ def list_(ledger: Path | None, as_json: bool) -> None:
         click.echo("no baselines found; dicast baseline save NAME saves the last run", err=True)
 
 
-def _entries(live: Ledger) -> list[dict[str, Any]]:
+def _entries(ledger: Ledger) -> list[dict[str, Any]]:
     entries = []
-    for saved in saved_baselines(live).values():
-        run_document = document(live, saved.run_id) or {}
+    for saved in saved_baselines(ledger).values():
+        run_document = document(ledger, saved.run_id) or {}
         score = (run_document.get("score") or {}).get("mean")
         identity = {"name": saved.name, "run_id": saved.run_id, "pipeline": run_document.get("name")}
         entries.append({**identity, "saved_at": saved.saved_at, "score": score})
@@ -125,7 +125,7 @@ def _entries(live: Ledger) -> list[dict[str, Any]]:
 @as_json
 def rm(name: str, ledger: Path | None, as_json: bool) -> None:
     """Remove NAME. The run stays in the ledger, and so does the record of its name."""
-    removed = read_ledger(ledger, lambda live: remove_baseline(live, name))
+    removed = read_ledger(ledger, lambda open_ledger: remove_baseline(open_ledger, name))
     if as_json:
         print_json({"name": removed.name, "run_id": removed.run_id})
     else:

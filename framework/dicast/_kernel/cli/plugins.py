@@ -43,21 +43,23 @@ def plugins(name: str | None, load: bool, as_json: bool) -> None:
     """
     registry = Registry()
     with only_document(as_json):
-        added = packages(load=load or name is not None)
+        package_list = packages(load=load or name is not None)
         if name is None:
             listed = [*(registry.load_all() if load else registry.scan()).values()]
         else:
-            added = [package for package in added if name in (package.distribution, *package.names["commands"])]
-            listed = [] if added and name not in registry.scan() else _named_plugin(registry, name)
+            package_list = [
+                package for package in package_list if name in (package.distribution, *package.names["commands"])
+            ]
+            listed = [] if package_list and name not in registry.scan() else _named_plugin(registry, name)
         listed = sorted(map(_with_error, listed), key=lambda plugin: plugin.name)
     if as_json:
-        documents = {"plugins": [*map(_plugin_json, listed)], "packages": [*map(_package_json, added)]}
+        documents = {"plugins": [*map(_plugin_json, listed)], "packages": [*map(_package_json, package_list)]}
         print_json(documents)
         return
     print_lines(
         [
             *_plugin_parts(listed, _component_line if name is None else _component_text),
-            *_package_parts(added, {plugin.distribution for plugin in listed}, is_whole=name is not None),
+            *_package_parts(package_list, {plugin.distribution for plugin in listed}, is_whole=name is not None),
         ]
     )
     if name is None:

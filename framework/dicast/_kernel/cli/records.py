@@ -63,7 +63,7 @@ def verdicts(
     selection = Selection(
         run_id, subject, kind, judge, None if as_of is None else utc(as_of, "--as-of", time.max), latest, limit
     )
-    read_ledger(ledger, lambda live: _print(live, selection, failed=failed, as_json=as_json))
+    read_ledger(ledger, lambda open_ledger: _print(open_ledger, selection, failed=failed, as_json=as_json))
 
 
 def _print(ledger: Ledger, selection: Selection, *, failed: bool, as_json: bool) -> None:
@@ -137,7 +137,7 @@ def verify(head: str | None, ledger: Path | None, as_json: bool) -> int:
         raise ConfigError(
             f"--head must be a digest of 64 hexadecimal digits, as in ledger.head of each run, not {head!r}"
         )
-    result = read_ledger(ledger, lambda live: live.verify(head))
+    result = read_ledger(ledger, lambda open_ledger: open_ledger.verify(head))
     if as_json:
         print_json(_verification(result))
     elif result.ok:
@@ -163,7 +163,7 @@ def _verification(result: Verification) -> dict[str, object]:
 @as_json
 def export(run_id: str | None, ledger: Path | None, as_json: bool) -> None:
     """Print the events as JSON lines, one per row; with --json as one document."""
-    read_ledger(ledger, lambda live: _export(live, run_id, as_json=as_json))
+    read_ledger(ledger, lambda open_ledger: _export(open_ledger, run_id, as_json=as_json))
 
 
 def _export(ledger: Ledger, run_id: str | None, *, as_json: bool) -> None:

@@ -32,7 +32,7 @@ def show(name: str, run_id: str | None, every: bool, ledger: Path | None, as_jso
     """
     if every and run_id is not None:
         raise click.UsageError("--all shows every run and --run only one; remove one of the two")
-    result = read_ledger(ledger, lambda live: _find(live, name, run_id, every=every))
+    result = read_ledger(ledger, lambda open_ledger: _find(open_ledger, name, run_id, every=every))
     if as_json:
         print_json(result.json() if isinstance(result, SubjectHistory) else result)
     else:

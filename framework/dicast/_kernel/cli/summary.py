@@ -144,7 +144,7 @@ def _drawing(
 def _tally_row(label: str, tally: Document) -> tuple[str, str, str, str, str]:
     mean = "-" if tally["mean"] is None else f"{tally['mean']:.4f}"
     sure = "" if tally.get("mean_confidence") is None else f"{tally['mean_confidence']:.2f}"
-    extra = [f"{tally[what]:,} {what}" for what in ("skipped", "escalated") if tally.get(what)]
+    extra = [f"{tally[state]:,} {state}" for state in ("skipped", "escalated") if tally.get(state)]
     extra += ["raw scale"] if tally.get("scale") == "raw" and "total" in tally and "by_basis" in tally else []
     extra += (f"{count:,} {one_line(name)}" for name, count in tally.get("categories", {}).items())
     extra += (_fallback(reason, count) for reason, count in tally.get("fallbacks", {}).items())
@@ -315,9 +315,9 @@ def _ending_lines(done: Document, command: RunCommand | None) -> Iterator[str | 
     if (stopped := done["stopped"]) is not None:
         details = ", ".join(f"{key}: {value}" for key, value in stopped.items() if key not in ("reason", "live"))
         yield f"stopped: {stopped['reason']}" + (f" ({details})" if details else "")
-        new = " (with another address or model in the file it is a new run)" if "message" in stopped else ""
+        address_note = " (with another address or model in the file it is a new run)" if "message" in stopped else ""
         if stopped["reason"] != "early_stop":  # an early stop needs no next step
-            yield from _next_lines(done, new, (command or RunCommand("FILE")).resuming)
+            yield from _next_lines(done, address_note, (command or RunCommand("FILE")).resuming)
     warnings = done.get("warnings", ())  # documents of older versions have none
     yield from (f"warning: {warning['message']}" for warning in warnings if warning["kind"] not in READ_WARNINGS)
     yield from gate_parts(done["gate"], done["undecided"])
@@ -325,13 +325,13 @@ def _ending_lines(done: Document, command: RunCommand | None) -> Iterator[str | 
         yield f"ledger: {ledger['path']}, row {ledger['head']['seq']:,}, {ledger['head']['digest']}"
 
 
-def _next_lines(done: Document, new: str, resuming: Callable[..., str]) -> Iterator[str]:
+def _next_lines(done: Document, address_note: str, resuming: Callable[..., str]) -> Iterator[str]:
     """Yield the commands that continue a stopped run."""
     notice = "verdicts are recorded; " if done["scored"] else ""
     if "live" in done["stopped"]:
-        yield f"  {notice}the same command continues the run{new}"
+        yield f"  {notice}the same command continues the run{address_note}"
         return
-    yield f"  {notice}to judge the remaining subjects{new}:"
+    yield f"  {notice}to judge the remaining subjects{address_note}:"
     yield f"    {resuming(done['run_id'])}"
     cancelled = {batch["batch_id"] for batch in done.get("cancelled_batches", ())}
     if any(batch["batch_id"] not in cancelled for batch in done.get("batches", ())):

@@ -120,8 +120,6 @@ class SectionBuilder:
             other_path, other = first.setdefault(slot.label, (path, slot))
             if other is not slot:
                 at = self.document.place((*other_path, other.name, "as"))
-                where = ":".join(str(part) for part in (at.file, at.line, at.column) if part is not None)
-                message = (
-                    f"the label {slot.label!r} is used already at {where} ({other.path}); rename one of them with 'as'"
-                )
+                place_text = ":".join(str(part) for part in (at.file, at.line, at.column) if part is not None)
+                message = f"the label {slot.label!r} is used already at {place_text} ({other.path}); rename one of them with 'as'"
                 self.fault((*path, Part(slot.name), "as"), message, slot.label)

@@ -49,7 +49,7 @@ def _file(name: str, path: Path) -> Rubric:
 
 
 def _resource(offer: Offer) -> Rubric:
-    where = f"rubric {offer.name!r} ({offer.distribution} {offer.version})"
+    owner = f"rubric {offer.name!r} ({offer.distribution} {offer.version})"
     if offer.error:
         raise PluginError(offer.error)
     try:
@@ -58,9 +58,9 @@ def _resource(offer: Offer) -> Rubric:
         resource = next((file for file in files if file.is_file()), None)
         text = None if resource is None else resource.read_text(encoding="utf-8")
     except Exception as error:  # code and files of another distribution
-        raise PluginError(f"{where} cannot be read: {type(error).__name__}: {error}") from error
+        raise PluginError(f"{owner} cannot be read: {type(error).__name__}: {error}") from error
     if resource is None or text is None:
-        raise PluginError(f"{where}: there is no {offer.name}.yaml and no {offer.name}.md in {offer.target}")
+        raise PluginError(f"{owner}: there is no {offer.name}.yaml and no {offer.name}.md in {offer.target}")
     return read_rubric(resource.name, text)
 
 

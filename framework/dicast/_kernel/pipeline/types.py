@@ -51,10 +51,10 @@ def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
         attributes = (field for field in attrs.fields(attrs.resolve_types(cls)) if field.init)
         return tuple(field.evolve(type=field.metadata.get("takes", field.type or object)) for field in attributes)
     except (NameError, AttributeError, TypeError, SyntaxError) as error:
-        where = f"{cls.__module__}.{cls.__qualname__}"
+        class_name = f"{cls.__module__}.{cls.__qualname__}"
         advice = "types of options are read at run time: import them outside of 'if TYPE_CHECKING'"
         raise PluginError(
-            f"the options of {where} cannot be read ({error}); {advice}{in_brackets(place_of(cls))}"
+            f"the options of {class_name} cannot be read ({error}); {advice}{in_brackets(place_of(cls))}"
         ) from error
 
 

@@ -21,17 +21,17 @@ def compare(
     :param rule: the name of the rule, its line, and whether the figure has to be above the line.
     :param is_point: compare *point*, else *interval*.
     """
-    key, line, above = rule
+    key, line, must_exceed = rule
     low, high = point if is_point else interval
     name = name if is_point else f"the 95 % interval of {name}"
     if low is None or high is None:
         return None, f"{name} is unknown, because it needs two or more sessions: {key} is {line:g}"
     *ends, line_text = distinct(line, low, high)
     range_text = " to ".join(dict.fromkeys(ends))
-    is_met = low >= line - TOLERANCE if above else high <= line + TOLERANCE
-    is_missed = high < line - TOLERANCE if above else low > line + TOLERANCE
+    is_met = low >= line - TOLERANCE if must_exceed else high <= line + TOLERANCE
+    is_missed = high < line - TOLERANCE if must_exceed else low > line + TOLERANCE
     if is_met or is_missed:
-        return is_met, f"{name} is {range_text}, {'below' if above else 'above'} {key} {line_text}"
+        return is_met, f"{name} is {range_text}, {'below' if must_exceed else 'above'} {key} {line_text}"
     return None, f"{name} is {range_text}, with {key} {line_text} in between"
 
 

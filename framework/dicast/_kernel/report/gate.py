@@ -107,9 +107,9 @@ def _rules(clause: Clause, on: str | None, report: Report, coverage: float | Non
     if watched is None:
         return
     bounded = on not in report.criteria and on not in report.raw
-    for rule, line, above in (("min_score", clause.min_score, True), ("max_score", clause.max_score, False)):
+    for rule, line, must_exceed in (("min_score", clause.min_score, True), ("max_score", clause.max_score, False)):
         if line is not None:
-            yield _mean(clause, str(on), watched, (rule, line, above), mean=report.mean(str(on)), bounded=bounded)
+            yield _mean(clause, str(on), watched, (rule, line, must_exceed), mean=report.mean(str(on)), bounded=bounded)
     if clause.min_pass_rate is not None:
         yield _pass_rate(clause, str(on), watched, clause.min_pass_rate)
     if clause.min_basis is not None:
@@ -131,7 +131,7 @@ def _coverage(clause: Clause, on: str | None, coverage: float | None) -> Finding
 def _mean(
     clause: Clause, on: str, watched: Watched, rule: tuple[str, float, bool], *, mean: float | None, bounded: bool
 ) -> Finding:
-    name, line, above = rule
+    name, line, must_exceed = rule
     scores = watched.scores
     if not scores.count + scores.spared:
         return Finding(on, name, line, None, None, f"{on} has no score to compare with {name} {line:g}")
@@ -146,7 +146,9 @@ def _mean(
         least = most = mean or 0.0
         low, high, _ = confidence_interval(scores, least, bounded=bounded) or (None, None, None)
     suffix = f" (the proxies held back {scores.spared:,} subjects)" if scores.spared else ""
-    passed, reason = _compare_with_line(clause, f"the mean of {on}", (least, most), (low, high), (name, line, above))
+    passed, reason = _compare_with_line(
+        clause, f"the mean of {on}", (least, most), (low, high), (name, line, must_exceed)
+    )
     return Finding(on, name, line, mean, passed, reason + suffix, low, high)
 
 
@@ -161,15 +163,15 @@ def _at_any_time(clause: Clause, finding: Finding, interval: Mapping[str, Any] |
         return attrs.evolve(finding, passed=None, reason=reason, low=None, high=None)
     if not (clause.bound == "anytime" or stopped) or finding.rule not in ("min_score", "max_score"):
         return finding
-    line, above = float(finding.line), finding.rule == "min_score"
+    line, must_exceed = float(finding.line), finding.rule == "min_score"
     if interval is None:
         reason = f"no early stop has an interval of {finding.on}: {finding.rule} is {line:g}"
         return attrs.evolve(finding, passed=None, reason=reason, low=None, high=None)
     low, high = interval["low"], interval["high"]
     name = f"the mean of {finding.on}, at any time,"
-    passed, reason_text = _compare_with_line(clause, name, (low, high), (low, high), (finding.rule, line, above))
+    passed, reason_text = _compare_with_line(clause, name, (low, high), (low, high), (finding.rule, line, must_exceed))
     if interval["decision"] is not None and interval["at"] == line and not stopped:
-        passed = (interval["decision"] == "above") == above
+        passed = (interval["decision"] == "above") == must_exceed
         reason_text = f"{name} is decided to be {interval['decision']} {finding.rule} {line:g}"
     return attrs.evolve(finding, passed=passed, reason=reason_text, low=low, high=high)
 

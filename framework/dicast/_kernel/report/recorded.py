@@ -45,8 +45,8 @@ class RecordedTally:
         for payload, number in zip(payloads, numbers, strict=True):
             if number is None:
                 category = str(payload["signals"].get("category"))
-                known = category in self.categories or len(self.categories) < CATEGORIES
-                self.categories[category if known else OTHER] += 1
+                has_counter = category in self.categories or len(self.categories) < CATEGORIES
+                self.categories[category if has_counter else OTHER] += 1
         values = [number for number in numbers if number is not None]
         self.scored += len(values)
         self._sum.add(values)

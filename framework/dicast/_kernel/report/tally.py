@@ -252,5 +252,5 @@ def tier_of(payload: Mapping[str, Any], metric: str) -> str:
 
 def add_names(names: dict[str, set[str]], by_label: Any) -> None:
     """Add the names of *by_label* to *names*, by label."""
-    for label, added in by_label.items():
-        names.setdefault(label, set()).update(added)
+    for label, new_names in by_label.items():
+        names.setdefault(label, set()).update(new_names)

@@ -61,7 +61,7 @@ class Processes:
         """Return the reason why a metric of *slots* stays in the main process, by label; other metrics are sent to workers."""
         from ..._processes.sharing import reason_to_stay  # imported late, as in open
 
-        return {slot.label: why for slot in slots if (why := reason_to_stay(slot)) is not None}
+        return {slot.label: reason for slot in slots if (reason := reason_to_stay(slot)) is not None}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Pool]:

@@ -284,15 +284,15 @@ def _newest(
         and entry.event.payload.get("suite")
         and not entry.event.payload.get("preview")
     ]
-    chosen = known_run(ledger, run_id) if run_id else None
-    meant = (
+    chosen_id = known_run(ledger, run_id) if run_id else None
+    matching_suites = (
         entry.event.payload["suite"]
         for name, entry in runs
-        if (entry.event.run_id == chosen if chosen else entry.event.payload["name"] == pipelines[name].name)
+        if (entry.event.run_id == chosen_id if chosen_id else entry.event.payload["name"] == pipelines[name].name)
     )
-    suite = next(meant, None)
-    if chosen and suite is None:
-        raise ConfigError(f"run {chosen} belongs to no suite of this file; name a run of {', '.join(pipelines)}")
+    suite = next(matching_suites, None)
+    if chosen_id and suite is None:
+        raise ConfigError(f"run {chosen_id} belongs to no suite of this file; name a run of {', '.join(pipelines)}")
     suite_runs, other_suites = dict[str, EarlierRun](), dict[str, EarlierRun]()
     for name, entry in runs:
         query = Query(run_id=entry.event.run_id, types=(RUN_COMPLETED,), limit=1)

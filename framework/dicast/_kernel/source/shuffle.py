@@ -89,8 +89,8 @@ class ShuffledSource:
 
     def sizes(self, kinds: Collection[str]) -> Sizes:
         """Return the number of subjects of *kinds*, or of all kinds if *kinds* is empty. Valid after the first subject was read."""
-        where = f"WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
-        sessions_sql = f"SELECT sum(subjects) AS size FROM sizes {where} GROUP BY session"  # noqa: S608  # the text holds placeholders only
+        condition = f"WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
+        sessions_sql = f"SELECT sum(subjects) AS size FROM sizes {condition} GROUP BY session"  # noqa: S608  # the text holds placeholders only
         row = self._database.execute(f"SELECT count(*), total(size), max(size) FROM ({sessions_sql})", [*kinds])  # noqa: S608
         sessions, subjects, longest = row.fetchone()
         single = sum(count for kind, count in self._single.items() if not kinds or kind in kinds)

@@ -226,20 +226,20 @@ def _refuse_wrong_failure(due: Due, name: str) -> None:
         raise DataError(f"{problem}; write Failure({SOURCE_ERROR!r}, message)")
 
 
-def _refuse_invalid_events(events: Sequence[object], where: str) -> None:
+def _refuse_invalid_events(events: Sequence[object], place: str) -> None:
     if _are_valid(events):
         return
     for trace in events:
         if not isinstance(trace, TraceEvent):
-            raise DataError(f"{where}: {trace!r:.100} is not a TraceEvent")
+            raise DataError(f"{place}: {trace!r:.100} is not a TraceEvent")
         texts = (trace.type, trace.time or "", trace.session_id or "", trace.turn_id or "")
         parts: tuple[object, ...] = (trace.payload, trace.extra)
         if not all(map(is_text, texts)) or not all(isinstance(part, Mapping) for part in parts):
-            raise DataError(f"{where}: {trace!r:.200} must consist of texts and mappings")
+            raise DataError(f"{place}: {trace!r:.200} must consist of texts and mappings")
         try:
             orjson.dumps(parts)
         except TypeError as error:
-            raise DataError(f"{where}: its event {trace.type} is not JSON: {error}") from error
+            raise DataError(f"{place}: its event {trace.type} is not JSON: {error}") from error
 
 
 def _are_valid(events: Sequence[object]) -> bool:

@@ -98,7 +98,7 @@ class SinkFeed:
 
     async def _attempt(self, action: Action, count: int, seconds: float) -> None:
         pause = PAUSE_SECONDS
-        for left in range(0 if self._silent else ATTEMPTS - 1, -1, -1):
+        for attempts_left in range(0 if self._silent else ATTEMPTS - 1, -1, -1):
             try:
                 self._silent = False
                 written = _count(await self.ask(action, seconds, SINK_SECONDS), count)
@@ -111,7 +111,7 @@ class SinkFeed:
             else:
                 self.written += written
                 return
-            if left:
+            if attempts_left:
                 await asyncio.sleep(pause)
                 pause *= 2
         self.lost += max(1, count)

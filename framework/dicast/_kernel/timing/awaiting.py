@@ -157,8 +157,8 @@ class Steps:
         while True:
             start = time.monotonic()
             try:
-                left = max(limit.until - start, INSIST_SECONDS)
-                waited = self._timer.patiently(step, sent, left, INSIST_SECONDS)
+                seconds_left = max(limit.until - start, INSIST_SECONDS)
+                waited = self._timer.patiently(step, sent, seconds_left, INSIST_SECONDS)
             except StopIteration as end:
                 return end.value
             finally:

@@ -55,11 +55,11 @@ def _run_alone(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _cancel_left_tasks() -> None:
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in left:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
         task.cancel()
-    if left:
-        _, ignoring = await asyncio.wait(left, timeout=LEAVE_SECONDS)
+    if tasks:
+        _, ignoring = await asyncio.wait(tasks, timeout=LEAVE_SECONDS)
         for task in ignoring:
             asyncio._unregister_task(task)  # noqa: SLF001  # documented; nothing else stops the loop from waiting at its end
 

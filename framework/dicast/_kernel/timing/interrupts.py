@@ -18,10 +18,10 @@ def sigterm_as_ctrl_c() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler)}
-    before[signal.SIGTERM] = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    previous_handlers = {signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler)}
+    previous_handlers[signal.SIGTERM] = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)

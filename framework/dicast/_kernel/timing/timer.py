@@ -180,8 +180,8 @@ class Ticker:
     def join(self, timer: Timer) -> None:
         """Tick for *timer* too."""
         if not self._timers:
-            left, self._every = self._clock.stop()
-            self._due = time.monotonic() + left if left else inf
+            seconds_left, self._every = self._clock.stop()
+            self._due = time.monotonic() + seconds_left if seconds_left else inf
             signal.signal(self._clock.number, self)
         self._timers.append(timer)
         self._clock.start()
@@ -189,8 +189,8 @@ class Ticker:
     def leave(self, timer: Timer) -> None:
         """Stop to tick for *timer*. After the last timer the host's handler and alarm are restored, unless the host has set other ones."""
         self._timers.remove(timer)
-        ours = signal.getsignal(self._clock.number) is self
-        if self._timers or not ours:
+        is_installed = signal.getsignal(self._clock.number) is self
+        if self._timers or not is_installed:
             return
         self._clock.stop()
         due, self._due = self._due, inf
