@@ -25,7 +25,7 @@ COMMANDS = {
     "report": ["report", "--out", "disk/out"],
     "baseline": ["baseline", "save", "b", "--file", "disk/out"],
     "labels": ["labels", "export", "--out", "disk/out"],
-    "export": ["export", "--to", "jsonl", "--out", "disk/out"],
+    "export": ["export", "--overwrite", "--to", "jsonl", "--out", "disk/out"],
     "init": ["init", "rows.jsonl", "--out", "disk/new.yaml"],
     "calibration": ["calibrate", "cascade.yaml", "--gold", "gold.jsonl", "--ledger", "ledger.db", "--out", "disk/out"],
     "card": [

@@ -40,6 +40,8 @@ def export_run(
     RUN is an id, its first or last characters, the name of a pipeline (its newest run counts), or 'last'. The file appears when it is
     complete. An existing file is kept unless --overwrite is set. Content that the format cannot express is counted.
     """
+    if out.exists() and not overwrite:
+        raise ConfigError(Problem("the file exists; --overwrite replaces it", str(out)))
     exporter = _exporter(format_)
     run_id, counts = read_ledger(ledger, lambda live: _write(live, run, exporter, out, overwrite, not no_content))
     if as_json:
