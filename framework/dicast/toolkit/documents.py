@@ -80,7 +80,7 @@ class Records:
     """The records of *file*, in the layout *layout*; a record of up to *most* bytes is read.
 
     Faults are reported to *check*; without *check* they are raised. A record with a lone surrogate is read with its escape, and
-    *failures* has the reason of its failure by its line.
+    *failures* has the reason of its failure by its line. Without *joins_messages*, each message of an array is a record.
     """
 
     file: InputFile
@@ -88,6 +88,7 @@ class Records:
     most: int
     check: InputCheck | None
     failures: dict[int, str] = attrs.field(factory=dict)
+    joins_messages: bool = True
 
     def __iter__(self) -> Placed:
         if self.layout == "lines":
@@ -132,14 +133,14 @@ class Records:
                 yield number, line, record
 
     def _array(self, scanner: Scanner) -> Placed:
-        """Yield the items of an array; an array of messages is one record."""
+        """Yield the items of an array; an array of messages is one record with *joins_messages*."""
         messages: list[Any] | None = None
         start = scanner.line
         for number, (line, value) in enumerate(self._items(scanner), 1):
             item = self._parsed(value, line)
             if item is None:
                 continue
-            if number == 1 and is_message(item):
+            if number == 1 and self.joins_messages and is_message(item):
                 messages = []
             if messages is None:
                 yield number, line, item

@@ -159,11 +159,16 @@ class SessionReading:
         self.shapes = Shapes(self.is_marked)
 
     def objects(self) -> Numbered[dict[str, Any]]:
-        """Yield the JSON object of each line that is not blank, with its number.
+        """Yield the JSON object of each line that is not blank, with its number; of an array or of longer documents, each with its first line.
 
         A last line without an end, cut while it was written, is marked. So are NaN, infinity, numbers that need more than 64 bits, and lone
         surrogates.
         """
+        layout = layout_of(self.file, self.max_bytes)
+        if layout in ("array", "documents"):
+            documents = Records(self.file, layout, self.max_bytes, self.check, joins_messages=False)
+            yield from ((line, record) for _, line, record in self._placed(documents))
+            return
         for number, line in self.file.lines(self.max_bytes, self.check):
             self.line = number
             try:
@@ -186,7 +191,9 @@ class SessionReading:
     def records(self) -> Placed:
         """Yield the JSON objects of the file, each with its number and its first line. The file has an object on each line, an array, or whole documents."""
         layout = layout_of(self.file, self.max_bytes)
-        records = Records(self.file, layout, self.max_bytes, self.check)
+        yield from self._placed(Records(self.file, layout, self.max_bytes, self.check))
+
+    def _placed(self, records: Records) -> Placed:
         for number, line, record in records:
             self.line = line
             if records.failures.pop(line, None) is not None:

@@ -75,6 +75,14 @@ def test_samples_of_older_versions_have_lists_of_arguments(read, write):
     assert rows.scores("0") == {"exact_match": (1.0, "recorded"), "acc": (0.0, "recorded")}
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_samples_and_results_in_an_array_are_read(read, write, indent):
+    samples = write("samples_sums_2026-01-01T00-00-00.000000.json", json.dumps(examples.SAMPLES, indent=indent))
+    assert len(read(LmEval, samples).ids) == len(examples.SAMPLES)
+    batch = write("batch.json", json.dumps(examples.BATCH, indent=indent))
+    assert read(OpenAIBatch, batch).ids == ["chat", "responses", "late", "bad"]
+
+
 def test_tasks_of_a_folder_have_separate_ids(read, write):
     for task in ("a", "b"):
         path = write(f"out/samples_{task}_2026-01-01T00-00-00.jsonl", examples.SAMPLES[1:], lines=True)

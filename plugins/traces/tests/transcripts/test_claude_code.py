@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from itertools import count
 
 import pytest
 
 from dicast import DataError
+from dicast.toolkit.beginning import read_beginning
 from dicast_transcripts import ClaudeCode
 
 NUMBERS = count(1)
@@ -221,3 +223,16 @@ def test_two_sessions_in_a_file_are_apart(read):
         ClaudeCode, [user("A"), user("B", sessionId="t"), assistant(text("a")), assistant(text("b"), sessionId="t")]
     )
     assert [(turn.id, turn.output) for turn in reading.turns] == [("s/1", "a"), ("t/1", "b")]
+
+
+def test_an_array_of_messages_is_read_like_their_lines(tmp_path):
+    stream = [{"type": "system", "subtype": "init", "session_id": "s", "uuid": "u0"}]
+    stream += [user("List"), assistant(call("c1"), id="m1"), user([result("c1")]), assistant(text("Done."), id="m2")]
+    for indent in (None, 2):
+        path = tmp_path / f"{indent}.json"
+        path.write_text(json.dumps(stream, indent=indent))
+        assert ClaudeCode.detect(read_beginning(path, "utf-8")) is not None
+        with ClaudeCode(path).reading() as live:
+            live.check()
+            contents = live.read_counts().details["contents"]
+        assert [contents[key] for key in ("sessions", "messages", "calls", "results")] == [1, 4, 1, 1]

@@ -21,7 +21,8 @@ _STREAM_TYPES = ("system", "assistant", "user", "result", "stream_event")
 
 @attrs.frozen
 class ClaudeCode(SessionSource):
-    """Sessions of Claude Code: its session files (``*.jsonl``), or the output of ``claude -p --output-format stream-json``.
+    """Sessions of Claude Code: its session files (``*.jsonl``), or the output of ``claude -p`` as ``stream-json``, or as
+    ``json`` with ``--verbose``.
 
     A folder is read with its sub-agents, each a session of its own with the id of its parent. The lines of one streamed answer are one message.
     Summaries, snapshots and other bookkeeping are counted, and are no messages. Commands of the terminal such as ``/clear``, their output, and
@@ -34,7 +35,7 @@ class ClaudeCode(SessionSource):
     def detect(cls, beginning: Beginning) -> Detection | None:
         """Return the detection of a file with records of Claude Code."""
         records = [record for record in beginning.objects if _is_record(record)]
-        if not records or beginning.layout not in ("lines", "document"):
+        if not records or beginning.layout == "other":
             return None
         version = next((record["version"] for record in records if isinstance(record.get("version"), str)), None)
         return Detection(cls.title, version)
