@@ -36,7 +36,7 @@ _BY_SHAPE = (
 """Formats that are detected without a class method of their source."""
 
 _NO_RECORDS = {".git", ".venv", "__pycache__", "node_modules"}
-"""Folders that are not looked into."""
+"""Names of folders that are left out."""
 
 INCOMPLETE = 3
 """Exit code if a file of a known format could not be read."""
@@ -97,7 +97,7 @@ def import_files(
 
 
 def _known_format(name: str | None, sources: Sequence[tuple[str, Any]]) -> str | None:
-    """Return the source that *name* names, in full or without its plugin.
+    """Return the format *name*, which may lack its plugin, in full; None for None.
 
     :raises ConfigError: if there is no such format.
     """
@@ -114,9 +114,9 @@ def _known_format(name: str | None, sources: Sequence[tuple[str, Any]]) -> str |
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files at *paths* and below, in the order of their names; each once.
+    """Yield the files at and below *paths*, in the order of their names, each once.
 
-    :raises DataError: naming a path that does not exist, with the nearest name in its folder.
+    :raises DataError: with each path that does not exist and the nearest name in its folder.
     """
     missing = [path for path in paths if not path.exists()]
     if missing:
@@ -149,7 +149,7 @@ def _refuse_folder(error: OSError) -> None:
 def _refuse_unknown(files: Sequence[ImportedFile], *, is_written: bool) -> None:
     """Refuse an input without a single file that a source reads, and, where a pipeline is written, without anything to judge.
 
-    :raises DataError: naming each file with the reason.
+    :raises DataError: with each file and the reason.
     """
     if not files:
         raise DataError("there are no files to import")

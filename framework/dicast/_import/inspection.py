@@ -26,11 +26,11 @@ from ..toolkit.session_reading import NoSubjects
 from .nearest import nearest_format
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".xlsx", ".xlsm")
-"""Names of files that may be rows although they are not named on the command line."""
+"""Suffixes of files in a folder that may be rows."""
 
 _JSON = (".jsonl", ".ndjson", ".json")
 _LEAST_COLUMNS = 2
-"""The least number of keys of the objects of a file that counts as rows without a name that says so."""
+"""The fewest keys of the objects in a JSON file that is taken as rows."""
 
 _CONTENTS = {
     "sessions": "sessions", "turns": "turns", "messages": "messages", "calls": "calls", "results": "results",
@@ -64,8 +64,8 @@ class FileCounts:
 class ImportedFile:
     """A file with its format: the source *component* with its *options*, or the *reason* why no source reads it.
 
-    *is_broken* is True if the format is known and the file cannot be read, *is_vacant* if it is read and has nothing to judge. *detected_by* are
-    all sources that would read the file in a folder.
+    *is_broken* is True if the format is known but the file cannot be read, *is_vacant* if it can be read but has nothing to judge.
+    *detected_by* has all sources that would read the file in a folder.
     """
 
     path: Path
@@ -126,7 +126,7 @@ class FileOptions:
     _built: dict[tuple[str, bytes], Any] = attrs.field(factory=dict, init=False)
 
     def source(self, file: ImportedFile) -> Any:
-        """Return the source for *file*. A source with the same options as that of an earlier file is built once: building takes longer than reading.
+        """Return the source for *file*. Files with the same options share a built source, because building takes longer than reading.
 
         :raises ConfigError: for a wrong option.
         """
@@ -210,7 +210,7 @@ _TITLES = {"traces/messages": "conversations", "traces/events": "a trace of even
 
 
 def _chosen(candidates: Sequence[Detection], named: str | None) -> Detection | None:
-    """Return the most specific of *candidates*, or that of the source which the user *named*.
+    """Return the detection of the source that the user *named*, else the most specific of *candidates*; None if there is none.
 
     :raises ConfigError: if two sources detect the file equally well.
     """
@@ -231,7 +231,7 @@ def _may_be_rows(path: Path, beginning: Beginning) -> bool:
 
 
 def _counted(file: ImportedFile, request: FileOptions) -> ImportedFile:
-    """Return *file* with the counts of its contents; a file that cannot be read has the reason."""
+    """Return *file* with the counts of its contents, or with the reason why it cannot be read."""
     try:
         counts = count_contents(request.source(file), request.scan)
         return attrs.evolve(file, counts=counts, reason=counts.reason, is_vacant=bool(counts.reason))
@@ -280,7 +280,7 @@ def _models(subject: Subject) -> Iterator[str]:
 
 
 def _message(error: Exception) -> str:
-    """Return the first problems of *error* in one line, without the name of the file."""
+    """Return the first problem of *error*, and the number of further problems, in one line without the name of the file."""
     problems = getattr(error, "problems", None) or ()
     texts = [f"line {problem.line}: {problem.message}" if problem.line else problem.message for problem in problems]
     suffix = f" (and {len(texts) - 1} more problems)" if len(texts) > 1 else ""

@@ -30,7 +30,7 @@ def pipelines(
 ) -> Mapping[Path, str]:
     """Return the texts of the pipelines by their paths, the pipeline of the sessions first.
 
-    :raises ConfigError: if a file would be written over, or a column of rows has to be named.
+    :raises ConfigError: if a file would be overwritten, or a column of rows has to be named.
     """
     readable = [file for file in files if file.is_known]
     sessions = [file for file in readable if file.has_sessions]
@@ -50,7 +50,7 @@ def pipelines(
 
 
 def _free(out: Path, name: str, drafts: Mapping[Path, str]) -> Path:
-    """Return *out* for the first pipeline; for another one a path with *name*, which no other pipeline has."""
+    """Return *out* for the first pipeline, and for other pipelines a path with *name* that is not in *drafts*."""
     if not drafts:
         return out
     path, times = out.with_stem(f"{out.stem}-{name}"), 1
@@ -110,7 +110,7 @@ def _source(
     paths: Sequence[Path], chosen: Sequence[ImportedFile], files: Sequence[ImportedFile], out: Path, request: FileOptions,
     sampling: Sampling,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the source of all *chosen* files: a folder where its files of the format are the chosen ones, else each file."""
+    """Return the source of all *chosen* files. It reads a folder if all files of a format in the folder are chosen, else each file."""
     sources: list[dict[str, Any]] = []
     for path in paths:
         inside = [file for file in chosen if file.path == path or path in file.path.parents]
@@ -139,12 +139,12 @@ def _groups(files: Sequence[ImportedFile]) -> list[tuple[str, Mapping[str, Any]]
 
 
 def _reads_folder(component: str, folder: Path, group: Sequence[ImportedFile], files: Sequence[ImportedFile]) -> bool:
-    """Return whether the source reads exactly the files of *group*, and those without anything to judge, if it gets the *folder*."""
+    """Return whether the source reads exactly the files of *group*, and files with nothing to judge, if it gets the *folder*."""
     members = {file.path for file in group}
-    strangers = [
+    outsiders = [
         file for file in files if folder in file.path.parents and file.path not in members and not file.is_vacant
     ]
-    return not any(component in file.detected_by for file in strangers)
+    return not any(component in file.detected_by for file in outsiders)
 
 
 def _relative(path: Path, out: Path) -> str:

@@ -1,7 +1,8 @@
 """Handle of one worker process, for the main process.
 
 A worker writes the number of its current call into shared memory, so that the main process knows which call killed it. The worker ends
-with the main process, however that ends: only the main process holds the other end of a pipe, and the end of the pipe is a signal.
+with the main process, even if that is killed: only the main process holds the other end of a pipe (the *lifeline*), and the end of the pipe
+sends the worker a signal.
 """
 
 from __future__ import annotations
@@ -54,7 +55,11 @@ class WorkerCall:
 
 @define(eq=False)
 class Worker:
-    """A worker process and its calls, in their order. *pace* is the mean time of a call, in seconds."""
+    """A worker process and its calls, in their order.
+
+    *pace* is the mean time of a call in seconds. *progress* is the memory with the number of the current call, *lifeline* the end of the pipe whose
+    closing ends the worker. *seen* is the newest number in *progress*, which it has had *since* then; *late* marks a worker killed for a late call.
+    """
 
     process: asyncio.subprocess.Process
     progress: mmap.mmap
@@ -68,7 +73,7 @@ class Worker:
 
     @classmethod
     async def start(cls, setup: bytes) -> Worker:
-        """Start a worker and load the metrics of *setup*; *refused* has the reason for each metric that cannot be loaded.
+        """Return a started worker that has loaded the metrics of *setup*; its *refused* has the reason for each metric that cannot be loaded.
 
         :raises PluginError: if the worker ends before that.
         """
@@ -108,9 +113,9 @@ class Worker:
         self.process.stdin.write(HEADER.pack(len(message)) + message)
 
     async def receive(self) -> Any:
-        """Read one message.
+        """Return the next message.
 
-        :raises asyncio.IncompleteReadError: when the process has ended.
+        :raises asyncio.IncompleteReadError: if the process has ended.
         """
         pipe = self.process.stdout
         assert pipe is not None  # as above
@@ -119,7 +124,7 @@ class Worker:
 
     @property
     def capacity(self) -> int:
-        """The number of calls that can be sent now; 0 while more than half of the queue's best length is pending."""
+        """The number of calls that can be sent now; 0 while more calls are pending than half of the queue's best length."""
         depth = max(2, min(MOST, int(AHEAD_SECONDS / self.pace)))
         return depth - len(self.calls) if len(self.calls) <= depth // 2 else 0
 

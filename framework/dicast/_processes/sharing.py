@@ -69,7 +69,7 @@ class Pool:
         self._closed = False
 
     async def host(self, slots: Sequence[Slot]) -> Mapping[str, Elsewhere]:
-        """Take the metrics of *slots* that can be sent and that the workers can load; return how to call each, by its path.
+        """Take over the metrics of *slots* that can be pickled and that the workers can load; return a function that calls each of them, by its path.
 
         :raises PluginError: if no worker can be started.
         """
@@ -88,7 +88,7 @@ class Pool:
         return {slot.path: partial(self.ask, number) for number, slot in enumerate(sent) if refused[number] is None}
 
     def ask(self, slot: int, caller: Caller, call: Call, subject: Subject) -> Awaitable[object]:
-        """Call the metric with the number *slot* in a worker; a subject that cannot be pickled is judged in this process."""
+        """Return an awaitable answer of the metric with the number *slot*, called in a worker. A subject that cannot be pickled is judged in this process."""
         if self._pickled is None or self._pickled[0] is not subject:
             try:
                 self._pickled = subject, pickle.dumps(subject)
@@ -110,8 +110,8 @@ class Pool:
         """Distribute waiting calls over workers with free capacity, the least busy workers first."""
         self._feeding = False
         free = sorted((worker for worker in self._workers if worker.capacity), key=lambda worker: len(worker.calls))
-        for left, worker in zip(range(len(free), 0, -1), free, strict=True):
-            share = min(worker.capacity, math.ceil(len(self._queue) / left))
+        for remaining, worker in zip(range(len(free), 0, -1), free, strict=True):
+            share = min(worker.capacity, math.ceil(len(self._queue) / remaining))
             if share:
                 worker.send_calls([self._queue.popleft() for _ in range(share)])
 

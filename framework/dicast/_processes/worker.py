@@ -27,8 +27,9 @@ SEND_SECONDS = 0.025
 
 
 def main(lifeline: int, progress: int) -> None:
-    """Answer calls until the main process closes the pipe, or ends: then no process holds the other end of *lifeline*.
+    """Answer calls until the main process closes its pipe or ends.
 
+    :param lifeline: a pipe whose other end only the main process holds.
     :param progress: a file of 8 bytes for the number of the current call.
     """
     _die_with(lifeline)
@@ -36,15 +37,15 @@ def main(lifeline: int, progress: int) -> None:
 
 
 def _die_with(lifeline: int) -> None:
-    """Make the end of *lifeline* a signal. It ends this process, in C code too, and the processes that it started."""
+    """Make the end of *lifeline* send a signal that ends this process, even in C code, and the processes that it started."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
-        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)  # nobody can block it
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)  # it cannot be blocked
     else:
-        signal.signal(signal.SIGIO, lambda *_: os._exit(1))  # ignored by default
-    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpid())  # its group, whose leader it is
+        signal.signal(signal.SIGIO, lambda *_: os._exit(1))  # by default the signal is ignored
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpid())  # the group of this process, which leads it
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
-    if select.select([lifeline], [], [], 0)[0]:  # gone before there was a signal
+    if select.select([lifeline], [], [], 0)[0]:  # the main process ended before the signal was set
         os._exit(1)
 
 

@@ -36,9 +36,9 @@ Fault = Callable[[Mapping[str, Any], Mapping[str, Any]], str | None]
 
 
 def fault_finder() -> Fault:
-    """Return a function that says why ``check/assertions`` cannot ask an item in a row with some names.
+    """Return a function of an item and the variables of its row. It returns the reason why ``check/assertions`` refuses the item, else None.
 
-    The function finds no fault where the plugin is not installed.
+    Without the plugin it always returns None.
     """
     if "check" not in Registry().scan():
         return lambda *_: None
@@ -56,7 +56,7 @@ def fault_finder() -> Fault:
 
 @attrs.frozen
 class Setting:
-    """Parts that all tests of a configuration share: its *root*, its folders, its code, its graders and the losses."""
+    """Parts that all tests of a configuration share: its *root*, its folders, its code, its graders, the losses, and the check of items (*fault*)."""
 
     root: Mapping[str, Node]
     folders: Folders
@@ -68,9 +68,9 @@ class Setting:
 
 @attrs.define
 class Carried:
-    """The assertions of a test with the variables *names*: the *items* that go over, and the *lost* parts.
+    """The assertions of a test with the variables *names*: the converted *items*, and the *lost* parts, which cannot be converted.
 
-    *count* is the number of assertions that decide something, whether or not they go over.
+    *count* is the number of assertions that affect the verdict, converted or not.
     """
 
     setting: Setting
@@ -80,7 +80,7 @@ class Carried:
     count: int = 0
 
     def add(self, node: Node) -> None:
-        """Carry over one assertion, or a file of them, or record why not."""
+        """Convert an assertion, or a file of assertions; record the reason if that is impossible."""
         try:
             node = follow(node, self.setting.root)
             path = self.setting.folders.file(node) if is_file(node.value) else None
@@ -94,7 +94,7 @@ class Carried:
         self._add(node)
 
     def lose(self, place: Place, what: str, instead: str) -> None:
-        """Record that a part of the test does not go over."""
+        """Record a part of the test that cannot be converted."""
         self.lost.append(self.setting.losses.add(place, what, instead))
 
     def _add(self, node: Node) -> None:
@@ -134,7 +134,7 @@ class Carried:
         return item | extra
 
     def _extra(self, kind: str, keys: Mapping[str, Node]) -> dict[str, Any]:
-        """Return the keys that all items have."""
+        """Return the weight and the metric of an item, if the assertion has them."""
         extra: dict[str, Any] = {}
         weight, metric = data_of(keys.get("weight")), data_of(keys.get("metric"))
         if weight is not None:

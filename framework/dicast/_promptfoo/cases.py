@@ -1,4 +1,4 @@
-"""promptfoo's tests as rows: variables, and assertions of their own."""
+"""promptfoo's tests as rows with their variables and their assertions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _READABLE = "write them to a CSV, YAML, JSON or JSON lines file"
 _FILES = (".csv", ".yaml", ".yml", ".json", ".jsonl")
 _KEYS = {"vars", "assert", "threshold", "description", "metadata", "options"}
 _IDLE = {"provider", "disableVarExpansion", "disableDefaultAsserts", "runSerially", "disableConversationVar"}
-"""Options of a test that change neither its output nor its verdict, or that are read."""
+"""Options of a test that need no conversion: they are read elsewhere, or change neither its output nor its verdict."""
 
 _GRADING = {"rubricPrompt", "factuality"}
 """Options that change the verdict of model-graded assertions."""
@@ -31,7 +31,7 @@ _CHANGES = "it changes the output or the verdict of these rows: give them a pipe
 
 @attrs.frozen
 class Case:
-    """A test with one choice of its variables, its *threshold*, and its assertions."""
+    """A test with one combination of the values of its variables (*names*), its *threshold*, and its assertions (*carried*)."""
 
     place: Place
     names: Mapping[str, Any]
@@ -54,9 +54,9 @@ def _has_code(item: Mapping[str, Any]) -> bool:
 
 
 def cases(setting: Setting) -> list[Case]:
-    """Return all tests of the configuration, each as often as its lists of values ask for.
+    """Return all tests of the configuration, each once for every combination of its lists of values.
 
-    :raises ConfigError: where no test can be read, or they become too many rows.
+    :raises ConfigError: if no test can be read, or there would be too many rows.
     """
     default = default_test(setting.root, setting.folders)
     named = items(setting.root.get("tests"))
@@ -82,14 +82,14 @@ def _lose_unasserted(case: Case) -> None:
 
 
 def default_test(root: Mapping[str, Node], folders: Folders) -> Mapping[str, Node]:
-    """Return the test that is laid under each test, which may be in a file."""
+    """Return the test with the defaults of all tests, which may be in a file."""
     node = root.get("defaultTest")
     path = None if node is None else folders.file(node)
     return mapping_of(node if path is None else read_node(path))
 
 
 def _of_test(test: Node, default: Mapping[str, Node], setting: Setting, before: int) -> Iterator[Case]:
-    """Yield the rows of *test*, which come after *before* others."""
+    """Yield the rows of *test*; *before* is the number of rows of earlier tests."""
     keys = mapping_of(test)
     options = {**mapping_of(default.get("options")), **mapping_of(keys.get("options"))}
     expand = data_of(options.get("disableVarExpansion")) is not True
@@ -114,7 +114,7 @@ def _of_test(test: Node, default: Mapping[str, Node], setting: Setting, before: 
 def _lose_keys(
     carried: Carried, keys: Mapping[str, Node], default: Mapping[str, Node], options: Mapping[str, Node]
 ) -> None:
-    """Record the keys of a test and of the default one that change its rows and do not go over."""
+    """Record the keys of a test and of the default test that change its rows and cannot be converted."""
     for name, node in sorted({**default, **keys}.items()):
         if name not in _KEYS:
             carried.lose(node.place, f"{name} of a test", _CHANGES)
@@ -136,7 +136,7 @@ def _is_judged(node: Node) -> bool:
 
 
 def _with_grader(node: Node, options: Mapping[str, Node]) -> Node:
-    """Return the assertion *node* with the grader of its test, where it has none of its own."""
+    """Return the assertion *node*; without a grader it gets the grader of its test."""
     keys, grader = mapping_of(node), options.get("provider")
     if grader is None or not keys or "provider" in keys:
         return node
@@ -148,7 +148,7 @@ def _with_grader(node: Node, options: Mapping[str, Node]) -> Node:
 
 
 def _tests(node: Node, setting: Setting) -> Iterator[Node]:
-    """Yield the tests that *node* is, or that its files have."""
+    """Yield the test *node*, or the tests in the files that it names."""
     node = follow(node, setting.root)
     keys = mapping_of(node)
     if keys and "path" not in keys:
@@ -170,7 +170,7 @@ def _tests(node: Node, setting: Setting) -> Iterator[Node]:
 
 
 def _scenario_tests(setting: Setting) -> Iterator[Node]:
-    """Yield the tests of each scenario once for each of its configurations, whose variables and assertions come first."""
+    """Yield the tests of each scenario with each of its configurations, whose variables and assertions come first."""
     for named in items(setting.root.get("scenarios")):
         path = setting.folders.file(named)
         for node in [named] if path is None else items(read_node(path)):
@@ -185,7 +185,7 @@ def _scenario_tests(setting: Setting) -> Iterator[Node]:
 
 
 def _laid_over(below: Node, above: Node) -> Node:
-    """Return the test that has the keys of both nodes: *above* wins, assertions are joined, variables and options merged."""
+    """Return a test with the keys of both tests: *above* wins, assertions are joined, variables and options are merged."""
     lower, upper = mapping_of(below), mapping_of(above)
     keys = {**lower, **upper}
     for name in ("vars", "options"):

@@ -24,14 +24,14 @@ _RUBRICS = ("grade:", "llm-rubric:")
 _LISTS = ("contains-all", "contains-any", "icontains-all", "icontains-any")
 _LIMITED = ("cost", "latency", "levenshtein", "rouge-n")
 _LIMIT = 0.75
-"""The threshold that promptfoo gives to types with one where a cell has none."""
+"""promptfoo's default threshold for a cell without one."""
 
 _OPTIONS = {"__prefix": "prefix", "__suffix": "suffix"}
 _IDLE = ("__metadata",)
 
 
 def csv_tests(path: Path) -> Iterator[Node]:
-    """Yield the tests of the CSV file *path*, one a row."""
+    """Yield the tests of the CSV file *path*, one for each row."""
     reader = csv.DictReader(io.StringIO(read_text(path).removeprefix("\ufeff"), newline=""))
     for row in reader:
         place = Place(str(path), reader.line_num, 1, path.parent)

@@ -1,4 +1,4 @@
-"""promptfoo's assertions in code: files that stay where they are, and a file for expressions of the configuration."""
+"""promptfoo's assertions in code: named files, which stay in place, and a new file for expressions of the configuration."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ _HEADS = {
 
 @attrs.define
 class CodeFiles:
-    """The code of a configuration *name* for the pipeline *out*: *functions* has a function for each expression, by language; *files* has the named files."""
+    """The code of the configuration *name* for the pipeline *out*.
+
+    *functions* has the name of the function for each expression, by language; *files* has the named files.
+    """
 
     folders: Folders
     out: Path
@@ -44,7 +47,7 @@ class CodeFiles:
     files: dict[str, None] = attrs.field(factory=dict)
 
     def language(self, source: str) -> str | None:
-        """Return the language of the file that *source* names; None for files without code."""
+        """Return the language of the file that *source* names, ``other`` for a language that dicast cannot call, None for files without code."""
         return _SUFFIXES.get(Path(_parts(source)[0]).suffix) or (
             "other" if Path(_parts(source)[0]).suffix in _NEVER else None
         )
@@ -52,7 +55,7 @@ class CodeFiles:
     def file(self, language: str, source: str, place: Place) -> dict[str, str]:
         """Return the options of a check for the function that ``file://PATH:FUNCTION`` names.
 
-        :raises ConfigError: where the file cannot be called as rows are.
+        :raises ConfigError: if dicast cannot call the file, or it reads data that rows do not have.
         """
         name, function = _parts(source)
         path = self.folders.path(name, place)
@@ -80,7 +83,7 @@ class CodeFiles:
         return {"file": self._target(language).name, "function": functions[text]}
 
     def written(self) -> dict[Path, str]:
-        """Return the files of the expressions with their texts."""
+        """Return the texts of the new files with the functions of expressions, by path."""
         write = {"python": _python, "javascript": _javascript}
         texts = {}
         for language, functions in self.functions.items():
@@ -105,7 +108,10 @@ def _parts(source: str) -> tuple[str, str]:
 
 
 def _check(text: str) -> None:
-    """:raises ConfigError: where the code *text* reads a part of promptfoo's context that rows do not have."""
+    """Check that the code *text* reads only data that rows have.
+
+    :raises ConfigError: if it reads another part of promptfoo's context.
+    """
     match = _READS.search(text)
     if match is not None:
         member = next(filter(None, match.groups()))
@@ -113,7 +119,10 @@ def _check(text: str) -> None:
 
 
 def _compiled(text: str) -> None:
-    """:raises ConfigError: where *text* is not Python."""
+    """Check that *text* is Python.
+
+    :raises ConfigError: with the syntax error.
+    """
     try:
         compile(text, "assertion", "exec")
     except (SyntaxError, ValueError) as error:
@@ -126,7 +135,7 @@ def _python(name: str, text: str) -> str:
 
 
 def _javascript(name: str, text: str) -> str:
-    """Return an export that compiles its code when it is called, so that a wrong one fails alone."""
+    """Return an export that compiles its code when it is called, so that a syntax error fails only this function."""
     body = text if "\n" in text else _body(text)
     literal = re.sub(r"[\\`]|\$(?=\{)", r"\\\g<0>", body)
     return f"exports.{name} = compiled(`\n{literal}\n`);\n"
@@ -143,7 +152,7 @@ def _body(text: str) -> str:
 
 
 def _last_semicolon(code: str) -> int:
-    """Return the place of the last semicolon outside of quotes; -1 where there is none."""
+    """Return the index of the last semicolon outside of quotes, -1 without one."""
     last, quote, is_escaped = -1, "", False
     for place, letter in enumerate(code):
         if letter in "'\"`" and not is_escaped:

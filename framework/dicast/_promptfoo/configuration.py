@@ -1,4 +1,4 @@
-"""A promptfoo configuration with the places of its values, and the losses of its takeover."""
+"""A promptfoo configuration with the places of its values, and the parts that cannot be converted."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _COLUMNS = frozenset(
         "not_carried",
     )
 )
-"""Columns that the rows have of their own; a variable of such a name gets another."""
+"""Columns with another meaning in the rows; a variable with such a name gets ``_`` appended."""
 
 
 @attrs.frozen
 class Loss:
-    """A part of the configuration that does not go over: its place, its name, and the reason with a way out."""
+    """A part of the configuration that cannot be converted: its place, its name (*what*), and the reason with the fix (*instead*)."""
 
     place: Place
     what: str
@@ -59,7 +59,7 @@ class Loss:
 
 @attrs.define
 class Losses:
-    """All losses, each of a place once, in the order of the files' lines."""
+    """All losses, each once by place and name."""
 
     losses: dict[tuple[Place, str], Loss] = attrs.field(factory=dict)
 
@@ -84,9 +84,9 @@ class Losses:
 
 
 def read_node(path: Path) -> Node:
-    """Read the YAML or JSON file *path*.
+    """Return the YAML or JSON file *path* as nodes.
 
-    :raises ConfigError: with everything that is wrong with it.
+    :raises ConfigError: with all faults of the file.
     """
     start, problems = Place(str(path), 1, 1, path.absolute().parent), list[Problem]()
     node = Composer(start, problems).compose(read_text(path))
@@ -98,7 +98,7 @@ def read_node(path: Path) -> Node:
 def read_text(path: Path) -> str:
     """Return the text of the file *path*.
 
-    :raises ConfigError: where it cannot be read.
+    :raises ConfigError: if it cannot be read.
     """
     try:
         with InputFile.opened(path) as file:
@@ -144,7 +144,7 @@ class Folders:
     base: Path
 
     def path(self, name: str, place: Place) -> Path:
-        """Return the file *name*: relative to the configuration, or else to the file of *place*."""
+        """Return the path of the file *name*, which is relative to the configuration, or if it exists only there, to the file of *place*."""
         path = self.base / name.removeprefix("file://")
         neighbor = Path(place.file).parent / name.removeprefix("file://")
         return neighbor if not path.exists() and neighbor.exists() else path
@@ -171,7 +171,7 @@ def is_file(value: object) -> bool:
 def text_node(text: str, place: Place) -> Node:
     """Return the YAML or JSON *text*, whose values are all at *place*.
 
-    :raises ConfigError: where it is neither.
+    :raises ConfigError: if it is neither.
     """
     problems = list[Problem]()
     node = Composer(place, problems).compose(text)
@@ -183,7 +183,7 @@ def text_node(text: str, place: Place) -> Node:
 def follow(node: Node, root: Mapping[str, Node]) -> Node:
     """Return the node that ``{$ref: "#/PATH"}`` points to in *root*; any other node itself.
 
-    :raises ConfigError: where there is nothing at the path.
+    :raises ConfigError: if there is no node at the path.
     """
     pointer = data_of(mapping_of(node).get("$ref"))
     if pointer is None:
@@ -212,7 +212,7 @@ def renamed(template: str) -> str:
 
 
 def _insides(template: str) -> Iterator[tuple[int, int]]:
-    """Yield where each expression and each block of *template* starts and ends. The time grows with the text alone."""
+    """Yield the start and the end of each expression and each block of *template*. The time is linear in the length of the text."""
     place, endless = 0, set[str]()
     while (match := _OPENING.search(template, place)) is not None:
         start, place = match.start(), match.start() + 1
@@ -228,9 +228,9 @@ _OPENING = re.compile(r"\{[{%]")
 
 
 def rendered(template: str, names: Mapping[str, Any]) -> str | None:
-    """Return *template* with the values of its variables, as promptfoo fills them in; None if it has more than names in braces.
+    """Return *template* with the values of its variables, in promptfoo's notation; None if it has expressions other than names in braces.
 
-    :raises ConfigError: where the text becomes larger than a file may be.
+    :raises ConfigError: if the text becomes longer than :data:`MOST_BYTES`.
     """
     size = 0
 
@@ -256,7 +256,7 @@ def variables_of(template: str) -> Iterator[str]:
 
 
 def as_text(value: object) -> str:
-    """Return *value* as JavaScript writes it in a text."""
+    """Return *value* as text, as JavaScript converts it."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

@@ -23,7 +23,7 @@ _FORMS: Mapping[str, Mapping[str, Any]] = {
 
 @attrs.define
 class Graders:
-    """The judges that items ask. *model* judges where an assertion names no grader; *fixed* says that it judges everywhere."""
+    """The judges that items ask. *model* judges assertions that name no grader; with *fixed* it judges all assertions."""
 
     model: Mapping[str, Any] | None
     fixed: bool = False
@@ -32,7 +32,7 @@ class Graders:
     def judge(self, check: str, named: Node | None) -> str:
         """Return the name of the judge for the item *check* of an assertion that names the provider *named*.
 
-        :raises NotCarried: where dicast has no model for it.
+        :raises NotCarried: if dicast has no model for it.
         """
         model, name = self.model, check
         value = data_of(named)
@@ -48,7 +48,7 @@ class Graders:
         return name
 
     def _name(self, name: str, model: Mapping[str, Any]) -> str:
-        """Return *name*, with a number where another model has it."""
+        """Return *name*, with a number if a judge with another model has this name."""
         numbered = (f"{name}-{number}" if number > 1 else name for number in count(1))
         return next(entry for entry in numbered if self._model(entry) in (None, model))
 
@@ -57,7 +57,7 @@ class Graders:
 
 
 def grader(value: object) -> tuple[str, Provider | None]:
-    """Return the name and the provider of a grader, which may be under ``text``, the kind of question that it answers."""
+    """Return the name and the provider of a grader, which may be under the key ``text``, the type of its questions."""
     if isinstance(value, Mapping) and "id" not in value and "text" in value:
         value = value["text"]
     if not isinstance(value, Mapping):

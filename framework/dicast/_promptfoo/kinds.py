@@ -1,4 +1,4 @@
-"""The types of promptfoo's assertions: the check of each, or the reason why it has none."""
+"""The types of promptfoo's assertions, each with its check or with the reason why it has no check."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ JUDGED = {
     "model-graded-factuality": "factuality",
     "model-graded-closedqa": "closedqa",
 }
-"""Types that ask a model, with the item of ``check/assertions``."""
+"""Types that ask a model, with the name of their item in ``check/assertions``."""
 
 SET = "assert-set"
 _TEXTS = ("contains", "icontains", "starts-with", "regex", "levenshtein", "rouge-n")
@@ -46,7 +46,7 @@ _LIMITS = {"latency": ("max_latency", 1000.0), "cost": ("max_cost", 1.0)}
 _CODE = ("javascript", "python")
 _JSON = ("is-json", "contains-json")
 CARRIED = (*_TEXTS, *_LISTS, *_LIMITS, *_CODE, *_JSON, *JUDGED, "equals", "word-count", "is-refusal")
-"""Types that go over, sets aside."""
+"""Types that are converted, except sets."""
 
 _MODEL = "it asks a model in promptfoo's own way"
 _TEXT_MEASURE = "dicast has no check with the same tokens"
@@ -84,11 +84,11 @@ INSTEAD = {
     "tool-call-f1": "rows do not have the calls of tools; see the plugin traces",
     **dict.fromkeys(("trajectory:goal-success", "trajectory:tool-args-match", "trajectory:step-count", "trajectory:tool-sequence", "trajectory:tool-used", "trace-error-spans", "trace-span-count", "trace-span-duration"), _TRACE),
 }  # fmt: skip
-"""Types that do not go over, with the reason and a way out."""
+"""Types that are not converted, with the reason and the fix."""
 
 _UNKNOWN = "dicast has no check of this name; write it as check/python"
 _JAVASCRIPT_ONLY = re.compile(r"\(\?[a-zA-Z-]+[):]|\(\?P|\\[AzQEpPCaG]|\[\[:")
-"""Parts of a pattern that RE2 or Python read and JavaScript does not, or reads otherwise."""
+"""Parts of a pattern that JavaScript does not support, or understands differently from RE2 and Python."""
 
 
 class NotCarried(Exception):
@@ -110,7 +110,7 @@ class Reader:
     def item(self, name: str, keys: Mapping[str, Node], *, negate: bool) -> dict[str, Any]:
         """Return the item of ``check/assertions`` for an assertion of the type *name*.
 
-        :raises NotCarried: where there is none.
+        :raises NotCarried: if the assertion cannot be converted.
         """
         value, threshold = keys.get("value"), data_of(keys.get("threshold"))
         if name not in CARRIED:
@@ -267,9 +267,9 @@ class Reader:
         raise NotCarried(f"promptfoo reads values from .json, .yaml and .txt files, not from {node.value}")
 
     def filled(self, node: Node) -> str:
-        """Return the text of *node*, as a template where the row has all texts that it names; else filled in for this row.
+        """Return the text of *node*: as a template if all variables that it names are texts of the row, else with the values of this row.
 
-        :raises NotCarried: where a name is no variable of the test, or the text is more than names in braces.
+        :raises NotCarried: if a name is not a variable of the test, or the text has expressions other than names in braces.
         """
         text = as_text(data_of(node))
         result = self._rendered(text)
@@ -282,7 +282,7 @@ class Reader:
 
     def _rendered(self, text: str) -> str:
         for name in variables_of(text):
-            if name.partition(".")[0] not in self.names:  # promptfoo would look for an empty text
+            if name.partition(".")[0] not in self.names:  # promptfoo would take an empty text
                 raise NotCarried(f"its test has no variable {name}: write the value itself")
         result = rendered(text, self.names)
         if result is None:

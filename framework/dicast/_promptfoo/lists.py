@@ -1,4 +1,4 @@
-"""Lists of texts in commas, as promptfoo reads them."""
+"""Lists of texts separated by commas, as promptfoo reads them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ _ESCAPED = ('"', "\\")
 
 
 def comma_separated(text: str) -> list[str]:
-    """Return the texts of a list in commas. Quotes may enclose a text; blanks around a plain one and empty ones are left out.
+    """Return the texts of a list with commas. Quotes may enclose a text. Blanks around a text without quotes and empty texts are left out.
 
-    :raises ValueError: where a quote is not closed, or something other than a comma follows it.
+    :raises ValueError: if a quote is not closed, or is followed by anything but a comma.
     """
     texts, place = list[str](), 0
     while place < len(text):

@@ -28,7 +28,7 @@ class Prompt:
 
 
 def prompts(node: Node | None, folders: Folders, losses: Losses) -> list[Prompt]:
-    """Return the prompts, those in files among them."""
+    """Return the prompts, including prompts in files."""
     result: list[Prompt] = []
     for place, body, label in _bodies(node, losses):
         for text in _texts(body, folders, losses):
@@ -59,7 +59,7 @@ def _bodies(node: Node | None, losses: Losses) -> Iterator[tuple[Node, Node, str
 
 
 def _texts(node: Node, folders: Folders, losses: Losses) -> Iterator[str]:
-    """Yield the prompts that *node* is, or that the files it names have."""
+    """Yield the prompt *node*, or the prompts in the files that it names."""
     text = str(node.value)
     name = text.removeprefix("file://")
     is_path = is_file(text) or ("\n" not in text and Path(name).suffix in (*_TEXTS, *_CODE) and " " not in name)
@@ -91,7 +91,7 @@ def _in_file(path: Path) -> Iterator[str]:
 
 
 def _templates(text: str) -> dict[str, str] | None:
-    """Return the templates of *text*, which may be a list of messages; None where a task cannot send the messages."""
+    """Return the templates of *text*, which may be a list of messages; None if a task cannot send these messages."""
     try:
         messages = orjson.loads(text)
     except orjson.JSONDecodeError:

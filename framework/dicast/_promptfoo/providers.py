@@ -29,7 +29,7 @@ _IDLE = {"id", "label", "config", "delay"}
 
 @attrs.frozen
 class Provider:
-    """A provider: its *name*, the *model* that ``prompt/chat`` asks, None for promptfoo's echo, and *options* of the task."""
+    """A provider: its *name*, the *model* that ``prompt/chat`` asks (None for promptfoo's echo), and *options* of the task."""
 
     name: str
     model: Mapping[str, Any] | None
@@ -60,7 +60,7 @@ def providers(node: Node | None, folders: Folders, losses: Losses) -> list[Provi
 
 
 def _named(node: Node | None, folders: Folders) -> Iterator[tuple[Node, str, Mapping[str, Node]]]:
-    """Yield each provider with its name and its mapping, those in files among them."""
+    """Yield each provider with its name and its mapping, including providers in files."""
     for entry in items(node):
         path = folders.file(entry)
         if path is not None and path.suffix in (".yaml", ".yml", ".json"):
@@ -74,7 +74,7 @@ def _named(node: Node | None, folders: Folders) -> Iterator[tuple[Node, str, Map
 
 
 def provider(named: str, config: Mapping[str, Any], label: str | None = None) -> Provider | None:
-    """Return the provider *named*; None where dicast has no model for it."""
+    """Return the provider *named*, None if dicast has no model for it."""
     if named == ECHO:
         return Provider(slug(label or ECHO), None, {})
     kind, _, rest = named.partition(":")

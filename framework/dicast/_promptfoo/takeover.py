@@ -1,4 +1,4 @@
-"""A promptfoo configuration as the text of a pipeline, or of a suite, and of its rows."""
+"""Conversion of a promptfoo configuration to the text of a pipeline or a suite, and its rows."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ class _Takeover:
 
     @property
     def has_assertions(self) -> bool:
-        """True if any test has an assertion, whether it can be converted or not."""
+        """True if a test has an assertion, converted or not."""
         return any(case.carried.count or case.carried.items for case in self.cases)
 
     @property
     def judged(self) -> Sequence[Case]:
-        """The tests that are judged: all of their assertions go over."""
+        """The tests that are judged: all their parts are converted."""
         return [case for case in self.cases if not case.carried.lost]
 
     @property
     def threshold(self) -> float | None:
-        """The threshold that all tests share."""
+        """The threshold that all judged tests share, None if they have different thresholds."""
         shares = {case.threshold for case in self.judged}
         return shares.pop() if len(shares) == 1 else None
 
@@ -83,7 +83,7 @@ class _Takeover:
 
     @property
     def visible(self) -> Mapping[str, Prompt]:
-        """The prompts whose texts judges see as the input, by name; none where nobody is asked, or a variable is called input."""
+        """The prompts whose texts judges see as the input, by name; empty if there are no judges, or a variable is called ``input``."""
         if not self.setting.graders.judges or any("input" in case.names for case in self.cases):
             return {}
         return {variant.prompt.name: variant.prompt for variant in self.variants}
@@ -95,9 +95,9 @@ class _Takeover:
 
 
 def taken_over(path: Path, out: Path, model: Model | None) -> Draft:
-    """Return the pipeline *out* for the configuration at *path*; *model* is asked where the configuration names none that dicast knows.
+    """Return the draft of the pipeline *out* for the configuration at *path*. *model* is used if the configuration names no model that dicast knows.
 
-    :raises ConfigError: where the configuration cannot be read, or has nothing that can be carried over.
+    :raises ConfigError: if the configuration cannot be read, or no part of it can be converted.
     """
     if path.suffix in (".js", ".ts", ".mjs", ".cjs", ".mts", ".py"):
         raise ConfigError(Problem("only YAML and JSON configurations can be read; write yours as YAML", str(path)))
@@ -154,7 +154,7 @@ def _head(takeover: _Takeover, path: Path, losses: Losses) -> list[str]:
 
 
 def _not_judged(takeover: _Takeover) -> list[str]:
-    """Return the number of tests that are not judged, and the way out."""
+    """Return lines about the number of tests that are not judged, and the fix; empty if all are judged."""
     lost = len(takeover.cases) - len(takeover.judged) if takeover.has_assertions else 0
     if not lost:
         return []
@@ -182,7 +182,7 @@ def _says(takeover: _Takeover, path: Path, losses: Losses) -> list[str]:
 
 
 def _untried(takeover: _Takeover) -> str | None:
-    """Return why no rows are tried; None where they can be."""
+    """Return why no rows are tried, None if they can be tried."""
     if not takeover.variants:
         return "no prompt and provider makes outputs yet"
     if takeover.asks:
@@ -204,7 +204,7 @@ def _name(root: Mapping[str, Node], path: Path) -> str:
 
 
 def _lose_sections(root: Mapping[str, Node], losses: Losses) -> None:
-    """Record the sections of the configuration that do not go over."""
+    """Record the sections of the configuration that cannot be converted."""
     options = mapping_of(root.get("evaluateOptions"))
     repeat = data_of(options.get("repeat"))
     if isinstance(repeat, int) and repeat > 1:
@@ -214,7 +214,7 @@ def _lose_sections(root: Mapping[str, Node], losses: Losses) -> None:
 
 
 def _variants(root: Mapping[str, Node], folders: Folders, model: Model | None, losses: Losses) -> list[_Variant]:
-    """Return every prompt with every provider."""
+    """Return each combination of a prompt and a provider."""
     texts = prompts(root.get("prompts"), folders, losses)
     models = providers(root.get("providers", root.get("targets")), folders, losses)
     if not models and model is not None:
@@ -229,9 +229,9 @@ def _variants(root: Mapping[str, Node], folders: Folders, model: Model | None, l
 
 
 def _graders(default: Mapping[str, Node], variants: Sequence[_Variant], model: Model | None) -> Graders:
-    """Return the judges; where the *default* test names no grader, the first model that is judged is asked.
+    """Return the judges: of the user's *model*, else of the grader of the *default* test, else of the first model that makes outputs.
 
-    A *model* that a provider asks is asked at the provider's address and price.
+    If a provider has the same *model*, its address and price are used.
     """
     if model is not None:
         models = [variant.provider.model for variant in variants if variant.provider.model]
@@ -304,7 +304,7 @@ def _judging(takeover: _Takeover, code: Sequence[str]) -> list[FileSection]:
 
 
 def _set(variant: _Variant, *, several: bool) -> dict[str, Any]:
-    """Return the settings of an experiment; with *several* inputs its rows show the one of its prompt."""
+    """Return the settings of an experiment; with *several* inputs they select the input of its prompt."""
     visible = {"source.rows/jsonl.fields.input": f"inputs.{variant.prompt.name}"} if several else {}
     if variant.provider.model is None:
         return {**visible, "source.rows/jsonl.fields.output": f"outputs.{variant.prompt.name}"}
@@ -312,7 +312,7 @@ def _set(variant: _Variant, *, several: bool) -> dict[str, Any]:
 
 
 def _lose_prints(takeover: _Takeover) -> None:
-    """Record the values that a prompt's template would print in another way than promptfoo."""
+    """Record the values that a prompt's template would print differently from promptfoo."""
     for variant in takeover.variants:
         names = {*variables_of(variant.prompt.text)} if variant.provider.model is not None else set()
         for case in takeover.cases:
@@ -323,7 +323,7 @@ def _lose_prints(takeover: _Takeover) -> None:
 
 
 def _lose_echoes(takeover: _Takeover) -> None:
-    """Record the prompts that promptfoo's echo would answer with a text that cannot be written into the rows."""
+    """Record the echoed prompts whose texts cannot be computed for the rows."""
     for prompt in takeover.echoed.values():
         for case in takeover.cases:
             if rendered(prompt.text, case.names) is None:

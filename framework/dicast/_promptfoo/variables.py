@@ -15,19 +15,19 @@ from ..toolkit.yaml_nodes import Node
 from .configuration import Folders, data_of, is_file, items, mapping_of, read_node, read_text, rendered
 
 MOST_ROWS = 100_000
-"""How many rows the tests of a configuration may become."""
+"""The most rows for the tests of a configuration."""
 
 _TEXTS = (".txt", ".md", ".json", ".csv", ".html", ".xml", ".j2", "")
 _DATA = (".yaml", ".yml")
 
 
 class UnreadableVariable(Exception):
-    """A variable has no value that rows can have; the message says why."""
+    """A variable has no value for the rows; the message has the reason."""
 
 
 @attrs.frozen
 class Variables:
-    """The variables of a test: the *values* of each, one or several."""
+    """The variables of a test with their *values*, at least one each; *unreadable* has the node and the reason of variables without a value."""
 
     values: Mapping[str, list[Any]]
     unreadable: Mapping[str, tuple[Node, str]]
@@ -42,7 +42,7 @@ class Variables:
         return ", ".join(f"{name}: {len(values):,}" for name, values in self.values.items() if len(values) > 1)
 
     def combinations(self) -> Iterator[dict[str, Any]]:
-        """Yield every choice of one value of each variable, templates in texts filled in."""
+        """Yield every combination of the variables' values, with the templates in texts filled in."""
         for chosen in product(*self.values.values()):
             names = dict(zip(self.values, chosen, strict=True))
             yield {
@@ -52,9 +52,9 @@ class Variables:
 
 
 def variables(parts: list[Node | None], folders: Folders, *, expand: bool) -> Variables:
-    """Return the variables of *parts*, where later parts win; lists are not taken apart without *expand*.
+    """Return the variables of *parts*, of which later parts win. With *expand*, each item of a list is a value; else the list is.
 
-    :raises ConfigError: where a file of variables cannot be read.
+    :raises ConfigError: if a file of variables cannot be read.
     """
     nodes = {name: node for part in parts for name, node in _mapping(part, folders).items()}
     values, unreadable = dict[str, list[Any]](), dict[str, tuple[Node, str]]()
@@ -104,7 +104,7 @@ def _content(name: str, *, suffix: str, text: Any) -> str:
 
 
 def refuse_many(rows: int, place: Node, sizes: str) -> None:
-    """Check that the tests up to *place* become no more rows than may be written.
+    """Check that the tests up to *place* become at most :data:`MOST_ROWS` rows.
 
     :raises ConfigError: with the *sizes* of the lists.
     """

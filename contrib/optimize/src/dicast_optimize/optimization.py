@@ -1,4 +1,4 @@
-"""Optimization, from its folder to its report."""
+"""Run of an optimization: it opens a folder, searches, and reports."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Opened:
 def run_folder(spec: Spec, *, resume: bool) -> Path:
     """Return the folder of the optimization's ledger and journal: ``run_dir``, or a new folder below ``.dicast/optimize``.
 
-    :raises ConfigError: when the folder has an optimization that is not resumed, or none to resume.
+    :raises ConfigError: if the folder has an optimization and *resume* is false, or there is none to resume.
     """
     written = spec.optimization.get("run_dir")
     if written is not None:
@@ -91,7 +91,7 @@ def opened(spec: Spec, folder: Path, *, resume: bool = False, limit: int | None 
 
 
 def optimized(spec: Spec, *, resume: bool, say: Say) -> tuple[dict[str, Any], int]:
-    """Search, then score the winner on the held-back split; return the report and the exit code."""
+    """Search, then score the winner on the test split; return the report and the exit code."""
     folder = run_folder(spec, resume=resume)
     check(spec, needs_model=True)
     with opened(spec, folder, resume=resume, limit=spec.budget) as parts:
@@ -115,7 +115,7 @@ def optimized(spec: Spec, *, resume: bool, say: Say) -> tuple[dict[str, Any], in
 
 
 def check(spec: Spec, *, needs_model: bool) -> None:
-    """Open evaluator and model without any call.
+    """Open the evaluator and the model without calls, as a check.
 
     :raises ConfigError: with all problems of both.
     """
@@ -130,13 +130,13 @@ def check(spec: Spec, *, needs_model: bool) -> None:
             except ConfigError as error:
                 problems.extend(problem for problem in error.problems if problem not in problems)
             except DataError:
-                continue  # opened without a problem, and without subjects
+                continue  # it opened without problems; the error is about the empty list of subjects
     if problems:
         raise ConfigError(problems)
 
 
 def held_back(spec: Spec, evaluator: Evaluator, best: Candidate) -> dict[str, Any]:
-    """Return the winner's score on the test split, and its gain over the seed on the same records."""
+    """Return the winner's score on the test split, and its gain over the seed on the same records. No limit of calls applies."""
     split = items("test", spec.test)
     evaluator.limit = None
     winner = evaluator.ask(best.text, split)
@@ -207,7 +207,7 @@ def _report(
 
 
 def _exit_code(stopped: Stopped, search: Search) -> int:
-    """Return 0 for a search that ended normally; 3 for any other, or if every proposal failed to be scored."""
+    """Return 0 after a normal end; 5 without money for a first candidate; 3 after other ends, or if no proposal has a score."""
     if stopped.reason in _DONE and search.best is not None:
         return 3 if search.has_only_seed else 0
     if stopped.reason == "money" and not search.candidates:

@@ -42,11 +42,11 @@ _EXCERPT_CHARS = 4000
 class Reflect:
     """Send a subject's input to a chat model; the reply is the output.
 
-    ``dicast optimize`` asks for candidates with it, so that each call is reserved, settled and recorded like other calls.
+    ``dicast optimize`` requests candidates with this task, so that these calls have budgets and ledger entries like other calls.
 
     :param model: the chat model.
-    :param temperature: ``null`` leaves it to the model's own options.
-    :param max_output_tokens: the longest reply in tokens.
+    :param temperature: the temperature of the reply; ``null`` uses the model's own options.
+    :param max_output_tokens: the most tokens of a reply.
     """
 
     default_timeout = 600.0
@@ -84,7 +84,7 @@ class Reflector:
     def propose(self, candidate: str, records: Sequence[Mapping[str, Any]]) -> str:
         """Return a new text in place of *candidate*, based on the *records* of its evaluations.
 
-        :raises Stopped: when there is no reply.
+        :raises Stopped: if there is no reply.
         """
         text = prompt(self._spec, candidate, records)
         key = digest(text)
@@ -113,9 +113,9 @@ class Reflector:
 
 
 def reflection_run(spec: Spec, ledger: Path, subjects: Sequence[Due]) -> Run:
-    """Send *subjects* to the reflection model of *spec*; without subjects only open it.
+    """Send *subjects* to the reflection model of *spec*; without subjects, only open it.
 
-    :raises ConfigError: when it cannot be used.
+    :raises ConfigError: if it cannot be used.
     """
     model = spec.model
     options = {name: model[name] for name in ("temperature", "max_output_tokens", "timeout") if name in model}

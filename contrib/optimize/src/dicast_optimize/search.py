@@ -1,4 +1,4 @@
-"""The search: gepa's loop around dicast's evaluations and reflections."""
+"""The search: gepa's loop with dicast's evaluations and reflections."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PERFECT = 1.0
 
 @attrs.frozen
 class Candidate:
-    """A text evaluated on every item of the comparison; *score* is None if one evaluation failed."""
+    """A text that was evaluated on every item of the comparison; *score* is None if an evaluation failed."""
 
     text: str
     evaluations: Sequence[Evaluation]
@@ -41,7 +41,7 @@ class Candidate:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The mean of each label."""
+        """The mean score of each label."""
         scores_by_label: dict[str, list[float]] = {}
         for evaluation in self.evaluations:
             for label, value in evaluation.metrics.items():
@@ -77,7 +77,7 @@ class Search:
 
     @property
     def lowest(self) -> float:
-        """The score of a failed evaluation in comparisons: 0, or the lowest raw score so far."""
+        """The score that stands for a failed evaluation: 0, or the lowest score so far on a raw scale."""
         scores = [evaluation.score for evaluation in self._latest.values() if evaluation.score is not None]
         return min(scores, default=0.0) if self.is_raw else 0.0
 
@@ -89,7 +89,7 @@ class Search:
 
     @property
     def unscored(self) -> int:
-        """The number of texts without a score: on an item of the comparison, or on every item tried."""
+        """The number of texts without a score: candidates whose mean is None, and texts whose evaluations all failed."""
         tried: dict[str, list[Evaluation]] = {}
         for (_, text), candidate in self._latest.items():
             tried.setdefault(text, []).append(candidate)
@@ -99,7 +99,7 @@ class Search:
         return len(without | {candidate.text for candidate in self.candidates if candidate.score is None})
 
     def run(self) -> None:
-        """Search until a limit ends it; :attr:`stopped` has the reason."""
+        """Search until a limit is reached; :attr:`stopped` has the reason."""
         from gepa.api import optimize  # slow import
 
         try:
@@ -127,7 +127,7 @@ class Search:
     def evaluate(self, batch: Sequence[Item], text: str) -> list[Evaluation]:
         """Return the evaluations of *text* on *batch*.
 
-        :raises Stopped: when every evaluation of the seed failed.
+        :raises Stopped: if every evaluation of the seed failed.
         """
         with self._noted():
             evaluations = self._evaluator.ask(text, batch)
@@ -140,7 +140,7 @@ class Search:
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
-        """Store an exception and raise it again on later calls: gepa treats an exception within a step as a failed step."""
+        """Keep an exception and raise it again on later calls. gepa would only treat its step as failed."""
         if self._fault is not None:
             raise self._fault
         try:
@@ -150,7 +150,7 @@ class Search:
             raise
 
     def compared(self, text: str) -> None:
-        """Record *text* as a candidate that was evaluated on the whole comparison."""
+        """Record *text* as a candidate; all items of the comparison have been evaluated."""
         candidate = Candidate(text, [self._latest[_plain(item), text] for item in self.compared_on])
         self.candidates.append(candidate)
         score = "no score" if candidate.score is None else f"{candidate.score:.4f}"
@@ -199,7 +199,7 @@ class Search:
 
 
 class _Adapter:
-    """Adapter for gepa; its candidates have one component, the text."""
+    """Adapter for gepa, whose candidates have only one component: the text."""
 
     propose_new_texts = None
 
@@ -207,8 +207,8 @@ class _Adapter:
         self._search = search
 
     def evaluate(self, batch: list[Item], candidate: dict[str, str], capture_traces: bool = False) -> Any:
-        """Return the evaluations of *batch*. gepa needs a number for each; only here a failed evaluation gets the lowest score."""
-        from gepa.core.adapter import EvaluationBatch  # as above
+        """Return the evaluations of *batch*. gepa needs a number for each, so that a failed evaluation gets the lowest score here."""
+        from gepa.core.adapter import EvaluationBatch  # slow import
 
         evaluations = self._search.evaluate(batch, candidate[TEXT])
         return EvaluationBatch(
@@ -222,7 +222,7 @@ class _Adapter:
     def make_reflective_dataset(
         self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
     ) -> dict[str, list[dict[str, Any]]]:
-        """Return the records of a batch for the reflection model."""
+        """Return the records of a batch that the reflection model reads."""
         return {
             name: [_record(item, evaluation) for item, evaluation in eval_batch.trajectories]
             for name in components_to_update
@@ -236,7 +236,7 @@ class _Watch:
         self._search = search
 
     def on_valset_evaluated(self, event: Mapping[str, Any]) -> None:
-        """Report the candidate; gepa calls it."""
+        """Record and report the candidate; gepa calls this."""
         self._search.compared(event["candidate"][TEXT])
 
 
@@ -248,7 +248,7 @@ class _Quiet:
 
 
 def _plain(item: Item) -> Item:
-    """Return *item* as a key, without its example."""
+    """Return *item* without its example, as a key."""
     return attrs.evolve(item, example=None)
 
 

@@ -1,4 +1,4 @@
-"""Spec file of an optimization."""
+"""The spec file of an optimization."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _number(value: object) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
@@ -59,7 +59,7 @@ _COMMAND = _is(
     ),
 )
 _RANGE = _is(
-    "[lowest, highest]", lambda value: isinstance(value, list) and len(value) == 2 and all(map(_number, value))
+    "[lowest, highest]", lambda value: isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
 )
 
 KEYS: Mapping[str, Mapping[str, Check]] = {
@@ -76,7 +76,7 @@ KEYS: Mapping[str, Mapping[str, Check]] = {
         "money": _MONEY,
         "early_stop": _BOOL,
         "early_stop_window": _POSITIVE,
-        "early_stop_threshold": _is("a number of 0 or more", lambda value: _number(value) and value >= 0),
+        "early_stop_threshold": _is("a number of 0 or more", lambda value: _is_number(value) and value >= 0),
         "minibatch": _POSITIVE,
         "random_seed": _is("an integer", _is_integer),
         "workers": _POSITIVE,
@@ -97,23 +97,23 @@ KEYS: Mapping[str, Mapping[str, Check]] = {
         "cwd": _TEXT,
         "env": _MAPPING,
         "headers": _MAPPING,
-        "timeout": _is("a number above 0", lambda value: _number(value) and value > 0),
+        "timeout": _is("a number above 0", lambda value: _is_number(value) and value > 0),
         "score_range": _is("unit or any", lambda value: value in ("unit", "any")),
         "range": _RANGE,
         "preflight": _BOOL,
     },
     "model": {
         "reflection": _COMPONENT,
-        "temperature": _is("a number of 0 or more", lambda value: _number(value) and value >= 0),
+        "temperature": _is("a number of 0 or more", lambda value: _is_number(value) and value >= 0),
         "max_output_tokens": _POSITIVE,
-        "timeout": _is("a number above 0", lambda value: _number(value) and value > 0),
+        "timeout": _is("a number above 0", lambda value: _is_number(value) and value > 0),
         "judges": _is("a list of judges", lambda value: isinstance(value, list) and bool(value)),
     },
     "intake": dict.fromkeys(
         ("artifact_class", "quality_dimensions", "hard_constraints", "evaluation_pattern", "execution_mode"), _ANY
     ),
 }
-_OF = {
+_SOURCE_OPTIONS = {
     "command": ("cwd", "env", "timeout", "score_range", "range", "preflight"),
     "url": ("headers", "timeout", "score_range", "range", "preflight"),
 }
@@ -122,7 +122,7 @@ _OF = {
 
 @attrs.frozen
 class Spec:
-    """A checked spec file. Paths are as written, relative to *folder*."""
+    """A checked spec file. Paths in it are relative to *folder*."""
 
     document: Document
     seed: str
@@ -146,13 +146,13 @@ class Spec:
 
     @property
     def budget(self) -> int:
-        """The most evaluations of the search."""
+        """The largest number of evaluations in the search."""
         budget = self.optimization.get("budget", 100)
         return suggested_budget(self.seed) if budget == "auto" else int(budget)
 
     @property
     def early_stop(self) -> bool:
-        """True if a plateau ends the search; by default with a budget of more than 30."""
+        """True if a plateau ends the search; by default, if the budget is more than 30."""
         return bool(self.optimization.get("early_stop", self.budget > AUTO_STOP_BUDGET))
 
     @property
@@ -181,7 +181,7 @@ def _is_raw(options: object) -> bool:
 
 
 def read_spec(path: Path, *, needs_model: bool, instead: Mapping[str, Any] | None = None) -> Spec:
-    """Read and check the spec at *path* with its data; *instead* overrides keys of ``optimization``.
+    """Read and check the spec at *path* and its data; *instead* replaces keys of ``optimization``.
 
     :raises RequestError: with all problems.
     """
@@ -224,14 +224,16 @@ class _Reader:
 
     def _report(self, address: Address, message: str, hint: str | None = None, value: object = None) -> None:
         problem = self._document.problem(address, message, value, hint)
-        if not any(problem.path == reported.path for reported in self._document.problems):  # an unreadable value
+        if not any(
+            problem.path == reported.path for reported in self._document.problems
+        ):  # already reported as unreadable
             self._problems.append(problem)
 
     def _intake_problem(self, address: Address, message: str, value: object) -> None:
         self._report(("intake", *address), message, value=value)
 
     def _section(self, name: str, content: object) -> Mapping[str, Any]:
-        """Return the valid keys of the section *name*, and report the others."""
+        """Return the valid values of the section *name*, and report the others."""
         if not isinstance(content, dict):
             self._report((name,), f"the section {name} is a mapping", value=content)
             return {}
@@ -268,7 +270,7 @@ class _Reader:
             state = f"{' and '.join(sources)} are given" if sources else "none is given"
             self._report(("evaluator",), f"provide only one of evaluator.{', evaluator.'.join(SOURCES)}: {state}")
             return
-        for name in evaluator.keys() - {sources[0], "on", "kind", *_OF.get(sources[0], ())}:
+        for name in evaluator.keys() - {sources[0], "on", "kind", *_SOURCE_OPTIONS.get(sources[0], ())}:
             self._report(("evaluator", name), f"evaluator.{name} cannot be combined with evaluator.{sources[0]}")
         needed_source = {"command": "command", "http": "url"}.get(intake.execution_mode or "", sources[0])
         if needed_source != sources[0]:

@@ -1,4 +1,4 @@
-"""Summary of a search, and the test for a standstill."""
+"""Figures that summarize a search, and its test for a standstill."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ALMOST = 1e-12
 
 
 def standstill(history: Sequence[float], window: int, threshold: float) -> bool:
-    """Return whether the best score so far, one entry per step, has risen by at most *threshold* over the last *window* steps."""
+    """Return whether the best score rose by at most *threshold* over the last *window* steps; *history* has the best score of each step."""
     if len(history) <= window:
         return False
     return max(history[-window:]) - history[-window - 1] <= threshold
@@ -23,7 +23,7 @@ def suggested_budget(text: str) -> int:
 
 
 def score_summary(scores: Sequence[float]) -> dict[str, Any]:
-    """Return the first, the latest and the best of the candidates' *scores*, and their differences."""
+    """Return the first, latest and best of the candidates' *scores*, and the differences."""
     initial, latest, best = (scores[0], scores[-1], max(scores)) if scores else (None, None, None)
     return {
         "initial": initial,
@@ -36,7 +36,7 @@ def score_summary(scores: Sequence[float]) -> dict[str, Any]:
 
 
 def top_diagnostics(subscores: Mapping[str, float], best: float | None) -> list[dict[str, Any]]:
-    """Return the three highest subscores of the best candidate; without subscores its score."""
+    """Return the three highest subscores of the best candidate, or its score if it has no subscores."""
     highest = sorted(subscores.items(), key=lambda item: -item[1])[:3]
     if not highest and best is not None:
         highest = [("overall_score", best)]
@@ -52,9 +52,9 @@ def flattened(scores: Sequence[float]) -> bool:
 def failure_signal(
     subscores: Sequence[Mapping[str, float]], scores: Sequence[float], failures: Mapping[str, Any] | None = None
 ) -> dict[str, Any] | None:
-    """Return a sign of a broken evaluator: *failures* of evaluations, subscores named like a failure, or zeros only.
+    """Return a sign that the evaluator may be broken: failed evaluations, subscores with names such as ``error``, or only zeros.
 
-    *failures* is :meth:`~.evaluation.Evaluations.document`.
+    *failures* comes from :meth:`~.evaluation.Evaluations.document`.
     """
     if failures is not None and failures["failed"]:
         return {"kind": "failed_evaluations", **failures}

@@ -13,14 +13,14 @@ _CHUNK = 2**18
 _END = (b"}", b"")
 
 Item = tuple[int, tuple[str, ...], Any]
-"""The line, the path and the value of a part of a document; items of the list at a place have the path of the list."""
+"""The line, the path and the value of a part of a document. The path of an item is the path of its list."""
 
 
 def parts(reading: SessionReading, places: Sequence[tuple[str, ...]]) -> Iterator[Item]:
-    """Yield the items of the lists at *places* of a document, and its other members as they come.
+    """Yield the items of the lists at *places* of a document, and its other members, in their order.
 
-    The objects on the way to a place are entered, not yielded. A document that is a list has its items at the path ``()``. Faults are reported
-    to *reading*.
+    An object that contains a place is not yielded, but its members are. The items of a document that is a list have the path ``()``. Faults
+    are reported to *reading*.
     """
     scanner = Scanner(_chunks(reading), reading.max_bytes)
     try:
@@ -40,7 +40,7 @@ def parts(reading: SessionReading, places: Sequence[tuple[str, ...]]) -> Iterato
 def _members(
     reading: SessionReading, scanner: Scanner, path: tuple[str, ...], places: Sequence[tuple[str, ...]]
 ) -> Generator[Item, None, bool]:
-    """Yield the parts of the object that the scanner is in; return whether it has an end."""
+    """Yield the parts of the object around the scanner's place; return whether the object has an end."""
     while scanner.peek() not in _END:
         line = scanner.line
         key = reading.value(scanner.value(), line)
@@ -48,10 +48,10 @@ def _members(
             reading.refuse("the document is not JSON: a key or a colon is missing", line)
             return True
         place = (*path, key)
-        ways = [wanted for wanted in places if wanted[: len(place)] == place]
+        is_on_the_way = any(target[: len(place)] == place and len(target) > len(place) for target in places)
         if place in places and scanner.peek() == b"[":
             yield from _items(reading, scanner, place)
-        elif any(len(wanted) > len(place) for wanted in ways) and scanner.skip(b"{"):
+        elif is_on_the_way and scanner.skip(b"{"):
             yield from _members(reading, scanner, place, places)
         else:
             line = scanner.line

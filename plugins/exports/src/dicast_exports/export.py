@@ -28,7 +28,7 @@ from dicast.toolkit.session_source import RecordedSessions
 
 @attrs.frozen
 class Row:
-    """A result as a row. *failure* is the reason why it failed where it was recorded; *models* are the models that made the output."""
+    """A result as a row. *failure* is the reason of a failure in the other tool; *models* are the models that made the output."""
 
     id: str
     input: object = None
@@ -68,12 +68,12 @@ class ExportSource:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The subject kinds this source yields."""
+        """The kind of all subjects."""
         return (self.kind,)
 
     @classmethod
     def detect(cls, beginning: Beginning) -> Detection | None:
-        """Return the detection of the format in a file that begins so, None for another format."""
+        """Return the detection of the format in a file with this *beginning*, None for another format."""
         raise NotImplementedError
 
     def companions(self, files: InputFiles) -> Any:
@@ -117,7 +117,7 @@ class RecordedRows(RecordedSessions):
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
 
-        :raises DataError: naming the bad lines and unknown values, or that there is nothing to judge.
+        :raises DataError: with the bad lines and unknown values; also if there are no rows.
         """
         digest = super().check()
         other = getattr(self._companions, "digest", "")

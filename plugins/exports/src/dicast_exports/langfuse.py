@@ -38,8 +38,8 @@ _MOST_FIELD = 2**26
 class Langfuse(ExportSource):
     """Traces of Langfuse with their scores: its exports to blob storage or from the interface, in JSON, JSON lines or CSV.
 
-    Each trace is a row. An export without traces has a row for each observation without a parent. Scores are joined by ``trace_id``: of all
-    files in the folder, or for one file of the files next to it.
+    Each trace is a row. An export without traces has a row for each observation without a parent. Scores are joined by ``trace_id``, from all
+    files in the folder; if *path* is a file, from the files next to it.
     """
 
     title = "an export of Langfuse"
@@ -59,7 +59,7 @@ class Langfuse(ExportSource):
         return _Index(list(dict.fromkeys(names)), self.max_line_bytes)
 
     def rows(self, reading: SessionReading, companions: _Index) -> Iterator[Row]:
-        """Yield the traces of a file, or without any traces its observations without a parent."""
+        """Yield the traces of a file; if the export has no traces, the observations without a parent."""
         table = _table_of(read_beginning(reading.file.path, UTF_8))
         if table == "scores" and not reading.name:
             reading.refuse(
@@ -115,7 +115,7 @@ class _Index:
         yield from (mapping(orjson.loads(data)) for data in self._of(trace, "score"))
 
     def error(self, trace: str) -> str | None:
-        """Return the message of the first observation of a trace that failed; None if there is none."""
+        """Return the message of the first failed observation of a trace, None if no observation failed."""
         return next((data.decode() for data in self._of(trace, "error")), None)
 
     def _of(self, trace: str, kind: str) -> list[bytes]:
@@ -187,7 +187,7 @@ def _csv_records(stream: io.TextIOWrapper) -> Iterator[tuple[int, dict[Any, Any]
 
 
 def _plain_records(file: InputFile, most: int) -> Iterator[Value]:
-    """Yield the records of a file of scores or observations; faults are reported when the file itself is read."""
+    """Yield the records of a file of scores or observations. Its faults are reported when the file is read as an input."""
     from dicast.toolkit.conversations import Rules
     from dicast.toolkit.input_file import InputCheck
     from dicast.toolkit.repeats import UniqueNames
@@ -232,7 +232,7 @@ def _scores(scores: list[Any], reading: SessionReading) -> Iterator[RecordedScor
     seen: set[str] = set()
     for item in scores:
         key = str(item.get("id"))
-        if key in seen and item.get("id") is not None:  # in the trace and in the table of scores
+        if key in seen and item.get("id") is not None:  # the trace and the table of scores both have it
             continue
         seen.add(key)
         type_, number = str(first(item, "data_type", "dataType")), item.get("value")

@@ -17,7 +17,7 @@ from .values import Value, decoded, first, mapping, message_of, objects, single,
 
 _KEYS = {"id", "run_type", "inputs"}
 _BASES: dict[str, Basis] = {"model": "model", "app": "human", "api": "recorded"}
-"""Basis of feedback by the type of its source: a person gives it in the application."""
+"""Basis of feedback by the type of its source; ``app`` is feedback that a person gave in LangSmith."""
 
 
 @attrs.frozen
@@ -103,14 +103,14 @@ def _row(run: Value, reading: SessionReading) -> Row:
 
 
 def _scores(run: Value, reading: SessionReading) -> Iterator[RecordedScore | None]:
-    given = objects(decoded(first(run, "feedback", "feedbacks")))
-    for item in given:
+    items = objects(decoded(first(run, "feedback", "feedbacks")))
+    for item in items:
         source = mapping(item.get("feedback_source"))
         answer = item.get("score") if item.get("score") is not None else item.get("value")
         basis = _BASES.get(str(source.get("type")), "recorded")
         by = first(source, "user_name", "user_id")
         yield reading.scales.score(str(item.get("key")), answer, basis=basis, reason=item.get("comment"), by=by)
-    for key, stats in mapping(decoded(run.get("feedback_stats"))).items() if not given else ():
+    for key, stats in mapping(decoded(run.get("feedback_stats"))).items() if not items else ():
         fields = mapping(stats)
         answer = fields.get("avg")
         if answer is None and (values := mapping(fields.get("values"))):

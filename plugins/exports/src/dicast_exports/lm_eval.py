@@ -18,7 +18,7 @@ from .values import Value, mapping
 
 _KEYS = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps"}
 _OTHER_KEYS = {*_KEYS, "filter", "metrics", "doc_hash", "prompt_hash", "target_hash", "task", "task_name"}
-"""Keys of a sample that are no metrics, for files without the list of metrics."""
+"""Keys of a sample that are not metrics. They find the metrics in a file without the list ``metrics``."""
 
 _NAME = re.compile(r"samples_(.+?)(?:_\d{4}-\d{2}-\d{2}T[\d.\-:]+)?")
 
@@ -27,8 +27,8 @@ _NAME = re.compile(r"samples_(.+?)(?:_\d{4}-\d{2}-\d{2}T[\d.\-:]+)?")
 class LmEval(ExportSource):
     """Samples of the Language Model Evaluation Harness (``samples_*.jsonl``, from ``--log_samples``).
 
-    The output is the answer that the harness scored: the filtered response, or for a task with choices the most likely choice. With several
-    filters, each has a row, whose scores have names such as ``exact_match,strict-match``.
+    The output is the answer that the harness scored: the filtered response, or the most likely choice in a task with choices. With
+    several filters, there is a row for each filter, with score names such as ``exact_match,strict-match``.
     """
 
     title = "samples of lm-evaluation-harness"
@@ -70,7 +70,7 @@ def _task(stem: str) -> str:
 
 
 def _arguments(value: object) -> tuple[object, list[str]]:
-    """Return the prompt, and the choices if each request has a continuation."""
+    """Return the prompt, and the continuations of the requests as choices, if each request has one."""
     requests: list[Any] = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     pairs = [list(request.values()) if isinstance(request, dict) else request for request in requests]
     pairs = [pair for pair in pairs if isinstance(pair, list) and pair]
@@ -81,20 +81,20 @@ def _arguments(value: object) -> tuple[object, list[str]]:
 
 
 def _output(value: object, choices: list[str]) -> tuple[object, int | None]:
-    """Return the output of a sample, and the place of the most likely choice for a task with choices."""
+    """Return the output of a sample, and the index of the most likely choice if the task has choices."""
     responses = value if isinstance(value, list) else [] if value is None else [value]
     likelihoods = [_likelihood(response) for response in responses]
-    known = [number for number in likelihoods if number is not None]
-    if choices and len(known) == len(choices) > 1:
-        place = known.index(max(known))
-        return choices[place].strip(), place
+    numbers = [number for number in likelihoods if number is not None]
+    if choices and len(numbers) == len(choices) > 1:
+        index = numbers.index(max(numbers))
+        return choices[index].strip(), index
     if len(responses) == 1:
         return responses[0], None
     return (responses or None), None
 
 
 def _likelihood(response: object) -> float | None:
-    """Return the log likelihood in ``[number, is_greedy]``; newer files have both as texts."""
+    """Return the log likelihood in ``[number, is_greedy]``; newer files write both as texts."""
     number = response[0] if isinstance(response, list) and len(response) == 2 else response
     try:
         return float(number) if isinstance(number, int | float | str) and not isinstance(number, bool) else None
@@ -103,7 +103,7 @@ def _likelihood(response: object) -> float | None:
 
 
 def _reference(target: object, choices: list[str]) -> object:
-    """Return the reference: for a task with choices the text of the right choice."""
+    """Return the reference; in a task with choices, it is the text of the right choice."""
     number = int(target) if isinstance(target, str) and target.isdecimal() else target
     if choices and len(choices) > 1 and type(number) is int and 0 <= number < len(choices):
         return choices[number].strip()
@@ -118,6 +118,6 @@ def _scores(record: Value, filter_: str | None, reading: SessionReading) -> Iter
         answer = record.get(str(name))
         label = str(name) if filter_ is None else f"{name},{filter_}"
         if isinstance(answer, list) and len(answer) == 2 and all(type(part) in (int, float) for part in answer):
-            yield reading.scales.score(label, answer[0])  # a sum with its weight, such as the bytes of a text
+            yield reading.scales.score(label, answer[0])  # the second number is a weight, such as a number of bytes
         else:
             yield reading.scales.score(label, mapping(answer) or answer)

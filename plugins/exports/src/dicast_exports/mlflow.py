@@ -137,12 +137,12 @@ def _error(spans: list[dict[str, object]]) -> str:
 
 def _scores(assessments: list[dict[str, object]], reading: SessionReading) -> Iterator[RecordedScore | None]:
     for item in assessments:
-        if item.get("feedback") is None or item.get("valid") is False:  # a later assessment replaced it
+        if item.get("feedback") is None or item.get("valid") is False:  # invalid: a later assessment replaced it
             continue
         feedback, source = mapping(item.get("feedback")), mapping(item.get("source"))
         basis = _BASES.get(str(source.get("source_type")), "recorded")
         answer = feedback.get("value")
-        if isinstance(answer, str) and answer.lower() in ("yes", "no"):  # as judges of MLflow write them
+        if isinstance(answer, str) and answer.lower() in ("yes", "no"):  # the answers of MLflow's own judges
             answer = answer.lower() == "yes"
         if answer is None and feedback.get("error") is not None:
             answer = f"error: {message_of(feedback['error'])}"

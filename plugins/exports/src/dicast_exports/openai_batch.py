@@ -23,8 +23,8 @@ from dicast.toolkit.temporary import temporary_database
 from .export import ExportSource, Row
 from .values import Value, first, mapping, message_of, objects, text
 
-_OK = 400
-"""The first HTTP status of an error."""
+_FIRST_ERROR = 400
+"""The lowest HTTP status of an error."""
 
 
 @attrs.frozen
@@ -116,9 +116,9 @@ def _row(id_: str, record: Value, request: Value, reading: SessionReading) -> Ro
     body = mapping(response.get("body"))
     status, error = response.get("status_code"), record.get("error") or body.get("error")
     failure = None
-    if error or (isinstance(status, int) and status >= _OK):
+    if error or (isinstance(status, int) and status >= _FIRST_ERROR):
         failure = f"{message_of(error) if error else 'the request failed'}"
-        failure += f" (status {status})" if isinstance(status, int) and status >= _OK else ""
+        failure += f" (status {status})" if isinstance(status, int) and status >= _FIRST_ERROR else ""
     elif not body:
         failure = "the result has no response"
     output, finish_reason = _output(body, reading)

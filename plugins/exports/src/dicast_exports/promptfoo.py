@@ -23,7 +23,7 @@ _RESULT = {"prompt", "vars", "success"}
 
 _PLACES = (("results", "results"), ("results", "outputs"), ("results",))
 _ERROR = 2
-"""The reason of a failure that is no failed assertion."""
+"""``failureReason`` of a result that failed with an error, not by an assertion."""
 
 _MODELS = (
     "llm-rubric", "model-graded-", "factuality", "answer-relevance", "context-", "g-eval", "select-best", "search-rubric", "agent-rubric",
@@ -145,7 +145,7 @@ def _scores(result: Value, reading: SessionReading) -> Iterator[RecordedScore | 
     named = {**mapping(grading.get("namedScores")), **mapping(result.get("namedScores"))}
     metrics = [text(mapping(item.get("assertion")).get("metric")) for item in components]
     for name, answer in named.items():
-        if metrics.count(name) != 1:  # else it is the score of the assertion below
+        if metrics.count(name) != 1:  # a metric of one assertion is yielded below, as that assertion
             yield scales.score(name, answer)
     for component, metric in zip(components, metrics, strict=True):
         assertion = mapping(component.get("assertion"))

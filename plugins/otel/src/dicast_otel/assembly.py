@@ -33,7 +33,7 @@ class Parts:
 
 @attrs.define
 class _Step:
-    """An action at a time; *order* decides between actions at the same time."""
+    """An action that adds to the history, with its *time*; *order*, then *number*, decide between actions at the same time."""
 
     time: int
     order: int
@@ -52,9 +52,9 @@ class _Call:
 
 
 class SessionAssembly:
-    """The history of a conversation and where it came from.
+    """The history of a conversation, with the spans that it came from.
 
-    :param shapes: receives the unknown shapes of the messages that are read.
+    :param shapes: collects the unknown shapes of the messages.
     """
 
     def __init__(self, parts: Parts, shapes: Shapes) -> None:
@@ -80,7 +80,7 @@ class SessionAssembly:
 
     @property
     def context(self) -> Mapping[str, object]:
-        """Where the conversation came from: the span of each turn, so that verdicts can be sent to it."""
+        """The origin of the conversation: the span of each turn, so that verdicts can be attached to the span."""
         return {"otel": {"spans": self._origins}} if self._origins else {}
 
     @property
@@ -118,9 +118,9 @@ class SessionAssembly:
         return _Call(span, exchange_of(span, shapes, generic=generic), shapes, figures(span))
 
     def _chosen(self, trace: Trace, calls: Sequence[_Call]) -> tuple[list[_Call], list[_Call]]:
-        """Return the calls whose messages are read, and those without messages.
+        """Return the calls whose messages are read, and the calls without messages.
 
-        Of calls inside of each other, which are the same call as several layers of a program recorded it, the innermost with messages is read.
+        Nested calls are one call, recorded by several layers of a program: the innermost call with messages is read.
         """
         by_id = {call.span.id: call for call in calls}
         outer: dict[str, set[str]] = defaultdict(set)  # the calls around each, with the calls with messages inside
@@ -137,7 +137,7 @@ class SessionAssembly:
         return chosen, [call for call in calls if not call.exchange and not outer.get(call.span.id)]
 
     def _fallback(self, trace: Trace, thread: Thread) -> list[_Call]:
-        """Return the outermost spans with an input and an output, where no span of a model has messages: agents, else steps of a program."""
+        """Return the outermost spans with an input and an output, of agents or else of steps of a program, for a thread without messages of a model."""
         agents = [span for kind, span in thread.spans if kind == "agent"]
         chains = [span for kind, span in thread.steps if kind == "chain"]
         for spans in (agents, chains):
@@ -153,26 +153,26 @@ class SessionAssembly:
         start, end = text_of_time(span.start), text_of_time(span.end)
         self._take_shapes(call.shapes)
 
-        def give() -> None:
+        def add_inputs() -> None:
             self.history.add_inputs(exchange.inputs, start, span.trace_id)
             self._note_origin(span)
 
-        def answer() -> None:
+        def add_outputs() -> None:
             if exchange.outputs:
                 self.history.add_outputs(exchange.outputs, end, span.trace_id, call.figures)
             elif span.error is not None:
                 self._failed.append(span)
                 self.history.add_call(call.figures, end, span.trace_id)
 
-        self._step(span, 1, _start(span), give)
-        self._step(span, 2, span.ends, answer)
+        self._step(span, 1, _start(span), add_inputs)
+        self._step(span, 2, span.ends, add_outputs)
 
     def _take_shapes(self, shapes: Shapes) -> None:
         self._shapes.marked.update(shapes.marked)
         self._shapes.problems += shapes.problems
 
     def _note_origin(self, span: Span) -> None:
-        """Note which span the newest turn came from: the last call of a model that was given its user's message."""
+        """Note *span* as the origin of the newest turn: the last call of a model that received the user's message."""
         users = sum(entry.role == "user" for entry in self.history.entries)
         origin = {"trace_id": span.trace_id, "span_id": span.id}
         response = span.attributes.get("gen_ai.response.id") or span.attributes.get("ai.response.id")
@@ -220,7 +220,7 @@ class SessionAssembly:
         self.unplaced.update(kind for kind, span in thread.steps if span.id not in used)
 
     def _settle(self) -> None:
-        """Decide whether the conversation can be judged."""
+        """Set *failure* if the conversation cannot be judged."""
         if self.history.has_messages and (self.history.ends_with_answer or not self._failed):
             return
         if self._failed:

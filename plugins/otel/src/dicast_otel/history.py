@@ -1,4 +1,4 @@
-"""The history of a conversation, put together from the messages that its spans repeat."""
+"""The history of a conversation, merged from spans that repeat its messages."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class History:
         self.entries: list[Entry] = []
         self._calls: dict[str, ToolCall] = {}
         self._results: dict[str, ToolResult] = {}
-        self._used: set[int] = set()  # calls that a span of a tool is
-        self._answered: set[int] = set()  # calls with a result
-        self._of_spans: set[int] = set()  # results that a span of a tool recorded
+        self._used: set[int] = set()  # ids of the calls with a span of a tool
+        self._answered: set[int] = set()  # ids of the calls with a result
+        self._of_spans: set[int] = set()  # ids of the results from spans of tools
         self._traces: set[str] = set()
 
     def add_inputs(self, messages: Sequence[Message], time: str | None, trace_id: str) -> None:
-        """Add the messages that a model was given, as far as they are new."""
+        """Add the messages that a model received, without messages that are in the history."""
         place, is_first = 0, trace_id not in self._traces
         new: list[Message] = []
         for message in messages:
@@ -53,7 +53,7 @@ class History:
                 self._complete(message)
         self._traces.add(trace_id)
         if not new and is_first and messages and messages[-1].role == "user" and self._has_answer(place):
-            new = [messages[-1]]  # the same words in another trace are said again
+            new = [messages[-1]]  # the same message in another trace is a new message
         for message in new:
             self._append(message, time, trace_id, None)
 
@@ -65,7 +65,7 @@ class History:
             self._append(message, time, trace_id, call_figures)
 
     def add_missing_outputs(self, messages: Sequence[Message], time: str | None, trace_id: str) -> None:
-        """Add the answers of an agent, as far as its models have not given them."""
+        """Add the answers of an agent, without answers of its models that are in the history."""
         for message in messages:
             if self._find(message, 0) is None:
                 self._append(message, time, trace_id, None)
@@ -75,7 +75,7 @@ class History:
         self.entries.append(Entry("", [], time, trace_id, figures))
 
     def call_tool(self, use: ToolUse, time: str | None, trace_id: str) -> ToolCall:
-        """Return the call that the span of a tool is; it is added if no model has asked for it."""
+        """Return the call of a tool's span; it is added if no model has requested it."""
         call = self._calls.get(use.id or "") or self._open_call(use)
         if call is None:
             call = ToolCall(use.id, use.name, use.arguments)
@@ -86,7 +86,7 @@ class History:
         return call
 
     def end_tool(self, call: ToolCall, use: ToolUse, time: str | None, trace_id: str) -> None:
-        """Add the result in the span of a tool, unless a model was already given it."""
+        """Add the result in the span of a tool, unless the history has it."""
         failed = use.error is not None
         earlier = self._results.get(call.id) if call.id else None
         if earlier is not None:
@@ -121,17 +121,17 @@ class History:
 
     @property
     def has_messages(self) -> bool:
-        """Whether there is a message."""
+        """True if there is a message."""
         return any(entry.role for entry in self.entries)
 
     @property
     def ends_with_answer(self) -> bool:
-        """Whether the last message is the assistant's or a tool's."""
+        """True if the last message is not the user's."""
         last = next((entry for entry in reversed(self.entries) if entry.role), None)
         return last is not None and last.role != "user"
 
     def _append(self, message: Message, time: str | None, trace_id: str, figures: Figures | None) -> None:
-        """Add a message without the calls and results that are already there."""
+        """Add a message without calls and results that are in the history."""
         parts: list[Part] = []
         for part in message.parts:
             if isinstance(part, ToolCall):
@@ -151,13 +151,13 @@ class History:
             self.entries.append(Entry(role, parts, time, trace_id, figures))
 
     def _complete(self, message: Message) -> None:
-        """Complete results that the history has by the content with which a model was given them."""
+        """Complete results of the history with the content that a model received for them."""
         for part in message.parts:
             if isinstance(part, ToolResult) and part.id and (earlier := self._results.get(part.id)) is not None:
                 self._merge(earlier, part)
 
     def _merge(self, earlier: ToolResult, again: ToolResult) -> None:
-        """Complete a result. The content that a model was given counts before the value that a program recorded in the span of a tool."""
+        """Complete a result. The content that a model received takes precedence over the value in the span of a tool."""
         earlier.is_error = earlier.is_error or again.is_error
         is_value = id(earlier) in self._of_spans and not earlier.is_error
         if earlier.content in (None, "") or (is_value and again.content not in (None, "")):
@@ -165,7 +165,7 @@ class History:
             self._of_spans.discard(id(earlier))
 
     def _open_call(self, use: ToolUse) -> ToolCall | None:
-        """Return the oldest call of the same tool that no span is yet, with the same arguments if there is one."""
+        """Return the oldest call of the same tool without a span, preferably with the same arguments; None if there is none."""
         if use.id is not None:
             calls = [call for call in self._all_calls() if call.id is None]
         else:
@@ -181,7 +181,7 @@ class History:
         return any(entry.role not in ("user", "system", "") for entry in self.entries[place:])
 
     def _find(self, message: Message, place: int) -> int | None:
-        """Return where the history has *message*, from *place* on."""
+        """Return the index of *message* in the history from *place* on, None if the history does not have it."""
         if ids := _tool_ids(message):
             matches_all = [part_id in self._calls if is_call else part_id in self._results for is_call, part_id in ids]
             if all(matches_all) and len(ids) == sum(isinstance(part, ToolCall | ToolResult) for part in message.parts):

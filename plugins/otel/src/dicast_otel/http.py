@@ -21,7 +21,7 @@ from .spool import Spool, SpoolFull
 PATH = "/v1/traces"
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 _ID_DIGITS = (32, 16)
-_GZIP = 31  # zlib's number for its format with a head of gzip
+_GZIP = 31  # zlib's window size for data with a gzip header
 
 
 class TooLarge(Exception):
@@ -30,7 +30,7 @@ class TooLarge(Exception):
 
 @attrs.frozen
 class Intake:
-    """The place for spans: a *spool*, the most spans of a request, and a function that wakes the reader of the spool."""
+    """Settings of the handler: the *spool* for spans, the most spans of a request, and a function that wakes the reader of the spool."""
 
     spool: Spool
     max_spans: int
@@ -45,7 +45,7 @@ class OtlpHandler(Handler):
     intake: ClassVar[Intake]
 
     def post(self) -> None:
-        """Take the spans of a request."""
+        """Store the spans of a request and answer it."""
         if not self.is_allowed(PATH):
             return
         kind = (self.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
@@ -110,8 +110,8 @@ class OtlpHandler(Handler):
 def unpacked_body(body: bytes, most: int) -> bytes:
     """Return a body without gzip.
 
-    :raises TooLarge: if it is longer than *most* bytes; no more are decompressed.
-    :raises zlib.error: if it is no gzip, or cut.
+    :raises TooLarge: if it has more than *most* bytes; no further bytes are decompressed.
+    :raises zlib.error: if it is not gzip, or cut.
     """
     stream = zlib.decompressobj(_GZIP)
     data = stream.decompress(body, most + 1)
@@ -127,7 +127,7 @@ def unpacked_body(body: bytes, most: int) -> bytes:
 def read_spans(body: bytes, kind: str) -> Sequence[Span]:
     """Return the spans of a request.
 
-    :raises Malformed: if it is no request of OTLP.
+    :raises Malformed: if it is not an OTLP request.
     """
     if kind == PROTOBUF:
         return [*read_request(parse_request(body))]

@@ -25,10 +25,10 @@ from .http import Intake, OtlpHandler
 from .spool import Spool
 
 TRACES_AT_ONCE = 20
-"""Traces that are read in one turn of the watch, so that judges go on in between."""
+"""The most traces that are read in one turn of the watch, so that judging continues between turns."""
 
 KEEP_SECONDS = 86_400.0
-"""How long the spans of a conversation that is over are kept, in case further spans of it come."""
+"""Seconds for which the spans of a finished conversation are kept, in case further spans arrive."""
 
 _MIB = 2**20
 
@@ -38,20 +38,22 @@ class Receiver:
     """Spans that programs send with OTLP over HTTP, judged as conversations once their traces are complete.
 
     ``dicast watch FILE --otlp PORT`` receives at ``/v1/traces``, in protobuf or JSON, also with gzip. A request is answered after its spans are on the
-    disk, next to the ledger; a span that is sent again counts once. The turns of a trace are judged *settle_seconds* after its first span
-    without a parent has come and no further span; the session is over after *idle_seconds* without a span. Conversations are found as in ``otel/spans``.
+    disk, next to the ledger; a span that is sent again counts once. The turns of a trace are judged when its root, a span without a parent, has
+    come and then no span for *settle_seconds*. A session is over after *idle_seconds* without a span. Spans become conversations as in
+    ``otel/spans``.
 
     :param kinds: the kinds of subjects to judge (``subjects`` in a pipeline): ``turn``, ``tool_cycle``, ``session``.
     :param token: a bearer token that each request must have, such as ``${OTLP_TOKEN}``. Needed for an address that other machines reach.
-    :param tool_error: a regular expression in the syntax of RE2; a result of a tool whose text has a match is a failure, in addition to failed spans.
+    :param tool_error: a regular expression in the syntax of RE2; a tool's result whose text it matches is a failure, in addition to failed spans.
     :param scan: secrets and personal data in the conversations: ``warn`` counts them, ``mask`` replaces them by markers such as ``[masked: aws-key]``
-        in the ledger and for judges, ``off`` does not look for them. The spans next to the ledger stay as they came, until they are removed.
-    :param settle_seconds: how long a trace waits for further spans after its root has come.
-    :param idle_seconds: how long a trace without its root, and a session, wait for further spans.
+        in the ledger and for judges, ``off`` does not look for them. The spans next to the ledger are not masked; they are removed a day after
+        their conversation is over.
+    :param settle_seconds: seconds that a trace waits for further spans after its root has come.
+    :param idle_seconds: seconds that a trace without its root, and a session, wait for further spans.
     :param max_request_bytes: the longest request in bytes, compressed or not; 16 MiB by default.
-    :param max_request_spans: spans of one request; a request with more is refused.
-    :param max_trace_spans: spans of one trace; more are rejected in the answer.
-    :param max_spool_bytes: bytes of spans that wait; while there are more, requests are refused for a while (503). 1 GiB by default.
+    :param max_request_spans: the most spans of a request; a request with more is refused.
+    :param max_trace_spans: the most spans of a trace; the answer rejects further spans.
+    :param max_spool_bytes: the most bytes of waiting spans; a request that exceeds them is refused with 503, to be sent again later. 1 GiB by default.
     """
 
     kinds: tuple[Kind, ...] = attrs.field(default=("turn",), alias="subjects", converter=chosen)
@@ -70,7 +72,7 @@ class Receiver:
             raise ConfigError(Problem(wrong, path="tool_error", value=self.tool_error))
 
     def check(self) -> str:
-        """Refuse a run: a receiver has no data of its own.
+        """Refuse a run, because a receiver has no data to read.
 
         :raises DataError: always.
         """
@@ -114,7 +116,7 @@ class Receiver:
 
 
 class OpenReceiver:
-    """A receiver with its spool. *counts* has the spans that no conversation is made of, by kind, and the marked shapes."""
+    """A receiver with its spool. *counts* counts the spans that belong to no conversation, by kind, and the marked shapes."""
 
     def __init__(self, options: Receiver, spool: Spool, reception: Reception) -> None:
         self._options, self._spool, self._reception = options, spool, reception
@@ -129,7 +131,7 @@ class OpenReceiver:
 
     @property
     def unread(self) -> int:
-        """The bytes of spans whose conversations were not given yet."""
+        """The bytes of spans whose conversations were not judged yet."""
         return self._spool.unread
 
     def sessions(self, now: float) -> Sequence[ReceivedSession]:
@@ -160,14 +162,14 @@ class OpenReceiver:
         self._traces, self._over = [], []
 
     def _since(self, now: float, seconds: float) -> float:
-        """Return the time before which spans have waited for *seconds*; the time in which the receiver was closed does not count."""
+        """Return the time before which a span must have come to have waited for *seconds* while the receiver was open."""
         if self._is_draining:
             return inf
         self._opened = now if self._opened is None else self._opened
         return now - seconds if now - seconds >= self._opened else -inf
 
     def deadline(self) -> float | None:
-        """Return when the next conversation is due."""
+        """Return the time at which the next conversation is due, None if no conversation waits."""
         if self._is_draining:
             return None
         return self._spool.deadline(self._options.settle_seconds, self._options.idle_seconds, self._opened or 0.0)

@@ -1,4 +1,4 @@
-"""Spans in one shape, whichever format they were written in."""
+"""Spans of all formats in one class."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SpanEvent:
 
 @attrs.frozen
 class Span:
-    """A span of a trace. *start* and *end* are nanoseconds since the epoch, None if unknown; ids are lower-case hex where the format has bytes.
+    """A span of a trace. *start* and *end* are nanoseconds since the epoch, None if unknown. Ids that are bytes in the format are lower-case hex.
 
     *links* are pairs of a trace id and a span id. *error* is the message of a failed span, empty if it has none, None for a span without
     a failure. *scope* is the name of the instrumentation.
@@ -57,7 +57,7 @@ def text_of_time(nanoseconds: int | None) -> str | None:
     second, rest = divmod(nanoseconds, NANOSECONDS)
     try:
         moment = datetime.fromtimestamp(second, UTC)
-    except (OverflowError, ValueError, OSError):  # no clock shows such a time
+    except (OverflowError, ValueError, OSError):  # outside of the range of datetime
         return None
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
 

@@ -39,10 +39,10 @@ _PLURALS = {
 class Spans(SessionSource):
     """Spans of OpenTelemetry as conversations: OTLP (JSON and protobuf), Jaeger, Tempo, and spans that SDKs and stores dump.
 
-    A conversation has the spans with the same ``gen_ai.conversation.id`` or ``session.id``, else those of a trace. The messages come from the spans
-    of models, tools and agents, by the GenAI conventions (new and old), OpenInference, OpenLLMetry, Vercel AI, MLflow, Langfuse, pydantic-ai, Google
-    ADK. Each model call repeats its history: a message, a tool call and a result count once. An agent inside another agent is a conversation of
-    its own, with the ``parent_id`` of the other. Spans of other work are counted.
+    A conversation has the spans with the same ``gen_ai.conversation.id`` or ``session.id``; without such an id, the spans of a trace. The messages
+    come from the spans of models, tools and agents, by the GenAI conventions (new and old), OpenInference, OpenLLMetry, Vercel AI, MLflow, Langfuse,
+    pydantic-ai, Google ADK. Each model call repeats its history, but a message, a tool call and a result count once. An agent inside another agent
+    is a separate conversation, whose ``parent_id`` is the id of the outer agent's conversation. Spans of other work are counted.
     """
 
     title = "spans of OpenTelemetry"
@@ -61,7 +61,7 @@ class Spans(SessionSource):
         return Detection(TITLES[shape])
 
     def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
-        """Yield the conversations of a file; those whose spans record no messages are failed."""
+        """Yield the conversations of a file; a conversation whose spans record no messages is a failed record."""
         store = SpanStore.temporary()
         try:
             for span, line in _spans(reading):
@@ -97,7 +97,7 @@ def _session(reading: SessionReading, assembly: SessionAssembly) -> Session | Fa
 def _spans(reading: SessionReading) -> Iterator[tuple[Any, int]]:
     """Yield the spans of a file, each with its line.
 
-    :raises DataError: (through the reading) for records that have no spans.
+    Records without spans are reported to *reading*.
     """
     with reading.file.binary() as stream:
         start = stream.read(64)

@@ -1,4 +1,4 @@
-"""The spans that a receiver has taken, in a database that survives the process."""
+"""The received spans, in a database that survives the process."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OVER = (
 
 
 class SpoolFull(Exception):
-    """The spool has as many bytes of open traces as it may have."""
+    """The spool has reached the limit of bytes of waiting spans."""
 
 
 @attrs.define
@@ -53,8 +53,8 @@ class _Batch:
 class Spool:
     """The database of a receiver. All methods may be called from any thread.
 
-    :param max_bytes: bytes of spans whose conversations were not given yet; more are refused.
-    :param max_trace_spans: spans of one trace; more are rejected.
+    :param max_bytes: the most bytes of spans whose conversations were not judged yet; further spans are refused.
+    :param max_trace_spans: the most spans of a trace; further spans are rejected.
     """
 
     def __init__(self, path: Path, max_bytes: int, max_trace_spans: int) -> None:
@@ -63,7 +63,7 @@ class Spool:
         path.chmod(0o600)  # it has the texts of conversations
         self._writer.executescript(_TABLES)
         self._writer.execute("PRAGMA synchronous=FULL")  # a commit returns when it is on the disk
-        self._reader.execute("PRAGMA synchronous=NORMAL")  # its changes can be made again
+        self._reader.execute("PRAGMA synchronous=NORMAL")  # lost changes of the reader are repeated
         self._store = SpanStore(self._reader)
         self._writing, self._reading = threading.Lock(), threading.Lock()
         self._max_bytes, self._max_trace_spans = max_bytes, max_trace_spans
@@ -77,14 +77,14 @@ class Spool:
 
     @property
     def unread(self) -> int:
-        """Bytes of spans whose conversations were not given yet."""
+        """The bytes of spans whose conversations were not judged yet."""
         unread: int = self._unread
         return unread
 
     def add(self, spans: Iterable[Span], now: float) -> int:
-        """Add spans durably, and return how many were rejected because their trace has too many. A span that came before is left out.
+        """Add spans durably, and return the number of spans that were rejected because their trace has too many. Repeated spans are left out.
 
-        :raises SpoolFull: if too many spans wait; none is added.
+        :raises SpoolFull: if too many spans wait; then no span is added.
         """
         batches: dict[str, _Batch] = {}
         for span in spans:
@@ -117,12 +117,15 @@ class Spool:
         return len(batch.rows) - len(rows), batch.size if added else 0
 
     def ready(self, complete: float, idle: float, most: int) -> list[tuple[str, float]]:
-        """Return traces with the times of their newest spans: whole ones since *complete*, others since *idle*; at most *most*."""
+        """Return traces, each with the time of its newest span: traces with a root if it is at most *complete*, others if it is at most *idle*.
+
+        At most *most* traces are returned, the oldest first.
+        """
         with self._reading:
             return self._reader.execute(_READY, (idle, complete, most)).fetchall()
 
     def join(self, traces: Sequence[tuple[str, float]]) -> tuple[list[str], Counter[str]]:
-        """Note the conversations of *traces*; return their ids, and the number of spans of other work by kind."""
+        """Note which conversations *traces* belong to; return the ids of the conversations, and the number of spans of other work by kind."""
         sessions: dict[str, None] = {}
         unplaced: Counter[str] = Counter()
         with self._reading, _transaction(self._reader):
@@ -146,7 +149,7 @@ class Spool:
             return [session for (session,) in self._reader.execute(_OVER, (idle, most)).fetchall()]
 
     def settle(self, traces: Sequence[tuple[str, float]], sessions: Sequence[str]) -> None:
-        """Note that the *traces*, unless newer spans came, were given, and that *sessions* are over."""
+        """Note that *traces* without newer spans were judged, and that *sessions* are over."""
         with self._writing, self._reading:
             with _transaction(self._reader):
                 self._reader.executemany("DELETE FROM arrivals WHERE trace = ? AND arrived = ?", traces)
@@ -155,7 +158,7 @@ class Spool:
             (self._unread,) = self._reader.execute("SELECT coalesce(sum(bytes), 0) FROM arrivals").fetchone()
 
     def forget(self, before: float) -> None:
-        """Remove the spans of conversations that are over since *before*: their events are in the ledger."""
+        """Remove the spans of conversations that ended before *before*: their events are in the ledger."""
         with self._reading:
             rows = self._reader.execute(
                 "SELECT DISTINCT trace FROM members JOIN open_sessions USING (session) WHERE is_over AND open_sessions.arrived < ?"
@@ -167,12 +170,12 @@ class Spool:
                 self._reader.execute("DELETE FROM open_sessions WHERE is_over AND arrived < ?", (before,))
 
     def deadline(self, settle_seconds: float, idle_seconds: float, opened: float) -> float | None:
-        """Return when the next conversation is due, None if none waits; waiting counts from *opened* on."""
+        """Return the time at which the next conversation is due, None if no conversation waits. The wait starts at *opened* at the earliest."""
         with self._reading:
-            (whole,) = self._reader.execute("SELECT min(arrived) FROM arrivals WHERE has_root").fetchone()
-            (partial,) = self._reader.execute("SELECT min(arrived) FROM arrivals").fetchone()
+            (rooted,) = self._reader.execute("SELECT min(arrived) FROM arrivals WHERE has_root").fetchone()
+            (oldest,) = self._reader.execute("SELECT min(arrived) FROM arrivals").fetchone()
             (session,) = self._reader.execute("SELECT min(arrived) FROM open_sessions WHERE NOT is_over").fetchone()
-        times = [(whole, settle_seconds), (partial, idle_seconds), (session, idle_seconds)]
+        times = [(rooted, settle_seconds), (oldest, idle_seconds), (session, idle_seconds)]
         return min((max(arrived, opened) + seconds for arrived, seconds in times if arrived is not None), default=None)
 
 

@@ -21,13 +21,13 @@ CREATE TABLE IF NOT EXISTS members (session TEXT, trace TEXT, parent TEXT, begin
 CREATE INDEX IF NOT EXISTS members_trace ON members (trace);
 """
 ADD = "INSERT OR IGNORE INTO spans (trace, id, begin, line, data) VALUES (?, ?, ?, ?, ?)"
-"""The statement that adds a row of :func:`row_of`, unless a span with its ids is there."""
+"""The statement that adds a row of :func:`row_of`, unless the table has a span with the same ids."""
 _BATCH = 1000
 _IN_MEMORY = 32
 
 
 def packed(span: Span) -> bytes:
-    """Return a span as JSON. A span that no conversation is made of keeps its place in the trace and the ids in its attributes."""
+    """Return a span as JSON. Of a span that belongs to no conversation, only its place in the trace and its session id are kept."""
     kind = kind_of(span)
     attributes = dict(span.attributes)
     if kind is None:
@@ -78,7 +78,7 @@ def unpacked(data: bytes) -> Span:
 
 @attrs.define(eq=False)
 class SpanStore:
-    """The spans of one input in a *database*. *repeated* counts spans that came again with the same ids."""
+    """The spans of an input in a *database*. *repeated* counts spans whose ids occurred before."""
 
     database: sqlite3.Connection
     repeated: int = 0
@@ -87,7 +87,7 @@ class SpanStore:
 
     @classmethod
     def temporary(cls) -> SpanStore:
-        """Return a store in a file without a name, which ends with the process."""
+        """Return a store in a temporary file, which ends with the process."""
         database = sqlite3.connect("", isolation_level=None)
         database.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {TABLES}")
         return cls(database)
@@ -97,7 +97,7 @@ class SpanStore:
         self.database.close()
 
     def add(self, span: Span, line: int) -> None:
-        """Add a span of *line*; it is written with the next ones."""
+        """Add a span of *line*; spans are written in batches."""
         self._rows.append(row_of(span, line))
         if len(self._rows) >= _BATCH:
             self.flush()
@@ -116,7 +116,7 @@ class SpanStore:
         self._rows.clear()
 
     def trace(self, trace_id: str) -> Trace:
-        """Return a trace with all its spans. The newest ones stay in memory until :meth:`refresh`."""
+        """Return a trace with all its spans. The newest traces stay in memory until :meth:`refresh`."""
         trace = self._traces.get(trace_id)
         if trace is None:
             rows = self.database.execute("SELECT data FROM spans WHERE trace = ? ORDER BY begin, number", (trace_id,))
@@ -127,7 +127,7 @@ class SpanStore:
         return trace
 
     def refresh(self) -> None:
-        """Read traces anew from now on."""
+        """Remove all traces from memory, so that they are read again."""
         self._traces.clear()
 
     def line_of(self, trace_id: str) -> int:
@@ -140,7 +140,7 @@ class SpanStore:
         yield from (trace for (trace,) in self.database.execute("SELECT trace FROM traces ORDER BY number").fetchall())
 
     def join(self, trace: Trace) -> list[str]:
-        """Note which conversations a trace belongs to; return their ids."""
+        """Note which conversations a trace belongs to; return the ids of the conversations."""
         threads = trace.threads
         linked = next(iter(trace.links()), None)
         rows = []
@@ -155,7 +155,7 @@ class SpanStore:
         return [thread.id for thread in threads]
 
     def _linked(self, trace_id: str, session: str) -> str | None:
-        """Return the conversation of the trace that another one is linked to, None if it is the same."""
+        """Return the conversation of the linked trace *trace_id*, None if it is *session* itself."""
         sessions = [thread.id for thread in self.trace(trace_id).threads if thread.parent_id is None]
         return sessions[0] if sessions and session not in sessions else None
 
@@ -182,7 +182,7 @@ class SpanStore:
 
 
 def _with_parents(session: str, parents: dict[str, str | None], done: set[str]) -> Iterable[str]:
-    """Return *session* after the conversations that started it, each once."""
+    """Return *session* with the conversations that started it before it, without conversations in *done*."""
     chain: list[str] = []
     current: str | None = session
     while current is not None and current in parents and current not in done and current not in chain:

@@ -1,4 +1,4 @@
-"""The spans of a trace by session: which conversation each belongs to, and which agent started which."""
+"""The spans of a trace by conversation, and the conversations that started other conversations."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .span import Span
 SESSION_KEYS = ("gen_ai.conversation.id", "session.id", "langfuse.session.id", "traceloop.association.properties.session_id",
                 "traceloop.association.properties.thread_id", "gcp.vertex.agent.session_id", "mlflow.trace.session",
                 "ai.telemetry.metadata.sessionId", "ai.telemetry.metadata.threadId", "thread_id")  # fmt: skip
-"""The attributes that name a conversation; the first that a span has counts."""
+"""The attributes with the id of a conversation; the first that a span has counts."""
 
 _SESSION_KEYS = frozenset(SESSION_KEYS)
 
 PLACED: frozenset[Kind] = frozenset(("model", "tool", "agent"))
-"""The kinds of spans that a conversation is made of."""
+"""The kinds of spans with the contents of conversations."""
 
 
 def session_of(attributes: Mapping[str, Any]) -> str | None:
@@ -36,9 +36,9 @@ def session_of(attributes: Mapping[str, Any]) -> str | None:
 
 @attrs.define
 class Thread:
-    """The spans of one agent in a session: *id* of its conversation, *parent_id* of the conversation that started it.
+    """The spans of an agent in a session. *id* is its conversation, *parent_id* the conversation that started it.
 
-    *spans* are those of models, tools and agents, *steps* the other spans with an input and an output.
+    *spans* are spans of models, tools and agents, *steps* other spans with an input and an output.
     """
 
     id: str
@@ -49,7 +49,7 @@ class Thread:
 
 @attrs.define(slots=False)
 class Trace:
-    """All spans of one trace. *unplaced* counts the spans that no conversation is made of, by their kind."""
+    """All spans of a trace. *unplaced* counts the spans that belong to no conversation, by their kind."""
 
     id: str
     spans: Sequence[Span]
@@ -93,7 +93,7 @@ class Trace:
         return False
 
     def links(self) -> Iterator[str]:
-        """Yield the ids of other traces that spans without a parent in this trace are linked to."""
+        """Yield the ids of other traces to which the roots of this trace have links."""
         for span in self.spans:
             if span.parent_id is None or span.parent_id not in self._by_id:
                 yield from (trace_id for trace_id, _ in span.links if trace_id != self.id)
@@ -124,7 +124,7 @@ class Trace:
         return sessions[0] if len(sessions) == 1 else None
 
     def _acting_agents(self) -> set[str]:
-        """Return the ids of agents that call models themselves: only then is an agent inside of them another conversation."""
+        """Return the ids of agents that call models directly. Only inside of such an agent is an inner agent a separate conversation."""
         acting = set()
         for span in self.spans:
             if self.kinds[span.id] == "model":
@@ -134,7 +134,7 @@ class Trace:
         return acting
 
     def _thread(self, span: Span, base: str, acting: set[str]) -> tuple[str, str | None]:
-        """Return the ids of the span's conversation and of the conversation that started it."""
+        """Return the id of the span's conversation, and the id of the conversation that started it, None if there is none."""
         chain = [around for around in self.ancestors(span) if around.id in acting]
         if self.kinds[span.id] == "agent" and span.id in acting:
             chain = [span, *chain]
@@ -144,7 +144,7 @@ class Trace:
         return names[0], names[1]
 
     def _name(self, agent: Span, outer: Sequence[Span], base: str) -> str:
-        """Return the id of an agent's conversation: its own, else that of the outermost with the agent's span."""
+        """Return the id of an agent's conversation: its own session id, else the session id of the outermost agent joined with the agent's span id."""
         session = self._session(agent) or base
         if not outer:
             return session

@@ -1,4 +1,4 @@
-"""Rules by which the arguments of two calls are compared."""
+"""Rules to compare the arguments of two calls."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class UnusableReference(ValueError):
 
 @attrs.frozen
 class ArgumentRules:
-    """The comparison of arguments.
+    """Rules to compare arguments.
 
-    *scope* is the rule of all arguments, or a rule for each named field; unnamed fields are compared exactly. Numbers are equal within
-    the share *rel_tol*, texts from the similarity *min_similarity* on.
+    *scope* is one rule for all arguments, or a rule for each named field; other fields are compared exactly. Two numbers are equal
+    within the relative tolerance *rel_tol*, two texts with a similarity of *min_similarity* or more.
     """
 
     scope: Scope | Mapping[str, Rule]
@@ -36,14 +36,14 @@ class ArgumentRules:
     min_similarity: float
 
     def equal(self, call: Call, reference: Call) -> bool:
-        """Return whether *call* is the *reference* call.
+        """Return whether *call* equals *reference* under the rules.
 
         :raises UnusableReference: if the rule of a field does not fit the reference's value.
         """
         return call.name == reference.name and not self.differences(call.arguments, reference.arguments)
 
     def differences(self, arguments: Any, expected: Any) -> list[str]:
-        """Return the difference of each field of *arguments*, in words; a reference without arguments has none."""
+        """Return the difference of each field of *arguments*, in words; a reference with :data:`UNKNOWN` arguments fits any."""
         if self.scope == "ignore" or expected is UNKNOWN:
             return []
         if not isinstance(arguments, Mapping) or not isinstance(expected, Mapping):
@@ -91,7 +91,7 @@ class ArgumentRules:
 
 
 def equal_json(first: Any, second: Any) -> bool:
-    """Return whether two JSON values are equal; true is not 1, 1.0 is 1."""
+    """Return whether two JSON values are equal. 1 equals 1.0, but not true."""
     if isinstance(first, bool) or isinstance(second, bool):
         return first is second
     if isinstance(first, Mapping) and isinstance(second, Mapping):
@@ -102,13 +102,13 @@ def equal_json(first: Any, second: Any) -> bool:
 
 
 def similarity(first: str, second: str) -> float:
-    """Return the share of equal letters of two texts, from 0 to 1: Ratcliff and Obershelp's, white space and case aside."""
+    """Return the similarity of two texts by Ratcliff and Obershelp, from 0 to 1, without regard to white space and case."""
     first, second = (" ".join(text.split()).casefold() for text in (first, second))
     return SequenceMatcher(None, first, second, autojunk=False).ratio()
 
 
 def _lacking(arguments: Any, expected: Any, path: str) -> list[str]:
-    """Return the differences of the parts of *expected*: keys of objects that *arguments* must have, other values as they are."""
+    """Return the parts of *expected* that *arguments* lacks. Objects may have more keys; other values must be equal."""
     if isinstance(expected, Mapping) and isinstance(arguments, Mapping):
         return [
             line
@@ -146,7 +146,7 @@ def _number(value: object) -> float | None:
 
 
 def _json(value: object) -> str:
-    import orjson  # few regular expressions are about values that are no texts
+    import orjson  # rarely needed: most values under a regular expression are texts
 
     return orjson.dumps(value).decode()
 

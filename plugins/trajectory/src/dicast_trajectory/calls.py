@@ -1,4 +1,4 @@
-"""Tool calls: of a subject's events, and of references as people and tools write them."""
+"""Tool calls: read from a subject's events, or from a list in any of the usual formats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dicast import Failure, Subject
 from dicast.toolkit.json_values import read_json
 
 UNKNOWN: Final[Any] = type("Unknown", (), {"__repr__": lambda _: "unknown arguments"})()
-"""The arguments of a call that has none in the data."""
+"""The arguments of a call whose data has no arguments."""
 
 NAMES = ("name", "tool_name", "tool")
 ARGUMENTS = ("arguments", "args", "input", "tool_input", "parameters")
@@ -20,14 +20,14 @@ _ENDS = ("tool.completed", "tool.failed")
 
 @attrs.frozen
 class Call:
-    """A call of the tool *name*. *arguments* are a JSON value, a text that is no JSON, or :data:`UNKNOWN`."""
+    """A call of the tool *name*. *arguments* is a JSON value, a text that is not JSON, or :data:`UNKNOWN`."""
 
     name: str
     arguments: Any = UNKNOWN
 
 
 def calls_of(subject: Subject, metric: str) -> list[Call] | Failure:
-    """Return the calls of a turn or a session in their order; of any other subject, the calls that its output is."""
+    """Return the calls in the events of a turn or session, in their order; read any other subject's output as a list of calls."""
     if subject.kind == "tool_cycle":
         return Failure(
             "missing_input",
@@ -45,7 +45,7 @@ def calls_of(subject: Subject, metric: str) -> list[Call] | Failure:
 
 
 def failed_calls(subject: Subject) -> list[str]:
-    """Return the name of the tool of each failed call."""
+    """Return the tool of each failed call."""
     ends = (event for event in subject.events if event.type in _ENDS)
     return [
         str(event.payload.get("tool_name", ""))
@@ -55,22 +55,22 @@ def failed_calls(subject: Subject) -> list[str]:
 
 
 def parse_calls(value: object) -> list[Call]:
-    """Return the calls that *value* lists: a list of calls, an object with ``calls`` or ``tool_calls``, or the JSON text of either.
+    """Return the calls in *value*: a list of calls, an object with ``calls`` or ``tool_calls``, or the JSON text of either.
 
     A call is the name of a tool, or an object with a name and, optionally, arguments: ``{name, arguments}``, as OpenAI
     (``{function: {name, arguments}}``), Anthropic (``{name, input}``) or Gemini (``{name, args}``) write it.
 
-    :raises ValueError: naming the value that is no call.
+    :raises ValueError: names the value that is not a call.
     """
     if isinstance(value, str):
         value = _parsed(value)
     if isinstance(value, Mapping):
         key = next((key for key in ("calls", "tool_calls") if key in value), None)
         if key is None:
-            raise ValueError(f"{_excerpt(value)} is no list of calls, and has no key 'calls'")
+            raise ValueError(f"{_excerpt(value)} is not a list of calls, and has no key 'calls'")
         value = value[key]
     if not isinstance(value, list | tuple):
-        raise ValueError(f"{_excerpt(value)} is no list of calls")  # noqa: TRY004  # of data, as the other faults
+        raise ValueError(f"{_excerpt(value)} is not a list of calls")  # noqa: TRY004  # a fault of data, as below
     return [_call(item, number) for number, item in enumerate(value, 1)]
 
 
@@ -83,11 +83,13 @@ def _call(item: object, number: int) -> Call:
         name = next((inner[key] for key in NAMES if isinstance(inner.get(key), str)), "")
         if name:
             return Call(name, _parsed(next((inner[key] for key in ARGUMENTS if key in inner), UNKNOWN)))
-    raise ValueError(f"call {number}, {_excerpt(item)}, is no name of a tool and no object with the key 'name'")
+    raise ValueError(
+        f"call {number}, {_excerpt(item)}, is neither the name of a tool nor an object with the key 'name'"
+    )
 
 
 def _parsed(arguments: object) -> object:
-    """Return *arguments*, read as JSON if they are the text of it; None is an empty object, as of a tool without parameters."""
+    """Return *arguments*, parsed if they are JSON text. None becomes an empty object: some tools have no parameters."""
     if arguments is None:
         return {}
     if not isinstance(arguments, str):

@@ -1,4 +1,4 @@
-"""The difference of calls and reference calls, in words and as signals."""
+"""The differences between calls and reference calls, in words and as signals."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .calls import UNKNOWN, Call
 from .matching import Equal, Matching
 
 _MOST = 10
-"""The number of calls that one line of the feedback names."""
+"""Most calls that one line of the feedback names."""
 
 
 @attrs.frozen(slots=False)
 class Comparison:
-    """Calls, reference calls, and the pairs of both. *repeats* are the places of calls that count as repeats."""
+    """A comparison of *calls* with *references*, paired by *matching*. *repeats* are the places of allowed repeats."""
 
     calls: Sequence[Call]
     references: Sequence[Call]
@@ -28,7 +28,7 @@ class Comparison:
 
     @cached_property
     def _misplaced(self) -> Mapping[int, int]:
-        """The reference calls without a partner that a call elsewhere in the order equals, with that call."""
+        """Open reference calls that equal a free call at another place in the order: the place of the call by that of the reference."""
         free = [place for place in self._unmatched if place not in self.repeats]
         misplaced: dict[int, int] = {}
         for reference in self._open:
@@ -40,7 +40,7 @@ class Comparison:
 
     @cached_property
     def _differing(self) -> Mapping[int, int]:
-        """The other reference calls with a call of the same tool, with that call."""
+        """Other open reference calls with a free call of the same tool: the place of the call by that of the reference."""
         free = [place for place in self._unmatched if place not in {*self.repeats, *self._misplaced.values()}]
         differing: dict[int, int] = {}
         for reference in self._open:
@@ -60,7 +60,7 @@ class Comparison:
         return sorted(set(range(len(self.references))) - self.matching.references())
 
     def signals(self, mode: str) -> Mapping[str, object]:
-        """Return the names of the tools that are missing, extra, misplaced, or have other arguments; empty lists are left out."""
+        """Return the tools of missing, extra, misplaced and differing calls, without empty lists."""
         explained = {**self._misplaced, **self._differing}
         lists = {
             "missing": [self.references[place].name for place in self._open if place not in explained],
@@ -109,5 +109,5 @@ def call_text(call: Call) -> str:
 
 
 def _some(texts: Sequence[str]) -> str:
-    more = len(texts) - _MOST
-    return ", ".join(texts[:_MOST]) + (f" and {more} more" if more > 0 else "")
+    rest = len(texts) - _MOST
+    return ", ".join(texts[:_MOST]) + (f" and {rest} more" if rest > 0 else "")

@@ -29,21 +29,21 @@ def _check_cost(_: object, attribute: attrs.Attribute[Any], value: Decimal | Non
 
 
 class _Unknown(Exception):
-    """A limit that the data does not decide, with the missing data."""
+    """The data is not enough to check a limit; the message names the missing data."""
 
 
 @attrs.frozen
 class Limits:
-    """1 if a turn or session kept within all limits, else 0; each breach is named.
+    """1 if a turn or session kept within all limits, else 0. The details name each breach.
 
-    A limit that the data does not decide, such as ``max_cost`` of calls without a recorded cost, is a Failure ``missing_input``, unless
-    another limit was exceeded. At least one limit is required.
+    If the data is not enough to check a limit, such as ``max_cost`` for calls without a recorded cost, the result is a Failure
+    ``missing_input``, unless another limit was exceeded. At least one limit is required.
 
     :param max_calls: the largest number of tool calls.
-    :param max_repeats: the largest number of repeats of one call, with the same tool and the same arguments. 0: no call is made twice.
+    :param max_repeats: the largest number of repeats of one call, with the same tool and the same arguments; 0 allows no repeat.
     :param max_errors: the largest number of failed tool calls.
-    :param max_cost: the largest cost of the model calls in USD, as recorded.
-    :param max_latency: the most seconds from the first event to the last.
+    :param max_cost: the largest recorded cost of the model calls in USD.
+    :param max_latency: the largest number of seconds from the first event to the last.
     :param forbidden: names of tools that must not be called; ``*`` is any text, as in ``mcp__*``.
     :param required: names of tools that must be called, each at least once; ``*`` is any text.
     """
@@ -86,7 +86,7 @@ class Limits:
     def _figures(
         self, subject: Subject, calls: Sequence[Call], unknown: list[str]
     ) -> Iterator[tuple[str, Any, Any, str]]:
-        """Yield each limit with its figure, the most that is allowed, and the breach in words; *unknown* gets missing data."""
+        """Yield each limit with its figure, the highest allowed figure, and the breach in words; add missing data to *unknown*."""
         if self.max_calls is not None:
             yield "max_calls", len(calls), self.max_calls, f"{len(calls)} calls, at most {self.max_calls}"
         if self.max_errors is not None and not subject.events and subject.kind not in ("turn", "session"):
@@ -134,7 +134,7 @@ class Limits:
 
 
 def _most_repeats(calls: Sequence[Call]) -> tuple[int, str]:
-    """Return the number of repeats of the call that is repeated most, and its tool."""
+    """Return the number of repeats of the most repeated call, and its tool."""
     names = Counter(call.name for call in calls)
     unknown = next((call.name for call in calls if call.arguments is UNKNOWN and names[call.name] > 1), None)
     if unknown is not None:
@@ -156,7 +156,7 @@ def _canonical(arguments: object) -> bytes:
 
 
 def _cost(subject: Subject) -> tuple[Decimal, str]:
-    """Return the recorded cost of the model calls in USD, and the reason if it is incomplete."""
+    """Return the recorded cost of the model calls in USD, and why it is incomplete, if it is."""
     recorded = [event.payload.get("cost_usd") for event in subject.events if event.type == "llm.call_completed"]
     if not recorded:
         return Decimal(0), "no model call is recorded"

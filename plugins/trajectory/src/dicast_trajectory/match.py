@@ -32,19 +32,19 @@ class Match:
     A subject without references is a Failure ``missing_input``.
 
     :param reference: the reference calls: a list for all subjects, or a file of JSON lines ``{"id": ID, "calls": […]}`` with the id
-        of a subject or session. By default each row has its own, in ``reference``: a list, or an object with a list for each id of a turn.
-    :param column: the place of a row's reference calls, a dotted path; ``reference`` by default.
-    :param mode: ``exact``: the same calls in the same order. ``in_order``: all reference calls in their order, other calls between them
-        are allowed. ``any_order`` and ``superset``: all reference calls, other calls are allowed. ``subset``: no call that is not in
-        the reference. A call that the reference has twice is needed twice.
+        of a subject or session. By default, they are in ``reference`` of each row: a list, or an object with a list for each turn's id.
+    :param column: the dotted path of a row's reference calls; by default ``reference``.
+    :param mode: ``exact``: the same calls in the same order. ``in_order``: all reference calls in their order; other calls between
+        them are allowed. ``any_order`` and ``superset``: all reference calls; other calls are allowed. ``subset``: only calls in the
+        reference. A call that the reference has twice is needed twice.
     :param arguments: ``exact``: equal JSON values. ``subset``: the call has all arguments of the reference, and may have more, also in
         nested objects. ``ignore``: only names are compared. Or the rule of each named field: ``exact``, ``ignore``, ``numeric``, ``regex``
         (the reference is a regular expression with a match in the argument) or ``similarity``; other fields are compared exactly.
-    :param allow_repeats: under ``exact`` and ``subset``, repeats of a matching call are no extra calls. The other modes allow them anyway.
+    :param allow_repeats: do not count repeats of a matching call as extra calls under ``exact`` and ``subset``; other modes never do.
     :param partial: score the share of the longest match: of the longer list under ``exact``, of the reference calls under ``in_order``,
         ``any_order`` and ``superset``, of the calls under ``subset``.
     :param rel_tol: the largest difference of two ``numeric`` arguments, as a share of the larger number.
-    :param min_similarity: the least share of equal letters of two similar texts.
+    :param min_similarity: the lowest similarity of two texts that count as equal, from 0 to 1.
     """
 
     name = "match"
@@ -66,39 +66,39 @@ class Match:
             check_inline(self.reference, "reference")
 
     def reads(self, base: Path) -> Mapping[str, Path]:
-        """Return the file of the references: other references are another metric."""
+        """Return the file of the references; with other references, it is another metric."""
         return {"reference": self.reference} if isinstance(self.reference, Path) else {}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[LiveMatch]:
-        """Read the references, once a run.
+        """Read the references, once per run.
 
-        :raises DataError: with every line of the file that has no calls.
+        :raises DataError: with every line of the file without calls.
         """
         yield self._live()
 
     def score(self, subject: Subject) -> Score | Failure:
-        """Score *subject* outside of any run; a file is read for this call."""
+        """Score *subject* outside a run; the file of references is read again for each call."""
         return self._live().score(subject)
 
     def _live(self) -> LiveMatch:
         return LiveMatch(self, live_references(_METRIC, self.reference, self.column, "reference"))
 
 
-def live_references(metric: str, written: Path | Sequence[Any] | None, column: str | None, option: str) -> References:
-    """Return the references that an *option* of *metric* names.
+def live_references(metric: str, value: Path | Sequence[Any] | None, column: str | None, option: str) -> References:
+    """Return the references that *metric* has in *option*: a file, a list of calls, or None for references in *column* of each row.
 
     :raises DataError: if they cannot be read.
     """
-    if isinstance(written, Path):
-        return References(metric, by_id=read_references(written))
-    everywhere = None if written is None else check_inline(written, option)
-    return References(metric, everywhere, column=column)
+    if isinstance(value, Path):
+        return References(metric, by_id=read_references(value))
+    for_all = None if value is None else check_inline(value, option)
+    return References(metric, for_all, column=column)
 
 
 @attrs.frozen
 class LiveMatch:
-    """Compares calls with the references that were read."""
+    """A metric whose references have been read."""
 
     options: Match
     references: References
@@ -144,7 +144,7 @@ class LiveMatch:
         return Score(value, details=details, feedback=feedback, signals=signals)
 
     def _repeats(self, count: int, matching: Matching, equal: Equal) -> set[int]:
-        """Return the calls without a partner that repeat an earlier call with a partner."""
+        """Return the places of calls without a partner that repeat an earlier call with a partner."""
         if not self.options.allow_repeats:
             return set()
         unmatched = set(range(count)) - matching.calls()
@@ -154,6 +154,6 @@ class LiveMatch:
 
 
 def _without_arguments(calls: Sequence[Call], references: Sequence[Call]) -> str | None:
-    """Return the first tool whose arguments are unknown, and needed for a comparison."""
+    """Return the tool of the first call whose arguments are unknown but needed for a comparison."""
     compared = {reference.name for reference in references if reference.arguments is not UNKNOWN}
     return next((call.name for call in calls if call.arguments is UNKNOWN and call.name in compared), None)

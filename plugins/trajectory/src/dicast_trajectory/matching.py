@@ -1,4 +1,4 @@
-"""Which calls of a subject are which reference calls."""
+"""Pairs of equal calls and reference calls."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import attrs
 from .calls import Call
 
 Equal = Callable[[int, int], bool]
-"""Whether the call at the first place is the reference call at the second."""
+"""Whether a call equals a reference call; the arguments are their places."""
 
 
 @attrs.frozen
 class Matching:
-    """Pairs of a call and a reference call by their places, in the order of the calls."""
+    """The places of each pair of a call and a reference call, in the order of the calls."""
 
     pairs: Sequence[tuple[int, int]]
 
@@ -28,20 +28,20 @@ class Matching:
 
 
 def memoized(calls: Sequence[Call], references: Sequence[Call], equal: Callable[[Call, Call], bool]) -> Equal:
-    """Return *equal* by places, so that each pair is compared once."""
-    known: dict[tuple[int, int], bool] = {}
+    """Return *equal* as a function of places that compares each pair only once."""
+    results: dict[tuple[int, int], bool] = {}
 
     def by_place(place: int, reference: int) -> bool:
         key = (place, reference)
-        if key not in known:
-            known[key] = equal(calls[place], references[reference])
-        return known[key]
+        if key not in results:
+            results[key] = equal(calls[place], references[reference])
+        return results[key]
 
     return by_place
 
 
 def longest_common(count: int, references: int, equal: Equal) -> Matching:
-    """Return a longest matching that keeps the order (longest common subsequence); the earliest calls of all such are taken."""
+    """Return a longest matching that keeps the order: a longest common subsequence."""
     lengths = [[0] * (references + 1) for _ in range(count + 1)]
     for place in reversed(range(count)):
         row, below = lengths[place], lengths[place + 1]
@@ -65,15 +65,15 @@ def longest_common(count: int, references: int, equal: Equal) -> Matching:
 
 def largest_matching(count: int, references: int, equal: Equal) -> Matching:
     """Return a largest matching in any order: a maximum matching of the bipartite graph, by augmenting paths (Kuhn)."""
-    partner: dict[int, int] = {}  # of each reference
+    partner: dict[int, int] = {}  # the call of each reference
     for start in range(count):
         _augment(start, references, equal, partner)
     return Matching(sorted((place, reference) for reference, place in partner.items()))
 
 
 def _augment(start: int, references: int, equal: Equal, partner: dict[int, int]) -> None:
-    """Give the call at *start* a reference, if others can move; breadth first, so that long chains need no recursion."""
-    previous: dict[int, int] = {}  # the call by which each reference was reached
+    """Find a reference for the call at *start*, if other pairs can change for it. The search is breadth first, without recursion."""
+    previous: dict[int, int] = {}  # the call from which each reference was reached
     waiting = [start]
     for place in waiting:
         for reference in range(references):

@@ -1,4 +1,4 @@
-"""Reference calls: of the pipeline file, of a file of their own, or of the row."""
+"""Reference calls: from the pipeline file, a separate file, or the row of a subject."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _IDS = ("subject_id", "id")
 class References:
     """The reference calls of each subject.
 
-    *everywhere* are those of all subjects, *by_id* those of a file by the id of a subject or its session. Without both, a subject's own
-    reference counts, or the value in *column* of its row.
+    *for_all* is one list for all subjects. *by_id* has the lists of a file by the id of a subject or session. Without both, the
+    reference of the subject is used, or the value in *column* of its row.
     """
 
     metric: str
-    everywhere: Sequence[Call] | None = None
+    for_all: Sequence[Call] | None = None
     by_id: Mapping[str, Sequence[Call]] | None = None
     column: str | None = None
 
     def of(self, subject: Subject) -> Sequence[Call] | Failure:
-        """Return the reference calls of *subject*, or the failure that it has none that can be read."""
-        if self.everywhere is not None:
-            return self.everywhere
+        """Return the reference calls of *subject*, or a Failure if they are missing or cannot be read."""
+        if self.for_all is not None:
+            return self.for_all
         if self.by_id is not None:
             for id_ in (subject.id, subject.session_id):
                 if id_ is not None and id_ in self.by_id:
@@ -43,7 +43,7 @@ class References:
         value = self._of_row(subject)
         if value is MISSING or value is None:
             return self._missing(subject, f"it has none in {'reference' if self.column is None else repr(self.column)}")
-        if isinstance(value, Mapping) and subject.id in value:  # by the ids of the turns
+        if isinstance(value, Mapping) and subject.id in value:  # an object with a list for each turn's id
             return self._parsed(value[subject.id], subject)
         of_session = subject.kind == "turn" and subject.reference is None
         return (self._whole_session(subject) if of_session else None) or self._parsed(value, subject)
@@ -55,7 +55,7 @@ class References:
         return lookup(subject.context, "reference") if subject.reference is None else subject.reference
 
     def _whole_session(self, subject: Subject) -> Failure | None:
-        """Return the failure of a turn of a session with several turns and one list of calls."""
+        """Return a Failure if *subject* is one of several turns of a session that has only one list of calls."""
         turns = {event.turn_id for event in subject.trail.events} - {None, subject.id}
         if subject.kind != "turn" or not turns:
             return None
@@ -75,7 +75,7 @@ class References:
 def read_references(path: Path) -> Mapping[str, Sequence[Call]]:
     """Return the calls of each id in a file of JSON lines ``{"id": ID, "calls": […]}``.
 
-    :raises DataError: with every line that is no such object.
+    :raises DataError: with every line that is not such an object.
     """
     by_id: dict[str, Sequence[Call]] = {}
     with InputFile.opened(path) as file, InputCheck(file) as check:
@@ -99,9 +99,9 @@ def _entry(record: Mapping[str, Any]) -> tuple[str, Sequence[Call]]:
 
 
 def check_inline(calls: Sequence[object], option: str) -> Sequence[Call]:
-    """Return the calls in the pipeline file.
+    """Return *calls* of the pipeline file, parsed.
 
-    :raises DataError: naming the value that is no call.
+    :raises DataError: names the value that is not a call.
     """
     try:
         return parse_calls(list(calls))

@@ -21,15 +21,14 @@ _METRIC = "trajectory/tool_correctness"
 
 @attrs.frozen
 class ToolCorrectness:
-    """F1 of the called tools against the expected tools, as multisets of names: order and arguments do not count.
+    """F1 of the called tools against the expected tools. It compares names and how often each occurs, but not order and arguments.
 
-    With c calls, e expected calls and m names in both, as often as the smaller count has them, precision is m/c, recall is m/e, and the
-    score is 2m/(c+e). It is 1 where no tool was expected and none was called. A subject without expected tools is a Failure
-    ``missing_input``.
+    With c calls, e expected calls and m calls in both, precision is m/c, recall is m/e, and the score is 2m/(c+e). It is 1 if no tool
+    was expected and none was called. A subject without expected tools is a Failure ``missing_input``.
 
     :param expected: the names of the expected tools: a list for all subjects, or a file of JSON lines ``{"id": ID, "calls": […]}`` with
-        the id of a subject or session. By default each row has its own, in ``reference``. Calls with arguments count by their names.
-    :param column: the place of a row's expected tools, a dotted path; ``reference`` by default.
+        the id of a subject or session. By default, they are in ``reference`` of each row. Calls with arguments count by their names.
+    :param column: the dotted path of a row's expected tools; by default ``reference``.
     """
 
     name = "tool_correctness"
@@ -45,19 +44,19 @@ class ToolCorrectness:
             check_inline(self.expected, "expected")
 
     def reads(self, base: Path) -> Mapping[str, Path]:
-        """Return the file of the expected tools: other tools are another metric."""
+        """Return the file of the expected tools; with other expected tools, it is another metric."""
         return {"expected": self.expected} if isinstance(self.expected, Path) else {}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[LiveToolCorrectness]:
-        """Read the expected tools, once a run.
+        """Read the expected tools, once per run.
 
-        :raises DataError: with every line of the file that has no names.
+        :raises DataError: with every line of the file without names.
         """
         yield self._live()
 
     def score(self, subject: Subject) -> Score | Failure:
-        """Score *subject* outside of any run; a file is read for this call."""
+        """Score *subject* outside a run; the file of expected tools is read again for each call."""
         return self._live().score(subject)
 
     def _live(self) -> LiveToolCorrectness:
@@ -66,7 +65,7 @@ class ToolCorrectness:
 
 @attrs.frozen
 class LiveToolCorrectness:
-    """Compares called tools with the expected tools that were read."""
+    """A metric whose expected tools have been read."""
 
     references: References
 

@@ -1,1 +1,1 @@
-"""The conventions by which instrumentations write the messages, calls and figures of a span."""
+"""Readers of the conventions in which instrumentations write the messages, calls and figures of a span."""

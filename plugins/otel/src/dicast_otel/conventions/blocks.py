@@ -25,14 +25,14 @@ _BEDROCK = (
 
 
 def is_bedrock(blocks: Sequence[object]) -> bool:
-    """Return whether *blocks* are blocks of Amazon Bedrock, which have no type but one key."""
+    """Return whether *blocks* are blocks of Amazon Bedrock, which have a key for their kind in place of a type."""
     return bool(blocks) and all(
         isinstance(block, Mapping) and "type" not in block and any(key in block for key in _BEDROCK) for block in blocks
     )
 
 
 def read_blocks(blocks: Sequence[object], path: str, shapes: Shapes) -> list[Part]:
-    """Return the parts that *blocks* are; markers for unknown ones."""
+    """Return *blocks* as parts, with markers for unknown blocks."""
     return [_read(block, f"{path}[{number}]", shapes) for number, block in enumerate(blocks)]
 
 

@@ -22,7 +22,7 @@ NAMES = frozenset((*_ROLES, CHOICE, "gen_ai.content.prompt", "gen_ai.content.com
 
 
 def has_messages(events: Iterable[SpanEvent]) -> bool:
-    """Return whether one of *events* holds messages."""
+    """Return whether an event of *events* holds messages."""
     return any(event.name in NAMES for event in events)
 
 

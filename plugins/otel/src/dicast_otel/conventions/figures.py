@@ -48,7 +48,7 @@ _STOPS = (
 
 @attrs.frozen
 class Figures:
-    """Recorded figures of a call of a model; None where the span has none."""
+    """Recorded figures of a call of a model; None for a figure that the span does not have."""
 
     model: str | None = None
     usage: Mapping[str, object] | None = None
@@ -56,7 +56,7 @@ class Figures:
     stop_reason: str | None = None
 
     def or_else(self, other: Figures) -> Figures:
-        """Return these figures, with the figures of *other* where some are missing."""
+        """Return these figures, with missing figures from *other*."""
         return Figures(
             self.model or other.model,
             self.usage or other.usage,

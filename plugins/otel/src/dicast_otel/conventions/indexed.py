@@ -35,7 +35,7 @@ def _put(target: dict[str, Any], names: list[str], value: object) -> None:
 
 
 def _listed(value: object) -> list[Any]:
-    """Return an object with numbers as keys as a list."""
+    """Return an object whose keys are numbers as a list; other values that are no list as an empty list."""
     if not isinstance(value, Mapping):
         return value if isinstance(value, list) else []
     return [value[key] for key in sorted(value, key=lambda key: int(key) if key.isdigit() else 0)]
@@ -65,7 +65,7 @@ def read_openllmetry(attributes: Attributes, prefix: str, role: str, collector: 
 
 
 def parsed_content(content: object) -> object:
-    """Return a content, whose parts may be written as JSON."""
+    """Return the parts of a content that is a JSON text of parts, else *content* unchanged."""
     value = parsed(content)
     if isinstance(value, list) and value and all(isinstance(block, Mapping) and "type" in block for block in value):
         return value

@@ -62,7 +62,7 @@ _IO_KEYS = ("input.value", "output.value", "traceloop.entity.input", "traceloop.
 
 
 def kind_of(span: Span) -> Kind | None:
-    """Return the kind of *span*, None for a span of something else than models, tools and agents."""
+    """Return the kind of *span*, None for a span of other work, such as a database query."""
     attributes = span.attributes
     if not attributes and not span.events:
         return None

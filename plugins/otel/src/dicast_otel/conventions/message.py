@@ -25,7 +25,7 @@ class Message:
 
 
 class Collector(Conversation):
-    """A conversation that only collects its messages, so that readers of dialects can be used for a part of one."""
+    """A conversation that only collects its messages, so that the readers of dialects can read a part of a conversation."""
 
     def __init__(self, shapes: Shapes) -> None:
         super().__init__("")
@@ -53,6 +53,6 @@ class Collector(Conversation):
     def content(self, value: object, path: str) -> list[Part]:
         """Return the parts of a message's content.
 
-        :raises DataError: (without a line) if it is none.
+        :raises DataError: (without a line) if it is not a content.
         """
         return read_content(value, path, self.shapes, ANY)

@@ -1,4 +1,4 @@
-"""One span read by all conventions: its messages, its tool call, its figures."""
+"""The messages, the tool call and the figures of a span in any convention."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Reader = Callable[[Attributes, Collector], None]
 
 @attrs.frozen
 class Exchange:
-    """The messages that a span of a model or an agent was given, and its answers."""
+    """The messages that a model or an agent received in a span (*inputs*), and its answers (*outputs*)."""
 
     inputs: Sequence[Message]
     outputs: Sequence[Message]
@@ -32,7 +32,7 @@ class Exchange:
 
 @attrs.frozen
 class ToolUse:
-    """A call of a tool with its result. *has_result* is False where the span does not record one."""
+    """A call of a tool with its result. *has_result* is False if the span does not record a result."""
 
     id: str | None
     name: str
@@ -43,7 +43,7 @@ class ToolUse:
 
 
 def exchange_of(span: Span, shapes: Shapes, *, generic: bool = True) -> Exchange:
-    """Return the messages of a span; with *generic* those in attributes for any input and output, too."""
+    """Return the messages of a span; with *generic* also messages in attributes for any kind of input and output."""
     inputs, outputs = Collector(shapes), Collector(shapes)
     attributes = span.attributes
     details = next((event.attributes for event in span.events if event.name == DETAILS), None)
@@ -112,7 +112,7 @@ def _plain(role: str, *keys: str) -> Reader:
 
 
 def _entity(value: object) -> object:
-    """Return the input among the arguments of a function, as OpenLLMetry writes them."""
+    """Return the input of a function whose arguments OpenLLMetry recorded as ``{args, kwargs}``; any other value unchanged."""
     inner = parsed(value)
     if isinstance(inner, dict) and {"args", "kwargs"} == set(inner) and isinstance(inner["kwargs"], dict):
         arguments = [*inner["args"], *inner["kwargs"].values()]
@@ -131,14 +131,14 @@ def _bodies(attributes: Attributes) -> list[tuple[str, Attributes]]:
 
 
 def _history(attributes: Attributes, shapes: Shapes) -> Exchange:
-    """Return the whole history that an agent of pydantic-ai records; its answers follow the last message that is no assistant's."""
+    """Return the history that an agent of pydantic-ai records. The outputs are the assistant's messages at its end."""
     collector = Collector(shapes)
     read_value(attributes.get("pydantic_ai.all_messages"), "user", "pydantic_ai.all_messages", collector)
     events = parsed(attributes.get("all_messages_events"))
     if not collector.messages and isinstance(events, list):
         plain = [event for event in events if isinstance(event, dict)]
         answers = Collector(shapes)
-        for event in plain:  # one collector, so that the order stays
+        for event in plain:  # event by event into one collector, which keeps the order
             read_events([(str(event.get("event.name")), event)], collector, answers)
             collector.messages += answers.messages
             answers.messages = []
@@ -187,7 +187,7 @@ _PREFIXES = ("execute_tool ", "running tool: ", "running tool ", "ai.toolCall ")
 
 
 def tool_of(span: Span) -> ToolUse:
-    """Return the call of a tool that a span is."""
+    """Return the tool call in a span of a tool."""
     attributes = span.attributes
     id_ = next((value for key in _TOOL_IDS if isinstance(value := attributes.get(key), str) and value), None)
     name = next((value for key in _TOOL_NAMES if isinstance(value := attributes.get(key), str) and value), None)

@@ -1,4 +1,4 @@
-"""Values that hold messages: a text, a message, a list of them, a request or a response of a provider."""
+"""Values that hold messages: a text, a message, a list of messages, or a provider's request or response."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _ANSWERS = ("message", "output", "response", "result", "answer", "text", "conten
 _PROMPTS = ("input", "prompt", "question", "query", "inputs", "user_prompt", "text", "content")
 _TYPES = ("human", "ai", "system", "tool", "function", "chat", "developer", "constructor")
 _DEPTH = 6
-"""Objects around messages are opened so deep; deeper ones are texts."""
+"""The most levels of objects around messages; a deeper object is read as text."""
 
 
 def parsed(value: object) -> Any:
-    """Return the JSON in a text that begins like an object or a list, and any other value as it is."""
+    """Return the value of a text that is a JSON object or list; any other value unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return orjson.loads(value)
@@ -34,7 +34,7 @@ def parsed(value: object) -> Any:
 
 
 def as_text(value: object) -> str:
-    """Return a text as it is and other values as JSON."""
+    """Return a text unchanged, and another value as JSON."""
     return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
 
 
@@ -225,7 +225,7 @@ def _parts(blocks: list[Any], path: str, collector: Collector) -> list[Part]:
 
 
 def _typed(block: Any) -> Any:
-    """Return a block with a ``text``, where the conventions have ``content``."""
+    """Return a text block with the key ``text``, in place of the conventions' ``content``; other blocks unchanged."""
     if isinstance(block, Mapping) and block.get("type", "text") == "text" and isinstance(block.get("content"), str):
         return {"type": "text", "text": block["content"]}
     return block

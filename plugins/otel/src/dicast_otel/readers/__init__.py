@@ -27,7 +27,7 @@ TITLES: Mapping[Shape, str] = {
 
 
 def shape_of(value: object) -> Shape | None:
-    """Return which format the object *value* has, None if it has no spans."""
+    """Return the format of the object *value*, None if it has no spans."""
     if not isinstance(value, Mapping):
         return None
     if is_otlp(value):

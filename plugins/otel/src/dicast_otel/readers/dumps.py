@@ -1,4 +1,4 @@
-"""Spans as SDKs and stores dump them: one object a span, in a list, by operation, or alone."""
+"""Spans as SDKs and stores dump them: an object for each span, in a list, by operation, or alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_span(value: object) -> bool:
 
 
 def is_attributes(value: object) -> bool:
-    """Return whether *value* has the attributes of one span and nothing around them."""
+    """Return whether *value* is the attributes of a span, without the span."""
     return isinstance(value, Mapping) and any(
         isinstance(key, str) and key.startswith(_CONVENTIONS) and "." in key for key in value
     )
@@ -42,7 +42,7 @@ def is_by_operation(value: object) -> bool:
 
 
 def read_attributes(value: Mapping[str, Any], path: str) -> Span:
-    """Return a span that has only its attributes; its ids are made of them."""
+    """Return a span with the attributes *value*; its ids are made from their digest."""
     digest = hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
     return Span(digest[:32], digest[:16], None, "", flat(value))
 
@@ -102,7 +102,7 @@ def _with_kind(attributes: dict[str, Any], value: Mapping[str, Any]) -> dict[str
 
 
 def _id(value: object, path: str) -> str:
-    """Return an id; stores may have ids that are no hex, which stay as they are."""
+    """Return an id; an id of a store that is not hex stays unchanged."""
     if not isinstance(value, str) or not value:
         raise Malformed(f"an id is a text, not {value!r:.60}", path)
     try:

@@ -1,4 +1,4 @@
-"""Checked access to the values of a document."""
+"""Checks of the types of a document's values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Malformed(Exception):
 def items(value: object, path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield the objects of a list with their numbers; null is an empty list.
 
-    :raises Malformed: if it is no list of objects.
+    :raises Malformed: if *value* is not a list of objects.
     """
     if not value and (value is None or value == []):
         return
@@ -28,9 +28,9 @@ def items(value: object, path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def mapping(value: object, path: str) -> Mapping[str, Any]:
-    """Return an object.
+    """Return *value*, which must be an object.
 
-    :raises Malformed: if it is none.
+    :raises Malformed: if it is not an object.
     """
     if type(value) is not dict and not isinstance(value, Mapping):
         raise Malformed(f"this is an object, not {value!r:.60}", path)
@@ -40,7 +40,7 @@ def mapping(value: object, path: str) -> Mapping[str, Any]:
 def integer(value: object, path: str) -> int | None:
     """Return an integer, which may be written as a text; None if it is missing.
 
-    :raises Malformed: if it is none.
+    :raises Malformed: if *value* is not an integer.
     """
     if value is None or value == "":
         return None

@@ -46,7 +46,7 @@ def read_otlp(document: Mapping[str, Any], path: str = "") -> Iterator[Span]:
 
 
 def _trace(document: Mapping[str, Any]) -> object:
-    """Return the object in which Tempo's second API has the groups."""
+    """Return the object with the groups in a response of Tempo's second API, None for another document."""
     inner = document.get("trace")
     return inner if isinstance(inner, Mapping) and any(isinstance(inner.get(key), list) for key in _RESOURCES) else None
 
@@ -110,13 +110,13 @@ def hex_id(value: object, path: str) -> str:
         data = b""
     if len(data) in (8, 16):
         return data.hex()
-    if _HEX.issuperset(text):  # shorter ones are written without zeros by some tools
+    if _HEX.issuperset(text):  # some tools leave out leading zeros
         return text.lower()
     raise Malformed(f"the id {value!r:.60} is neither hex nor base64", path)
 
 
 def attributes_of(value: object, path: str) -> dict[str, Any]:
-    """Return OTLP's list of keys with typed values as a mapping; a mapping is taken as it is.
+    """Return OTLP's list of keys with typed values as a mapping; a mapping stays unchanged.
 
     :raises Malformed: if it is neither.
     """
@@ -134,7 +134,7 @@ def attributes_of(value: object, path: str) -> dict[str, Any]:
 
 
 def _simple(pairs: list[Any]) -> dict[str, Any] | None:
-    """Return the attributes of a span that has only texts and numbers as JSON has them, as most spans; else None."""
+    """Return the attributes if all values are texts, numbers and booleans in their JSON types, as in most spans; else None."""
     result = {}
     try:
         for pair in pairs:
@@ -156,14 +156,14 @@ _SIMPLE: Mapping[str, tuple[type, ...]] = {
 
 
 def plain(value: object, path: str) -> Any:
-    """Return a value of OTLP (``{"stringValue": …}``) as a plain one.
+    """Return a value of OTLP (``{"stringValue": …}``) as a plain value.
 
     :raises Malformed: if its type is unknown.
     """
     if value is None:
         return None
     if not isinstance(value, Mapping):
-        return value  # as Jaeger and some exporters write it
+        return value  # Jaeger and some exporters write plain values
     if not value:
         return None
     key = next((key for key in value if key in _KINDS), None)

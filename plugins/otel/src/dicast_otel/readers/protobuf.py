@@ -1,4 +1,4 @@
-"""Spans in OTLP's protobuf form: requests in a row, or requests after their lengths."""
+"""Spans in OTLP's protobuf form: concatenated requests, or requests with their lengths before them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ERROR = 2
 def parse_request(data: bytes) -> ExportTraceServiceRequest:
     """Return the request in *data*.
 
-    :raises Malformed: if it is none.
+    :raises Malformed: if it is not a request.
     """
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -42,7 +42,7 @@ def read_request(request: ExportTraceServiceRequest) -> Iterator[Span]:
 
 
 def is_request(start: bytes) -> bool:
-    """Return whether *start*, the beginning of a file, is that of a request: a group of spans, which begins with its resource or its scope."""
+    """Return whether a file that begins with *start* is a request. A request begins with a group of spans, and a group with its resource or its scope."""
     group = _field(start, 0)
     if group is None or group[0] != _FIRST or group[1] == 0:
         return False
@@ -56,9 +56,9 @@ def is_request(start: bytes) -> bool:
 
 
 def delimited(data: bytes) -> Iterator[bytes]:
-    """Yield the requests of a file of the Collector, each after its length in four bytes.
+    """Yield the requests of a file of the Collector, which has four bytes with the length before each request.
 
-    :raises Malformed: if the last one is cut.
+    :raises Malformed: if the last request is cut.
     """
     place = 0
     while place < len(data):
@@ -74,7 +74,7 @@ _FIRST, _SECOND, _LENGTH = 0x0A, 0x12, 4
 
 
 def _field(data: bytes, place: int) -> tuple[int, int, int] | None:
-    """Return the tag and the length of the field at *place*, and where its content begins; None if there is none."""
+    """Return the tag, the length and the start of the content of the field at *place*; None if there is no field."""
     if place >= len(data):
         return None
     tag, length, shift = data[place], 0, 0
