@@ -137,7 +137,7 @@ class MetricSet:
                     answer = Skip(answer.throttled_reason, answer.cost)  # a nested judge did not fit into the budget
                 failure = rollout.take_truth(slot, answer, passed=passed) or failure
             if passed and self.scoring.combine == "truth" and self.raw_label is None:
-                rollout.leave_proxies()
+                rollout.drop_proxies()
         if self.raw_label is not None and not passed:
             return failure
         return failure or rollout.empty_failure()
@@ -322,7 +322,7 @@ class _Rollout:
         """Return the weakest basis of the truth metrics with a weight; ``proxy`` without such metrics."""
         return weakest(self.bases) if self.bases else "proxy"
 
-    def leave_proxies(self) -> None:
+    def drop_proxies(self) -> None:
         """Remove the proxies from the score, because they only gate."""
         proxies = [item for item in self.items if item["tier"] == "proxy"]
         self.weights[: len(proxies)] = [0.0] * len(proxies)
