@@ -1,4 +1,4 @@
-"""Transport of rows to an ingestion endpoint, by Microsoft's exporter."""
+"""Sends rows to an ingestion endpoint through Microsoft's exporter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dicast.toolkit.http_reply import ReplyReader
 from .rows import Row
 
 _EVENT = "microsoft.custom_event.name"
-"""Attribute that makes a log record a custom event of this name."""
+"""Attribute with the name of a custom event; it makes a log record such an event."""
 
 _ENVIRONMENT: Mapping[str, str | None] = {
     "APPLICATIONINSIGHTS_CONTROLPLANE_DISABLED": "true",
@@ -24,7 +24,7 @@ _ENVIRONMENT: Mapping[str, str | None] = {
     "APPLICATIONINSIGHTS_CONNECTION_STRING": None,
     "APPLICATIONINSIGHTS_METRICS_TO_LOGANALYTICS_ENABLED": None,
 }
-"""Variables that the exporter reads when it is created. Only they can keep it from contacting other hosts. None means unset."""
+"""Variables that the exporter reads when it is created; None means unset. Only they keep it from contacting other hosts."""
 
 
 class IngestionError(DicastError):
@@ -32,10 +32,10 @@ class IngestionError(DicastError):
 
 
 class Ingestion:
-    """Client of the endpoint in *connection_string*. A request may take *seconds*, and *reader* reads its answer."""
+    """Client of the endpoint in *connection_string*. *seconds* is the time limit of a request; *reader* reads the reply."""
 
     def __init__(self, connection_string: str, seconds: float, reader: ReplyReader) -> None:
-        # Imported here, because it takes a second and loads most of azure-core.
+        # Slow import: it takes a second and loads most of azure-core.
         from azure.monitor.opentelemetry.exporter import AzureMonitorLogExporter, AzureMonitorMetricExporter
 
         from .transport import Session
@@ -46,8 +46,8 @@ class Ingestion:
             "timeout": seconds,
             "read_timeout": seconds,
             "disable_offline_storage": True,
-            "instrumentation_collection": True,  # the exporter's option for no statistics of its own
-            "max_envelopes_per_second": 0,  # it would drop events over a limit
+            "instrumentation_collection": True,  # the exporter then sends no statistics of its own
+            "max_envelopes_per_second": 0,  # no limit, above which it would drop events
             "retry_total": 0,  # the kernel retries
             "redirect_max": 0,
             "use_env_settings": False,
@@ -58,9 +58,9 @@ class Ingestion:
             self._metrics = AzureMonitorMetricExporter(**options, transport=self._sessions[1].transport())
 
     def send(self, rows: Sequence[Row]) -> None:
-        """Send *rows*, with one request for events and one for metrics.
+        """Send *rows*, in one request for events and one for metrics.
 
-        :raises IngestionError: when the endpoint did not accept all rows.
+        :raises IngestionError: if the endpoint did not accept all rows.
         """
         from opentelemetry.sdk._logs.export import LogRecordExportResult  # imported here, because it is slow
         from opentelemetry.sdk.metrics.export import MetricExportResult

@@ -1,4 +1,4 @@
-"""Sink of an experiment's rows: custom events of Application Insights."""
+"""The sink ``azure/monitor``: rows of an experiment as custom events of Application Insights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BATCH = 500
 
 
 def parts_of(connection_string: str) -> dict[str, str]:
-    """Return the parts of a connection string, by their names in lower case."""
+    """Return the parts of a connection string by their lower-case names."""
     pairs = (part.partition("=") for part in connection_string.split(";") if part.strip())
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
@@ -36,7 +36,7 @@ def _check(_monitor: Monitor, _attribute: attrs.Attribute[Secret], secret: Secre
     except ValueError:
         named = False
     if not named:
-        # The exporter would read missing parts from the environment, or use its own defaults.
+        # For missing parts, the exporter would use the environment or its own defaults.
         raise ConfigError(
             "connection_string is 'InstrumentationKey=<a UUID>;IngestionEndpoint=<an address>', as the Azure portal shows it; "
             "one of the two is missing or wrong"
@@ -56,7 +56,7 @@ class Monitor:
 
     :param connection_string: as the Azure portal shows it, with ``InstrumentationKey`` and ``IngestionEndpoint``.
     :param timeout: time limit of one request in seconds.
-    :param max_reply_bytes: the longest answer of the endpoint in bytes, decoded; a longer answer counts as not accepted.
+    :param max_reply_bytes: the most bytes of a decoded reply of the endpoint; after a longer reply, the rows count as not accepted.
     """
 
     name = "monitor"
@@ -84,7 +84,7 @@ class Monitor:
 
 
 class Feed:
-    """Live sink that turns a run's events into rows and sends them."""
+    """The live sink, which turns a run's events into rows and sends them."""
 
     def __init__(self, ingestion: Ingestion, rows: Rows) -> None:
         self._ingestion = ingestion
@@ -94,9 +94,9 @@ class Feed:
         self._sent = 0
 
     async def write(self, events: Sequence[Event]) -> int:
-        """Send the rows of *events*, and return their number. Called again with the same events, it sends the rest.
+        """Send the rows of *events*, and return the number of events. A second call with the same events sends the rest.
 
-        :raises IngestionError: when the endpoint did not accept them.
+        :raises IngestionError: if the endpoint did not accept them.
         """
         batch = events[0].id, events[-1].id
         if batch != self._batch:  # rows of the previous batch were counted as lost
@@ -110,5 +110,5 @@ class Feed:
         return self._sent
 
     def close(self) -> int:
-        """Return 0, as nothing is left to send."""
+        """Return 0: no rows are left to send."""
         return 0

@@ -1,4 +1,4 @@
-"""Rows of an experiment from a run's events."""
+"""Builds the rows of an experiment from a run's events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FAILURES = 3
 
 @attrs.frozen
 class Row:
-    """One row: its *name*, the *time* in nanoseconds since 1970, and its *fields*; with a *value* it is a metric."""
+    """One row. *time* is in nanoseconds since 1970. A row with a *value* is a metric, any other row an event."""
 
     name: str
     time: int
@@ -28,10 +28,10 @@ class Row:
 
 
 class Rows:
-    """Builder of the rows of one run, which also counts its requests.
+    """Builds the rows of one run, and counts its requests.
 
-    A resumed run replays all events. Events before its newest earlier stop in *stops* at which no sink had lost anything have
-    arrived, and no row is built from them again. Results of the suite's other runs are *read* from the ledger.
+    A resumed run replays all events. *stops* are its earlier stops; rows before the newest stop without a loss in any sink have arrived,
+    and are not built again. *read* reads the results of the suite's other runs from the ledger.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Suite of a run."""
+"""The suite that a run belongs to."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ class Suite:
         return {"experiments": self.definition["experiments"], "experiment_count": len(self.definition["experiments"])}
 
     def summary(self, end: Event, read: Callable[[Query], Iterator[Entry]]) -> dict[str, object] | None:
-        """Return the results of the suite with the *end* of the run; None while its last experiment has not completed.
+        """Return the results of the suite, or None while its last experiment is not complete.
 
-        Results of other runs are *read* from the ledger, which does not have *end* yet. A sum with an unknown cost is None.
+        *read* reads the results of other runs from the ledger. *end* is the end of this run, which the ledger does not have yet. The total
+        cost is None if one of the costs is unknown.
         """
         names: list[str] = self.definition["experiments"]
         ends = {**self._completed(read), _experiment(self.run): end.payload}

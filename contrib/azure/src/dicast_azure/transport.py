@@ -1,4 +1,4 @@
-"""Transport of Microsoft's exporter: replies have limits of size and time, and redirects and proxies are ignored."""
+"""The HTTP transport of Microsoft's exporter. It limits the size and time of replies, and ignores redirects and proxies."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PIECE = 65_536
 
 
 class Session(requests.Session):
-    """HTTP session whose replies are read by *reader*, each within *seconds*.
+    """HTTP session whose replies *reader* reads, each within *seconds*.
 
-    *refused* is the reason why the newest reply was not read completely, which the exporter only logs.
+    *refused* is why the newest reply was not read completely; the exporter would only log it.
     """
 
     def __init__(self, reader: ReplyReader, seconds: float) -> None:
@@ -34,8 +34,8 @@ class Session(requests.Session):
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
         """Send *request*, and read the reply.
 
-        :raises dicast.toolkit.http_reply.ReplyRefused: when it is too long, or cannot be decoded.
-        :raises requests.ReadTimeout: when it takes too long.
+        :raises dicast.toolkit.http_reply.ReplyRefused: if it is too long, or cannot be decoded.
+        :raises requests.ReadTimeout: if it takes too long.
         """
         request.headers.update(IDENTITY)
         until, self.refused = time.monotonic() + self._seconds, None
@@ -58,7 +58,7 @@ class _Raw(Protocol):
 
 
 def _pieces(raw: _Raw, until: float) -> Iterator[bytes]:
-    """Yield data as it arrives. Waiting for full pieces would never end for a reply of one byte per second."""
+    """Yield data as it arrives, so that the time limit also ends a reply of one byte per second."""
     while piece := raw.read1(_PIECE, decode_content=False):
         if time.monotonic() > until:
             raise requests.ReadTimeout("the reply takes too long")

@@ -1,4 +1,4 @@
-"""Logs as ``.eval`` archives: a member for each sample, or the parts of a sample in several members."""
+"""Logs in ``.eval`` archives: each sample is a member, or its parts are several members."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _JOURNAL = re.compile(r"_journal/summaries/(\d+)\.json")
 _CHUNK = 2**20
 
 Key = tuple[str, int]
-"""Id and epoch of a sample, as in the names of its members."""
+"""Id and epoch of a sample, from the names of its members."""
 
 
 def archived_samples(reading: SessionReading) -> Iterator[tuple[int, Sample | Broken]]:
-    """Yield the place and the content of each sample of an archive, in the order of epochs and ids.
+    """Yield the place and the content of each sample in an archive, in the order of epochs and ids.
 
-    A sample that cannot be read is a :class:`Broken`, and so is a sample of the summaries that the archive does not have.
+    A sample that cannot be read, or is only in the summaries, is a :class:`Broken`.
     """
     zipfile = _zipfile()
     with reading.file.binary() as stream:
@@ -57,7 +57,7 @@ def archived_samples(reading: SessionReading) -> Iterator[tuple[int, Sample | Br
 
 @attrs.define
 class Members:
-    """The members of an open *archive* by name; the last of several members with a name counts."""
+    """The members of an open *archive* by name; of members with the same name, the last counts."""
 
     reading: SessionReading
     archive: Any
@@ -75,25 +75,25 @@ class Members:
         return dict(samples)
 
     def sample(self, key: Key, names: Sequence[str], evaluation: Evaluation) -> Sample | Broken:
-        """Return the sample whose members have *names*."""
+        """Return the sample in the members *names*."""
         try:
-            whole = next((name for name in names if name.endswith(f"_epoch_{key[1]}.json")), None)
-            value = self._parsed(whole) if whole is not None else self._assembled(key)
+            complete_name = next((name for name in names if name.endswith(f"_epoch_{key[1]}.json")), None)
+            value = self._parsed(complete_name) if complete_name is not None else self._assembled(key)
         except _Unreadable as error:
             return Broken(sample_id(*key), str(error), {}, evaluation)
         if not isinstance(value, dict):
-            return Broken(sample_id(*key), "the sample is no JSON object", {}, evaluation)
+            return Broken(sample_id(*key), "the sample is not a JSON object", {}, evaluation)
         return Sample(value, evaluation)
 
     def summaries(self) -> Iterator[dict[str, Any]]:
-        """Yield the summaries of the samples: of a finished log, else of its journal."""
+        """Yield the summaries of the samples: from the end of a finished log, else from the log's journal."""
         journal = sorted((int(match[1]), name) for name in self.names if (match := _JOURNAL.fullmatch(name)))
         for name in [SUMMARIES] if SUMMARIES in self.names else [name for _, name in journal]:
             summaries = self.json(name)
             yield from (summary for summary in summaries or () if isinstance(summary, dict))
 
     def json(self, name: str) -> Any:
-        """Return the value of the member *name*; None if the archive does not have it, or it cannot be read."""
+        """Return the value of the member *name*, or None if it is missing or unreadable."""
         if name not in self.names:
             return None
         try:
@@ -115,7 +115,7 @@ class Members:
         return self.reading.value(data)
 
     def _assembled(self, key: Key) -> dict[str, Any]:
-        """Return a sample whose messages, events and attachments are in several members."""
+        """Return a sample from the members with its messages, events and attachments."""
         prefix = f"samples/{key[0]}_epoch_{key[1]}/"
         shell = self._parsed(f"{prefix}sample.json") if f"{prefix}sample.json" in self.names else None
         if not isinstance(shell, dict):
@@ -133,7 +133,7 @@ class Members:
         }
 
     def _sequence(self, prefix: str) -> list[Any]:
-        """Return the items of the members below *prefix*, whose names are the places of their first items."""
+        """Return all items of the members below *prefix*; a member's name is the index of its first item."""
         starts = [name.removeprefix(prefix).removesuffix(".json") for name in self.names if name.startswith(prefix)]
         items: list[Any] = []
         for start in sorted(int(start) for start in starts if start.isdecimal()):
@@ -146,7 +146,7 @@ class _Unreadable(Exception):
 
 
 def _zipfile() -> Any:
-    """Return a module for archives that reads Zstandard, which Inspect writes."""
+    """Return a module like ``zipfile`` that can read Zstandard, which Inspect writes."""
     if sys.version_info >= (3, 14):
         import zipfile
 

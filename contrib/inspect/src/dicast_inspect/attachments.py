@@ -1,4 +1,4 @@
-"""Attachments: texts that a sample has once and that its messages and events refer to."""
+"""Attachments: long texts that a sample stores once, with references in its messages and events."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 _PROTOCOLS = ("attachment://", "tc://")
-"""Beginnings of references, the second of older logs."""
+"""Prefixes of references; the second is in older logs."""
 
 
 def resolved(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *sample* with the texts of its attachments in place of references. A reference without an attachment stays."""
+    """Return *sample* with each reference replaced by its attachment. A reference without an attachment stays."""
     attachments = sample.get("attachments")
     if not isinstance(attachments, dict) or not attachments:
         return dict(sample)

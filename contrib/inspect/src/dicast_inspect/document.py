@@ -1,4 +1,4 @@
-"""Logs in JSON: the samples of one document, read one at a time."""
+"""Logs in JSON: one document, whose samples are read one at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHUNK = 2**18
 
 
 def document_samples(reading: SessionReading) -> Iterator[tuple[int, Sample | Broken]]:
-    """Yield the line and the content of each sample of a log in JSON. Faults are reported to *reading*."""
+    """Yield the line and the content of each sample in a JSON log. *reading* gets the faults."""
     scanner = Scanner(_chunks(reading), reading.max_bytes)
     evaluation, count = Evaluation(), 0
     try:

@@ -1,4 +1,4 @@
-"""Events of a sample: calls of models and tools, their times, and the agents that a tool started."""
+"""Events of a sample: model and tool calls, their times, and the agents that tools started."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Value = Mapping[str, Any]
 
 @attrs.frozen
 class Agent:
-    """An agent that another agent or a tool started: its *name*, its *messages*, and the *time* of its last message."""
+    """An agent that another agent or a tool started. *time* is that of its last message."""
 
     name: str
     messages: Sequence[Value]
@@ -21,7 +21,7 @@ class Agent:
 
 @attrs.define
 class Events:
-    """The calls of models in a sample by the id of the message that they returned, and the events of tools by the id of the call.
+    """The model calls of a sample by the id of the returned message, and the events of tools by the id of the call.
 
     *graders* are the models that scorers called, by the name of the scorer. *groups* are the calls of models in each agent that another
     started.
@@ -47,7 +47,7 @@ class Events:
         return events
 
     def model_call(self, message: Value) -> dict[str, Any]:
-        """Return the model, the usage, the cost, the stop reason and the time of the call that returned *message*, as recorded."""
+        """Return the recorded model, usage, cost, stop reason and time of the call that returned *message*."""
         call = self.calls.get(str(message.get("id")), {})
         output = call.get("output") if isinstance(call.get("output"), dict) else None
         if output is None and _message(self.final).get("id") == message.get("id") is not None:
@@ -66,15 +66,15 @@ class Events:
         }
 
     def message_time(self, message: Value) -> str | None:
-        """Return the time of the end of the call that returned *message*."""
+        """Return the time at which the model call that returned *message* ended."""
         return _time(self.calls.get(str(message.get("id"))))
 
     def tool_time(self, message: Value) -> str | None:
-        """Return the time of the end of the call of a tool whose result is *message*."""
+        """Return the time at which the tool call whose result is *message* ended."""
         return _time(self.tools.get(str(message.get("tool_call_id"))))
 
     def agents(self, ids: set[str]) -> Iterator[Agent]:
-        """Yield the agents that others started, unless all their messages are among *ids*: an agent that took over wrote into the main conversation."""
+        """Yield agents that others started, without agents whose messages are all in the main conversation, which has the ids *ids*."""
         for name, calls in self.groups.values():
             last = calls[-1]
             answers = [_message(call.get("output") or {}) for call in calls]
@@ -85,7 +85,7 @@ class Events:
             yield Agent(name, [*messages, *([answer] if answer else []), *self._results(answer)], _time(last))
 
     def _results(self, answer: Value) -> Iterator[Value]:
-        """Yield the results of the calls in the last message of an agent, which no later message has."""
+        """Yield the results of the tool calls in an agent's last message; no later message has them."""
         for call in answer.get("tool_calls") or ():
             event = self.tools.get(str(call.get("id"))) if isinstance(call, dict) else None
             if event is not None:
@@ -103,7 +103,7 @@ class Events:
         return [item for start, end in pairs for item in self.pool[start:end]]
 
     def _read(self, events: object, spans: _Spans, tool: Value | None) -> None:
-        """Read *events*, which are inside the event *tool* in older logs."""
+        """Read *events*; in older logs, they may be inside the event *tool*."""
         for event in events if isinstance(events, list) else ():
             if not isinstance(event, dict):
                 continue
@@ -140,7 +140,7 @@ class _Spans:
         return cls({str(event.get("id")): event for event in begins if event.get("event") == "span_begin"})
 
     def path(self, span: object) -> list[Value]:
-        """Return the span with the id *span* and the spans around it, the innermost first."""
+        """Return the span with the id *span* and those around it, innermost first."""
         path: list[Value] = []
         seen: set[object] = set()
         while isinstance(span, str) and span in self.by_id and span not in seen:

@@ -18,14 +18,14 @@ from .document import document_samples
 from .sample import Sample, sample_sessions
 
 _START = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:')
-"""The beginning of a log in JSON."""
+"""The beginning of a JSON log."""
 
 _KEYS = {"status", "eval", "plan"}
 
 
 @attrs.frozen
 class Log(SessionSource):
-    """Samples of logs of Inspect AI, as ``.eval`` archives or ``.json`` files. Reads them without the package of Inspect.
+    """Samples in logs of Inspect AI, in ``.eval`` archives or ``.json`` files. The package of Inspect is not needed.
 
     Each sample and epoch is a session; agents that a tool started are sessions of their own. The target is the reference of the session, or
     of its last turn if ``subjects`` has no sessions, and the scores become verdicts with labels such as ``recorded/match``. A sample without a

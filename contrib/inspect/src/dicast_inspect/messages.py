@@ -1,4 +1,4 @@
-"""Messages of a sample as messages of a conversation."""
+"""Converts messages of a sample into messages of a conversation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ROLES = ("system", "user", "assistant", "tool")
 
 
 def add_message(conversation: Conversation, reading: SessionReading, message: Value, path: str, events: Events) -> None:
-    """Add a *message* at *path*, with the call of the model or the tool that *events* has for it."""
+    """Add a *message* at *path*, with its model call or tool call in *events*."""
     role = message.get("role")
     parts = _parts(message.get("content"), reading, f"{path}.content")
     match role:
@@ -44,7 +44,7 @@ def add_message(conversation: Conversation, reading: SessionReading, message: Va
         case "tool":
             _start_turn(conversation)
             conversation.add("tool", [_result(message, parts)], time=events.tool_time(message))
-        case "user" if message.get("tool_call_id"):  # it has the media of a tool's result
+        case "user" if message.get("tool_call_id"):  # the media of a tool's result
             conversation.add("tool", parts)
         case "system" | "user":
             conversation.add(role, parts)
@@ -53,7 +53,7 @@ def add_message(conversation: Conversation, reading: SessionReading, message: Va
 
 
 def _start_turn(conversation: Conversation) -> None:
-    """Start a turn without a message of the user, if the conversation has none."""
+    """Start a turn without a message of the user, if the conversation has no turn."""
     if not conversation.has_turns:
         conversation.start_turn()
 
@@ -71,7 +71,7 @@ def _call(call: Value) -> ToolCall:
 
 
 def _result(message: Value, parts: list[Part]) -> ToolResult:
-    """Return the result of a tool; the text of its error counts if there is no other."""
+    """Return the result of a tool, or the text of its error if it has no other text."""
     error = message.get("error")
     spoken: list[Spoken] = [part for part in parts if not isinstance(part, ToolCall | ToolResult)]
     content: Any = spoken
@@ -89,7 +89,7 @@ def _result(message: Value, parts: list[Part]) -> ToolResult:
 
 
 def _with_reasoning(parts: list[Part]) -> list[Part]:
-    """Return *parts* with each ``<think>…</think>`` of a text as reasoning, as older logs have it."""
+    """Return *parts* with each ``<think>…</think>`` in a text as a reasoning part; older logs have reasoning in texts."""
     result: list[Part] = []
     for part in parts:
         result += split_reasoning(part.text) if type(part) is TextPart and "<think>" in part.text else [part]

@@ -1,4 +1,4 @@
-"""Samples as sessions: their messages, their calls of models and tools, and the agents that a tool started."""
+"""Converts samples into sessions, with model and tool calls, and with the agents that a tool started."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .scores import sample_scores
 Value = Mapping[str, Any]
 
 _CONTEXT = ("choices", "metadata", "uuid", "model_usage", "total_time", "working_time", "started_at", "completed_at")
-"""Fields of a sample that its session keeps in its context."""
+"""Fields of a sample that go into the context of its session."""
 
 
 @attrs.frozen
 class Evaluation:
-    """Fields of the log that its samples share: its *task* and its *model*."""
+    """Fields of a log that hold for all its samples, such as its *task* and *model*."""
 
     task: str | None = None
     model: str | None = None
@@ -41,7 +41,7 @@ class Evaluation:
 
 @attrs.frozen
 class Sample:
-    """A sample as the log has it."""
+    """A sample of the log."""
 
     value: Value
     evaluation: Evaluation
@@ -49,7 +49,7 @@ class Sample:
 
 @attrs.frozen
 class Broken:
-    """A sample without messages: its session's *id*, the *reason*, and its *summary*, which may have scores."""
+    """A sample without messages: the *id* of its session, the *reason*, and the *summary*, which may have scores."""
 
     id: str
     reason: str
@@ -62,18 +62,18 @@ class Broken:
 
 
 def sample_id(id_: object, epoch: object) -> str:
-    """Return the id of a sample's session: the sample's own id, with its epoch from the second on."""
+    """Return the id of a sample's session: the sample's id, followed by the epoch unless it is the first."""
     return str(id_) if epoch in (None, 1) else f"{id_}_epoch_{epoch}"
 
 
 def expand_refs(refs: object, pool: Sequence[Any]) -> list[Any]:
-    """Return the items of *pool* that the ranges *refs* name; each range has a start and an end that is not in it."""
+    """Return the items of *pool* in the ranges *refs*, which are ``[start, end]`` without the item at the end."""
     pairs = refs if isinstance(refs, list) else []
     return [item for pair in pairs if isinstance(pair, list) and len(pair) == 2 for item in pool[pair[0] : pair[1]]]
 
 
 def sample_sessions(reading: SessionReading, sample: Sample) -> Iterator[Session | Failed]:
-    """Yield the session of *sample* and the sessions of its agents; a failed record if the model wrote nothing."""
+    """Yield the session of *sample* and those of its agents, or a failed record if the model wrote nothing."""
     value = resolved(sample.value)
     id_ = sample_id(value.get("id", "sample"), value.get("epoch"))
     events = Events.of(value)
@@ -106,7 +106,7 @@ def _add_all(conversation: Conversation, reading: SessionReading, messages: Sequ
 
 
 def _messages(value: Value) -> list[Value]:
-    """Return the messages of a sample; without any, its input and the message of its output."""
+    """Return the messages of a sample, or its input and the message of its output if it has no messages."""
     messages: list[Value] = [message for message in value.get("messages") or () if isinstance(message, dict)]
     if messages:
         return messages
@@ -124,7 +124,7 @@ def _choices(value: Value) -> list[Value]:
 
 
 def _context(value: Value, evaluation: Evaluation) -> dict[str, object]:
-    """Return the context of a session: the fields of its sample and of its log, without empty ones."""
+    """Return the context of a session: the fields of its sample and log that are not empty."""
     context: dict[str, object] = {"task": evaluation.task, "model": evaluation.model}
     context |= {"sample_id": value.get("id"), "epoch": value.get("epoch")}
     context |= {key: value.get(key) for key in _CONTEXT}

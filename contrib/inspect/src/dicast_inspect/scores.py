@@ -1,4 +1,4 @@
-"""Scores of a sample as recorded scores."""
+"""Converts scores of a sample into recorded scores."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dicast.toolkit.recorded_scores import ScoreScales
 Value = Mapping[str, Any]
 
 _NUMBERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-"""Numbers of the letters correct, incorrect, partial and no answer, and of the words that Inspect reads as numbers."""
+"""Numbers for the letters of Inspect (correct, incorrect, partial, no answer), and for the words that it reads as numbers."""
 
 _GRADED = "model_graded_"
-"""Start of the names of scorers that ask a model."""
+"""Prefix of the names of scorers that ask a model."""
 
 
 def sample_scores(sample: Value, scales: ScoreScales, graders: Mapping[str, str]) -> Iterator[RecordedScore | None]:
-    """Yield the scores of *sample*, one for each key of a score with several values. *graders* are the models that scorers called."""
+    """Yield the scores of *sample*; a score with several values yields one for each key. *graders* are the models that scorers called."""
     scores = sample.get("scores")
     if not isinstance(scores, dict):  # older logs have one score
         scores = {"score": sample["score"]} if sample.get("score") is not None else {}
@@ -42,7 +42,7 @@ def _values(name: str, value: object) -> Iterator[tuple[str, object]]:
 
 
 def _number(value: object) -> object:
-    """Return the number that *value* means to Inspect, else *value*."""
+    """Return the number that Inspect uses for *value*; return other values unchanged."""
     if not isinstance(value, str):
         return value
     if value in _NUMBERS or value.lower() in _NUMBERS:
@@ -54,7 +54,7 @@ def _number(value: object) -> object:
 
 
 def _origin(name: str, fields: Value, graders: Mapping[str, str]) -> tuple[Basis, str]:
-    """Return the basis of a score and its author: a person who edited it, the model that graded it, or the scorer."""
+    """Return the basis of a score and who made it: a person who edited it, a grading model, or the scorer."""
     edits = fields.get("history")
     for edit in reversed(edits if isinstance(edits, list) else []):
         provenance = edit.get("provenance") if isinstance(edit, dict) else None

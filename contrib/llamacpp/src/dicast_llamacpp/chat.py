@@ -30,7 +30,7 @@ class Chat:
     counts as time of the judge. At temperature 0 and ``parallel`` 1 equal requests get equal replies, up to the
     rounding of cached states of a common prefix; above 0 the seed is derived from rollout and attempt.
 
-    A prefix shared with the last request of the same slot is not read again: instructions and examples are read once.
+    A prefix shared with the last request of the same slot, such as instructions and examples, is read only once.
 
     :param path: the GGUF file.
     :param package: in place of ``path``, an installed distribution with a GGUF file, whole or in parts
@@ -38,11 +38,11 @@ class Chat:
     :param packages: in place of ``path``, installed distributions that each have one part of a GGUF file, in order. The file is
         assembled once, in ``dicast/models`` of the user's cache folder; it needs ``sha256``.
     :param sha256: the SHA-256 of the whole file, 64 hex digits; another file is refused.
-    :param context: tokens that a request and its reply may have together.
-    :param threads: CPU threads; by default as many as llama.cpp finds cores.
+    :param context: the most tokens of a request and its reply together.
+    :param threads: the number of CPU threads; by default, the number of cores that llama.cpp finds.
     :param parallel: requests processed at the same time; each takes the memory of a context.
-    :param temperature: used if a request sets none.
-    :param progress: seconds between two lines on stderr while the model loads, or answers a call. None prints no lines.
+    :param temperature: the temperature of requests that set none.
+    :param progress: seconds between two lines on stderr while the model loads or answers a call; None prints no lines.
     """
 
     path: InputPath | None = None
@@ -74,7 +74,7 @@ class Chat:
     def _check_parts(self) -> None:
         """Check that the parts are installed.
 
-        :raises ConfigError: naming every missing part, or the missing option.
+        :raises ConfigError: names every missing part, or the missing option.
         """
         problems = list[Problem]()
         for number, package in enumerate(self.packages):
@@ -92,7 +92,7 @@ class Chat:
     async def open(self, run: RunContext) -> AsyncIterator[LiveChat]:
         """Load the model; it is freed at the end.
 
-        :raises ConfigError: when llama.cpp cannot load the file.
+        :raises ConfigError: if llama.cpp cannot load the file.
         """
         waiting = Waiting(self.progress)
         with waiting.of(f"loading the model {self._title}"):
@@ -107,7 +107,7 @@ class Chat:
 
     @property
     def _title(self) -> str:
-        """Return the name of the model for lines of progress."""
+        """Return the name of the model in lines of progress."""
         return self.path.name if self.path is not None else self.package or assembled_name(self.packages)
 
     def _file(self) -> Path:
@@ -127,13 +127,13 @@ class Chat:
         return Cost.zero()
 
     def reads(self, base: Path) -> dict[str, str]:
-        """Return the identity of the model's content: a sample of a file, the version of a package, the SHA-256 of parts."""
+        """Return the identity of the model's content: a digest of samples of a file, a package's version, or the SHA-256 of parts."""
         if self.packages:
             return {"model": self.sha256 or ""}
         return {"model": sample(Path(self.path)) if self.path else version(self.package or "")}
 
     def identity(self) -> Mapping[str, object]:
-        """Return the values that decide a reply: the file by name and size, the package by version, or the SHA-256; and the settings."""
+        """Return the values that decide a reply: the settings, and the file's name and size, the package's version, or the SHA-256."""
         if self.path is not None:
             model: dict[str, object] = {"file": self.path.name, "bytes": self.path.stat().st_size}
         elif self.package is not None:

@@ -20,14 +20,14 @@ _BLOCK, _BLOCKS = 1 << 16, 256
 _COPIED = 1 << 20
 _CODE = {".py", ".pyc", ".pyi"}
 _ABOUT = {".md", ".txt", ".rst", ".html", ".json", ".toml", ".cfg", ".typed"}
-"""Suffixes of files about a model that are not part of it."""
+"""Suffixes of files that describe a model, but are not part of it."""
 _NUMBER = re.compile(r"[-_.]*(?:part|chunk|shard)?[-_.]*\d+$", re.IGNORECASE)
 
 
 def check_gguf(path: Path) -> None:
     """Check the first bytes of *path*.
 
-    :raises ConfigError: when it cannot be read, or does not start like a GGUF file.
+    :raises ConfigError: if it cannot be read, or does not start like a GGUF file.
     """
     try:
         with open_file(path) as file:
@@ -40,7 +40,7 @@ def check_gguf(path: Path) -> None:
 
 
 def sample(path: Path) -> str:
-    """Return a digest of the size of *path* and of blocks spread over it. Reading gigabytes completely would take longer than many runs."""
+    """Return a digest of the size of *path* and of blocks spread over it. To read all gigabytes would take longer than many runs."""
     size = path.stat().st_size
     digest = sha256(str(size).encode())
     with open_file(path) as file:
@@ -53,7 +53,7 @@ def sample(path: Path) -> str:
 def installed(package: str) -> Distribution:
     """Return the distribution called *package*.
 
-    :raises ConfigError: when there is none.
+    :raises ConfigError: if there is none.
     """
     try:
         return distribution(package)
@@ -62,7 +62,7 @@ def installed(package: str) -> Distribution:
 
 
 def check_package(package: str) -> None:
-    """Check that the distribution *package* has a GGUF file, whole or in parts; nothing is assembled.
+    """Check that the distribution *package* has a GGUF file, whole or in parts, without assembling it.
 
     :raises ConfigError: if it is not installed, or has no such file, or several.
     """
@@ -72,9 +72,9 @@ def check_package(package: str) -> None:
 
 
 def model_file(package: str) -> Path:
-    """Return the GGUF file of the distribution *package*. Parts are assembled at the place that its module names.
+    """Return the GGUF file of the distribution *package*. Parts are assembled at the path that its module names.
 
-    :raises ConfigError: when the distribution has no such file, or several.
+    :raises ConfigError: if the distribution has no such file, or several.
     """
     distribution = installed(package)
     path = _whole_file(package, distribution) or _assembled(package, distribution)
@@ -83,7 +83,7 @@ def model_file(package: str) -> Path:
 
 
 def _whole_file(package: str, distribution: Distribution) -> Path | None:
-    """Return the only GGUF file of *distribution*; None if it has none.
+    """Return the only GGUF file of *distribution*, or None if it has none.
 
     :raises ConfigError: if it has several.
     """
@@ -95,7 +95,7 @@ def _whole_file(package: str, distribution: Distribution) -> Path | None:
 
 
 def _assembles(distribution: Distribution) -> bool:
-    """Return whether the source of *distribution* has functions that assemble a model; nothing is imported."""
+    """Return whether the source of *distribution* has functions that assemble a model, without importing it."""
     sources = [file for file in distribution.files or () if len(file.parts) > 1 and file.name == "__init__.py"]
     texts = (Path(str(file.locate())).read_text(errors="replace") for file in sources)
     return any("assemble" in text and "default_output_path" in text for text in texts)
@@ -107,7 +107,7 @@ def _assembled(package: str, distribution: Distribution) -> Path:
         raise ConfigError(f"the package {package!r} has no GGUF file; name a file by path")
     path = Path(module.default_output_path())
     if not path.exists():
-        partial = path.with_name(f"{path.name}.{os.getpid()}")  # another process may do the same
+        partial = path.with_name(f"{path.name}.{os.getpid()}")  # another process may assemble it at the same time
         try:
             Path(module.assemble(partial)).replace(path)
         finally:
@@ -125,7 +125,7 @@ def _module(distribution: Distribution) -> Any:
 
 
 def part_of(package: str) -> Path:
-    """Return the one data file of the distribution *package*: a part of a model.
+    """Return the only data file of the distribution *package*: a part of a model.
 
     :raises ConfigError: if the distribution is not installed, or has no data file, or several.
     """
@@ -142,7 +142,7 @@ def _is_data(parts: Sequence[str], suffix: str, name: str) -> bool:
 
 
 def assembled_name(packages: Sequence[str]) -> str:
-    """Return the file name of the model with parts in *packages*: the first package's name without its number."""
+    """Return a file name for the model with parts in *packages*: the name of the first package without its number."""
     return f"{_NUMBER.sub('', packages[0]) or packages[0]}.gguf"
 
 
@@ -153,9 +153,9 @@ def cache_folder() -> Path:
 
 
 def assembled(packages: Sequence[str], digest: str) -> Path:
-    """Return the model whose parts are the data files of *packages*, in this order; it is assembled once.
+    """Return the model whose parts are the data files of *packages*, in this order. It is assembled only once.
 
-    The file is in :func:`cache_folder` under its SHA-256 *digest*, which is checked before it gets its name.
+    The file is in :func:`cache_folder` under its SHA-256 *digest*, which is checked before the file gets its name.
 
     :raises ConfigError: if a part is missing, the digest differs, or the file cannot be written.
     """
@@ -185,7 +185,7 @@ def _assemble(parts: Sequence[Path], path: Path, digest: str) -> None:
 
 
 def _joined(parts: Sequence[Path], file: IO[bytes]) -> str:
-    """Write *parts* one after the other into *file*, and return the SHA-256 of all."""
+    """Write *parts* one after the other into *file*, and return the SHA-256 of the result."""
     hashed = sha256()
     for part in parts:
         with open_file(part) as source:

@@ -1,4 +1,4 @@
-"""A model in memory, and its calls."""
+"""A loaded model, and its calls."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from dicast import ChatRequest, ConfigError, Cost, Failure, Reply, Token, Usage,
 from .waiting import Waiting
 
 BATCH = 512
-"""Tokens of a prompt that are read at a time. A canceled call ends after this many tokens at the latest."""
+"""Tokens of a prompt that are read in one step. A canceled call ends after one step at the latest."""
 
 ROLLOUT = 1000
-"""Distance of the seeds of two rollouts: more than the calls of one judgment."""
+"""Distance between the seeds of two rollouts, so that the seeds of one judgment's calls fit between them."""
 
 LONGEST = 300
 
 
 @attrs.frozen
 class Settings:
-    """Settings of loading and calling a model; with *threads* None llama.cpp chooses the number."""
+    """Settings of a model and its calls. If *threads* is None, llama.cpp chooses the number."""
 
     path: Path
     context: int
@@ -39,7 +39,7 @@ class Settings:
 def load(settings: Settings) -> Any:
     """Load the model.
 
-    :raises ConfigError: when llama.cpp does not accept the file.
+    :raises ConfigError: if llama.cpp does not accept the file.
     """
     import xllamacpp  # type: ignore[import-untyped]  # it has no types; imported here, because it is 60 MB of native code
 
@@ -52,13 +52,13 @@ def load(settings: Settings) -> Any:
     params.verbosity = -1
     params.warmup = False
     params.cache_prompt = True  # reuse the prefix shared with the slot's last request
-    params.cache_ram_mib = 0  # else up to 8 GiB of prompts that do not recur
-    # It always opens a port on loopback; nobody knows the key.
+    params.cache_ram_mib = 0  # the default keeps up to 8 GiB of prompts, which do not recur
+    # The server always opens a port on loopback; with a random key, nobody else can use it.
     params.api_keys, params.ui, params.endpoint_slots = [secrets.token_hex()], False, False
     params.endpoint_metrics = True
     try:
         server = xllamacpp.Server(params)
-        server.handle_metrics()  # returns once its loop runs: if freed earlier, it would deadlock
+        server.handle_metrics()  # returns once the server's loop runs; a server freed before that would deadlock
         return server
     except RuntimeError as error:
         raise ConfigError(
@@ -68,14 +68,14 @@ def load(settings: Settings) -> Any:
 
 
 class LiveChat:
-    """The model in memory. Its calls run in separate threads, one for each parallel call."""
+    """The loaded model. Each parallel call has its own thread."""
 
     def __init__(self, server: Any, settings: Settings, identity: Mapping[str, object], waiting: Waiting) -> None:
         self._server, self._settings, self._identity, self._waiting = server, settings, identity, waiting
         self._threads = ThreadPoolExecutor(settings.parallel, "llamacpp")
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
-        """Answer *request*. The generation ends when the caller cancels it."""
+        """Answer *request*. If the caller cancels the call, the generation ends."""
         stop = Event()
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, request, stop)
@@ -91,7 +91,7 @@ class LiveChat:
         return self._identity
 
     async def close(self) -> None:
-        """Wait for the calls under way, and free the model."""
+        """Wait for running calls, and free the model."""
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
         self._server = None
 
@@ -99,7 +99,7 @@ class LiveChat:
         chunks = list[Mapping[str, Any]]()
 
         def take(chunk: Mapping[str, Any]) -> bool:
-            chunks.append(chunk)  # parsed later: an exception here would be lost
+            chunks.append(chunk)  # parsed later, because an exception here would be lost
             return stop.is_set()
 
         name = self._settings.path.name
@@ -134,7 +134,7 @@ def _body(request: ChatRequest, temperature: float) -> dict[str, Any]:
         }
     if request.logprobs:
         body |= {"logprobs": True, "top_logprobs": max(1, request.top_logprobs)}
-    if request.top_logprobs:  # the first token is the answer, so a reasoning template must not start with a thought
+    if request.top_logprobs:  # the first token must be the answer, not the start of a thought
         body["chat_template_kwargs"] = {"enable_thinking": False}
     return body
 
@@ -169,7 +169,7 @@ def _usage(counts: Mapping[str, Any]) -> Usage:
 
 
 def _tokens(logprobs: Mapping[str, Any] | None, has_top: bool) -> list[Token]:
-    """Return the tokens of a chunk; with *has_top* each has the most probable tokens at its position."""
+    """Return the tokens of a chunk; if *has_top* is true, each has the most probable tokens at its position."""
     return [
         Token(token["token"], token["logprob"], _top(token) if has_top else ())
         for token in (logprobs or {}).get("content") or ()

@@ -1,4 +1,4 @@
-"""Lines on stderr during long work: loading a model, answering a call."""
+"""Lines on stderr during long work, such as loading a model or answering a call."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _END_SECONDS = 1.0
 
 
 class Waiting:
-    """Lines on stderr, one each *seconds*, while work is under way; none if *seconds* is None.
+    """Prints a line on stderr every *seconds* during work, or none if *seconds* is None.
 
-    Each line is complete, so that a log gets it too; on a terminal it is cleared before the next one.
+    Each line is complete, so that a log has it too. On a terminal, it replaces a line of progress that has not ended.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -22,7 +22,7 @@ class Waiting:
 
     @contextmanager
     def of(self, work: str, detail: Callable[[], str] = lambda: "") -> Iterator[None]:
-        """Print lines about *work*, with its *detail* at the time, for the length of the block."""
+        """Print lines about *work* while the block runs, each with the current *detail*."""
         if self._seconds is None:
             yield
             return
@@ -37,8 +37,8 @@ class Waiting:
 
     @staticmethod
     def _lines(work: str, detail: Callable[[], str], is_over: threading.Event, seconds: float) -> None:
-        began = time.monotonic()
+        start = time.monotonic()
         while not is_over.wait(seconds):
-            line = f"llamacpp/chat: {work}, {time.monotonic() - began:.0f} s{detail()}"
+            line = f"llamacpp/chat: {work}, {time.monotonic() - start:.0f} s{detail()}"
             clear = "\r\x1b[K" if sys.stderr.isatty() else ""
             print(f"{clear}{line}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Scores of a text by several judges, and against a baseline: ``validate`` and ``score-check``."""
+"""Scores of a text by several judges (``validate``), or compared with a baseline (``score-check``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .spec import Spec
 
 
 def judged(spec: Spec, parts: Opened, candidate: str) -> dict[str, Any]:
-    """Return the score of *candidate* by each of the spec's judges, and their agreement. A judge that fails has no score."""
+    """Return the score of *candidate* by each judge of the spec, their mean and deviation. A judge that fails has no score."""
     judges = spec.model["judges"]
     evaluations_by_judge = parts.evaluator.judge_with(candidate, _compared_on(spec), judges)
     results = [{"judge": label, **_of_judge(evaluations)} for label, evaluations in evaluations_by_judge.items()]
@@ -61,7 +61,7 @@ def measured(spec: Spec, parts: Opened) -> tuple[float | None, str | None]:
 
 
 def compared(name: str, score: float | None, error: str | None, entry: object, tolerance: float) -> dict[str, Any]:
-    """Return the comparison of *score* with its baseline. It passes if it is at most *tolerance* lower; a text without a baseline passes, with a note."""
+    """Compare *score* with its baseline: it passes if it is at most *tolerance* lower, or if there is no baseline yet."""
     baseline = entry.get("baseline") if isinstance(entry, dict) else None
     low = score is not None and baseline is not None and round(score - baseline + tolerance, 9) < 0
     return {
@@ -75,9 +75,9 @@ def compared(name: str, score: float | None, error: str | None, entry: object, t
 
 
 def read_baselines(path: Path) -> dict[str, Any]:
-    """Return the baselines in the file at *path*; a missing file has none.
+    """Return the baselines in the file at *path*, or none if there is no file.
 
-    :raises ConfigError: when the file has another format.
+    :raises ConfigError: if the file has another format.
     """
     try:
         baselines = orjson.loads(read_bytes(path, MAX_DATA_BYTES))
@@ -101,7 +101,7 @@ def _is_entry(entry: object) -> bool:
 
 
 def write_baselines(path: Path, before: Mapping[str, Any], checks: Sequence[Mapping[str, Any]], now: datetime) -> None:
-    """Make the scores of *checks* the baselines, and append them to their histories."""
+    """Store the scores of *checks* as the baselines, and append them to the histories."""
     after = dict(before)
     at = now.astimezone(UTC).isoformat(timespec="seconds")
     for check in checks:

@@ -24,27 +24,27 @@ from .spec import Spec, read_spec
 
 
 def absolute(path: str) -> str:
-    """Return *path* as an absolute path, relative to the current folder rather than the spec's."""
+    """Return the absolute path of *path*, which is relative to the current folder, not to the spec's folder."""
     return str(Path(path).absolute())
 
 
 _SPEC = click.Path(path_type=Path)
 _INSTEAD: tuple[tuple[str, Any, str], ...] = (
     ("seed-file", absolute, "The file with the text to improve."),
-    ("objective", str, "What the text is for."),
-    ("dataset", absolute, "What candidates are tried on."),
-    ("valset", absolute, "What the winner is chosen on."),
-    ("test", absolute, "What is looked at once, at the end."),
-    ("budget", int, "How many evaluations the search may ask for."),
-    ("money", str, "What it may cost, as in '0.50 usd'."),
-    ("early-stop", bool, "Whether a plateau ends the search."),
-    ("early-stop-window", int, "Over how many steps."),
-    ("early-stop-threshold", float, "What the best score has to rise by."),
+    ("objective", str, "The purpose of the text."),
+    ("dataset", absolute, "The records that candidates are tried on."),
+    ("valset", absolute, "The records that decide the winner."),
+    ("test", absolute, "The records for the winner's final score, which the search never sees."),
+    ("budget", int, "The largest number of evaluations in the search."),
+    ("money", str, "The largest cost, as in '0.50 usd'."),
+    ("early-stop", bool, "Let a plateau end the search."),
+    ("early-stop-window", int, "The number of steps in a plateau."),
+    ("early-stop-threshold", float, "The largest rise of the best score in a plateau."),
     ("task-model", str, "The task model, passed to evaluators."),
     ("cache", bool, "Reuse earlier evaluations of the same candidate."),
-    ("cache-from", absolute, "A run folder whose evaluations count, too."),
-    ("run-dir", absolute, "Where ledger and journal are kept."),
-    ("output", absolute, "Where the best text is written."),
+    ("cache-from", absolute, "The run folder of another optimization; its evaluations are reused."),
+    ("run-dir", absolute, "The folder of the ledger and the journal."),
+    ("output", absolute, "The file for the best text."),
 )
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -59,7 +59,7 @@ def instead_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 class _SpecFirst(click.Group):
-    """Group of commands whose first word may be a spec to optimize."""
+    """A group whose first argument may be a spec instead of a command; that runs ``run``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert ``run`` before arguments that do not start with a command."""
@@ -80,7 +80,9 @@ def optimize() -> None:
 @click.argument("spec", type=_SPEC)
 @instead_options
 @click.option(
-    "--resume", is_flag=True, help="Continue the optimization in the run folder; its evaluations are not bought again."
+    "--resume",
+    is_flag=True,
+    help="Continue the optimization in the run folder, without a second payment for its evaluations.",
 )
 @as_json_option
 def run(spec: Path, *, resume: bool, as_json: bool, **overrides: Any) -> int:
@@ -100,7 +102,7 @@ def run(spec: Path, *, resume: bool, as_json: bool, **overrides: Any) -> int:
 
 @optimize.command()
 @click.argument("spec", type=_SPEC)
-@click.option("--candidate", type=_SPEC, help="The file with the text; by default the spec's own.")
+@click.option("--candidate", type=_SPEC, help="The file with the text; by default, the text of SPEC.")
 @as_json_option
 def validate(spec: Path, candidate: Path | None, *, as_json: bool) -> int:
     """Score the text of SPEC with its judges (model.judges, two or more); exit code 1 if all of them fail."""
@@ -124,7 +126,7 @@ def validate(spec: Path, candidate: Path | None, *, as_json: bool) -> int:
 @optimize.command("score-check")
 @click.argument("specs", type=_SPEC, nargs=-1, required=True)
 @click.option("--baseline", type=_SPEC, required=True, help="The file with the baseline scores.")
-@click.option("--update", is_flag=True, help="Make the scores the new baselines, if nothing failed.")
+@click.option("--update", is_flag=True, help="Store the scores as the new baselines, if nothing failed.")
 @click.option(
     "--tolerance",
     type=click.FloatRange(0),

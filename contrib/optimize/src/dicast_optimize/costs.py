@@ -12,7 +12,7 @@ UNITS = ("usd", "msat")
 
 
 def spent(path: Path, type_: str = SETTLED) -> dict[str, str | None]:
-    """Return the sum by unit of settled, or lost, amounts in the ledger at *path*; None if an amount is unknown."""
+    """Return the sum of the settled or lost amounts in the ledger at *path*, by unit; None if an amount is unknown."""
     if not path.exists():
         return dict.fromkeys(UNITS, "0")
 

@@ -1,4 +1,4 @@
-"""Parser of a spec file, TOML or YAML, with the place of each value."""
+"""Reads a spec file, TOML or YAML, with the line and column of each value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEY = re.compile(r"(\s*)([\w.\"'-]+)\s*=")
 
 @attrs.frozen
 class Document:
-    """Content of the spec at *path*; *places* has the line and column of its values. *folder* is the spec's folder."""
+    """The content of the spec at *path*. *places* has the line and column of each value; *folder* is the spec's folder."""
 
     path: Path
     data: dict[str, Any]
@@ -44,14 +44,14 @@ class Document:
 
 
 def dotted(address: Address) -> str:
-    """Return *address* in the notation of messages: ``evaluator.command[0]``."""
+    """Return *address* as messages show it: ``evaluator.command[0]``."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in address).lstrip(".")
 
 
 def read_document(path: Path) -> Document:
-    """Read the spec at *path*: TOML by its suffix, else YAML.
+    """Read the spec at *path* as TOML if it has this suffix, else as YAML.
 
-    :raises ConfigError: when it cannot be read, or is neither.
+    :raises ConfigError: if it cannot be read, or is invalid.
     """
     try:
         data = read_bytes(path, MAX_BYTES)
@@ -93,7 +93,7 @@ def _toml(content: bytes, file: str) -> tuple[object, Places]:
 
 
 def _is_deeper(value: object, levels: int) -> bool:
-    """Return whether *value* has lists and tables nested deeper than *levels*."""
+    """Return whether lists and tables in *value* are nested more than *levels* deep."""
     if not isinstance(value, dict | list):
         return False
     inside = value.values() if isinstance(value, dict) else value

@@ -24,7 +24,7 @@ METRICS = "metrics"
 
 
 class Stopped(Exception):
-    """The search cannot continue: *reason* is a word, and the message has details."""
+    """The search cannot continue. *reason* is one word for reports; the message has the details."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class Stopped(Exception):
 
 @attrs.frozen
 class Item:
-    """A record of a split; *example* is None without data, when a candidate is evaluated by itself."""
+    """A record of a split. Without data there is one item whose *example* is None."""
 
     split: str
     index: int
@@ -41,16 +41,17 @@ class Item:
 
     @property
     def cluster(self) -> object:
-        """The cluster of its score: records of other sessions are independent."""
+        """The cluster of its score: the session, whose records depend on each other, else the record itself."""
         session = None if self.example is None else self.example.get("session_id")
         return self.index if session is None else str(session)
 
 
 @attrs.frozen
 class Evaluation:
-    """Evaluation of a candidate. *score* is None if it failed, with the reason in *failure*.
+    """The evaluation of a candidate on one item. *score* is None if it failed; *failure* is the reason.
 
-    *is_raw* is true for a score on the evaluator's own scale. *metrics* has each label's score, ``told`` the details and signals, under this key in the journal.
+    *is_raw* is true for a score on the evaluator's own scale. *metrics* has the score of each label, *told* the details and signals for
+    the reflection model. The fields are the keys of an answer in the journal.
     """
 
     score: float | None
@@ -62,7 +63,7 @@ class Evaluation:
 
 @attrs.define
 class Evaluations:
-    """Counts of the evaluations of an optimization: *count* of all, *kinds* of failed ones, *first* reasons."""
+    """Counts of an optimization's evaluations: *count* of all, *kinds* of failures, and the *first* different reasons of failures."""
 
     count: int = 0
     kinds: Counter[str] = attrs.field(factory=Counter)
@@ -83,7 +84,7 @@ class Evaluations:
 
 
 MOST_MESSAGES = 3
-"""Most different messages of failed evaluations in the report."""
+"""Most messages of failed evaluations in the report."""
 
 
 def items(split: str, examples: Sequence[Example] | None) -> list[Item]:
@@ -101,9 +102,9 @@ def evaluator_digest(spec: Spec) -> str:
 
 
 class Evaluator:
-    """Evaluator of candidates by *spec*, with its ledger in *folder*. Evaluations in *journal* are not bought again.
+    """Evaluates candidates by *spec*, with a ledger in *folder*. Evaluations in *journal* are not paid for again.
 
-    It buys at most *limit* evaluations; *calls* counts them, including an interrupted run's that is resumed.
+    *limit* is the most evaluations to pay for. *calls* counts them, with those that a resumed optimization paid for before.
     """
 
     def __init__(self, spec: Spec, folder: Path, journal: Journal, session: str, limit: int | None) -> None:
@@ -117,7 +118,7 @@ class Evaluator:
     def ask(self, candidate: str, batch: Sequence[Item]) -> list[Evaluation]:
         """Return the evaluations of *candidate* on each item of *batch*.
 
-        :raises Stopped: when the remaining budget is too small for all of them, or the run was stopped.
+        :raises Stopped: if the remaining budget is too small for all of them, or the run was stopped.
         """
         keys = [digest(candidate, item.split == "test", item.example) for item in batch]
         journal_answers = [self._journal.answer("evaluation", key) for key in keys]
@@ -162,7 +163,7 @@ class Evaluator:
         done: Run | None = None
         try:
             done = evaluation_run(self._spec, self._ledger, subjects)
-        finally:  # answers before an interrupt were paid for
+        finally:  # keep the answers before an interrupt: they were paid for
             out_of_money = done is not None and bool(done.unaffordable or done.throttled)
             for n, key, _ in due:
                 if n in events and not out_of_money:
@@ -191,7 +192,7 @@ class Evaluator:
         )
 
     def _counted(self, events: Sequence[Event]) -> Evaluation:
-        """Return the evaluation by the label that counts."""
+        """Return the evaluation by the label whose score counts."""
         terminal_events = _terminal(events)
         on = self._spec.evaluator.get("on")
         label = on or (METRICS if METRICS in terminal_events else next(iter(terminal_events), METRICS))
@@ -204,9 +205,9 @@ class Evaluator:
 
 
 def evaluation_run(spec: Spec, ledger: Path, subjects: Sequence[Due], *, preflight: bool = False) -> Run:
-    """Run the evaluator of *spec* on *subjects*. With none, and *preflight*, only open and test it.
+    """Run the evaluator of *spec* on *subjects*. Without subjects, only open it, and test it if *preflight* is true.
 
-    :raises ConfigError: when it cannot be used.
+    :raises ConfigError: if it cannot be used.
     """
     if spec.source == "pipeline":
         overrides = {**_dotted(common(spec, ledger)), "sinks": []}
@@ -221,7 +222,7 @@ def evaluation_run(spec: Spec, ledger: Path, subjects: Sequence[Due], *, preflig
 
 @contextmanager
 def placed(spec: Spec, section: str) -> Iterator[None]:
-    """Move problems of components to the *section* of *spec*."""
+    """Give problems of components the place of *section* in *spec*."""
     try:
         yield
     except ConfigError as error:
@@ -238,7 +239,7 @@ def _moved(spec: Spec, section: str, problem: Problem) -> Problem:
 
 
 def common(spec: Spec, ledger: Path) -> dict[str, Any]:
-    """Return the sections of all runs of an optimization: it has its own ledger, and is one session."""
+    """Return the pipeline sections that all runs of an optimization have: its ledger and its session."""
     amount, number = spec.optimization.get("money"), spec.optimization.get("workers")
     return {
         "name": f"optimize {spec.name}",
@@ -249,7 +250,7 @@ def common(spec: Spec, ledger: Path) -> dict[str, Any]:
 
 
 def _dotted(sections: Mapping[str, Any]) -> dict[str, Any]:
-    """Return overrides that leave other keys of a section unchanged."""
+    """Return overrides that change single keys of a section."""
     budget = {f"budget.{scope}": amount for scope, amount in sections.get("budget", {}).items()}
     return {**budget, **{name: value for name, value in sections.items() if name != "budget"}}
 
@@ -288,11 +289,11 @@ def _with_intake(spec: Spec, judge: object) -> object:
 
 
 def _has_task(spec: Spec) -> bool:
-    """Return whether the pipeline has a task. Then a candidate is the task's input rather than the judged output."""
+    """Return whether the pipeline has a task; if so, a candidate is the task's input instead of the judged output."""
     try:
         data = yaml.read_yaml(read_bytes(Path(spec.folder, spec.evaluator["pipeline"])), "pipeline", []).plain()
     except (OSError, ConfigError):
-        return False  # the run reports the problems of the file
+        return False  # the run will report the problems of the file
     return isinstance(data, dict) and bool({"task", "include"} & data.keys())
 
 

@@ -1,4 +1,4 @@
-"""Criteria for a text: quality dimensions whose weights sum to 1, and hard constraints."""
+"""Requirements for a text: quality dimensions whose weights sum to 1, and hard constraints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Report = Callable[[tuple[str | int, ...], str, object], None]
 
 @attrs.frozen
 class Dimension:
-    """One quality, with its share of the whole."""
+    """A quality, with its share of the score."""
 
     name: str
     weight: float
@@ -37,9 +37,9 @@ class Intake:
 
 
 def shares(weights: Sequence[float]) -> list[float]:
-    """Return *weights* scaled to a sum of 1 with 4 decimals, by largest remainder; ties go to the lower index."""
+    """Return *weights* scaled to a sum of 1 with 4 decimals (largest remainder method; ties go to the lower index)."""
     top = max(weights)
-    scaled = [weight / top for weight in weights]  # the sum of finite weights may be infinite
+    scaled = [weight / top for weight in weights]  # first, because the sum of large weights may be infinite
     exact = [weight / sum(scaled) * UNITS for weight in scaled]
     units = [int(share) for share in exact]
     by_remainder = sorted(range(len(units)), key=lambda n: (units[n] - exact[n], n))
@@ -49,7 +49,7 @@ def shares(weights: Sequence[float]) -> list[float]:
 
 
 def read_intake(section: Mapping[str, Any], report: Report) -> Intake:
-    """Return the intake in *section*. Problems are passed to *report*, with their address below the section."""
+    """Return the intake in *section*. *report* gets each problem, with its address in the section."""
     options: dict[str, Any] = {}
     if "artifact_class" in section:
         options["artifact_class"] = _text(section["artifact_class"], ("artifact_class",), report)
@@ -73,7 +73,7 @@ def _text(value: object, address: tuple[str | int, ...], report: Report) -> str:
 
 
 def _constraints(value: object, report: Report) -> tuple[str, ...]:
-    """Return the constraints trimmed, without blank and repeated ones."""
+    """Return the trimmed constraints, without blank and repeated ones."""
     if not isinstance(value, list):
         report(("hard_constraints",), "hard_constraints is a list of texts", value)
         return ()

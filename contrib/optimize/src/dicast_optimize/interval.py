@@ -1,4 +1,4 @@
-"""Means with their 95 % intervals."""
+"""Means with 95 % intervals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ METHOD = "normal, 95 %, standard errors clustered by session_id (g/(g-1))"
 def mean_interval(
     values: Sequence[float], clusters: Sequence[Hashable], low: float = 0.0, high: float = 1.0
 ) -> dict[str, Any]:
-    """Return the mean of *values* with its interval, clipped to the possible range; no interval below two clusters, no mean without values."""
+    """Return the mean of *values* with its interval, clipped to *low* and *high*; fewer than two clusters have no interval."""
     n = len(values)
     if not n:
         return {"score": None, "ci_low": None, "ci_high": None, "n": 0}

@@ -1,4 +1,4 @@
-"""Purchases of an optimization in order: its memory over restarts, and a cache for other optimizations."""
+"""The answers that an optimization paid for, in order, so that it can resume, and other optimizations can reuse them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ NAME = "journal.jsonl"
 
 
 def digest(*parts: object) -> str:
-    """Return a digest of *parts*, which are JSON."""
+    """Return a digest of *parts*, which are JSON values."""
     return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()
 
 
 class Journal:
-    """File ``journal.jsonl`` of *folder*: a line about the spec, then one for each answer.
+    """The file ``journal.jsonl`` in *folder*: a line about the spec, then a line for each answer.
 
-    With *reuse*, an answer is returned for each request; otherwise once for each purchase.
+    With *reuse*, one stored answer serves all equal requests. Otherwise each stored answer serves one request.
     """
 
     def __init__(self, folder: Path, setup: Mapping[str, str], *, resume: bool, reuse: bool) -> None:
@@ -48,7 +48,7 @@ class Journal:
                 self._write({"what": "setup", "setup": dict(setup)})
         except BaseException:
             self.close()
-            self._path.unlink()  # it is empty, so there is nothing to resume
+            self._path.unlink()  # an empty journal cannot be resumed
             raise
 
     def close(self) -> None:
@@ -58,7 +58,7 @@ class Journal:
     def borrow(self, folder: Path, evaluator: str) -> None:
         """Also use the evaluations in another optimization's *folder* as answers.
 
-        :raises ConfigError: when there are none, or another *evaluator* made them.
+        :raises ConfigError: if there are none, or another *evaluator* made them.
         """
         lines = _lines(folder / NAME)
         if lines[0]["setup"]["evaluator"] != evaluator:
@@ -66,7 +66,7 @@ class Journal:
         self._foreign = {line["key"]: line["answer"] for line in lines if line.get("what") == "evaluation"}
 
     def answer(self, what: str, key: str) -> tuple[Mapping[str, Any] | None, bool]:
-        """Return the answer to *key*, None if it must be bought; and whether it counts as this optimization's purchase."""
+        """Return the stored answer to *key*, or None; and whether it counts as a call that this optimization pays for."""
         n = self._request_counts[what, key]
         self._request_counts[what, key] += 1
         if what == "evaluation" and key in self._foreign:
@@ -78,7 +78,7 @@ class Journal:
         return answer, not again
 
     def keep(self, what: str, key: str, answer: Mapping[str, Any]) -> None:
-        """Record a bought *answer*."""
+        """Store a new *answer*."""
         n = self._bought[what, key]
         self._bought[what, key] += 1
         self._answers[what, key, n] = answer
@@ -118,7 +118,7 @@ class Journal:
 def _lines(path: Path) -> list[dict[str, Any]]:
     """Return the lines of a journal, without an incomplete last line.
 
-    :raises ConfigError: when there is no journal.
+    :raises ConfigError: if there is no journal.
     """
     try:
         complete_data = read_bytes(path, MAX_DATA_BYTES).rpartition(b"\n")[0]

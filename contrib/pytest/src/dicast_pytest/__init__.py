@@ -1,4 +1,4 @@
-"""Pipelines and judges in pytest: pipeline files as tests, fixtures, assert_pass_rate."""
+"""Pipelines and judges in pytest: pipeline files as tests, fixtures, and ``assert_pass_rate``."""
 
 # Every run of pytest imports this where the distribution is installed: what is used is imported when it is used.
 from __future__ import annotations

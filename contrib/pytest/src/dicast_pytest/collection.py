@@ -1,4 +1,4 @@
-"""Pipeline files as test files: an item for each subject, and one for the gate."""
+"""Pipeline files as test files, with an item for each subject and one for the gate."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dicast.toolkit.printable import one_line
 from .sharing import RunResult, run_pipeline, shared
 
 GATE = "gate"
-"""Name of the item of a whole run with a gate."""
+"""Name of the item for the result of the whole run, if the pipeline has a gate."""
 COVERAGE = "coverage"
-"""Name of the item of a whole run without a gate, which only its coverage can leave undecided."""
+"""Name of that item without a gate: it passes if the run judged enough of its subjects."""
 _LONGEST = 80
 _FOLDER = "dicast_folder"
 
@@ -31,14 +31,14 @@ class Failed(Exception):
 
 
 class Collection:
-    """Plugin of ``--dicast`` that collects pipeline files. The workers of xdist share one run of each file."""
+    """The plugin behind ``--dicast``, which collects pipeline files. The workers of xdist share one run of each file."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._patterns: list[str] = config.getini("dicast_files")
         self._folder: Path | None = None
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        """Collect a pipeline file that is named on the command line, or fits a pattern of ``dicast_files``."""
+        """Collect a pipeline file that is named on the command line or fits a pattern of ``dicast_files``."""
         named = parent.session.isinitpath(file_path) and file_path.suffix in (".yaml", ".yml")
         if named or any(file_path.match(pattern) for pattern in self._patterns):
             return cast("pytest.Collector", PipelineFile.from_parent(parent, path=file_path))
@@ -58,12 +58,12 @@ class Collection:
 
 
 class PipelineFile(pytest.File):
-    """A pipeline file, which is run once for its selected subjects."""
+    """A pipeline file, which runs once for its selected subjects."""
 
     _run_result: RunResult | RequestError | None = None
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Yield an item for each subject, in the order of the source, and the gate. Nothing is judged."""
+        """Yield an item for each subject, in the order of the source, and one for the gate, without judging anything."""
         if os.environ.get("DICAST_DISABLED", "") in ("", "0"):
             try:
                 listed = subjects(self.path)
@@ -79,9 +79,9 @@ class PipelineFile(pytest.File):
         return [item.subject for item in items]
 
     def result_of_run(self) -> RunResult:
-        """Return the result of the run, which starts on the first call, once for all workers of xdist.
+        """Return the result of the run, which the first call starts, once for all workers of xdist.
 
-        :raises RequestError: when the request is wrong; every call raises it.
+        :raises RequestError: on every call, if the request is wrong.
         """
         if self._run_result is None:
             try:
@@ -99,12 +99,12 @@ class PipelineFile(pytest.File):
 
 
 class _PipelineItem(pytest.Item):
-    """An item whose failure is a message."""
+    """An item that shows its failure as a message, without a traceback."""
 
     parent: PipelineFile
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the reason of the failure, without a traceback."""
+        """Return the message of a failure."""
         if isinstance(excinfo.value, Failed):
             return "\n".join(one_line(line) for line in str(excinfo.value).split("\n"))
         if isinstance(excinfo.value, RequestError):
@@ -126,7 +126,7 @@ class SubjectItem(_PipelineItem):
     def runtest(self) -> None:
         """Report the result of the subject.
 
-        :raises Failed: when it did not pass.
+        :raises Failed: if it did not pass.
         """
         run_result = self.parent.result_of_run()
         result = run_result.of(self.subject.kind, self.subject.id)
@@ -147,7 +147,7 @@ class GateItem(_PipelineItem):
     def runtest(self) -> None:
         """Report the result of the run.
 
-        :raises Failed: when the gate failed, the run is undecided, or a sink lost data.
+        :raises Failed: if the gate failed, the run is undecided, or a sink lost data.
         """
         run_result = self.parent.result_of_run()
         if run_result.is_disabled:
@@ -172,7 +172,7 @@ def _has_gate(file: Path) -> bool:
 
 
 def item_name(subject: Subject) -> str:
-    """Return the name of the subject's item, ``row:capital-4``: the same in each run, in one line.
+    """Return the name of the subject's item, such as ``row:capital-4``: one line, and the same in each run.
 
     A long id is cut, and ``::`` and ``[``, which separate parts of names in pytest, are replaced. A changed id gets a digest.
     """

@@ -1,4 +1,4 @@
-"""Objects of the fixtures: a run with the test's own ledger, and a single component."""
+"""What the fixtures return: a function for runs with the test's own ledger, and single components."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUBJECT = "1"
 
 
 def run_in(folder: Path) -> Callable[..., Run]:
-    """Return ``dicast.run`` with its ledger in *folder* in place of the pipeline's."""
+    """Return a function like ``dicast.run`` that puts the ledger in *folder* instead of the pipeline's place."""
     ledger = {"ledger/sqlite": {"path": str(folder / "ledger.db")}}
 
     def dicast_run(
@@ -39,16 +39,16 @@ def run_in(folder: Path) -> Callable[..., Run]:
 
 @attrs.frozen
 class Component:
-    """A metric or a judge. A call with a text or a subject returns its score or its judgment."""
+    """A metric or a judge; call it with a text or a subject to get a score or a judgment."""
 
     component: object
     run: Callable[..., Run]
 
     def __call__(self, subject: str | Subject, **fields: Any) -> Score | Judgment:
-        """Return its score or judgment of *subject*. A text is the output of a row; *fields* may be its ``input``, ``reference`` and ``context``.
+        """Return the score or judgment of *subject*: a subject, or the output of a row with ``input``, ``reference`` and ``context`` in *fields*.
 
-        :raises RequestError: when there is no such component, or its options are wrong.
-        :raises ScoringError: when it fails, with the kind of the failure and its message.
+        :raises RequestError: if there is no such component, or its options are wrong.
+        :raises ScoringError: if it fails, with the kind of the failure and its message.
         """
         judged_subject = subject if isinstance(subject, Subject) else Subject("row", SUBJECT, output=subject, **fields)
         try:
@@ -65,7 +65,7 @@ class Component:
 
 
 def maker_in(folder: Path) -> Callable[..., Component]:
-    """Return a function that creates components, by name and options or from Python objects, with their ledger in *folder*."""
+    """Return a function that creates components from a name and options, or from a Python object; their ledger is in *folder*."""
 
     def judge(component: object, **options: object) -> Component:
         return Component({component: options} if options else component, run_in(folder))
@@ -74,7 +74,7 @@ def maker_in(folder: Path) -> Callable[..., Component]:
 
 
 def _why(done: Run, subject: Subject) -> str:
-    """Return why a run of one subject has no verdict."""
+    """Return the reason why a run of one subject has no verdict."""
 
     def failures(events: Iterable[Event]) -> list[str]:
         return [f"{event.payload['failure_mode']}: {event.payload['error_message']}" for event in events]

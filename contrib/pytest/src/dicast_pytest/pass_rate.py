@@ -1,4 +1,4 @@
-"""Test whether cases pass at least at a rate: shown, refuted, or undecided."""
+"""A test of whether at least a given share of cases pass: shown, refuted, or undecided."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ Decision = Literal["pass", "fail", "undecided"]
 
 _DECISIONS: Any = {"above": "pass", "below": "fail", None: "undecided"}
 _MOST = 20_000
-"""Most cases tried in the search for the fewest that can show a rate."""
+"""Largest number that the search for the fewest sufficient cases tries."""
 
 PASS_AT = 0.5
-"""Default least score of a passing case."""
+"""The lowest score of a passing case, unless another is set."""
 
 
 @attrs.frozen
 class PassRate:
-    """Evidence of *n* cases with *passed* passing ones on the rate *at_least*.
+    """Evidence about the rate *at_least* from *n* cases, of which *passed* passed.
 
     *decision* is ``pass`` if a rate below *at_least* is refuted, ``fail`` if a rate of *at_least* or more is refuted, each with an error
     probability of at most *alpha*, else ``undecided``. *low* and *high* bound the rate with the probability 1 - *alpha*. *method* is
     ``betting``, which may be evaluated after every case, or ``exact binomial``, for a number of cases fixed in advance. *fewest* is the
-    least number of cases that can show the rate, if all pass. *given* is the number of all cases; the first *n* of them decided.
+    smallest number of cases that can show the rate, if all pass. *given* is the number of all cases; the first *n* of them decided.
     """
 
     decision: Decision
@@ -51,7 +51,7 @@ class PassRate:
 
 
 class Undecided(AssertionError):
-    """Too few cases for a decision."""
+    """The cases are too few for a decision."""
 
 
 def assert_pass_rate(
@@ -61,20 +61,20 @@ def assert_pass_rate(
     *,
     undecided: Literal["fail", "skip"] = "fail",
 ) -> PassRate:
-    """Fail unless the *cases* show that at least *at_least* of their population passes.
+    """Fail unless the *cases* show that a share of at least *at_least* of their population passes.
 
-    The test is ``trust/anytime``: cases must come in random order, and it may be repeated with more cases. If the first cases
-    decide and later cases decide otherwise, the order was not random, which is an error. A kernel without that component decides by an exact
+    The test is ``trust/anytime``: cases must be in random order, and the test may be repeated with more cases. If later cases contradict
+    the decision of the first ones, the order was not random, which is an error. A version of dicast without that component uses an exact
     binomial test, which needs a number of cases fixed in advance.
 
     :param cases: booleans; Scores, Judgments, numbers in [0, 1] and Verdicts, which pass at 0.5; Failures, which do not pass; or a Run,
         whose subjects pass by its ``pass_at``; failed subjects do not pass, and all subjects of a session are one case.
     :param at_least: the required rate, between 0 and 1.
-    :param alpha: the greatest probability of a wrong ``pass``, and of a wrong ``fail``.
-    :param undecided: the result of too few cases: fail, or skip the test.
+    :param alpha: the highest probability of a wrong ``pass``, and of a wrong ``fail``.
+    :param undecided: the result if the cases are too few: fail, or skip the test.
     :returns: the evidence of a ``pass``.
     :raises AssertionError: if the rate is refuted; :class:`Undecided` if nothing is shown.
-    :raises ValueError: when there is no case, a case has another type, a number is out of range, or the order is not random.
+    :raises ValueError: if there are no cases, a case has another type, a number is out of range, or the order is not random.
     """
     __tracebackhide__ = True
     if undecided not in ("fail", "skip"):
@@ -104,7 +104,7 @@ def pass_rate(cases: Iterable[object] | Run, at_least: float = 0.9, alpha: float
 
 
 def passed(cases: Iterable[object] | Run) -> Iterator[bool]:
-    """Yield whether each case passes, in order."""
+    """Yield for each case whether it passes, in order."""
     from dicast import Run
 
     if isinstance(cases, Run):
@@ -151,14 +151,14 @@ def _of_run(run: Run) -> Iterator[bool]:
 
 
 def has_betting() -> bool:
-    """Return whether the kernel can create ``trust/anytime`` for a program; earlier kernels cannot."""
+    """Return whether this version of dicast can create ``trust/anytime`` for a program; earlier ones cannot."""
     import dicast
 
     return hasattr(dicast, "component")
 
 
 def betting(passes: Sequence[bool], at: float, alpha: float) -> PassRate:
-    """Return the result of ``trust/anytime`` for a population's mean. It is valid at any time; cases after its decision do not count."""
+    """Return the result of ``trust/anytime`` for a population's mean, which is valid at any time. It ends at the first decision."""
     import dicast
 
     options = {"at": at, "alpha": alpha, "target": "population"}
@@ -186,7 +186,7 @@ def betting(passes: Sequence[bool], at: float, alpha: float) -> PassRate:
 
 
 def exact(passes: Sequence[bool], at: float, alpha: float) -> PassRate:
-    """Return the exact binomial test of each side, for a number of cases fixed in advance, and the interval of Clopper and Pearson (1934)."""
+    """Return the result of exact binomial tests of both sides, and the interval of Clopper and Pearson (1934)."""
     n, k = len(passes), sum(passes)
     low = 0.0 if k == 0 else _root(lambda p: _above(n, k, p), alpha / 2)
     high = 1.0 if k == n else 1 - _root(lambda p: _above(n, n - k, p), alpha / 2)
@@ -209,7 +209,7 @@ def _above(n: int, k: int, p: float) -> float:
 
 
 def _root(function: Any, value: float) -> float:
-    """Return the argument at which the rising *function* reaches *value*, by bisection."""
+    """Return the argument at which the increasing *function* reaches *value*, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""Options and fixtures for pytest. The module imports neither dicast nor anything else before one of them is used."""
+"""Options and fixtures for pytest. For a fast start, dicast is not imported before one of them is used."""
 
 from __future__ import annotations
 

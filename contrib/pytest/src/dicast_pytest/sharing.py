@@ -1,4 +1,4 @@
-"""One run of a pipeline file for all its items, in one process or in several."""
+"""One run of a pipeline file for all its items, which may be in several processes."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from dicast import Due, Event, RequestError, Run, Subject
 from dicast.reporting import JudgedSubject, OutcomeReader, gate_answer
 
 _BATCH = 1_000
-_TEXT = 600
+_MAX_TEXT = 600
 """Most characters shown of an input or output."""
-_AGAIN = "\n  | "
-"""Start of further lines of a text, so that no line in a log of GitHub starts like a command."""
+_LINE_START = "\n  | "
+"""Start of each further line of a text, so that no line in a log of GitHub Actions looks like a command."""
 
 
 @attrs.frozen
 class RunResult:
-    """Result of a run as JSON data: *subjects* by ``kind id``, and why the *gate* did not pass.
+    """The result of a run, which can be written as JSON. *subjects* has results by ``kind id``; *gate* is why the gate did not pass.
 
-    *is_part* is true if only some of the file's subjects were judged; *is_refused* if the run ended before all were judged.
+    *is_part* is true if only some of the file's subjects were selected, *is_refused* if the run ended before all were judged.
     """
 
     run_id: str | None
@@ -45,7 +45,7 @@ class RunResult:
 def run_pipeline(path: Path, chosen: Sequence[Subject]) -> RunResult:
     """Run the pipeline at *path* on the subjects *chosen*; if these are all of its subjects, or none, run it unchanged.
 
-    A run of some subjects has its own name, and neither sinks nor a baseline, since they need all subjects.
+    A run of some subjects has its own name, and no sinks and no baseline, which need all subjects.
 
     :raises RequestError: when the request is wrong.
     """
@@ -60,7 +60,7 @@ def run_pipeline(path: Path, chosen: Sequence[Subject]) -> RunResult:
 
 
 def _with_parts(chosen: Sequence[Subject], every: Sequence[Due]) -> list[Due]:
-    """Return *chosen* with all their parts, whose verdicts decide on them, in the order of *every*."""
+    """Return *chosen* and all their parts, whose verdicts they need, in the order of *every*."""
     keys = {(subject.kind, subject.id) for subject in chosen}
     before = -1
     while before < len(keys):
@@ -70,11 +70,11 @@ def _with_parts(chosen: Sequence[Subject], every: Sequence[Due]) -> list[Due]:
 
 
 def shared(folder: Path, path: Path, chosen: Sequence[Subject]) -> RunResult:
-    """Return the result of :func:`told_of`, run by the first process that asks; other processes wait for it.
+    """Return the result of :func:`run_pipeline`. The first process that calls this runs the pipeline; others wait for the result.
 
-    :raises RequestError: when the request is wrong.
+    :raises RequestError: if the request is wrong.
     """
-    from filelock import FileLock  # only with workers of xdist
+    from filelock import FileLock  # needed only with workers of xdist
 
     cache_file = folder / f"{sha256(str(path).encode()).hexdigest()[:16]}.json"
     with FileLock(f"{cache_file}.lock"):
@@ -91,7 +91,7 @@ def shared(folder: Path, path: Path, chosen: Sequence[Subject]) -> RunResult:
 def _run_once(path: Path, chosen: Sequence[Subject]) -> dict[str, Any]:
     try:
         return attrs.asdict(run_pipeline(path, chosen))
-    except RequestError as error:  # other processes read the error and do not run again
+    except RequestError as error:  # other processes will read the error instead of running again
         return {"error": "\n".join(str(problem) for problem in error.problems)}
 
 
@@ -115,7 +115,7 @@ def _run_result(run: Run, *, is_part: bool) -> RunResult:
 
 
 def _gate(run: Run) -> str | None:
-    """Return why ``dicast run`` would not exit with 0; None if it would."""
+    """Return why ``dicast run`` would not exit with 0, or None if it would."""
     if run.exit_code == 0:
         return None
     reasons = [*(run.undecided if run.gate is None else run.gate["reasons"])]
@@ -132,7 +132,7 @@ def _answer(run: Run) -> str:
 
 
 def _subject(judged: JudgedSubject, counted: Sequence[str]) -> dict[str, Any]:
-    """Return the result of *judged*: *why* it did not pass or why it was *skipped*, else neither."""
+    """Return the result of *judged*, with the key *why* if it did not pass, or *skipped* with the reason."""
     scores = {label: outcome.score for label, outcome in judged.outcomes.items() if outcome.score is not None}
     worst = judged.worst(counted)
     if worst is None or worst.skipped is not None:
@@ -142,7 +142,7 @@ def _subject(judged: JudgedSubject, counted: Sequence[str]) -> dict[str, Any]:
     else:
         reason = f"{worst.label}: {worst.shortfall}"
         reason += f": {worst.reason}" if worst.reason else ""
-    lines = (part.replace("\n", _AGAIN) for part in (reason, *_content(judged)))
+    lines = (part.replace("\n", _LINE_START) for part in (reason, *_content(judged)))
     return {"scores": scores, "why": "\n".join(lines), "skipped": None}
 
 
@@ -151,4 +151,4 @@ def _content(judged: JudgedSubject) -> Iterator[str]:
         value = (judged.content or {}).get(name)
         if value is not None:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-            yield f"  {name}: {text if len(text) <= _TEXT else f'{text[:_TEXT]}… ({len(text):,} characters)'}"
+            yield f"  {name}: {text if len(text) <= _MAX_TEXT else f'{text[:_MAX_TEXT]}… ({len(text):,} characters)'}"

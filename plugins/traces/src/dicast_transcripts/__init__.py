@@ -1,4 +1,4 @@
-"""Sessions that coding agents and agent frameworks recorded, in their own files."""
+"""Sessions that coding agents and agent frameworks recorded, in the formats of their files."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ __all__ = ["Adk", "Atif", "ClaudeCode", "Codex", "Copilot", "GeminiCli", "OpenCo
 
 @hookimpl
 def dicast_sources() -> list[type[Source]]:
-    """Offer a source for each tool."""
+    """Return a source for each tool."""
     return [ClaudeCode, Codex, GeminiCli, Copilot, OpenCode, Atif, SweAgent, OpenHands, Adk]

@@ -23,7 +23,7 @@ from .values import Record, list_of, mapping_of, objects_of, text_of
 class Adk(SessionSource):
     """Evaluation sets of Google's Agent Development Kit: ``.evalset.json`` and ``.test.json``, old and new.
 
-    A case is a session, an invocation is a turn: the user's content, the calls with their responses, and the final response.
+    A case becomes a session, an invocation a turn: the user's content, the calls with their responses, and the final response.
     """
 
     title = "an evaluation set of Google ADK"
@@ -41,7 +41,7 @@ class Adk(SessionSource):
         return None
 
     def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
-        """Yield a session a case; the queries of an old test file are one session."""
+        """Yield a session for each case; the queries of an old test file are one session."""
         queries: list[Record] = []
         for _, line, record in reading.records():
             if "query" in record:
@@ -115,7 +115,7 @@ def _parts(content: Record, path: str, reading: SessionReading) -> list[Part]:
 
 
 def _is_empty(part: object) -> bool:
-    """Return whether all fields of a part are null, as in a response without a text."""
+    """Return whether all fields of a part are null, which is the case in a response without a text."""
     return isinstance(part, dict) and all(value is None for value in part.values())
 
 

@@ -1,4 +1,4 @@
-"""Transcripts of AgentV: a message a line, of sessions that it imported from Codex, Copilot and other agents."""
+"""Transcripts of AgentV: sessions that it imported from Codex, Copilot and other agents, with one message per line."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _FAILED = ("error", "failed")
 
 
 def is_line(record: Record) -> bool:
-    """Return whether *record* is a message of a transcript."""
+    """Return whether *record* is a line of a transcript."""
     return "message_index" in record and "role" in record and "target" in record
 
 
 def is_of(beginning: Beginning, agent: str) -> bool:
-    """Return whether a file that begins so is a transcript of *agent*."""
+    """Return whether *beginning* is that of a transcript of *agent*."""
     lines = [record for record in beginning.objects if is_line(record)]
     names = (text_of(mapping_of(record, "source"), "provider") or text_of(record, "target") or "" for record in lines)
     return any(name.startswith(agent) for name in names)
 
 
 def version_of(beginning: Beginning) -> str | None:
-    """Return the version of the format, if the file has it."""
+    """Return the version of the format, or None if the file does not have it."""
     return next((version for record in beginning.objects if (version := text_of(record, "schema_version"))), None)
 
 
 class Transcripts:
-    """The transcripts of one file, by the id of the session and the test."""
+    """The transcripts in one file. The ids of the session and the test identify a transcript."""
 
     def __init__(self, reading: SessionReading) -> None:
         self._reading = reading

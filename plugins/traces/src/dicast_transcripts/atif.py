@@ -23,9 +23,9 @@ _USAGE = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
 @attrs.frozen
 class Atif(SessionSource):
-    """Trajectories in the Agent Trajectory Interchange Format (ATIF), as Harbor and other tools write them: a document, an array or a line each.
+    """Trajectories in the Agent Trajectory Interchange Format (ATIF), as Harbor and other tools write them: one document, an array, or one per line.
 
-    A step is a message with its calls; its observation has their results. Sub-agent trajectories in the document are sessions of their own.
+    A step is a message with its calls; its observation has their results. Sub-agents in the document become separate sessions.
     """
 
     title = "an ATIF trajectory"
@@ -110,7 +110,7 @@ def _result(result: object, path: str, reading: SessionReading) -> Part:
 
 
 def _content(content: object, path: str, reading: SessionReading) -> list[Part]:
-    """Return the parts of a message: a text, or (from 1.6 on) a list of texts and images."""
+    """Return the parts of a message, which is a text, or since 1.6 a list of texts and images."""
     if content is None or content == "":
         return []
     if isinstance(content, str):

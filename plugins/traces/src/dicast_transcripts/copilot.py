@@ -25,7 +25,7 @@ _AREAS = ("session.", "user.", "assistant.", "tool.", "subagent.", "skill.", "ho
 class Copilot(SessionSource):
     """Sessions of GitHub Copilot: ``events.jsonl`` of its command line, a chat session of VS Code (JSON), or a transcript of AgentV.
 
-    A sub-agent is a session of its own. A tool that did not succeed is a failure.
+    A sub-agent becomes a separate session. A tool call that did not succeed is a failure.
     """
 
     title = "a Copilot session"
@@ -76,7 +76,7 @@ class _Agent:
 
 
 class _Events:
-    """The events of one file, by agent."""
+    """Collects the events of one file by agent."""
 
     def __init__(self, reading: SessionReading) -> None:
         self._reading = reading
@@ -87,7 +87,7 @@ class _Events:
     def add(self, record: Record) -> None:
         """Add an event."""
         type_, data, time = str(record.get("type")), mapping_of(record, "data"), text_of(record, "timestamp")
-        if type_ == "result":  # the last line of the output of a run
+        if type_ == "result":  # the last line of a run's output has no message
             self._reading.totals.kinds[type_] += 1
             return
         if not _is_event(record):
@@ -124,7 +124,7 @@ class _Events:
                 agent.conversation.add("context", [TextPart(text)], time=time)
 
     def sessions(self) -> Iterator[Session]:
-        """Yield the sessions, the main one first."""
+        """Yield the sessions; the main session is first."""
         for agent in self._agents.values():
             yield self._reading.end(agent.conversation, agent.context)
 
@@ -142,7 +142,7 @@ class _Events:
     def _add_answer(self, agent: _Agent, data: Record, time: str | None) -> None:
         conversation = agent.conversation
         if (id_ := text_of(data, "messageId")) is not None:
-            if id_ in agent.messages:  # as the output of a run has it, too
+            if id_ in agent.messages:  # the event file may repeat a message
                 self._reading.totals.kinds["repeated message"] += 1
                 return
             agent.messages.add(id_)
@@ -171,7 +171,7 @@ class _Events:
         conversation.add("assistant", parts, time=time)
 
     def _add_call(self, agent: _Agent, data: Record, time: str | None) -> None:
-        """Add a call that no message of the assistant asked for."""
+        """Add a call that is in no message of the assistant."""
         id_ = text_of(data, "toolCallId")
         if id_ in agent.calls:
             return

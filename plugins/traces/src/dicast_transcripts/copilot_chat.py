@@ -1,4 +1,4 @@
-"""Chat sessions of Copilot in VS Code: a document with requests and the parts of their responses."""
+"""Chat sessions of Copilot in VS Code: documents with requests and the parts of their responses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SILENT = frozenset(
      "inlineReference", "confirmation", "command", "elicitation", "elicitationSerialized", "textEditGroup", "notebookEditGroup", "extensions",
      "treeData", "multiDiffData", "pullRequest", "warning", "references", "usedContext", "questionCarousel", "hook")
 )  # fmt: skip
-"""Kinds of parts without a text of the model."""
+"""Kinds of response parts that the model did not write."""
 
 
 def is_chat(record: Record) -> bool:

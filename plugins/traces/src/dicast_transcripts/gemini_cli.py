@@ -28,8 +28,8 @@ _FIELDS = ("projectHash", "startTime", "lastUpdated", "directories", "summary", 
 class GeminiCli(SessionSource):
     """Sessions of Gemini CLI: its chat files (``session-*.json``, and ``session-*.jsonl`` of newer versions) and its checkpoints.
 
-    In a file of lines a later record of a message replaces the earlier one, and a rewind takes messages back; both are counted. Messages of the
-    program (``info``, ``error``, ``warning``) are in the evidence under the role ``context``. A file of recorded replies
+    In a JSON lines file, a later record of a message replaces the earlier one, and a rewind removes messages; both are counted. Messages of the
+    program (``info``, ``error``, ``warning``) go into the evidence with the role ``context``. A file of recorded replies
     (``{"method": …, "response": […]}``) is one session, with a turn for each reply.
     """
 
@@ -76,13 +76,13 @@ def _is_replies(record: Record) -> bool:
 
 
 def _chunks(record: Record) -> list[Record]:
-    """Return the chunks of a recorded reply; one that was not streamed is one chunk."""
+    """Return the chunks of a recorded reply; a reply that was not streamed is one chunk."""
     response = record.get("response")
     return [response] if isinstance(response, dict) else objects_of(record, "response")
 
 
 class _Chat:
-    """The messages of a chat file, by their ids."""
+    """Collects the messages of a chat file by their ids."""
 
     def __init__(self, reading: SessionReading) -> None:
         self._reading = reading
@@ -95,7 +95,7 @@ class _Chat:
         return not (self._meta or self._messages or self._history)
 
     def add(self, record: Record, line: int) -> None:
-        """Add the whole chat, or one record of a file of lines."""
+        """Add the whole chat, or one record of a JSON lines file."""
         if "$rewindTo" in record:
             self._rewind(id_of(record, "$rewindTo"))
         elif isinstance(record.get("$set"), dict):
@@ -140,7 +140,7 @@ class _Chat:
         self._messages[id_] = message
 
     def _rewind(self, target: object) -> None:
-        """Take back the message *target* and all later ones; all messages if there is no such message."""
+        """Remove the message *target* and all later ones, or all messages if there is no such message."""
         ids = list(self._messages)
         for id_ in ids[ids.index(target) if target in self._messages else 0 :]:
             del self._messages[id_]
@@ -187,7 +187,7 @@ def _add_answer(
 
 
 def _result(call: Record, path: str, reading: SessionReading) -> ToolResult | None:
-    """Return the recorded result of *call*; None if it has none and did not fail."""
+    """Return the recorded result of *call*, or None if it has no result and did not fail."""
     is_error = call.get("status") in _FAILED
     result = call.get("result")
     content: object = result
@@ -224,7 +224,7 @@ def _content(content: object, path: str, reading: SessionReading) -> list[Part]:
 
 
 def _add_reply(record: Record, conversation: Conversation, reading: SessionReading) -> None:
-    """Add a recorded reply, whose chunks are one answer, as a turn without a prompt. Replies without an answer, such as counts of tokens, are counted."""
+    """Add a recorded reply, whose chunks are one answer, as a turn without a prompt. Only count replies without an answer, such as token counts."""
     chunks = _chunks(record)
     if not _is_replies(record):
         reading.totals.kinds["reply without an answer"] += 1
@@ -246,7 +246,7 @@ def _add_reply(record: Record, conversation: Conversation, reading: SessionReadi
 
 
 def _join(parts: list[Part], chunk: list[Part]) -> None:
-    """Add the parts of a *chunk* to *parts*: a text continues the text before it."""
+    """Add the parts of *chunk* to *parts*; a text is joined with a text just before it."""
     for part in chunk:
         if part == TextPart(""):
             continue

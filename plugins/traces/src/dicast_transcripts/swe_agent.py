@@ -30,7 +30,7 @@ _FIELDS = ("info", "environment", "replay_config", "trajectory_format")
 
 @attrs.frozen
 class SweAgent(SessionSource):
-    """Trajectories of SWE-agent (``.traj``), with a trajectory or a history alone, and of mini-SWE-agent (``.traj.json``).
+    """Trajectories of SWE-agent (``.traj``), with a trajectory or only a history, and of mini-SWE-agent (``.traj.json``).
 
     A step is a thought with an action and its observation: the text of the assistant, a call of the tool that the action names, and its result.
     """
@@ -68,7 +68,7 @@ class SweAgent(SessionSource):
 
 
 def _add_steps(record: Record, conversation: Conversation, reading: SessionReading) -> None:
-    """Add the prompts of the history, then the steps of the trajectory; without steps, the whole history."""
+    """Add the prompts of the history and the steps of the trajectory, or the whole history if there are no steps."""
     history = list_of(record, "history")
     steps = list_of(record, "trajectory")
     answers = [message for message in history if isinstance(message, dict) and message.get("role") == "assistant"]
@@ -137,7 +137,7 @@ def _add_message(message: object, path: str, conversation: Conversation, reading
 
 
 def _is_observation(message: Record, conversation: Conversation) -> bool:
-    """Return whether a user's message is what a command printed: every one after the first turn has started."""
+    """Return whether a user's message is the output of a command: every user message after the first turn has started is one."""
     return conversation.has_turns and message.get("message_type", "observation") == "observation"
 
 
@@ -149,7 +149,7 @@ def _content(message: Record, path: str, reading: SessionReading) -> list[Part]:
 
 
 def _add_mini(messages: list[object], conversation: Conversation, reading: SessionReading) -> None:
-    """Add the messages of mini-SWE-agent: commands are code blocks, or calls; their output is the next message of the user."""
+    """Add the messages of mini-SWE-agent. Commands are code blocks or calls; the next message of the user is their output."""
     for number, message in enumerate(messages):
         path = f"messages[{number}]"
         if not isinstance(message, dict):

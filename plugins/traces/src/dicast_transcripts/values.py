@@ -1,4 +1,4 @@
-"""Values of JSON records, by their types."""
+"""Reads values of JSON records by type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Record = Mapping[str, Any]
 
 
 def text_of(record: Record, *keys: str) -> str | None:
-    """Return the first of *keys* that is a text and not empty."""
+    """Return the first value at *keys* that is a text and not empty."""
     for key in keys:
         value = record.get(key)
         if isinstance(value, str) and value:
@@ -18,25 +18,25 @@ def text_of(record: Record, *keys: str) -> str | None:
 
 
 def word_of(record: Record, key: str) -> str | None:
-    """Return the text at *key*, None for any other value: a type, a kind or a role."""
+    """Return the text at *key*, such as a type or a role, or None for any other value."""
     value = record.get(key)
     return value if isinstance(value, str) else None
 
 
 def id_of(record: Record, key: str) -> str | int | None:
-    """Return the text or the integer at *key*, None for any other value."""
+    """Return the text or the integer at *key*, or None for any other value."""
     value = record.get(key)
     return value if isinstance(value, str | int) else None
 
 
 def mapping_of(record: Record, key: str) -> Record:
-    """Return the object at *key*, an empty one for any other value."""
+    """Return the object at *key*, or an empty object for any other value."""
     value = record.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def list_of(record: Record, key: str) -> list[Any]:
-    """Return the list at *key*, an empty one for any other value."""
+    """Return the list at *key*, or an empty list for any other value."""
     value = record.get(key)
     return value if isinstance(value, list) else []
 

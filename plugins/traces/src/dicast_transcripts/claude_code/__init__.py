@@ -24,9 +24,9 @@ class ClaudeCode(SessionSource):
     """Sessions of Claude Code: its session files (``*.jsonl``), or the output of ``claude -p`` as ``stream-json``, or as
     ``json`` with ``--verbose``.
 
-    A folder is read with its sub-agents, each a session of its own with the id of its parent. The lines of one streamed answer are one message.
-    Summaries, snapshots and other bookkeeping are counted, and are no messages. Commands of the terminal such as ``/clear``, their output, and
-    the summary of a compaction are in the evidence under the role ``context`` and start no turn.
+    Sub-agents in a folder become separate sessions with the id of their parent. The lines of one streamed answer are one message.
+    Summaries, snapshots and other bookkeeping are counted, but are not messages. Commands of the terminal such as ``/clear``, their output, and
+    the summary of a compaction go into the evidence with the role ``context``, and start no turn.
     """
 
     title = "a Claude Code session"
@@ -41,7 +41,7 @@ class ClaudeCode(SessionSource):
         return Detection(cls.title, version)
 
     def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
-        """Yield the sessions of one file: the main ones and the sub-agents in it."""
+        """Yield the main sessions and the sub-agents in one file."""
         file = SessionFile(reading)
         for line, record in reading.objects():
             file.add(record, line)

@@ -11,7 +11,7 @@ BOOKKEEPING = frozenset(
         "started", "bridge-session", "keep_alive", "artifact-autoreact-ledger", "artifact-comment-monitor", "frame-link", "saved_hook_context", "tombstone", "tool_use_summary",
     )
 )  # fmt: skip
-"""Types of records that have no message."""
+"""Types of records without a message."""
 
 _CONTEXT_STARTS = (
     "<local-command-stdout>",
@@ -38,5 +38,5 @@ def is_context(text: str) -> bool:
 
 
 def is_command(text: str) -> bool:
-    """Return whether *text* is a command with a slash: one of the terminal, or a prompt that the agent answers."""
+    """Return whether *text* is a slash command: one of the terminal, or a prompt that the agent answers."""
     return text.startswith(_COMMAND_STARTS)

@@ -1,4 +1,4 @@
-"""The sessions of one file: the records of each are put into a conversation, in the order of the file."""
+"""Builds the sessions of one file: adds the records to their conversations, in the order of the file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIELDS = ("cwd", "gitBranch", "version", "slug")
 
 @attrs.define
 class _Answer:
-    """A streamed answer of the assistant, whose blocks are on several lines: *blocks* so far, and the recorded *usage*."""
+    """An answer of the assistant that is streamed over several lines, with its *blocks* so far and the recorded *usage*."""
 
     blocks: list[Any] = attrs.field(factory=list)
     usage: dict[str, Any] | None = None
@@ -34,7 +34,7 @@ class _Answer:
 
 @attrs.define
 class _Thread:
-    """The records of one session: *waiting* is a command whose kind the next record shows, *answers* has the streamed answers by id."""
+    """One session. *waiting* is a command whose kind the next record will show; *answers* has the streamed answers by id."""
 
     conversation: Conversation
     context: dict[str, object] = attrs.field(factory=dict)
@@ -48,7 +48,7 @@ class _Thread:
 
 
 class SessionFile:
-    """The records of one file by session. A sub-agent has a session of its own."""
+    """Collects the records of one file by session; each sub-agent has its own session."""
 
     def __init__(self, reading: SessionReading) -> None:
         self._reading = reading
@@ -86,14 +86,14 @@ class SessionFile:
             )
 
     def sessions(self) -> Iterator[Session]:
-        """Yield the sessions, the main ones before their sub-agents."""
+        """Yield the sessions; a main session comes before its sub-agents."""
         for thread in self._threads.values():
             self._end_answer(thread)
             self._end_command(thread, is_turn=False)
             yield self._reading.end(thread.conversation, thread.context)
 
     def _is_repeated(self, record: Record, message: object) -> bool:
-        """Return whether the file has the same record a second time, as after a session was resumed."""
+        """Return whether the file has had the same record before, which happens if a session was resumed."""
         uuid = word_of(record, "uuid")
         if uuid is None:
             return False
@@ -117,7 +117,7 @@ class SessionFile:
         return thread
 
     def _agent(self, record: Record) -> str | None:
-        """Return the id of the sub-agent that wrote *record*, None for the main session."""
+        """Return the id of the sub-agent that wrote *record*, or None for the main session."""
         if called := text_of(record, "parent_tool_use_id"):
             return called
         if record.get("isSidechain") is not True:
@@ -138,7 +138,7 @@ class SessionFile:
             self._end_command(thread, is_turn=False)
             thread.conversation.add("user" if not is_context(text.lstrip()) else "tool", parts, time=time)
         elif record.get("isMeta") or record.get("isCompactSummary") or is_context(text.lstrip()) or _is_sent(record):
-            # The prompt of a command with a slash follows it as a text of the tool.
+            # The prompt of a slash command follows the command, as a text of the tool.
             is_prompt = bool(record.get("isMeta")) and not is_context(text.lstrip())
             self._end_command(thread, is_turn=is_prompt)
             thread.conversation.add(CONTEXT, parts, time=time)
@@ -150,7 +150,7 @@ class SessionFile:
             thread.conversation.add("user", parts, time=time)
 
     def _end_command(self, thread: _Thread, *, is_turn: bool) -> None:
-        """Add the waiting command: as the user's message if the agent answers it."""
+        """Add the waiting command, as the user's message if the agent answers it."""
         if thread.waiting is not None:
             parts, time = thread.waiting
             thread.waiting = None
@@ -182,7 +182,7 @@ class SessionFile:
         thread.parts += [part for part in self._parts({"content": new}, "assistant") if self._is_new(thread, part)]
 
     def _call(self, thread: _Thread, answer: _Answer, message: Record, time: str | None) -> None:
-        """Record the model call of an answer. Text that Claude Code wrote in the model's place has none."""
+        """Record the model call of an answer, unless Claude Code wrote the answer instead of the model."""
         if not thread.conversation.has_turns:
             thread.conversation.start_turn()
         if message.get("model") == _SYNTHETIC:
@@ -198,7 +198,7 @@ class SessionFile:
             thread.parts, thread.last_id = [], None
 
     def _is_new(self, thread: _Thread, part: Part) -> bool:
-        """Return False for a call whose id the session has already."""
+        """Return whether *part* is new; a call is not if the session already has its id."""
         if not isinstance(part, ToolCall) or part.id is None:
             return True
         if part.id in thread.calls:
@@ -208,13 +208,13 @@ class SessionFile:
         return True
 
     def _add_attachment(self, record: Record) -> None:
-        """Add a prompt that the user typed while the agent worked; other attachments are bookkeeping."""
+        """Add a prompt that the user typed while the agent worked; ignore other attachments."""
         attachment = mapping_of(record, "attachment")
         if attachment.get("type") == "queued_command" and attachment.get("commandMode", "prompt") == "prompt":
             self._add_queued(record, attachment.get("prompt"), is_sent=_is_sent(attachment))
 
     def _add_queued(self, record: Record, prompt: object, *, is_sent: bool = False) -> None:
-        """Add a prompt that left the queue while the agent worked. A version has it in the queue's record, in an attachment, or in both."""
+        """Add a queued prompt that the agent received while it worked. Depending on the version, a queue record, an attachment or both have it."""
         if not prompt:
             return
         thread = self._thread(record)

@@ -22,8 +22,8 @@ from .rollout import RECORDS, Rollout
 class Codex(SessionSource):
     """Sessions of Codex: rollout files (``rollout-*.jsonl``), the output of ``codex exec --json``, or its sessions in AgentV's format.
 
-    A file is one session. Where a response item and an event have the same text, the response item counts. Contexts that Codex adds in the
-    user's name, such as ``<environment_context>``, are in the evidence under the role ``context`` and start no turn. A command with a non-zero exit
+    A file is one session. If a response item and an event have the same text, only the response item counts. Contexts that Codex adds in the
+    user's name, such as ``<environment_context>``, go into the evidence with the role ``context``, and start no turn. A command with a non-zero exit
     code is a failure.
     """
 

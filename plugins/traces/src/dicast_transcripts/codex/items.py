@@ -25,7 +25,7 @@ _CONTEXT_STARTS = (
 )  # fmt: skip
 _EXIT_CODE = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d+)", re.MULTILINE)
 _HEADS = ("Exit code: ", "Chunk ID: ", "Wall time: ", "Command: ", "Process exited with code ")
-"""Beginnings of an output with a head: its lines up to ``Output:`` are about the command."""
+"""Beginnings of an output with a header about the command, which ends with the line ``Output:``."""
 
 
 @attrs.define
@@ -68,7 +68,7 @@ def _reasoning(item: Record, reading: SessionReading) -> Spoken | None:
 
 
 def _call(name: str | None = None, arguments: str = "arguments", *, is_plain: bool = False) -> Any:
-    """Return a reader of calls; *name* is the name of the tool if the item has none."""
+    """Return a reader of calls; *name* is the tool of items without a name."""
 
     def read(item: Record, reading: SessionReading) -> Spoken:
         tool = text_of(item, "name", "tool_name") or name or "unknown"
@@ -86,7 +86,7 @@ def _result(item: Record, reading: SessionReading) -> Spoken | None:
 
 
 def _search(item: Record, reading: SessionReading) -> Spoken | None:
-    """Read a call of a tool that the provider runs: its result is not recorded."""
+    """Read a call of a tool that the provider runs, whose result is not recorded."""
     call = ToolCall(text_of(item, "call_id", "id"), "web_search", item.get("action"))
     return Spoken("assistant", [call])
 
@@ -136,11 +136,11 @@ ITEMS: Mapping[str, Any] = {
         _none,
     ),
 }  # fmt: skip
-"""Readers of the response items by type; an item without a message or a tool call is read as None."""
+"""Readers of response items by type. They return None for an item without a message or a tool call."""
 
 
 def read_output(output: object, reading: SessionReading) -> tuple[object, bool, int | None]:
-    """Return the content of a result, whether it failed, and its exit code."""
+    """Return the content of a result, whether the call failed, and its exit code."""
     if isinstance(output, str):
         return _read_text(output)
     if isinstance(output, dict) and "content" in output:
@@ -155,7 +155,7 @@ def read_output(output: object, reading: SessionReading) -> tuple[object, bool, 
 
 
 def _read_text(output: str) -> tuple[object, bool, int | None]:
-    """Return the output of a command without its envelope, and its exit code."""
+    """Return the output of a command without the header, and the exit code."""
     if output.startswith(('{"output"', '{"metadata"')):
         try:
             value = orjson.loads(output)

@@ -52,12 +52,12 @@ _EVENTS = frozenset(
         "undo_started", "undo_completed", "terminal_interaction", "raw_response_item", "list_skills_response", "skills_update_available",
     )
 )  # fmt: skip
-"""Events without a message of their own; ends of tools complete the results."""
+"""Events that add no message. Those that end a tool complete its result."""
 
 
 @attrs.define
 class _Item:
-    """A message, a model call (*usage*) or a text of an event, in the order of the file."""
+    """A message, which is from an event if *is_event* is true, or a model call with its *usage*."""
 
     spoken: Spoken | None
     time: str | None
@@ -67,7 +67,7 @@ class _Item:
 
 
 class Rollout:
-    """The records of a rollout file. It is one session; without any record it has none."""
+    """Collects the records of a rollout file, which is one session."""
 
     def __init__(self, reading: SessionReading) -> None:
         self._reading = reading
@@ -132,7 +132,7 @@ class Rollout:
         yield self._reading.end(conversation, self._context)
 
     def _add_bare(self, record: Record, time: str | None) -> None:
-        """Add a record of ``codex exec --json``, or of the first versions, whose lines are the items."""
+        """Add a record of ``codex exec --json``, or an item, which is a line in files of the first versions."""
         type_ = word_of(record, "type")
         if type_ in _THREAD:
             self._add_thread(record, str(type_))
@@ -159,7 +159,7 @@ class Rollout:
     def _add_meta(self, meta: Record) -> None:
         self._count("session_meta")
         if self._id is not None:
-            return  # of the session whose history this session continues
+            return  # a second record is about the earlier session that this one continues
         self._id = text_of(meta, "id", "session_id")
         source = mapping_of(mapping_of(meta, "source"), "subagent")
         self._parent = text_of(mapping_of(source, "thread_spawn"), "parent_thread_id") or text_of(
@@ -208,20 +208,22 @@ class Rollout:
             self._count(type_)
             item = mapping_of(event, "item")
             if type_ == "item_completed" and item.get("type") == "Plan" and (plan := text_of(item, "text")):
-                self._items.append(_Item(Spoken("assistant", [TextPart(plan)]), time))  # no response item has it
+                self._items.append(
+                    _Item(Spoken("assistant", [TextPart(plan)]), time)
+                )  # response items do not have plans
             if (end := _end_of(event, type_)) is not None and (id_ := text_of(event, "call_id")) is not None:
                 self._ends[id_] = end
         else:
             self._reading.unknown("event", event.get("type"), "payload.type", tuple(_EVENTS))
 
     def _is_repeated(self, spoken: Spoken) -> bool:
-        """Return whether a response item has the text of an event, too."""
+        """Return whether a response item has the same text as *spoken*, the message of an event."""
         role = "reasoning" if isinstance(spoken.parts[0], ReasoningPart) else spoken.role
         texts = [part.text.strip() for part in spoken.parts if isinstance(part, _TEXTS)]
         return any((role, text) in self._texts or (CONTEXT, text) in self._texts for text in texts)
 
     def _completed(self, part: Part) -> Part:
-        """Return *part*; a result gets the failure and the exit code that only the event of its end has."""
+        """Return *part*; if it is a result, add the failure and the exit code from the event that ended the tool."""
         if isinstance(part, ToolResult) and part.id in self._ends:
             _, is_error, code = self._ends[part.id]
             code = part.exit_code if part.exit_code is not None else code
@@ -243,7 +245,7 @@ def _event_message(event: Record, role: str) -> Spoken:
 
 
 def _end_of(event: Record, type_: str) -> tuple[object, bool, int | None] | None:
-    """Return the output, the failure and the exit code in the event that ends a tool."""
+    """Return the output, whether the tool failed, and the exit code in the event that ends a tool."""
     if type_ == "exec_command_end":
         code = event.get("exit_code")
         output = text_of(event, "aggregated_output", "formatted_output", "stdout") or event.get("stderr") or ""

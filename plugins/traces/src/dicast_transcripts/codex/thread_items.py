@@ -1,4 +1,4 @@
-"""Items of ``codex exec --json``: each has a call and its result."""
+"""Items of ``codex exec --json``; an item of a tool has both the call and its result."""
 
 from __future__ import annotations
 

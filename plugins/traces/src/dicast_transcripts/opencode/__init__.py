@@ -23,8 +23,8 @@ from .stream import Stream, is_line
 class OpenCode(SessionSource):
     """Sessions of OpenCode: its database (``opencode.db``), a session from ``opencode export``, or the output of ``opencode run --format json``.
 
-    The database is opened for reading alone. A child session, as of a sub-agent, has the id of its parent. A tool in the state ``error``, or whose
-    command has a non-zero exit code, is a failure.
+    The database is opened read-only. A child session, such as a sub-agent's, has the id of its parent. A tool with the state ``error``, or a
+    command with a non-zero exit code, is a failure.
     """
 
     name = "opencode"

@@ -14,19 +14,19 @@ from ..values import Record
 from .parts import read_session
 
 TABLES = frozenset(("session", "message", "part"))
-"""The tables by which the database is known."""
+"""The tables that identify a database of OpenCode."""
 
 _COLUMNS = ("id", "parent_id", "title", "directory", "version")
 
 
 def read_sessions(reading: SessionReading) -> Iterator[Session | Failed]:
-    """Yield the sessions in the order in which they were created; one with broken data is a failed record."""
+    """Yield the sessions in the order of their creation; a session with broken data is a failed record."""
     try:
         with reading.database() as connection:
             connection.row_factory = sqlite3.Row
             rows = connection.execute("SELECT * FROM session").fetchall()
             for row in sorted(rows, key=lambda row: (row["time_created"], row["id"])):
-                info = {name: row[name] for name in row.keys() if name in _COLUMNS}  # noqa: SIM118  # a row is no mapping
+                info = {name: row[name] for name in row.keys() if name in _COLUMNS}  # noqa: SIM118  # a row is not a mapping
                 try:
                     messages = list(_messages(connection, info["id"]))
                 except ValueError as error:
@@ -41,7 +41,7 @@ def read_sessions(reading: SessionReading) -> Iterator[Session | Failed]:
 def _messages(connection: sqlite3.Connection, session_id: str) -> Iterator[Record]:
     """Yield the messages of a session, each with its parts.
 
-    :raises ValueError: if their data are no JSON objects.
+    :raises ValueError: if their data are not JSON objects.
     """
     parts: dict[str, list[Record]] = {}
     query = "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY time_created, id"
@@ -55,5 +55,5 @@ def _messages(connection: sqlite3.Connection, session_id: str) -> Iterator[Recor
 def _loaded(data: str | bytes) -> Record:
     value = orjson.loads(data)
     if not isinstance(value, dict):
-        raise ValueError("it is no object")  # noqa: TRY004  # as for text that is no JSON
+        raise ValueError("it is no object")  # noqa: TRY004  # the same type as for invalid JSON
     return value

@@ -1,4 +1,4 @@
-"""The messages of a session with their parts."""
+"""Converts the messages of a session with their parts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def add_message(
 
 
 def read_part(block: Record, path: str, reading: SessionReading) -> list[Part]:
-    """Return the parts that *block* is: a text, media, or a call with its result."""
+    """Return the parts in *block*: a text, media, or a call and its result."""
     type_ = word_of(block, "type")
     match type_:
         case "text" if isinstance(block.get("text"), str):

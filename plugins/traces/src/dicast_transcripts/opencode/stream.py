@@ -1,4 +1,4 @@
-"""The output of ``opencode run --format json``: an event a line, each with a part of the answer."""
+"""The output of ``opencode run --format json``: one event per line, with a part of the answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_line(record: Record) -> bool:
 
 @attrs.define
 class Stream:
-    """The events of one file by session."""
+    """Collects the events of one file by session."""
 
     _reading: SessionReading
     _open: dict[str, Conversation] = attrs.field(factory=dict)

@@ -19,10 +19,10 @@ from .model_logs import is_log, is_prompt, read_log, read_messages
 
 @attrs.frozen
 class OpenHands(SessionSource):
-    """Sessions of OpenHands: an event log (an array, a document or an event a line, of the older application or the newer SDK), an output of its
-    evaluation (``output.jsonl``), or a log of a model call with the messages up to it.
+    """Sessions of OpenHands: an event log of the older application or the newer SDK (an array, a document, or one event per line), an output of its
+    evaluation (``output.jsonl``), or the log of a model call with all messages before it.
 
-    An action is a call, an observation its result. A command with a non-zero exit code is a failure.
+    An action is a call, and its observation is the result. A command with a non-zero exit code is a failure.
     """
 
     name = "openhands"
@@ -44,7 +44,7 @@ class OpenHands(SessionSource):
         return Detection("messages of OpenHands", specificity=1) if is_messages else None
 
     def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
-        """Yield the sessions of one file: its events are one session."""
+        """Yield the sessions of one file; all its events are one session."""
         events = Events(reading, reading.stem)
         for _, line, record in reading.records():
             if is_event(record):
@@ -67,7 +67,7 @@ class OpenHands(SessionSource):
 
 
 def _holds_event(item: object) -> bool:
-    """Return whether an item of a history is an event, or a pair of an action and its observation."""
+    """Return whether an item of a history is an event, or a pair of an action and an observation."""
     if isinstance(item, list):
         return any(isinstance(event, dict) and is_event(event) for event in item)
     return isinstance(item, dict) and is_event(item)

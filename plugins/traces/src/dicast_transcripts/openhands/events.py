@@ -36,18 +36,18 @@ def is_event(record: Record) -> bool:
 
 
 class Events:
-    """The events of one session; without any event there is no session."""
+    """Collects the events of one session."""
 
     def __init__(self, reading: SessionReading, id: str) -> None:
         self.is_empty = True
         self._reading, self._id = reading, id
         self._conversation: Conversation | None = None
         self._instruction: str | None = None
-        self._calls: dict[object, str | None] = {}  # the call of each action, by the event's id
+        self._calls: dict[object, str | None] = {}  # the id of each action's call, by the id of the event
 
     @property
     def conversation(self) -> Conversation:
-        """The conversation, which starts with the first event."""
+        """The conversation; the first access creates it."""
         if self._conversation is None:
             self._conversation = self._reading.conversation(self._id)
             self.is_empty = False
@@ -110,7 +110,7 @@ class Events:
             self._answer("assistant" if source != "user" else "user", parts, event, time)
 
     def _answer(self, role: str, parts: list[Part], event: Record, time: str | None) -> None:
-        """Add a message; one of the assistant with the model call that wrote it."""
+        """Add a message; if it is the assistant's, also record its model call."""
         if role == "assistant":
             if not self.conversation.has_turns:
                 self._start()
@@ -120,7 +120,7 @@ class Events:
         self.conversation.add(role, parts, time=time)
 
     def _start(self) -> None:
-        """Start the first turn, whose prompt is the instruction if there is one."""
+        """Start the first turn with the instruction as the prompt, if there is one."""
         if self._instruction is not None:
             self.conversation.add("user", [TextPart(self._instruction)])
             self._instruction = None

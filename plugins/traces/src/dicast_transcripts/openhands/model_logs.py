@@ -1,4 +1,4 @@
-"""Logs of model calls: the messages that were sent, and the response."""
+"""Logs of model calls, with the messages of the request and the response."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_prompt(messages: Sequence[Record]) -> bool:
 
 
 def read_log(record: Record, reading: SessionReading) -> Session:
-    """Return the session of a log: the messages that were sent, then the choices of the response."""
+    """Return the session of a log: the messages of the request, then the choices of the response."""
     response = mapping_of(record, "response")
     conversation = reading.conversation(reading.stem)
     _add_messages(list_of(record, "messages"), "messages", conversation, reading)
