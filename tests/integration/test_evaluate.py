@@ -142,7 +142,7 @@ def test_a_reevaluation_feeds_the_pattern_stores_of_earlier_runs(shop):
     store.unlink()
     done = evaluate(shop, "--subject", "turn", "--judge", "heuristic/turn")
     assert done.code == 0
-    assert "patterns/outcomes of an earlier run is not there, and takes no verdicts" in done.err
+    assert "the file of patterns/outcomes in an earlier run is missing, so it receives no verdicts" in done.err
     assert not store.exists()
 
 
@@ -267,7 +267,7 @@ WRONG = [
     (("--judge", "heuristic/turm"), "did you mean 'heuristic/turn'?"),
     (("--judge", "{heuristic/turn: "), "--judge: not valid YAML"),
     (("--judge", "judge.yaml"), "cannot read the judge judge.yaml"),
-    (("--judge", "heuristic/turn", "--since", "noon"), "since is no ISO 8601 date or time: 'noon'"),
+    (("--judge", "heuristic/turn", "--since", "noon"), "since is not an ISO 8601 date or time: 'noon'"),
     (("--judge", "heuristic/turn", "--since", "2026-02", "--until", "2026-01-01"), "2026-02"),
     (("--judge", "heuristic/turn", "--session", "c"), "session 'c' of the ledger has no subject of kind 'turn'"),
 ]
@@ -330,7 +330,7 @@ def test_without_a_terminal_and_without_yes_nothing_is_spent(priced, monkeypatch
     done = paid(priced)
     assert (done.code, priced.events()) == (2, before)
     assert "4 row(s) to judge, for at most 0.04 usd" in done.err
-    assert "--yes agrees" in done.json["error"]["message"]
+    assert "add --yes to agree" in done.json["error"]["message"]
 
 
 @pytest.mark.parametrize(("answer", "code", "scored"), [("y\n", 0, 4), ("n\n", 2, None), ("\n", 2, None)])

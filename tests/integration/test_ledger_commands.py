@@ -199,12 +199,12 @@ def test_a_cut_tail_is_found_by_its_head_alone(shop, twice):
     connection.commit()
     careless = shop.dicast("ledger", "verify", "--json")
     assert careless.code == 1  # the table runs still tells
-    assert "runs says" in careless.json["first_bad"]["reason"]
+    assert "the table runs has" in careless.json["first_bad"]["reason"]
     connection.execute("UPDATE runs SET last_seq = min(last_seq, (SELECT max(seq) FROM events))")
     connection.commit()
     careless = shop.dicast("ledger", "verify", "--json")
     assert careless.code == 1  # the columns still tell
-    assert "they go up to row" in careless.json["first_bad"]["reason"]
+    assert "they cover the rows up to" in careless.json["first_bad"]["reason"]
     for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
         if table in ("columned", "names", "begun") or table.endswith(("_by", "_lines")):
             connection.execute(f"DROP TABLE {table}")

@@ -336,7 +336,7 @@ def test_flags_say_how_a_file_is_read(text, flags, options, init):
     ("name", "flags", "message"),
     [
         ("a.csv", ("--encoding", "nope"), "a.csv: unknown encoding 'nope'; Python's names are taken, such as utf-8"),
-        ("a.csv", ("--delimiter", "xx"), "a.csv: 'xx' is no delimiter; it is one character"),
+        ("a.csv", ("--delimiter", "xx"), "a.csv: 'xx' is not a delimiter; write one character"),
         ("a.jsonl", ("--no-header",), "a.jsonl: unknown option 'header' of rows/jsonl"),
     ],
 )

@@ -373,7 +373,7 @@ def test_a_workbook_becomes_a_pipeline_over_its_sheet(init, tmp_path):
     book.save(tmp_path / "made.xlsx")
     (tmp_path / "pipeline.yaml").unlink()
     code, document, _ = init((tmp_path / "made.xlsx").read_bytes(), "answers.xlsx")
-    assert (code, "sheets Sheet, More have values; say sheet: NAME" in document["error"]["message"]) == (2, True)
+    assert (code, "sheets Sheet, More have values; write sheet: NAME" in document["error"]["message"]) == (2, True)
     code, _, source = init((tmp_path / "made.xlsx").read_bytes(), "answers.xlsx", "--sheet", "Sheet")
     assert (code, source["rows/xlsx"]["sheet"]) == (0, "Sheet")
     (tmp_path / "pipeline.yaml").unlink()

@@ -251,11 +251,11 @@ def newer(path):
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda path: path.write_text("my notes\n" * 100), "it is no SQLite file; choose another path"),
-        (foreign, "is a database, but no cache of dicast"),
+        (lambda path: path.write_text("my notes\n" * 100), "it is not a SQLite file; choose another path"),
+        (foreign, "is a database, but not a cache of dicast"),
         (newer, "is a cache of format 2, this dicast-cache reads format 1"),
         (lambda path: path.mkdir(), "cannot be used: this is a folder"),
-        (lambda path: path.touch(mode=0o600), "no cache of dicast"),
+        (lambda path: path.touch(mode=0o600), "not a cache of dicast"),
     ],
     ids=["text", "foreign", "newer", "folder", "empty"],
 )
@@ -347,7 +347,8 @@ def test_model_without_an_identity_is_told_apart_by_its_options(ask, path):
 
 
 @pytest.mark.parametrize(
-    ("model", "problem"), [(Plain("a", client=object()), "'client' that is a object"), (object(), "is no attrs class")]
+    ("model", "problem"),
+    [(Plain("a", client=object()), "'client' that is a object"), (object(), "is not an attrs class")],
 )
 def test_model_that_cannot_be_told_apart_is_refused(ask, path, model, problem):
     with pytest.raises(ConfigError, match=f"{problem}.*give it a method identity"):

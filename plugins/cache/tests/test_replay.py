@@ -256,7 +256,7 @@ def test_every_bad_line_is_named(path):
     with pytest.raises(ConfigError) as caught:
         ask(Chat(path))
     assert [problem.line for problem in caught.value.problems] == list(range(3, 3 + len(bad)))
-    assert "replies.jsonl:6: this is no recorded reply (no 'reply')" in str(caught.value)
+    assert "replies.jsonl:6: this is not a recorded reply (no 'reply')" in str(caught.value)
 
 
 def test_thousand_bad_lines_are_counted_and_a_hundred_named(path):

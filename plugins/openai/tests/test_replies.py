@@ -259,12 +259,12 @@ def test_a_gateway_that_gave_up_may_have_cost(chat_server, ask, status):
 
 
 BAD = {
-    "not JSON": (b"<html>", "application/json", "no valid JSON", MOST),
-    "cut off": (b'{"choices": [{"mess', "application/json", "no valid JSON", MOST),
+    "not JSON": (b"<html>", "application/json", "not valid JSON", MOST),
+    "cut off": (b'{"choices": [{"mess', "application/json", "not valid JSON", MOST),
     "no choices": ({"choices": []}, "application/json", "no choices", MOST),
     "no mapping": ([1], "application/json", "no choices", MOST),
-    "empty": (b"", "application/json", "no valid JSON", MOST),
-    "content is a number": ({"choices": [{"message": {"content": 1}}]}, "application/json", "no text", MOST),
+    "empty": (b"", "application/json", "not valid JSON", MOST),
+    "content is a number": ({"choices": [{"message": {"content": 1}}]}, "application/json", "not text", MOST),
     "an error in a 200": ({"error": {"message": "busy"}}, "application/json", "an error: busy", Cost.zero()),
     "another type": (b'{"choices": [{"message": {"content": "x"}}]}', "text/html", "text/html, not JSON", MOST),
     "an error nested deeply": (

@@ -331,7 +331,7 @@ def test_no_interval_of_one_subject_and_a_reason_for_it(pairs, ask):
     pairs((0.9, 0.3))
     document = ask(agreement)
     assert (document["alpha"], document["alpha_ci"], document["alpha_ci_method"]) == (0, None, None)
-    assert document["reasons"] == {"alpha_ci": "one subject alone does not tell how far another one may differ"}
+    assert document["reasons"] == {"alpha_ci": "one subject is too few to estimate how much subjects differ"}
     pairs(*[(0.1, 0.1), (0.9, 0.9), (0.4, 0.4)] * 4)
     document = ask(agreement)
     assert (document["alpha"], document["alpha_ci"]) == (1, [1, 1])
@@ -377,7 +377,7 @@ def test_wrong_choice_of_judges_names_those_there_are(ledger, ask):
     ledger.run()
     ledger.judged("T1", 0.5)
     assert "choose two or more judges with --judge, from helpful" in refused(ask)
-    assert "no judge 'helpfull' in this ledger; there are helpful, did you mean 'helpful'?" in refused(
+    assert "no judge 'helpfull' in this ledger; its judges are helpful, did you mean 'helpful'?" in refused(
         ask, "--judge", "helpfull", "--judge", "helpful"
     )
     assert "has been asked in one run only, R1" in refused(ask, "--judge", "helpful")

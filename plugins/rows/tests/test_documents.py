@@ -25,7 +25,7 @@ from dicast.toolkit.scanning import Scanner
 from dicast_rows import Json, Jsonl, Parquet, Yaml
 
 ADVICE = (
-    "save the file as UTF-8, or say its encoding: cp1252 or iso8859-15 might fit "
+    "save the file as UTF-8, or set its encoding: cp1252 or iso8859-15 might fit "
     "(encoding: cp1252; dicast init --encoding cp1252)"
 )
 
@@ -132,17 +132,17 @@ def test_scanner_takes_any_bytes_to_their_end(data):
         ('[{"id": "a"}, {"id": "a"}]', [": item 2: duplicate id 'a', first in item 1"]),
         (
             "[{}\n{},\n]",
-            [":2:1: item 2: a comma is missing before it", ":2:3: item 3: there is no value behind the comma"],
+            [":2:1: item 2: a comma is missing before it", ":2:3: item 3: there is no value after the comma"],
         ),
         ("[,{}]", [":1:2: item 1: there is no value"]),
         ("[{}", [":1: the array, or a value around it, has no end"]),
         ("[{}}", [":1: the array, or a value around it, has no end"]),
-        ("[{}] x", [":1: there is something behind the end of the document"]),
+        ("[{}] x", [":1: there is text after the end of the document; remove it"]),
         ("[]", [": there are no subjects in this input"]),
         ("", [":1: the document is empty, it must be an array (at)"]),
         (
             '{"n": 1, "rows": [], "more": []}',
-            [":1: the document is an object, it must be an array; there are arrays at rows, more: say at: rows (at)"],
+            [":1: the document is an object, it must be an array; there are arrays at rows, more: write at: rows (at)"],
         ),
         (
             '{"a": 1}\n{"a": 2}',
@@ -167,11 +167,11 @@ def test_json_names_all_that_is_wrong_with_its_place(written, text, expected):
     [
         ("data.rowz", "the document has nothing at 'data.rowz'; it has n, rows, did you mean 'rows'? (at)"),
         ("list.7", "the document has nothing at 'list.7'; the array there has 1 items (at)"),
-        ("data.n", "what is at 'data.n' is a single value, it must be an array (at)"),
+        ("data.n", "the value at 'data.n' is a single value, it must be an array (at)"),
         ("data.n.x", "there is nothing at 'data.n.x': a single value has no 'x'"),
         (
             "data",
-            "what is at 'data' is an object, it must be an array; there are arrays at data.rows: say at: data.rows (at)",
+            "the value at 'data' is an object, it must be an array; there are arrays at data.rows: write at: data.rows (at)",
         ),
     ],
 )
@@ -181,7 +181,7 @@ def test_path_that_leads_to_no_array_says_what_is_there(written, at, message):
 
 
 def test_paths_and_bounds_of_json_are_checked(written):
-    with pytest.raises(ConfigError, match="is no path into a document"):
+    with pytest.raises(ConfigError, match="is not a path into a document"):
         Json("x", at="a..b")
     problems = faults(Json(written('[{"a": 1},\n{"a": "' + "x" * 99 + '"}]'), max_item_bytes=50))
     assert problems == [":2: a value is longer than max_item_bytes (50)"]

@@ -102,7 +102,7 @@ def failures(source: Jsonl | Json | Csv | Yaml) -> dict[str, str]:
         ({"id": "custom_id"}, {"output": None, "error": "timeout"}, "timeout"),
         ({"id": "custom_id"}, {"output": "", "error": {"errorCode": 400, "errorMessage": "no"}}, "400: no"),
         ({"id": "custom_id", "error": "state.why"}, {"output": "a", "state": {"why": "stopped"}}, "stopped"),
-        ({"id": "custom_id", "error": "failed"}, {"output": "a", "failed": True}, "the record says that it failed"),
+        ({"id": "custom_id", "error": "failed"}, {"output": "a", "failed": True}, "the record is marked as failed"),
     ],
 )
 def test_a_record_with_an_error_is_a_failed_subject(tmp_path, fields, failed, message):

@@ -212,7 +212,7 @@ def test_csv_record_with_other_than_the_headers_columns_is_reported_with_its_fir
     [("a,b,a", "the header names 'a' twice"), ("a,,b", "the header has a column without a name")],
 )
 def test_csv_header_must_name_each_column_once(tmp_path, header, message):
-    step = "; has the file no header? Then say header: false"
+    step = "; if the file has no header, write header: false"
     assert problems(table(tmp_path, f"{header}\n1,2,3\n")) == [(1, f"{message}{step}")]
 
 
@@ -246,7 +246,7 @@ def test_csv_that_is_not_utf8_names_the_line(tmp_path):
     ((line, message),) = problems(table(tmp_path, b"a\n1\nM\xe4rz\n"))
     assert (line, message) == (
         3,
-        "byte 0xe4 is not UTF-8; save the file as UTF-8, or say its encoding: cp1252 or iso8859-15 might fit (encoding: cp1252; dicast init --encoding cp1252)",
+        "byte 0xe4 is not UTF-8; save the file as UTF-8, or set its encoding: cp1252 or iso8859-15 might fit (encoding: cp1252; dicast init --encoding cp1252)",
     )
 
 
@@ -394,5 +394,5 @@ def test_a_template_of_ids_that_cannot_be_filled_is_an_error_with_its_place(tmp_
     (tmp_path / "rows.csv").write_text("question,model\n1,a\n")
     with pytest.raises(DataError, match="the header has no 'qestion'.*did you mean 'question'"):
         Csv(tmp_path / "rows.csv", fields={"id": "{{ qestion }}-{{ model }}"}).check()
-    with pytest.raises(ConfigError, match="is no template"):
+    with pytest.raises(ConfigError, match="is not a template"):
         Csv(tmp_path / "rows.csv", fields={"id": "{{ }}"})

@@ -51,7 +51,7 @@ def test_delimiter_is_the_comma_the_tab_of_a_tsv_file_or_the_one_given(table, na
 
 @pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n"])
 def test_what_is_no_delimiter_is_refused(delimiter):
-    with pytest.raises(ConfigError, match="is no delimiter"):
+    with pytest.raises(ConfigError, match="is not a delimiter"):
         Csv("x", delimiter=delimiter)
 
 
@@ -60,10 +60,12 @@ def test_a_header_of_one_column_says_which_delimiter_it_may_have(table):
     ((line, _, message),) = faults(table(text))
     assert (line, message) == (
         1,
-        "the header has one column, 'question;answer'; is it delimited by ';'? Then say delimiter: ';'",
+        "the header has one column, 'question;answer'; if it is delimited by ';', write delimiter: ';'",
     )
     ((_, _, message),) = faults(table(text, fields={"output": "answer"}))
-    assert message.startswith("the header has no 'answer'; it has question;answer; is it delimited by ';'?")
+    assert message.startswith(
+        "the header has no 'answer'; it has question;answer; if it is delimited by ';', write delimiter"
+    )
     assert read(table('"output, say"\nx\n', delimiter=",", fields={"output": "output, say"})) == [(None, "x")]
 
 
@@ -124,13 +126,13 @@ def test_unknown_encoding_names_the_nearest():
             "a\nMärz\n".encode(),
             "ascii",
             (2, 2),
-            "byte 0xc3 is not ASCII; save the file as UTF-8, or say its encoding: utf-8",
+            "byte 0xc3 is not ASCII; save the file as UTF-8, or set its encoding: utf-8",
         ),
         (
             "a\nx\n".encode("utf-16"),
             "utf-8",
             (1, None),
-            "byte order mark of UTF-16; save the file as UTF-8, or say its encoding",
+            "byte order mark of UTF-16; save the file as UTF-8, or set its encoding",
         ),
         (
             "a\nb\nc\n".encode("utf-16-le") + b"\x00\xd8a\0",

@@ -133,7 +133,7 @@ def test_the_sheet_must_be_named_where_several_have_values(written):
         book["More"].append(["z"])
 
     path = written([["output"], ["x"]], change=change)
-    assert faults(path) == [": sheets Sheet, More have values; say sheet: NAME (dicast init --sheet NAME) (sheet)"]
+    assert faults(path) == [": sheets Sheet, More have values; write sheet: NAME (dicast init --sheet NAME) (sheet)"]
     assert [read(path, sheet=sheet)[0].output for sheet in ("Sheet", 1, "More", 3)] == ["x", "x", "z", "z"]
     assert faults(path, sheet="Mor") == [
         ": there is no sheet 'Mor'; the workbook has Sheet, Empty, More, did you mean 'More'? (sheet)"
@@ -169,7 +169,7 @@ def test_gzip_is_recognized_and_other_files_are_refused(written, tmp_path):
     path.write_bytes(b"\xd0\xcf\x11\xe0" + b"\0" * 600)
     assert "encrypted or in the old .xls format; save it as .xlsx" in faults(path)[0]
     path.write_text("a,b\n1,2\n")
-    assert "is no workbook; save it as .xlsx" in faults(path)[0]
+    assert "is not a workbook; save it as .xlsx" in faults(path)[0]
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.txt", "x")
     assert "cannot be read as a workbook" in faults(path)[0]
@@ -195,7 +195,7 @@ def bad_sheet(written, row="", after=""):
         ('<row r="2"><c r="A2"><v>1</v></c></row>', "row 2 comes after row 2"),
         ('<row r="1"><c r="A1"><v>1</v></c></row>', "row 1 comes after row 2"),
         ('<row r="99999999"><c r="A99999999"><v>1</v></c></row>', "row 99999999 comes after row 2"),
-        ('<row r="x"/>', "'x' is no number of a row"),
+        ('<row r="x"/>', "'x' is not the number of a row"),
         ('<row r="3"><c r="B3"><v>1</v></c><c r="A3"><v>1</v></c></row>', "cell A3 is out of order"),
         ('<row r="3"><c r="B3"><v>1</v></c><c r="B3"><v>2</v></c></row>', "cell B3 is out of order"),
         ('<row r="3"><c r="A4"><v>1</v></c></row>', "cell A4 is out of order"),

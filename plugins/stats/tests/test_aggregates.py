@@ -92,8 +92,8 @@ def test_a_field_that_no_record_has_is_reported_with_the_existing_fields(aggrega
     nothing = {"count": 0, "missing": 0, "reason": reason}
     assert aggregated(ScoreStats("scoers"), records) == {"criteria": {}, "overall": nothing}
     assert aggregated(Recommendation(source_field="scoers"), records)["summary"] == nothing
-    assert "there is 'scores'" in aggregated(ScoreStats(), [{"metrics": {"scores": 1}}])["overall"]["reason"]
-    assert "there is nothing" in aggregated(ScoreStats(), [{}])["overall"]["reason"]
+    assert "a record has 'scores'" in aggregated(ScoreStats(), [{"metrics": {"scores": 1}}])["overall"]["reason"]
+    assert "a record has nothing" in aggregated(ScoreStats(), [{}])["overall"]["reason"]
     for fine in ([], [{"metrics": {}}, *scored({"a": None})]):
         assert "reason" not in aggregated(ScoreStats(), fine)["overall"]
 

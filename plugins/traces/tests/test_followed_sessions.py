@@ -120,4 +120,4 @@ def test_a_watch_refuses_to_mask(folder):
     )
     refused = dicast("watch", "w.yaml", "--once")
     assert refused.returncode == 2
-    assert "dicast watch masks nothing" in refused.stderr
+    assert "dicast watch cannot mask" in refused.stderr

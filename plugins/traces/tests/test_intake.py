@@ -210,7 +210,7 @@ def test_bad_lines_are_named_and_do_not_stop_the_others():
     assert [due.subject.id for due in process.queue] == ["a", "b"]
     output_ = process.errors.getvalue()
     assert "f.jsonl:1: session_id must be an id" in output_
-    assert "f.jsonl:3: turn 'a' was completed already" in output_
+    assert "f.jsonl:3: turn 'a' was completed before" in output_
     assert process.intake.snapshot(0, NOON).bad_lines == 2
 
 

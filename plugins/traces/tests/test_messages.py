@@ -231,7 +231,7 @@ def test_id_is_a_template_over_the_record(tmp_path):
 
 @pytest.mark.parametrize("template", ["task", "{{ }}", "{{ a b }}", "{{ a }} {% if %}", "{{ a }", ""])
 def test_text_that_is_no_template_is_refused(template):
-    with pytest.raises(ConfigError, match="is no template"):
+    with pytest.raises(ConfigError, match="is not a template"):
         Messages("x", id=template)
 
 

@@ -327,7 +327,7 @@ def test_calls_of_several_sessions_under_one_id_are_refused_and_none_is_lost(tmp
         (call(n, session, turn, "u"), completed(n + 1, session, turn)) for n, (session, turn) in enumerate(("ax", "by"))
     ]
     run_trace(tmp_path, [event_ for pair in calls for event_ in pair], ("turn",), judges=["heuristic/turn"])
-    with pytest.raises(DataError, match=r"'u' of the sessions 'a' and 'b'.*judge one session at a time"):
+    with pytest.raises(DataError, match=r"'u' in the sessions 'a' and 'b'.*judge one session at a time"):
         again(tmp_path, "tool_cycle")
     for session, turn in ("ax", "by"):
         (due,) = again(tmp_path, "tool_cycle", session=session)
@@ -377,7 +377,7 @@ def test_a_ledger_of_digests_is_refused(tmp_path, first):
 def test_what_is_no_time_is_refused(bound, text):
     if text:
         with pytest.raises(
-            ConfigError, match=f"{bound} is no ISO 8601 date or time: '{text}'; write it like 2026-01-31"
+            ConfigError, match=f"{bound} is not an ISO 8601 date or time: '{text}'; write it like 2026-01-31"
         ):
             Recorded("turn", **{bound: text})
 

@@ -135,7 +135,7 @@ def test_conversation_that_is_another_now_is_a_bad_line_and_changes_nothing(shop
     code, judged = shop.watch()
     assert code == 3
     assert sorted(judged) == ["session a", "session c", "tool_cycle a0", "tool_cycle c0", "turn a/1", "turn c/1"]
-    assert "chats.jsonl:2: conversation 'a' was taken before, and turn 'a/1' was another" in shop.stderr
+    assert "chats.jsonl:2: conversation 'a' was recorded before, and turn 'a/1' was different" in shop.stderr
     assert "chats.jsonl:3: a conversation needs 'messages'" in shop.stderr
     assert "chats.jsonl:4: the record has no 'chat'" in shop.stderr
 
@@ -159,10 +159,10 @@ def test_line_numbers_that_come_twice_say_how_to_name_conversations(shop):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["source.traces/messages.history=true"], "dicast watch gives no execution_history"),
+        (["source.traces/messages.history=true"], "dicast watch cannot provide execution_history"),
         (
             ["source.traces/messages.id=null", "source.traces/messages.path=."],
-            "the line numbers of several files are no ids",
+            "line numbers of several files are not unique ids",
         ),
         (["source={rows/jsonl: {path: chats.jsonl}}"], "has to be traces/events or traces/messages"),
     ],

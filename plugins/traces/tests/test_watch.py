@@ -280,7 +280,7 @@ def test_bad_lines_are_named_and_make_the_exit_code_3(shop):
     )
     assert done.returncode == 3
     assert "trace.jsonl:26" in done.stderr
-    assert "turn 's/0' was completed already" in done.stderr
+    assert "turn 's/0' was completed before" in done.stderr
     assert ("session", "s") in shop.verdicts()
 
 

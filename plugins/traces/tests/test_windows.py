@@ -364,7 +364,7 @@ def test_event_that_names_nothing_and_has_no_time_may_happen_twice():
 def test_two_different_ends_of_one_turn_are_a_fault():
     desk = Desk(messages=0)
     desk.add(completed("a", final_response_text="x"))
-    with pytest.raises(DataError, match="turn 'a' was completed already"):
+    with pytest.raises(DataError, match="turn 'a' was completed before"):
         desk.windows.add(completed("a", final_response_text="y"), NOON)
 
 

@@ -1,4 +1,4 @@
-"""Throwaway checkouts: a proposer works in one, and each measurement has a fresh one."""
+"""Temporary checkouts: one for the proposer, and a fresh one for each measurement."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Checkout:
 
     @property
     def seen(self) -> Path:
-        """The path at which its commands see it."""
+        """The path of the checkout as its commands see it."""
         return self.folder if self.namespace is None else self.git.root
 
     def run(
@@ -186,7 +186,7 @@ def remove(folder: Path) -> None:
             Path(path).chmod(stat.S_IRWXU)
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
-        click.echo(f"{folder} cannot be deleted. Delete it yourself", err=True)
+        click.echo(f"the temporary folder {folder} cannot be deleted: delete it by hand", err=True)
 
 
 def _free(work: Path, links: Mapping[str, Path]) -> dict[str, Path]:

@@ -142,7 +142,7 @@ class Git:
         return os.fsdecode(sha).strip()
 
     def move(self, ref: str, commit: str, before: str | None) -> None:
-        """Set *ref*, below ``refs/dicast/``, to *commit*, if it still is *before*; None: if there is no such ref.
+        """Set *ref*, below ``refs/dicast/``, to *commit* if it still is at *before*; with None, create it if it does not exist.
 
         :raises ConfigError: if another process has moved it.
         """

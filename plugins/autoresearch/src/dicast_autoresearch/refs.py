@@ -26,7 +26,7 @@ def ref_name(name: str, root: Path) -> str:
 def begin(git: Git, name: str) -> str:
     """Create the ref of a session called *name* at HEAD, record it, and return it.
 
-    A ref that exists is used again only if it is this session's and HEAD has all of its commits. Else the new one has a number.
+    An existing ref is reused only if it belongs to this session and HEAD has all of its commits. Otherwise the new ref gets a number.
     """
     base, mine, head = ref_name(name, git.root), state.load_ref(git.root), git.head()
     number, ref = 1, base

@@ -63,7 +63,7 @@ class Proposal:
 
 
 class Rounds:
-    """The rounds of one session in one repository. It writes no file of the user but the session's."""
+    """The rounds of one session in one repository. Of the user's files, only the session's files are written."""
 
     def __init__(self, git: Git, session: Session) -> None:
         self.git, self.session = git, session

@@ -27,7 +27,7 @@ _LOCK = f"{FOLDER}/lock"
 class Pending:
     """A round under way.
 
-    :ivar mark: finds the processes of the round.
+    :ivar mark: the value of a variable by which the processes of the round are found.
     :ivar folder: the temporary folder of its checkouts.
     :ivar base: the commit that it started from.
     :ivar entry: the entry of the log, with the commit to which the loop's ref is moved.
@@ -51,8 +51,8 @@ def load(root: Path) -> Pending | None:
         return None
     if not {"mark", "folder", "base"} <= pending.keys():
         raise ConfigError(
-            f"{root / _FILE}: an older release stopped in the middle of a round. Finish it with that release, or delete"
-            " the file and look at git status yourself"
+            f"{root / _FILE}: an older release stopped in the middle of a round. Finish the round with that release, or check git"
+            " status and delete the file"
         )
     return Pending(pending["mark"], pending["folder"], pending["base"], pending.get("entry"))
 

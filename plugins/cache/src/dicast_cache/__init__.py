@@ -1,1 +1,1 @@
-"""Chat models that answer from recorded replies. ``cache`` and ``replay`` are plugins of their own."""
+"""Chat models that answer from recorded replies: the plugins ``cache`` and ``replay``."""

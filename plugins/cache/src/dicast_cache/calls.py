@@ -1,4 +1,4 @@
-"""The part that ``cache/chat`` and ``replay/chat`` share: a request is sent once, also if equal requests come at the same time."""
+"""Code shared by ``cache/chat`` and ``replay/chat``: of equal requests at the same time, one is sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 from dicast import AccessRefused, ChatRequest, Cost, Failure, KeptReply, Reply
 
 Send = Callable[[], Awaitable[Reply | Failure]]
-"""Sends the request to the model, and records the answer."""
+"""Function that sends the request to the model, and records the answer."""
 
 
 class SharedCalls:

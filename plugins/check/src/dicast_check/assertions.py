@@ -223,7 +223,7 @@ class JudgedAssertions(LiveAssertions):
     estimates_judges = True
 
     def estimate(self, subject: Subject) -> Cost:
-        """Return the cost of all judges that the row asks, at most; nothing for a list that cannot be read."""
+        """Return the highest cost of all judges that the row asks; zero for a list that cannot be read."""
         try:
             leaves = [*read_items(self.metric.items(subject), self.metric.judges, self.files).leaves()]
         except BadList:

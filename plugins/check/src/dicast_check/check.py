@@ -117,7 +117,7 @@ class Check:
 
 
 def no_output(subject: Subject) -> Failure:
-    """Return the failure of a check of *subject*, which has no output."""
+    """Return the failure of a check because *subject* has no output."""
     return Failure(
         "missing_input", f"{subject.kind} {subject.id} has no output to check; an empty text would count as an output"
     )

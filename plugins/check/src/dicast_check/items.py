@@ -201,7 +201,7 @@ class _Reader:
         if item.name not in CHECKS:
             names = tuple(dict.fromkeys((*CHECKS, *CODE, SET, *JUDGED, *self.judges)))
             near = nearest(item.name, names)
-            rest = f", did you mean {near!r}?" if near else f"; there are {', '.join(names)}"
+            rest = f", did you mean {near!r}?" if near else f"; the checks are {', '.join(names)}"
             raise BadList(f"item {number}: there is no check {item.label!r}{rest}")
         return item.leaf(_check(item))
 
@@ -268,13 +268,19 @@ class _Entry:
         return Leaf(self.label, check, self.weight, self.metric)
 
     def check_options(self, names: Sequence[str]) -> None:
-        """:raises BadList: where there is an option that is not *known*."""
+        """Check that every option is among *names*.
+
+        :raises BadList: for the first other option.
+        """
         for key in self.options:
             if key not in names:
                 raise BadList(f"{self.position} has no {key!r}; it has {', '.join(names)}")
 
     def check_numbers(self, *keys: str) -> None:
-        """:raises BadList: where an option of *keys* is there and no number."""
+        """Check that each option among *keys* is a number, if it is set.
+
+        :raises BadList: for the first other value.
+        """
         for key in keys:
             value = self.options.get(key)
             if value is not None and (

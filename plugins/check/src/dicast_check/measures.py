@@ -18,14 +18,20 @@ from .texts import TextCheck
 
 
 def _check_whole(**numbers: object) -> None:
-    """:raises ConfigError: where one of *numbers* is there and not whole."""
+    """Check that each of *numbers* is an integer or None.
+
+    :raises ConfigError: for the first other value.
+    """
     for name, value in numbers.items():
         if value is not None and type(value) is not int:
             raise ConfigError(f"{name} is an integer, not {value!r:.80}")
 
 
 def _needs(module: str, package: str, extra: str, component: str) -> None:
-    """:raises ConfigError: where *module* is not installed."""
+    """Check that *module* is installed.
+
+    :raises ConfigError: if it is not, with the command that installs it.
+    """
     if find_spec(module) is None:
         raise ConfigError(f"{component} needs {package}, which is not installed: {how_to_install(extra)}")
 

@@ -42,7 +42,10 @@ class HttpOptions(Protocol):
 
 
 class NoReply(Exception):
-    """A request without a result, in the protocol's words. *kind* is the Failure's, *status* the server's."""
+    """A request without a result, with a message in the protocol's words.
+
+    *kind* is the kind of the Failure, *status* the HTTP status of the server, 0 without a response.
+    """
 
     def __init__(
         self, message: str, kind: str = "judge_call_failed", status: int = 0, *, connected: bool = True

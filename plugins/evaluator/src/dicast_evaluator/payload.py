@@ -32,7 +32,10 @@ def of_subject(subject: Subject, task_model: str | None) -> bytes:
 
 
 def example_of(subject: Subject) -> Mapping[str, object] | None:
-    """Return the dataset's record in the row's column ``example`` (null: none). Without the column, return the other columns, or None."""
+    """Return the record of the dataset: the column ``example`` if it is an object or null, else the row without its output.
+
+    None for null, and for a row with an id only.
+    """
     example = subject.context.get("example", MISSING)
     if example is None or isinstance(example, Mapping):
         return example

@@ -180,7 +180,7 @@ class RubricJudge:
         numbers = {dimension.name: number_of(verdict, dimension.name) for dimension in self.dimensions}
         for dimension in self.dimensions:
             if not dimension.low <= numbers[dimension.name][0] <= dimension.high:
-                raise BadReply(f"{dimension.name!r} is no number from {dimension.low:g} to {dimension.high:g}")
+                raise BadReply(f"{dimension.name!r} is not a number from {dimension.low:g} to {dimension.high:g}")
         signals = reasons_of(verdict, self.capture_rationale)
         if any(is_coerced for _, is_coerced in numbers.values()):
             signals["coerced"] = True

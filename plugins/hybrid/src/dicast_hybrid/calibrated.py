@@ -142,7 +142,10 @@ class Calibrated:
             self.gold.read_waiting()
 
     def _is_mine(self, payload: Mapping[str, object]) -> bool:
-        """Return whether an audit has the reference of this run. People and the next stage disagree at different rates."""
+        """Return whether an audit is against the same reference (people, or the next stage) as the audits of this run.
+
+        Kept verdicts disagree with the two references at different rates.
+        """
         audit = self.cascade.audit
         return audit is not None and payload.get("against", "next") == audit.against
 
@@ -222,7 +225,7 @@ class Calibrated:
         return attrs.evolve(judgment, cost=total([judgment, answer]), includes_replies=True, signals=signals)
 
     def _count(self, step: Step, drawn: Waiting, *, loss: bool) -> None:
-        """Record an audit, and revoke the calibration if the evidence suffices."""
+        """Record the audit of the verdict *drawn*, and revoke the calibration if the evidence suffices."""
         watch, audit = step.watch, self.cascade.audit
         assert watch is not None  # checked by the callers
         assert audit is not None
@@ -256,7 +259,7 @@ def _step(stage: Mapping[str, Any], *, audited: bool, risk: float | None) -> Ste
 
 
 def _reasons(step: Step, value: float | None) -> Iterator[str]:
-    """Yield the reason, in a word, why a verdict of *step* is not kept."""
+    """Yield the word for the reason why a verdict of *step* is not kept."""
     if step.end_reason is not None:
         yield step.end_reason
     elif step.threshold is None:

@@ -33,7 +33,7 @@ THROTTLED = "throttled_reason"
 Threshold = float | tuple[float, ...]
 
 _USUAL = 0.7
-"""The default threshold. A test by identity tells the default from an equal number in a file."""
+"""The default threshold. An identity test distinguishes the default from an equal number in a file."""
 
 
 def _check_thresholds(cascade: Cascade, attribute: attrs.Attribute[Any], threshold: Threshold) -> None:
@@ -115,7 +115,7 @@ class Cascade:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Any]:
-        """Return the live cascade, which uses the calibration if there is one.
+        """Yield the live cascade, which uses the calibration if there is one.
 
         :raises ConfigError: if the calibration is for other stages; the message has the differences.
         """

@@ -30,7 +30,7 @@ class Waiting(NamedTuple):
 
     @property
     def who(self) -> str:
-        """The session, or the subject if it has none. Only the first audit of it counts."""
+        """The session, or the subject if it has no session. Only the first audit with the same text counts."""
         return f"session {self.session}" if self.session is not None else " ".join(self.subject)
 
 

@@ -17,7 +17,7 @@ from .usage import read_usage
 
 
 class Unreadable(Exception):
-    """An answer that is no chat completion.
+    """An answer that is not a chat completion.
 
     :param usage: the tokens that it reports, if it does.
     :param is_free: whether the answer is an error that was not billed.
@@ -54,7 +54,7 @@ def read_body(answer: Answer) -> Mapping[str, Any]:
         else:
             raise Unreadable(f"the reply is {content_type}, not JSON")
     except orjson.JSONDecodeError as error:
-        raise Unreadable(f"the reply is no valid JSON: {error}") from error
+        raise Unreadable(f"the reply is not valid JSON: {error}") from error
     match body:
         case {"choices": [{"error": {} as error}, *_]} if error:
             raise _error_inside(answer, {"error": error}, read_usage(body))
@@ -84,7 +84,7 @@ def read_reply(body: Mapping[str, Any]) -> Reply:
     message = choice["message"]
     text = _text(message.get("content") or _arguments(message))
     if text is None:
-        raise Unreadable("the reply's content is no text", usage)
+        raise Unreadable("the reply's content is not text", usage)
     reason, model, refused = choice.get("finish_reason"), body.get("model"), message.get("refusal")
     raw = reason if isinstance(reason, str) else None
     return Reply(
@@ -105,7 +105,7 @@ def shows_reasoning(body: Mapping[str, Any], usage: Usage | None) -> bool:
 
 
 def _arguments(message: Mapping[str, Any]) -> str | None:
-    """Return the arguments of the one call in a message without text: gateways send a schema to some models as a tool."""
+    """Return the arguments of the only call in a message without text; None without such a call. Gateways send a schema to some models as a tool."""
     match message.get("tool_calls"):
         case [{"function": {"arguments": str(arguments)}}]:
             return arguments

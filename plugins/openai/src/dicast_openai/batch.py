@@ -97,7 +97,7 @@ class Batch:
     proxy: Secret | None = options.proxy()
 
     def __attrs_post_init__(self) -> None:
-        _ = self.chat  # refuses an address, or a key that is missing
+        _ = self.chat  # refuses a bad address or a missing key
 
     @property
     def address(self) -> str:

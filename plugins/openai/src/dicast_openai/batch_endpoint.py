@@ -31,8 +31,8 @@ from .chat import OPENAI, Chat
 _PATH = "/chat/completions"
 _FINAL_STATES = ("completed", "failed", "expired", "cancelled")
 _PAGE = 100
-_CLOCKS = timedelta(hours=1)
-"""How far the endpoint's clock may be behind, when batches before the intent are passed over."""
+_CLOCK_LAG = timedelta(hours=1)
+"""Longest assumed lag of the endpoint's clock: the search ends at batches that are older than the intent by more than this."""
 _FILE_BYTES = 200 * 10**6
 LIMITS = frozenset(("max_tokens", "max_completion_tokens"))
 ADAPTABLE = LIMITS | {
@@ -46,7 +46,7 @@ ADAPTABLE = LIMITS | {
     SYSTEM_ROLE,
     "top_logprobs",
 }
-"""The parameters that are left out or translated where the items of a batch were refused for them."""
+"""Parameters that later requests leave out or translate if the endpoint refused items of a batch because of them."""
 
 
 class Options(BatchOptions, Protocol):
@@ -96,13 +96,13 @@ class BatchRequests:
         return self._options.estimate(request, self._room)
 
     def completed(self, request: ChatRequest, reply: Reply) -> Reply:
-        """Return *reply* to *request* with its cost where it has no usage, its media and the adapted parameters."""
+        """Return *reply* to *request* with the media, the adapted parameters, and the upper bound as its cost if it has no usage."""
         cost = reply.cost if reply.usage is not None else self.bound(request)
         media = dict(count_media(self._sent(request)))
         return attrs.evolve(reply, cost=cost, adapted=adapted(self._options.chat, request, self._form), media=media)
 
     def _sent(self, request: ChatRequest) -> ChatRequest:
-        """Return *request* with markers for media that the endpoint does not read, also if it needs them: its judge then fails it."""
+        """Return *request* with markers in place of media that the endpoint does not read. If the request needs the media, its judge fails it later."""
         return self._media.sent(attrs.evolve(request, needs_media=False))
 
     async def upload(self, key: str, lines: Sequence[bytes]) -> str:
@@ -119,7 +119,7 @@ class BatchRequests:
         return str(_value(answer, "id"))
 
     async def create(self, key: str, uploaded: str) -> EndpointBatch:
-        """Create the batch of an uploaded file with one request, which is not repeated."""
+        """Create the batch of an uploaded file. The request is sent once and never repeated."""
         batch = {
             "input_file_id": uploaded,
             "endpoint": f"/v1{_PATH}",
@@ -141,7 +141,7 @@ class BatchRequests:
             batches = batches_on(page)
             matches += [_batch(listed) for listed in batches if _key(listed) == key]
             oldest = batches[-1].get("created_at") if batches else None
-            is_before = isinstance(oldest, int | float) and oldest < (since - _CLOCKS).timestamp()
+            is_before = isinstance(oldest, int | float) and oldest < (since - _CLOCK_LAG).timestamp()
             if not batches or not page.get("has_more") or is_before:
                 return matches
             after = f"&after={quote(str(batches[-1].get('id')), safe='')}"
@@ -152,7 +152,7 @@ class BatchRequests:
         return _batch(json_object(await self._client.ask("GET", f"/batches/{quote(batch_id, safe='')}")))
 
     async def cancel(self, batch_id: str) -> None:
-        """Ask the endpoint to end the batch; one that has ended is left alone."""
+        """Ask the endpoint to cancel the batch; a batch that has ended stays unchanged."""
         await self._client.cancel(f"/batches/{quote(batch_id, safe='')}/cancel")
 
     async def results(self, batch: EndpointBatch) -> AsyncIterator[tuple[str, Reply | ItemFault]]:
@@ -167,7 +167,7 @@ class BatchRequests:
                         yield item
 
     def _item(self, line: bytes) -> tuple[str, Reply | ItemFault] | None:
-        """Return an item of a file of results; None for a line that names none, whose call is then sent again."""
+        """Return the item on a line of a file of results; None for a line without the id of an item, whose call is then sent again."""
         try:
             item = orjson.loads(line)
         except orjson.JSONDecodeError:
@@ -225,13 +225,13 @@ def _value(answer: Answer, name: str) -> object:
 def _batch(body: Mapping[str, Any]) -> EndpointBatch:
     """Return the batch that *body* describes.
 
-    :raises CallFault: if it describes none.
+    :raises CallFault: if *body* is not a batch.
     """
     match body:
         case {"id": str(id_), "status": str(status)}:
             fault = _faults(body) if status == "failed" else None
             return EndpointBatch(id_, status, status in _FINAL_STATES, fault, body)
-    raise CallFault(f"the endpoint's answer is no batch: {json_bytes(body)[:200].decode(errors='replace')}")
+    raise CallFault(f"the endpoint's answer is not a batch: {json_bytes(body)[:200].decode(errors='replace')}")
 
 
 def _key(batch: Mapping[str, Any]) -> object:
@@ -241,15 +241,15 @@ def _key(batch: Mapping[str, Any]) -> object:
 
 
 def _faults(body: Mapping[str, Any]) -> str:
-    """Return why the endpoint refused a batch as a whole."""
+    """Return the endpoint's reasons for refusing a whole batch, as text."""
     match body.get("errors"):
         case {"data": [{"message": str(message)}, *rest]}:
             return message + (f" (and {len(rest)} more errors)" if rest else "")
-    return "it does not say why"
+    return "the endpoint gave no reason"
 
 
 def is_sealed(request: ChatRequest) -> bool:
-    """Return whether the reply to *request* has to show a seal."""
+    """Return whether the reply to *request* has to repeat a seal."""
     return any(f"seal: {nonce}" in request.messages[-1].content for nonce in request.nonces)
 
 

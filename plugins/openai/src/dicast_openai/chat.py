@@ -29,7 +29,7 @@ _REASONING_MODELS = re.compile(
     r"(?!.*non-?(reasoning|thinking))(o[134](-|$)|gpt-5(?!.*chat)|gpt-oss|codex-mini|deepseek-(reasoner|r1)|grok-(3-mini|4|code)|qwq|magistral"
     r"|gemini-(2\.5|[3-9])|.*(thinking|reasoning))"
 )
-"""Beginnings of the names of models that reason before they answer, without the provider's name."""
+"""Pattern of the beginning of a model's name, after the provider's name, for models that reason before they answer."""
 
 _JUDGE_LIMIT = "the judge's max_output_tokens is the limit, and max_reasoning_tokens the room for reasoning"
 _OWN_OPTIONS: Mapping[str, str] = {
@@ -45,13 +45,13 @@ _OWN_OPTIONS: Mapping[str, str] = {
     "logprobs": "the judge asks for them where it needs them",
     "top_logprobs": "the judge asks for them where it needs them",
 }
-"""Fields of a body that would change a projection or the reading of replies, with the advice for each."""
+"""Fields that *extra_body* cannot have, because they would change a projection or the reading of replies, with the advice for each."""
 
 LATER: dict[str, Any] = {"later": True}
 
 
 def _at(url: str) -> str:
-    """Return the words for the address *url*; none for one with a password."""
+    """Return *url* without its query as words for a message; empty if *url* has a password."""
     return "" if options.has_password(url) else f" at {url.partition('?')[0]}"
 
 
@@ -199,7 +199,7 @@ class Chat:
         return self._listed.most(usage)
 
     def reasoning_room(self, *, has_reasoned: bool = False) -> int:
-        """Return the tokens for reasoning in one try; *has_reasoned* if the model was seen to reason."""
+        """Return the tokens for reasoning in one try. *has_reasoned* is true if a reply of the model has reported reasoning."""
         return options.reasoning_tokens(self, _REASONING_MODELS, has_reasoned=has_reasoned)
 
     @property

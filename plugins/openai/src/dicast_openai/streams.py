@@ -12,11 +12,11 @@ _CUT = "stream_cut"
 
 
 def read_stream(data: bytes) -> dict[str, Any]:
-    """Return the completion whose pieces are the events of *data*, the whole body of an event stream.
+    """Return the completion in the events of *data*, the whole body of an event stream.
 
-    The result is no completion if no piece has one: an error among the events, or nothing.
+    If no event has a piece of a completion, the result is an error among the events, or empty.
 
-    :raises orjson.JSONDecodeError: for an event that is no JSON, as in a stream that was cut.
+    :raises orjson.JSONDecodeError: for an event that is not JSON, as in a stream that was cut.
     """
     body: dict[str, Any] = {}
     message: dict[str, Any] = {}

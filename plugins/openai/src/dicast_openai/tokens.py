@@ -18,7 +18,7 @@ _FAMILIES = (
     (re.compile(r"(gpt-4|gpt-3\.5-turbo)(?![0-9a-z.])"), "cl100k_base"),
     (re.compile(r"gemma-3(?![0-9n])"), "gemma3"),
 )
-"""The beginnings of models' names, after the provider's own (``openai/gpt-4o``), and the name of their vocabulary."""
+"""Patterns of the beginning of a model's name, after the provider's name (``openai/gpt-4o``), and the model's vocabulary."""
 
 _A_MESSAGE = 8
 """Tokens around a message in a chat template: its role and its ends."""
@@ -27,7 +27,7 @@ _A_REQUEST = 32
 """Tokens that a template adds once: the beginning of the reply, and for a schema the words around it."""
 
 _PREAMBLES = {"gpt-oss": 96}
-"""Tokens that the template of a family puts before all messages: its own system message, with the date and the channels (59 tokens without their
+"""Tokens that the chat template of a family adds before all messages: its own system message, with the date and the channels (59 tokens without their
 ends), and the headings of instructions and of a schema."""
 
 
@@ -63,6 +63,6 @@ def _tokenizer(vocabulary: str) -> Any:
     """Return the tokenizer, or None if its package is not installed."""
     if find_spec("splintr") is None:
         return None
-    import splintr  # 20 MB, and only a model that has a price needs it
+    import splintr  # 20 MB; only models with a price need it
 
     return splintr.Tokenizer.from_pretrained(vocabulary)

@@ -15,8 +15,8 @@ _MOST_TOKENS = 10**12
 def read_usage(body: object) -> Usage | None:
     """Return the tokens that the completion *body* reports; None if it reports none.
 
-    Some endpoints report zero for tokens that they did not count; no prompt is empty. Some report reasoning outside of
-    ``completion_tokens``: output is at least the total without the prompt.
+    Some endpoints report zero for tokens that they did not count: as no prompt is empty, a prompt of 0 tokens is unknown. Some report reasoning
+    outside of ``completion_tokens``: output is at least the total minus the prompt.
     """
     usage = body.get("usage") if isinstance(body, Mapping) else None
     if not isinstance(usage, Mapping):
@@ -33,7 +33,7 @@ def read_usage(body: object) -> Usage | None:
     stored = _first(
         inside.get("cache_write_tokens"), inside.get("cache_creation_tokens"), usage.get("cache_creation_input_tokens")
     )
-    if cached + stored > read:  # counted apart from the prompt, or wrong: the full price
+    if cached + stored > read:  # not part of the prompt, or wrong: the full price applies
         cached = stored = 0
     reasoning = _first(outside.get("reasoning_tokens"), usage.get("reasoning_tokens"))
     return Usage(read, max(written, total - read), cached, stored, reasoning)
@@ -51,7 +51,7 @@ def reported_cost(body: Mapping[str, Any], headers: Mapping[str, str]) -> Decima
 
 
 def _count(value: object) -> int | None:
-    """Return *value* as a count, which some endpoints write as ``1000.0``; None for a number that no request takes."""
+    """Return *value* as a count, which some endpoints write as ``1000.0``; None for any other value, or for an impossibly large count."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_TOKENS:
         return None
     return int(value) if float(value).is_integer() else None

@@ -286,5 +286,5 @@ def _reason(name: str, figures: Mapping[str, Any]) -> str:
     if figures["alpha"] is None:
         return "all scores are equal: chance alone would agree as well"
     if figures["n"] == 1:
-        return "one subject alone does not tell how far another one may differ"
-    return "too few scores differ: many resamples hold equal ones alone, which have no alpha"
+        return "one subject is too few to estimate how much subjects differ"
+    return "too few scores differ: many resamples have only equal scores, for which alpha is not defined"

@@ -59,7 +59,10 @@ def put_in_parts(
 
 
 def _squared_differences(np: ModuleType, scores: Array, counts: Array, spreads: Array) -> Array:
-    """Return each unit's squared differences of all pairs of scores, over the number of scores less one; for two scores, the square of their spread."""
+    """Return for each unit the sum of the squared differences of all pairs of scores, divided by the number of scores minus 1.
+
+    For two scores it is the square of their spread.
+    """
     squares = spreads * spreads
     several = np.flatnonzero(counts > 2)
     if len(several):

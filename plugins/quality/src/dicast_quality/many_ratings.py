@@ -227,7 +227,7 @@ class ManyRatings(Ratings):
 
 
 def _spreads(np: ModuleType, scores: Array) -> Array:
-    """Return the highest less the lowest score of each column. Each column has at least two scores."""
+    """Return the highest minus the lowest score of each column. Each column has at least two scores."""
     if len(scores) == 2:
         return np.abs(scores[0] - scores[1])
     return np.nanmax(scores, axis=0) - np.nanmin(scores, axis=0) if scores.shape[1] else np.zeros(0)

@@ -26,7 +26,7 @@ def share(ctx: click.Context, param: click.Parameter, value: float) -> float:
 
 
 def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
-    """Return *value*, an ISO 8601 time, in UTC. A time without an offset is UTC; a date alone is its first moment."""
+    """Return *value*, an ISO 8601 time, in UTC. A time without an offset is UTC; a date without a time is the start of the day."""
     if value is None:
         return None
     try:
@@ -50,7 +50,7 @@ def check_labels(labels: Collection[str], known_labels: Collection[str], which: 
     names = ", ".join(sorted(known_labels))
     wrong = [
         Problem(
-            f"no judge {label!r} in this ledger{which}; there are {names}",
+            f"no judge {label!r} in this ledger{which}; its judges are {names}",
             value=label,
             hint=nearest(label, known_labels),
         )

@@ -258,7 +258,7 @@ def _compared_codes(columns: VerdictColumns, first: Mapping[int, int], filter: V
 
 
 def _planned(ledger: Ledger, columns: VerdictColumns, rows: Mapping[int, Sequence[int]]) -> dict[int, str]:
-    """Return the rubric with which each failure among *code_rows* was started, by its row of the chain. A failure does not name its rubric."""
+    """Return the rubric with which each failure in *rows* was started, by its row of the chain. A failure does not name its rubric."""
     failed = {
         columns.seqs[row]
         for code, code_rows in rows.items()

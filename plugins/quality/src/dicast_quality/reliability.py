@@ -274,7 +274,7 @@ def states(rater: int, scores: Iterable[float | None]) -> list[int]:
 
 
 def _differences(scores: Sequence[float]) -> float:
-    """Return the squared differences of all pairs, over the number of scores less one."""
+    """Return the sum of the squared differences of all pairs, divided by the number of scores minus 1."""
     mean = fsum(scores) / len(scores)
     return len(scores) * fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
 

@@ -122,7 +122,7 @@ class QualityOptions:
             kind_counts[rows.origins[code].kind] += count
         kinds = [*KINDS, *(kind for kind in kind_counts if kind and kind not in KINDS)]
         if self.kind not in kinds:
-            message = f"no subjects of kind {self.kind!r}; there are {', '.join(kinds)}"
+            message = f"no subjects of kind {self.kind!r}; the kinds are {', '.join(kinds)}"
             raise ConfigError(Problem(message, value=self.kind, hint=nearest(self.kind, kinds)))
         has = ", ".join(f"{count:,} of kind {kind}" for kind, count in sorted(kind_counts.items(), key=str))
         return f"no verdict matches; verdicts in the ledger: {has or 'none'} (select with --subject-kind, --from, --judge and --run)"

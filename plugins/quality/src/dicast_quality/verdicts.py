@@ -177,7 +177,7 @@ class Verdicts:
         return {code for code, flag in zip(self._judged.codes, self._judged.flags, strict=True) if flag & ESCALATED}
 
     def _shares(self, rows: Any, names: Mapping[int, str]) -> Iterator[tuple[Decimal, int, int]]:
-        """Yield each judge's cost in *rows*, with its number of verdicts and of escalated ones. *names* are judges by code."""
+        """Yield each judge's cost in *rows*, its number of verdicts, and its number of escalated verdicts. *names* are judges by code."""
         judged = self._judged
         by_judge = defaultdict[str, list[int]](list)
         for row in rows:

@@ -1,4 +1,4 @@
-"""Reports that a person looks at: one HTML file, Markdown, a badge."""
+"""Reports for people: one HTML file, Markdown, a badge."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ __all__ = ["Badge", "Html", "Markdown"]
 
 @hookimpl
 def dicast_sinks() -> list[type]:
-    """Offer the reports."""
+    """Return the sinks ``report/badge``, ``report/html`` and ``report/markdown``."""
     return [Html, Markdown, Badge]

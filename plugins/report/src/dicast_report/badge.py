@@ -51,12 +51,12 @@ class Badge:
 
     @property
     def label_options(self) -> Mapping[str, Sequence[str]]:
-        """The label to show, if it is one."""
+        """Return the option that names the label to show; empty for the gate and the score."""
         return {} if self.on in ("gate", "score") else {"on": (self.on,)}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[BadgeFile]:
-        """Create the file's folder for *run*. Paths are relative to the pipeline's folder.
+        """Create the file's folder and yield the writer. Paths are relative to the pipeline's folder.
 
         :raises ConfigError: when the file cannot be written, or is outside *base_path*.
         """

@@ -1,4 +1,4 @@
-"""Choice of the rows of a page that cannot hold all."""
+"""Selection of rows for a page that cannot hold all rows of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = b"dicast report"
 
 @attrs.frozen
 class Chosen:
-    """Rows of a page, in the order of the run, of *total*. *unscored* and *worst* are chosen first, the rest is *drawn*."""
+    """Rows of a page, in the order of the run, out of *total* rows: the numbers of *unscored*, *worst* and randomly *drawn* rows."""
 
     rows: tuple[SubjectResults, ...]
     total: int

@@ -155,7 +155,7 @@ class _PageRequest:
         )
 
     def _compared(self, baseline: str, run_id: str) -> Mapping[str, Any]:
-        """Return the document of ``dicast compare``. It belongs to another plugin, which plugins can reach only through the command line."""
+        """Return the document of ``dicast compare``. The command is in another plugin, which this plugin must not import, so it runs as a process."""
         from subprocess import run  # only a report with a baseline starts a process
 
         place = self.path or getattr(self.live, "path", None)

@@ -63,7 +63,7 @@ def texts(content: Mapping[str, Any], record: Mapping[str, Any] | None) -> tuple
     row = (record or {}).get("row")
     input, output = content.get("input"), content.get("output")
     if record is not None:
-        input = _alone(row) if input is None else input
+        input = _without_id(row) if input is None else input
         response = record.get("response") or next(iter((record.get("responses") or {}).values()), None)
         output = response.get("content") if isinstance(response, Mapping) else output
     values = input, output, content.get("reference"), content.get("context") or None
@@ -76,7 +76,7 @@ def texts(content: Mapping[str, Any], record: Mapping[str, Any] | None) -> tuple
     return tuple(shown_texts), media
 
 
-def _alone(row: object) -> object:
+def _without_id(row: object) -> object:
     """Return a row without its id; a row with a single other column becomes that column's value."""
     if not isinstance(row, Mapping):
         return row

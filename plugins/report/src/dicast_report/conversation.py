@@ -82,7 +82,7 @@ class _Turn:
         yield from (entry for entry in messages if entry["kind"] == "note")
 
     def _ends_with(self, messages: list[Message], final: str) -> bool:
-        """Return whether *final* is already shown: as the last message, or in a turn that did not end with it."""
+        """Return whether *final* is shown already: as the last message, or earlier in a turn that did not end with an answer."""
         spoken = [message for message in messages if message["kind"] != "note"]
         stops = [event.payload.get("stop_reason") for event in self.events if event.type == "turn.completed"]
         is_last = bool(spoken) and spoken[-1].get("role") == "assistant"
@@ -124,7 +124,7 @@ class _Turn:
         return call
 
     def _end(self, type_: str, payload: Mapping[str, Any]) -> Iterator[Message]:
-        """Add the result to its call. A call without an event of its own is yielded now."""
+        """Add the result to its call, which is yielded now if the trace has no event of the call."""
         failed = type_ == "tool.failed" or payload.get("success") is False
         call = self._calls.get(str(payload.get("tool_use_id")))
         if call is None:

@@ -39,7 +39,7 @@ class Html:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[HtmlFile]:
-        """Create the file's folder for *run*. Paths are relative to the pipeline's folder.
+        """Create the file's folder and yield the writer. Paths are relative to the pipeline's folder.
 
         :raises ConfigError: when the file cannot be written.
         """

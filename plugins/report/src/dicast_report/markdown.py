@@ -42,7 +42,7 @@ class Markdown:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[MarkdownFile]:
-        """Create the file's folder for *run*. Paths are relative to the pipeline's folder.
+        """Create the file's folder and yield the writer. Paths are relative to the pipeline's folder.
 
         :raises ConfigError: when the file cannot be written, or is outside *base_path*.
         """

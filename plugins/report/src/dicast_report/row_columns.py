@@ -1,4 +1,4 @@
-"""Rows of a page by column: numbers as the tokens of the ledger's JSON, results as JSON text."""
+"""Rows of a page by column: numbers as written in the ledger's JSON, results as JSON text."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RowColumns:
         return {**dict(zip(names, columns, strict=True)), "conversations": turns, **picture_fields}
 
     def _results(self, rows: Sequence[SubjectResults]) -> dict[str, Any]:
-        """Return the results of each row as JSON texts, whose numbers keep their tokens."""
+        """Return the results of each row as JSON texts, whose numbers are written as in the ledger."""
         return {
             "ended": [_text(self._result_fields(subject)) for subject in rows],
             "records": [

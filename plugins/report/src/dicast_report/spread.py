@@ -18,7 +18,7 @@ from .subjects import RECORD, SubjectResults
 
 BINS = 20
 _FINEST = 1074
-"""Exponent of the unit of sums: the smallest positive float is 2 to the power of minus this."""
+"""Exponent of the unit of sums: the smallest positive float is ``2 ** -1074``."""
 _DISTINCT, _DIGITS = 4096, 3
 """Values counted exactly, and digits of further values. Memory must not grow with the run."""
 
@@ -60,7 +60,7 @@ class Spread:
             _count(self.latency, latency)
 
     def reply(self, metrics: Mapping[str, Any]) -> None:
-        """Count a reply of the task, with the cost and the time in its record."""
+        """Count the cost and the time of a task's reply, from the *metrics* in its record."""
         self.verdicts += 1
         cost: Any = metrics.get("cost")
         seconds: Any = metrics.get("latency_seconds")

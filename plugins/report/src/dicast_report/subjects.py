@@ -36,7 +36,7 @@ class SubjectResults:
 
     @property
     def key(self) -> Key:
-        """Its kind and id."""
+        """The subject's kind and id."""
         return self.kind, self.id
 
     def take(self, event: Event) -> None:
@@ -65,7 +65,7 @@ class SubjectResults:
 
 
 def read_subjects(read: Read, run_id: str) -> Iterator[SubjectResults]:
-    """Yield the subjects of the run, in its order. A subject that was judged again comes again, with the later results only."""
+    """Yield the subjects in the order of the run. A subject that was judged again is yielded again, with the later results only."""
     return _grouped(entry.event for entry in read(Query(run_id, ENDS)))
 
 

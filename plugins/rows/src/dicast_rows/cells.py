@@ -30,7 +30,7 @@ class Cell:
     def checked(self, is_used: bool) -> Any:
         """Return the value.
 
-        :raises BadCell: where there is none, or an error value is in a column that *is_used* as a part of the subject.
+        :raises BadCell: if the cell has a fault, or an error value in a column that *is_used* as a part of the subject.
         """
         if self.fault is not None:
             raise BadCell(self.fault)
@@ -65,14 +65,14 @@ def cells_of(sheet: Any, formulas: Any | None) -> Iterator[tuple[int, Mapping[in
 
 
 _ESCAPED = re.compile("_x((?!D[89A-F])[0-9A-F]{4})_", re.IGNORECASE)
-"""A character as a workbook writes it that XML cannot have, such as ``_x000D_``; halves of characters stay as they are."""
+"""A workbook's escape of a character that XML cannot have, such as ``_x000D_``; escapes of lone surrogates are not decoded."""
 
 _TOO_LARGE = "has a number that is larger than 1.8e308; correct it, or store it as text"
 _NOT_STORED = "has a formula without a stored value; open the file in a spreadsheet program and save it"
 
 
 def _spread(number: int, cells: dict[int, Cell], merged: Merged, values: dict[Area, Cell]) -> None:
-    """Give each cell of a merged range in row *number* the value of the range's first cell."""
+    """Set each cell of a merged range in row *number* to the value of the range's first cell."""
     for area in merged.areas(number):
         left, top, right, _ = area
         if number == top and left in cells:
@@ -92,7 +92,7 @@ def _cell(cell: Any) -> Cell:
 
 
 def _plain(value: Any, form: str) -> Any:
-    """Return *value* as JSON data; a date that is shown without a time is a date."""
+    """Return *value* as JSON data. A time whose format shows only a date becomes a date."""
     match value:
         case bool():
             return value
@@ -111,7 +111,7 @@ def _plain(value: Any, form: str) -> Any:
 
 
 def _number(value: float) -> float:
-    """Return *value* as JSON has it.
+    """Return *value* as a JSON number: an integer of at most 64 bits unchanged, any other number as a float.
 
     :raises OverflowError: if it is larger than any number of a workbook.
     """

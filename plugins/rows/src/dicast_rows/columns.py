@@ -145,9 +145,9 @@ class _Batches:
 
 
 def _plain(value: Any, path: str, marker: Marker) -> Any:
-    """*value*, which is found at *path*, as JSON data.
+    """Return *value*, which is at *path* in the row, as JSON data.
 
-    :raises DataError: (without a file) when it is none.
+    :raises DataError: (without a file) if it has no form in JSON.
     """
     match value:
         case None | bool() | int() | str():

@@ -67,7 +67,9 @@ class Json:
         check_fields(self.fields)
         known_encoding(self.encoding)
         if self.at is not None and not all(self.at.split(".")):
-            what = f"{self.at!r} is no path into a document; write names and places with dots between them: data.rows"
+            what = (
+                f"{self.at!r} is not a path into a document; write names and places with dots between them: data.rows"
+            )
             raise ConfigError(Problem(what, path="at", value=self.at))
 
     @property
@@ -135,7 +137,7 @@ class _Array:
         if not scanner.skip(b","):
             self.items.fault(Problem("a comma is missing before it", column=column), number, check)
         elif scanner.peek() in (b"]", b"}", b""):
-            self.items.fault(Problem("there is no value behind the comma", column=column), number, check)
+            self.items.fault(Problem("there is no value after the comma", column=column), number, check)
 
     def _end(self, scanner: Scanner, depth: int, check: InputCheck | None) -> None:
         """Check the part of the document after the last item."""
@@ -144,7 +146,7 @@ class _Array:
         if not closed:
             self.items.fault("the array, or a value around it, has no end", 0, check)
         elif scanner.peek():
-            self.items.fault("there is something behind the end of the document", 0, check)
+            self.items.fault("there is text after the end of the document; remove it", 0, check)
 
     def _row(self, item: bytes, number: int, check: InputCheck | None, failures: Failures) -> dict[str, Any] | None:
         """Return the object of *item*, and put the reason of a failed record into *failures*; else report its fault."""
@@ -194,7 +196,7 @@ def _undecodable(item: bytes, line: int) -> Problem | None:
 
 
 def _descend(scanner: Scanner, at: str | None, fault: Any) -> int | None:
-    """Go to the first item of the array *at*; return in how many containers that is, None where there is no such array."""
+    """Go to the first item of the array *at*; return the number of containers around the item, None if there is no such array."""
     depth, rest = 0, at
     while rest is not None:
         opening, seen = scanner.peek(), list[str]()
@@ -253,8 +255,8 @@ def _keys(scanner: Scanner) -> Iterator[str]:
 
 
 def _no_array(scanner: Scanner, at: str | None, opening: bytes) -> Problem:
-    """Return the problem that the value *at* the place is no array, with the places of arrays."""
-    where = "the document" if at is None else f"what is at {at!r}"
+    """Return the problem that the value at the place *at* is not an array, with the places of arrays."""
+    where = "the document" if at is None else f"the value at {at!r}"
     wrong = f"{where} is {_kind(opening)}, it must be an array"
     arrays = []
     if scanner.skip(b"{"):
@@ -266,7 +268,7 @@ def _no_array(scanner: Scanner, at: str | None, opening: bytes) -> Problem:
             return Problem(f"{wrong}; more objects follow: one object a line is read by rows/jsonl")
     if not arrays:
         return Problem(wrong, path="at", value=at)
-    return Problem(f"{wrong}; there are arrays at {names(arrays)}: say at: {arrays[0]}", path="at", value=at)
+    return Problem(f"{wrong}; there are arrays at {names(arrays)}: write at: {arrays[0]}", path="at", value=at)
 
 
 def _kind(opening: bytes) -> str:

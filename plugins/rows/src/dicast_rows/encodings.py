@@ -1,4 +1,4 @@
-"""Lines of text in any encoding, and which encoding bytes that are not in the given one might be in."""
+"""Lines of text in any encoding, and advice on the encoding of bytes that are not in the expected encoding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["UTF_8", "encoding_advice", "known_encoding", "texts"]
 
 
 def texts(file: InputFile, encoding: str, most: int, check: InputCheck | None) -> Iterator[str]:
-    """Yield every line of *file* with its line end, an empty one for a line that was left out; faults go to *check*.
+    """Yield every line of *file* with its line end, an empty text for a skipped line; faults go to *check*.
 
     :raises DataError: when the file cannot be opened; without *check*, at the first fault.
     """
@@ -26,7 +26,7 @@ def texts(file: InputFile, encoding: str, most: int, check: InputCheck | None) -
 
 
 def _split_before(file: InputFile, encoding: str, most: int, check: InputCheck | None) -> Iterator[str]:
-    """Lines of an encoding in which a line end is one byte, that no other character has among its own."""
+    """Yield the lines in an encoding whose line end is one byte that is a part of no other character."""
     expected = 1
     for number, line in file.lines(most, check):
         yield from ("\n" for _ in range(expected, number))
@@ -45,7 +45,7 @@ def _split_before(file: InputFile, encoding: str, most: int, check: InputCheck |
 
 
 def _split_after(file: InputFile, encoding: str, most: int, check: InputCheck | None) -> Iterator[str]:
-    """Lines of an encoding such as UTF-16: its bytes are decoded first. Behind bytes that cannot be, nothing is read."""
+    """Yield the lines in an encoding such as UTF-16, whose bytes are decoded first. Nothing is read after bytes that cannot be decoded."""
     decoder = codecs.getincrementaldecoder(encoding)()
     number, offset, rest = 1, 0, ""
 
@@ -80,4 +80,4 @@ def encoding_advice(line: bytes, encoding: str = UTF_8) -> str:
 
 def _advice(*encodings: str) -> str:
     fits = f"{' or '.join(encodings)} might fit (encoding: {encodings[0]}; dicast init --encoding {encodings[0]})"
-    return f"save the file as UTF-8, or say its encoding: {fits}"
+    return f"save the file as UTF-8, or set its encoding: {fits}"

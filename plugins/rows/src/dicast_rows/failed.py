@@ -1,4 +1,4 @@
-"""Records that failed where they were recorded: how a row shows it, and the text of its error."""
+"""Recognition of records that failed when they were recorded, and the text of their errors."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ WhyFailed = Callable[[Mapping[str, Any]], str | None]
 ERROR = "error"
 
 _STATES = frozenset(("errored", "error", "failed", "incomplete", "canceled", "cancelled", "expired"))
-"""Values of ``type`` or ``status`` next to a missing output that say that there is none."""
+"""Values of ``type`` or ``status`` that mark a missing output as a failure."""
 
 _ENDS = ("finish_reason", "finishReason", "stop_reason")
-"""Where replies of models say why they ended; a reply without the text that is asked for did not end well."""
+"""Keys of the reason why a model's reply ended; a reply without the expected text counts as failed by it."""
 
 _LEVELS, _LEVEL = ("level", "status", "state", "status_code"), "ERROR"
-"""Where exported traces say that a record failed, in the letters of OpenTelemetry."""
+"""Keys in exported traces for the state of a record, and the value for a failure, as in OpenTelemetry."""
 _LEVEL_MESSAGES = ("statusMessage", "status_message", "exception_message", "exception")
 
 _NO_ERROR = frozenset(("", "none", "null", "nan", "false", "no", "n/a", "0", "[]", "{}"))
-"""Texts that tables write where nothing failed."""
+"""Texts in a column of errors that mean no error."""
 
 _CODES = ("code", "type", "errorCode", "error_code", "status", "name")
 _MESSAGES = ("message", "errorMessage", "error_message", "msg", "detail")
@@ -33,17 +33,20 @@ _MESSAGES = ("message", "errorMessage", "error_message", "msg", "detail")
 _BAD_STATUS = 400
 _LONGEST_REASON = 40
 _LONGEST = 500
-"""The number of characters of an error that are recorded."""
+"""Most characters of an error that are recorded."""
 
 
 def why_failed(fields: Mapping[str, str]) -> WhyFailed:
     """Return the function that recognizes failed records among rows in which *fields* name the columns.
 
-    A row failed if the path ``fields.error`` leads to an error. It failed, too, if its output, or another part that *fields* name, is not
-    there, and there is an error in the column ``error``, a ``level`` or ``status`` that is ``ERROR``, or in an object on the way to the
-    missing part an ``error`` that is not empty, a ``status_code`` of 400 or more, a ``type`` or ``status`` such as ``errored``, a
-    ``blockReason``, or a ``finish_reason`` where the part is absent. An output that is there is an error message if it lies in an object
-    with such a ``status_code`` and a ``body`` with an ``error``.
+    A row failed if one of these holds:
+
+    - The path ``fields.error`` leads to an error.
+    - The output, or another part that *fields* name, is missing, and the row has an error in the column ``error``, or a ``level`` or
+      ``status`` that is ``ERROR``.
+    - The same part is missing, and an object on its path has an ``error`` that is not empty, a ``status_code`` of 400 or more, a ``type`` or
+      ``status`` such as ``errored``, a ``blockReason``, or, if the part is absent, a ``finish_reason``.
+    - The output is in an object with such a ``status_code`` and a ``body`` with an ``error``: then it is an error message.
     """
     named = {part: path for part, path in fields.items() if part in ("input", "output", "reference")}
     paths = {"output": "output", **named}
@@ -140,7 +143,7 @@ def error_text(value: object, *, numbers: bool = False) -> str | None:
     if isinstance(value, str):
         return None if value.strip().casefold() in _NO_ERROR else _cut(value.strip())
     if isinstance(value, bool):
-        return "the record says that it failed"
+        return "the record is marked as failed"
     if isinstance(value, int | float):
         return f"the record has the error {value}" if numbers else None
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Which columns of a row become which parts of a subject."""
+"""Mapping of the columns of a row to the parts of a subject."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIELDS = (*PARTS, ERROR)
 
 _CONTEXT, _COLUMNS = 5, 10
 _FILLED = "\0id"
-"""The column that holds an id from a template while a row is taken apart; no file can name it."""
+"""The column that holds an id from a template while a row is read; no file can have a column with this name."""
 _NO_TRAIL = Trail()
 _NO_COLUMNS: Mapping[str, object] = {}
 
@@ -52,7 +52,7 @@ class Column:
 
 
 Fields = Mapping[str, str | Column]
-"""The option ``fields``: where each part of a subject is."""
+"""The option ``fields``: the column of each part of a subject."""
 
 
 def paths_of(fields: Fields) -> dict[str, str]:
@@ -111,7 +111,7 @@ def check_fields(fields: Fields) -> None:
 
 
 def _json_fields(fields: Fields) -> list[str]:
-    """Return the fields whose texts are read as JSON; media read theirs themselves."""
+    """Return the fields whose texts are read as JSON, without fields of media, which parse their own texts."""
     return [
         name for name, column in fields.items() if isinstance(column, Column) and column.json and column.media is None
     ]
@@ -123,12 +123,10 @@ def media_columns(fields: Fields) -> dict[str, Column]:
 
 
 def taker(kind: str, fields: Fields, *, failed: bool = False, folder: Path | None = None) -> Take:
-    """Return the function ``(line, row) -> parts``; it takes the row apart, so each row can be taken once.
+    """Return the function ``(line, row) -> parts``, which changes the row, so each row can be passed to it once.
 
-    Paths of media lead into *folder*, the folder of the data file.
-
-    It raises DataError (without file and line) when a path named in *fields* is not in the row, or when an id or a session id
-    is neither a string nor a number. Of a *failed* record only the id has to be there.
+    Paths of media are relative to *folder*, the folder of the data file. The function raises DataError (without file and line) if a path in
+    *fields* is not in the row, or if an id or a session id is neither a string nor a number. A *failed* record needs only its id.
     """
     given = paths_of(fields)
     if is_template(template := given.get("id", "")):
@@ -150,7 +148,7 @@ def taker(kind: str, fields: Fields, *, failed: bool = False, folder: Path | Non
 def example_taker(kind: str, fields: Fields, folder: Path | None = None) -> Take:
     """Return the function that takes the parts of a dataset's record, which may have any fields. Its ``id`` counts only if *fields* names it.
 
-    The take_whole record is in the context, as ``example``.
+    The whole record is in the context, as ``example``.
     """
     take = taker(kind, fields, folder=folder)
 
@@ -263,7 +261,7 @@ def json_failure(fields: Fields) -> WhyFailed | None:
 def _json(text: str, path: str) -> Any:
     """Return the JSON value of *text*, or None for a blank text.
 
-    :raises DataError: (without file and line) if it is no JSON.
+    :raises DataError: (without file and line) if it is not JSON.
     """
     try:
         return read_json(text) if text.strip() else None
@@ -318,7 +316,7 @@ def _nested(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> T
 
 
 def _mapped_columns(row: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, Any]:
-    """Return the take_whole columns of *row* that *paths* with other names lead into."""
+    """Return the whole columns of *row* that *paths* with other names lead into."""
     mapped = [path for name, path in paths.items() if path != name]
     names = dict.fromkeys(path if path in row else path.partition(".")[0] for path in mapped)
     return {name: row[name] for name in names if name in row}

@@ -16,7 +16,7 @@ _PLACE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 
 
 def is_template(path: str) -> bool:
-    """Return whether the id at *path* is made by a template, and not a column."""
+    """Return whether *path* is a template for ids, and not the path of a column."""
     return "{{" in path
 
 
@@ -24,7 +24,7 @@ def template_fault(template: str) -> str | None:
     """Return the fault of *template*, or None."""
     rest = _PLACE.sub("", template)
     if "{{" in rest or "}}" in rest or not all(_PLACE.findall(template)):
-        return f"{template!r} is no template; write columns in braces: '{{{{ question }}}}-{{{{ model }}}}'"
+        return f"{template!r} is not a template; write columns in braces: '{{{{ question }}}}-{{{{ model }}}}'"
     return None
 
 
@@ -36,7 +36,7 @@ def columns_in(template: str) -> Iterator[str]:
 def filled(template: str, number: int, row: Mapping[str, Any]) -> str:
     """Return the id of *row* by *template*; *number* is the row's line.
 
-    :raises DataError: (without a place) if the row lacks a column, or its value is no text and no number.
+    :raises DataError: (without a place) if the row lacks a column, or its value is neither a text nor a number.
     """
     return _PLACE.sub(lambda place: _part(place[1], number, row), template)
 
@@ -47,6 +47,6 @@ def _part(path: str, number: int, row: Mapping[str, Any]) -> str:
     value = lookup(row, path)
     if value is MISSING:
         names = ", ".join(list(row)[:10]) or "nothing"
-        wrong = f"the row has no {path!r}, which the id is made of; it has {names}"
+        wrong = f"the row has no {path!r}, which the template of the id names; it has {names}"
         raise DataError(Problem(wrong, path=path, hint=nearest(path, row)))
     return identifier(value, path)

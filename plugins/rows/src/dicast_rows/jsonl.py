@@ -92,5 +92,5 @@ class Jsonl:
 
 
 def _records(file: InputFile, max_line_bytes: int, check: InputCheck | None, _failures: Failures) -> Numbered:
-    """Yield the records of a dataset; its protocol knows no failed ones."""
+    """Yield the records of a dataset; its protocol has no failed records."""
     return dataset_records(file, max_line_bytes, check)

@@ -75,7 +75,7 @@ class _Listing:
     items: Items
 
     def rows(self, check: InputCheck | None, failures: Failures) -> Numbered:
-        """Yield each mapping with its number; faults go to *check*, or are raised. Nothing is read behind invalid YAML."""
+        """Yield each mapping with its number; faults go to *check*, or are raised. Nothing is read after invalid YAML."""
         from dicast.toolkit import yaml  # 40 ms, which only this source needs
 
         self.items.line = 1

@@ -26,9 +26,9 @@ class MediaColumn:
     folder: Path | None
 
     def read(self, cell: object) -> object:
-        """Return the media of a *cell* as a JSON value: one, a list of them, or None for a cell without a value.
+        """Return the media of a *cell* as a JSON value: a single part, a list of parts, or None for a cell without a value.
 
-        :raises BadMedia: if one of them cannot be read.
+        :raises BadMedia: if any part cannot be read.
         """
         if self.json and isinstance(cell, str) and cell.lstrip().startswith("["):
             try:
@@ -81,7 +81,7 @@ def read_columns(columns: Mapping[str, MediaColumn], row: Mapping[str, Any]) -> 
 
 
 def _brief(cell: object, value: object) -> object:
-    """Return *cell* as it is kept: the marker in place of a data URL or bytes, whose content is in *value* already."""
+    """Return *cell* as it stays in the context: with a marker in place of a data URL or bytes, whose content is in *value*."""
     if isinstance(cell, list) and isinstance(value, list):
         return [_brief(*pair) for pair in zip(cell, value, strict=True)]
     is_content = not isinstance(cell, str) or "data:" in cell[:64].lower()

@@ -9,7 +9,7 @@ from dicast import DataError, Problem, nearest
 
 
 def drop(row: dict[str, Any], path: str) -> None:
-    """Take the value at *path* out of *row*, and the objects that it leaves empty. Objects inside *row* are copied, not changed."""
+    """Remove the value at *path* from *row*, and the objects that become empty. Objects inside *row* are copied, not changed."""
     if path in row:
         del row[path]
         return

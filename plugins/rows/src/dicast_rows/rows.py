@@ -23,19 +23,19 @@ MAX_FAULTS = 100
 
 Numbered = Iterator[tuple[int, dict[str, Any]]]
 Failures = dict[int, str]
-"""Why records failed, by number: a reader puts it there before it yields the row."""
+"""Reasons of failed records, by number. A reader adds the reason before it yields the row."""
 Read = Callable[[InputCheck | None, Failures], Numbered]
 Fault = Callable[[str | Problem | DataError, int, InputCheck | None], None]
-"""Reports what is wrong with the row of a number, or raises it where there is no check."""
+"""Function that reports a problem of the row with a number to the check, or raises it without a check."""
 
 _ID, _OUTPUT = 1, 3
 """The places of these parts among the parts of a subject."""
 
 _NAMED = 20
-"""The number of columns that a message names."""
+"""Most columns in a message."""
 
 _LONG = 80
-"""The number of characters of a name that a message shows."""
+"""Most characters of a name in a message."""
 
 _CHUNK = 2**18
 
@@ -54,7 +54,7 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
     ),
     "reference": ("reference", "gold", "expected", "expected_output", "ground_truth", "target", "label", "ideal"),
 }
-"""Names that such columns often have, the likeliest first."""
+"""Usual names of the columns of each part, the most likely name first."""
 
 
 @attrs.define
@@ -92,7 +92,7 @@ class Rows:
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
 
-        :raises DataError: naming the bad rows, or that there are none.
+        :raises DataError: naming the bad rows, or if there are no rows.
         """
         with InputCheck(self.file, self.max_faults, self.unit) as check:
             rows, has_missing, has_output = 0, False, False
@@ -144,14 +144,14 @@ class Rows:
                 yield Due(Subject(*parts), failure=Failure("source_error", failure))
 
     def read_counts(self) -> ReadCounts:
-        """Return the number of rows in the newest pass, of failed ones among them, and of values that were marked."""
+        """Return the number of rows in the newest pass, of failed rows among them, and of marked values."""
         details = {"contents": {"stripped_reasoning": self._stripped}} if self._stripped else {}
         rows = f"{self._records:,} row{'s' * (self._records != 1)}"
         notes = tuple(f"{count:,} of {rows} without {name}" for name, count in sorted(self._blank.items()))
         return ReadCounts(self._records, dict(self.marked), failed=self._failed, details=details, notes=notes)
 
     def _without_reasoning(self, parts: Parts) -> Parts:
-        """Return *parts* with an output that has no reasoning; an output without any is left as it is."""
+        """Return *parts* with the reasoning removed from the output; an output without reasoning is unchanged."""
         output = parts[_OUTPUT]
         if type(output) is not str or "<think>" not in output:
             return parts
@@ -187,9 +187,9 @@ class _Taker:
     failures: Failures = attrs.field(factory=dict)
 
     def __call__(self, number: int, row: dict[str, Any]) -> tuple[Parts, str | None]:
-        """Return the parts of the row's subject, and why the row failed.
+        """Return the parts of the row's subject, and the reason why the row failed, or None.
 
-        :raises DataError: without a file, when the row is a bad one.
+        :raises DataError: (without a file) for an invalid row.
         """
         self.columns = self.columns or self._named(row)
         failure = self.failures.pop(number, None) if self.failures else None
@@ -215,7 +215,7 @@ class ItemSource(Protocol):
 
 @attrs.define
 class Items:
-    """Reports the faults of rows that are numbered *unit*s of a *file*; *line* is where the row at hand begins."""
+    """Reports the faults of rows that are numbered *unit*s of a *file*; *line* is the first line of the current row."""
 
     file: InputFile
     unit: str

@@ -17,7 +17,7 @@ MOST_MERGED = 1_000_000
 """The largest number of cells in the merged ranges of a sheet."""
 
 _MOST_BYTES, _MOST_RATIO = 64 * 2**20, 200
-"""A part of more bytes that is packed better than by this ratio is refused: it would fill the memory."""
+"""Size of an unpacked part, and compression ratio: a part that exceeds both is refused, because it would fill the memory."""
 
 _VALUES = ("v", "t")
 """The elements of a cell that have its value: as a number or an index, or as text."""
@@ -30,7 +30,7 @@ class BadSheet(Exception):
 
 
 class Merged:
-    """The merged ranges of a sheet, for rows that are asked for in their order."""
+    """The merged ranges of a sheet, for rows that are requested in order."""
 
     def __init__(self, areas: Iterable[Area]) -> None:
         self._later = sorted(areas, key=lambda area: area[1], reverse=True)
@@ -38,7 +38,7 @@ class Merged:
         self.last = max((bottom for *_, bottom in self._later), default=0)
 
     def areas(self, number: int) -> Sequence[Area]:
-        """Return the ranges that row *number* is in."""
+        """Return the ranges that contain cells of row *number*."""
         if self._now:
             self._now = [area for area in self._now if area[3] >= number]
         while self._later and self._later[-1][1] <= number:
@@ -124,14 +124,14 @@ def _area(reference: str | None) -> Area:
     first, _, last = (reference or "").partition(":")
     (left, top), (right, bottom) = _place(first), _place(last or first)
     if not (left <= right <= MOST_COLUMNS and top <= bottom <= MOST_ROWS):
-        raise BadSheet(f"{reference!r:.100} is no merged range")
+        raise BadSheet(f"{reference!r:.100} is not a merged range")
     return left, top, right, bottom
 
 
 def _place(text: str) -> tuple[int, int]:
     match = _PLACE.fullmatch(text)
     if match is None:
-        raise BadSheet(f"{text!r:.100} is no place of a cell")
+        raise BadSheet(f"{text!r:.100} is not the place of a cell")
     column = 0
     for letter in match[1]:
         column = column * 26 + ord(letter) - ord("A") + 1
@@ -140,5 +140,5 @@ def _place(text: str) -> tuple[int, int]:
 
 def _integer(text: str, what: str) -> int:
     if not re.fullmatch("[0-9]{1,9}", text, re.ASCII):
-        raise BadSheet(f"{text!r:.100} is no number of a {what}")
+        raise BadSheet(f"{text!r:.100} is not the number of a {what}")
     return int(text)

@@ -25,7 +25,7 @@ from .unknown import Unknown
 _TABS = ("\t", "\\t", "tab")
 _RETURN = "a carriage return ends no line; save the file with LF or CRLF line ends"
 _LIKELY = ";\t|,"
-"""Delimiters that files have, when it is not the one given."""
+"""Delimiters to propose for a file that has another delimiter than expected."""
 
 
 @attrs.frozen
@@ -71,7 +71,9 @@ class Csv:
         check_fields(self.fields)
         known_encoding(self.encoding)
         if self.delimiter is not None and not _is_delimiter(self.delimiter):
-            what = f"{self.delimiter!r} is no delimiter; it is one character, no quote and no line end, or tab"
+            what = (
+                f"{self.delimiter!r} is not a delimiter; write one character that is not a quote or a line end, or tab"
+            )
             raise ConfigError(Problem(what, path="delimiter", value=self.delimiter))
         if not isinstance(self.header, bool) and (wrong := [*header_faults(self.header)]):
             raise ConfigError(attrs.evolve(problem, path="header") for problem in wrong)
@@ -100,13 +102,13 @@ class Csv:
 
 @attrs.frozen
 class _Table:
-    """How a file of values is read."""
+    """Reader of a file of values."""
 
     file: InputFile
     fields: Sequence[tuple[str, str]]
     max_line_bytes: int
     delimiter: str
-    sure: bool  # of the delimiter, since it was given
+    sure: bool  # whether the user has set the delimiter
     encoding: str
     header: bool | Sequence[str]
 
@@ -158,7 +160,7 @@ class _Table:
 
     def _refuse(self, header: list[str], first: list[str], line: int, check: InputCheck | None) -> bool:
         """Report the faults of the header, and return True if there are any."""
-        without = "; has the file no header? Then say header: false" if self.header is True else ""
+        without = "; if the file has no header, write header: false" if self.header is True else ""
         problems = [
             attrs.evolve(problem, message=f"{problem.message}{self._other(first) or without}")
             for problem in header_faults(header)
@@ -186,7 +188,7 @@ class _Table:
         if len(first) > 1 or self.sure or delimiter is None:
             return ""
         spelling = "tab" if delimiter == "\t" else f"'{delimiter}'"
-        return f"; is it delimited by {spelling}? Then say delimiter: {spelling}"
+        return f"; if it is delimited by {spelling}, write delimiter: {spelling}"
 
 
 def _count(values: Sequence[str], what: str) -> str:

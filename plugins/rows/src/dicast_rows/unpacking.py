@@ -1,4 +1,4 @@
-"""Files that a library reads by their path, unpacked from gzip where they are packed."""
+"""Files for a library that reads them by path; gzip is unpacked into a temporary file."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _PACKED = b"PK\x03\x04"
 _FROM_BROKEN_FILES = (
     LookupError, ValueError, SyntaxError, TypeError, AttributeError, OverflowError, EOFError, zlib.error, NotImplementedError, RuntimeError,
 )  # fmt: skip
-"""Exceptions of openpyxl and zipfile for a file that is no proper workbook, in addition to their own ones."""
+"""Exceptions of openpyxl and zipfile for a broken workbook, in addition to their own exception classes."""
 
 
 @attrs.frozen
@@ -109,7 +109,7 @@ class _Sheet:
         with open_file(self.plain) as file:
             first = file.read(len(_PACKED))
         if first != _PACKED:
-            why = "is encrypted or in the old .xls format" if first == _OLD else "is no workbook"
+            why = "is encrypted or in the old .xls format" if first == _OLD else "is not a workbook"
             self.items.fault(f"the file {why}; save it as .xlsx", 0, check)
             return
         with warnings.catch_warnings():
@@ -145,7 +145,7 @@ class _Sheet:
             if len(full) == 1:
                 return str(full[0])
             wrong = (
-                f"sheets {names(full)} have values; say sheet: NAME (dicast init --sheet NAME)"
+                f"sheets {names(full)} have values; write sheet: NAME (dicast init --sheet NAME)"
                 if full
                 else "no sheet has values"
             )
@@ -174,7 +174,7 @@ class _Sheet:
                 yield number, row
 
     def _header(self, cells: Mapping[int, Cell]) -> dict[int, str]:
-        """Return the columns' names by their places, *cells* being the first row."""
+        """Return the columns' names by their places; *cells* is the first row."""
         option = self.options.header
         if option is True:
             return {place: text_of(cell.value).strip() for place, cell in sorted(cells.items())}
@@ -200,7 +200,7 @@ class _Sheet:
     def _row(
         self, number: int, cells: Mapping[int, Cell], header: Mapping[int, str], check: InputCheck | None
     ) -> dict[str, Any] | None:
-        """Return the row's columns; None, and a fault, where a cell cannot be read."""
+        """Return the row's columns; report a fault and return None if a cell cannot be read."""
         paths = paths_of(self.options.fields)
         used = {paths.get(field, field) for field in ("id", "input", "output", "reference", "session_id")}
         wrong = [
@@ -219,7 +219,7 @@ class _Sheet:
         return None if wrong else row
 
     def _checked(self, cell: Cell, *, is_used: bool) -> Any:
-        """Return the value of *cell*, an error value as a counted text where unknown values are marked."""
+        """Return the value of *cell*. With ``unknown: mark`` an error value is returned as text, and counted."""
         if cell.is_error and is_used and self.items.marker.is_on:
             self.items.marker.mark(str(cell.value), str(cell.value))
             return cell.value

@@ -16,11 +16,11 @@ __all__ = ["Bubblewrap", "Command", "Docker", "PassingTests", "Unconfined", "Ver
 
 @hookimpl
 def dicast_sandboxes() -> list[type[Sandbox]]:
-    """Offer ``sandbox/bubblewrap``, ``sandbox/docker`` and ``sandbox/none``."""
+    """Return the sandboxes ``sandbox/bubblewrap``, ``sandbox/docker`` and ``sandbox/none``."""
     return [Bubblewrap, Docker, Unconfined]
 
 
 @hookimpl
 def dicast_metrics() -> list[type[Metric]]:
-    """Offer the metrics that run commands and tests."""
+    """Return the metrics ``sandbox/command``, ``sandbox/tests_pass`` and ``sandbox/verification_delta``."""
     return [Command, PassingTests, VerificationDelta]

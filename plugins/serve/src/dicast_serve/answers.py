@@ -69,7 +69,7 @@ class Served:
         if name not in self.ledgers:
             from dicast import Problem
 
-            message = f"no ledger {name!r:.100} is served; there are {', '.join(self.ledgers)}"
+            message = f"no ledger {name!r:.100} is served; the served ledgers are {', '.join(self.ledgers)}"
             raise BadRequest(
                 [Problem(message, path="ledger", value=name[:100], hint=nearest(name[:100], self.ledgers))]
             )

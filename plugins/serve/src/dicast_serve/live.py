@@ -20,22 +20,22 @@ from .rounds import Rounds
 from .runs import live_rows
 
 SECONDS = 0.5
-"""Pause between two looks at a ledger."""
+"""Pause between two reads of a ledger, in seconds."""
 
 QUIET_SECONDS = 15.0
 """Time without news after which a comment is sent, so that proxies keep the connection open."""
 
 TOGETHER = 500
-"""Verdicts that are read and sent at once, at most."""
+"""Most verdicts that are read and sent at once."""
 
 VIEWERS = 600
-"""Streams that are open at the same time, at most."""
+"""Most streams that are open at the same time."""
 
 WAITING = 20
-"""Looks that a slow client may lag behind. After that it is disconnected, and reconnects after its last event."""
+"""Number of reads that a slow client may lag behind. Then it is disconnected, and reconnects after its last event."""
 
 NEWEST = 30
-"""Verdicts of one look that brief viewers get, at most."""
+"""Most verdicts of one read that brief viewers get."""
 
 News = tuple[int, bytes]
 """A row of the chain and its event; row 0 means that every viewer gets the event."""
@@ -58,7 +58,7 @@ class NewsBatch:
 
 @attrs.frozen
 class Look:
-    """The *news* of one look at the ledger, and their joined *text*, which all viewers share."""
+    """The *news* of one read of the ledger, and their joined *text*, which all viewers share."""
 
     news: Sequence[News]
     text: bytes
@@ -84,7 +84,7 @@ QUIET = Look.of([(0, b": quiet\n\n")])
 
 
 class Tail:
-    """Reader of the end of one ledger, active while it has viewers. If *brief*, it sends only the newest verdicts of each look."""
+    """Reader of the end of one ledger, active while it has viewers. If *brief*, it sends only the newest verdicts of each read."""
 
     def __init__(self, ledger: ServedLedger, rounds: Rounds, *, brief: bool) -> None:
         self.ledger, self.brief = ledger, brief
@@ -173,7 +173,7 @@ def newer(ledger: ServedLedger, last_head: Head | None, *, brief: bool = False) 
 
 
 def _newer(ledger: Ledger, last_head: Head | None, *, brief: bool) -> NewsBatch:
-    head = ledger.head()  # read first: later rows are news of the next look
+    head = ledger.head()  # read first: later rows are news of the next read
     if head == last_head:
         return NewsBatch((), head)
     after = _row(last_head)

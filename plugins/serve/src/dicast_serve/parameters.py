@@ -43,7 +43,7 @@ class Parameter:
 
 
 def text(name: str, help: str, **options: Any) -> Parameter:
-    """Return a parameter that takes any text but an empty one."""
+    """Return a parameter that takes any text except an empty text."""
     return Parameter(name, help, {"type": "string", "minLength": 1, "pattern": "^[^\\x00]+$"}, _text, **options)
 
 
@@ -95,7 +95,7 @@ def flag(name: str, help: str, *, default: bool = False) -> Parameter:
 
 
 def moment(name: str, help: str) -> Parameter:
-    """Return a parameter that takes an ISO 8601 time. A time without an offset is UTC; a date alone is its first moment."""
+    """Return a parameter that takes an ISO 8601 time. A time without an offset is UTC; a date without a time is the start of the day."""
 
     def read(text: str) -> datetime:
         time = datetime.fromisoformat(text.replace(" ", "+"))  # a plus sign that was not encoded as %2B

@@ -30,7 +30,7 @@ class ServedLedger:
     def read(self, function: Callable[[Ledger], T]) -> T:
         """Return the result of *function* on the ledger; like :func:`dicast.read_ledger`, in a thread without an event loop.
 
-        :raises dicast.LedgerRefused: when the file does not exist or is no ledger.
+        :raises dicast.LedgerRefused: when the file does not exist or is not a ledger.
         """
 
         async def read() -> T:

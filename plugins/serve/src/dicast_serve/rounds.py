@@ -9,7 +9,7 @@ from time import monotonic
 from dicast import Head
 
 SOONEST = 1.5
-"""Seconds between the starts of two rounds, at least."""
+"""Least number of seconds between the starts of two rounds."""
 
 SHARE = 9
 """Pause after a round, as a multiple of its answers' time. A run that writes meanwhile needs the processor, too."""

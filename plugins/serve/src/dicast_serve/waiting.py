@@ -8,7 +8,7 @@ from dicast import Ledger, Query
 from dicast.reading import read_verdicts
 
 MOST = 10_000
-"""Newest turns of a watch that are counted, at most."""
+"""Most turns of a watch that are counted, the newest first."""
 
 
 def waiting(ledger: Ledger, run_id: str | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The part that ``csv/rows`` and ``parquet/rows`` share: a table that is written when the run ends."""
+"""Code shared by ``csv/rows`` and ``parquet/rows``: a table that is written when the run ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dicast.toolkit.atomic_file import AtomicFile, output_path
 from dicast.toolkit.run_table import RunTable
 
 WriteTable = Callable[[AtomicFile, RunTable], None]
-"""Writes all rows of a table to a file, without a commit."""
+"""Function that writes all rows of a table to a file, without a commit."""
 
 
 class TableOptions(Protocol):

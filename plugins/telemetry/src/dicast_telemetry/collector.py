@@ -161,7 +161,7 @@ class Feed:
         self._sent += part.spans
 
     async def close(self) -> int:
-        """Report refused spans; nothing is left to send.
+        """Raise an error for refused spans. Every span has been sent before.
 
         :raises CollectorError: when the collector refused spans of accepted requests.
         """

@@ -27,13 +27,11 @@ def _check_endpoint(_otel: Otel, _attribute: attrs.Attribute[str], endpoint: str
         parts = urlsplit(endpoint)
         host, user = parts.hostname, parts.username
     except ValueError as error:
-        raise ConfigError(f"endpoint {endpoint!r} is no address: {error}") from error
+        raise ConfigError(f"endpoint {endpoint!r} is not an address: {error}") from error
     if parts.scheme not in ("http", "https") or not host:
         raise ConfigError(f"endpoint is {endpoint!r}; it is a whole address, such as http://localhost:4318/v1/traces")
     if user is not None:
-        raise ConfigError(
-            "endpoint holds a user name; what proves who you are belongs under headers, where it is kept secret"
-        )
+        raise ConfigError("endpoint holds a user name; move credentials to headers, whose values are kept secret")
 
 
 def _check_headers(
@@ -41,7 +39,7 @@ def _check_headers(
 ) -> None:
     for name, secret in headers.items():
         if not _HEADER.fullmatch(name):
-            raise ConfigError(f"headers: {name!r} is no name of a header")
+            raise ConfigError(f"headers: {name!r} is not the name of a header")
         if not secret.value.isprintable():
             raise ConfigError(f"headers: the value of {name!r} holds a line end or another control character")
 

@@ -238,7 +238,7 @@ def _lost_nothing(stop: Event) -> bool:
 
 
 def _digest(*parts: str) -> bytes:
-    """Return an id that is the same in a resumed run, and in no other run."""
+    """Return an id that depends only on *parts*, so that a resumed run has the same ids."""
     return sha256("\n".join(parts).encode("utf-8", "surrogatepass")).digest()
 
 

@@ -8,11 +8,11 @@ from dicast import TraceEvent
 from dicast.toolkit.sessions import FOLLOWING, cycle_events
 
 Ends = Mapping[object, TraceEvent]
-"""The ends of tool calls, by the ids of these."""
+"""The ends of tool calls, by the id of the call."""
 
 
 class Calls:
-    """The tool calls of one session by their turns, as far as they are known."""
+    """The known tool calls of one session, by turn."""
 
     def __init__(self) -> None:
         self._of_turn: dict[str, list[TraceEvent]] = {}

@@ -1,4 +1,4 @@
-"""Which of a ledger's subjects are to be judged again, found without holding them in memory."""
+"""Selection of the subjects in a ledger to judge again, without holding them in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .history import moment
 
 _BATCH = 5000
 STARTED, FINISHED, COMPLETE = 1, 2, 3
-"""Which parts of a subject a trace event is."""
+"""Flags for the parts of a subject that a trace event provides."""
 
 _TABLES = """
 CREATE TABLE reads (id TEXT PRIMARY KEY, seq INTEGER, run TEXT, session TEXT, at TEXT, digest TEXT) WITHOUT ROWID;
@@ -50,7 +50,7 @@ FROM chosen GROUP BY run, part ORDER BY min(seq)
 
 @attrs.frozen
 class Part:
-    """The rows that are read together, up to *last*: of a run, or of one *session* if its events were recorded live, mixed with others."""
+    """Rows that are read together, up to the row *last*: the rows of a run, or of one *session* in a live run, whose sessions are mixed."""
 
     run_id: str
     session: str | None
@@ -58,12 +58,12 @@ class Part:
 
 
 class Choice:
-    """Notes in a first pass over a ledger, oldest first, when each subject was last read, and when it happened."""
+    """Records, in a first pass over a ledger from the oldest row on, the last reading of each subject and its time; then selects by time."""
 
     def __init__(self) -> None:
         self._reads: list[tuple[object, ...]] = []
         self._ends: list[tuple[object, ...]] = []
-        self._database = sqlite3.connect("", isolation_level=None)  # "" is a file without a name, gone at the end
+        self._database = sqlite3.connect("", isolation_level=None)  # "" is a temporary file
         self._database.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {_TABLES}")
 
     def __enter__(self) -> Self:
@@ -73,29 +73,29 @@ class Choice:
         self._database.close()
 
     def note_live(self, run_id: str) -> None:
-        """Note that a run recorded its trace events as they came."""
+        """Record that a run is live: it recorded its trace events as they arrived."""
         self._database.execute("INSERT OR REPLACE INTO live VALUES (?)", (run_id,))
 
     def note_read(self, read: Entry) -> None:
-        """Note that a subject was read."""
+        """Record the reading of a subject."""
         event = read.event
         where = (event.subject_id, read.seq, event.run_id, event.session_id or "")
         self._reads.append((*where, moment(event.time), event.payload["digest"]))
         self._flush(_BATCH)
 
     def note_end(self, end: Entry, subject_id: object, parts: int = COMPLETE) -> None:
-        """Note that *end* is, so far, the last thing that happened to a subject, and which *parts* of it there are by that."""
+        """Record *end* as the newest event of a subject, and add *parts* to the known parts of the subject."""
         event = end.event
         where = (event.run_id, event.session_id or "", str(subject_id), moment(event.time))
         self._ends.append((*where, end.seq, parts, event.turn_id))
         self._flush(_BATCH)
 
     def note_completed(self, end: Entry) -> None:
-        """Note that a turn was completed: then calls of it that have no end are whole, too."""
+        """Record the end of a turn: its calls without an end are complete then, too."""
         self._database.execute("INSERT OR IGNORE INTO completed VALUES (?, ?)", (end.event.run_id, end.event.turn_id))
 
     def choose(self, since: str, until: str) -> int:
-        """End the first pass, and return the number of subjects that happened between the two times, both included.
+        """End the first pass, and return the number of subjects with a time from *since* to *until*, both included.
 
         Subjects that no run has read count too, if their trace is complete.
         """
@@ -140,7 +140,7 @@ class Choice:
     def _flush(self, least: int) -> None:
         for statement, rows in ((_READ, self._reads), (_END, self._ends)):
             if len(rows) >= least:
-                self._database.execute("BEGIN")  # else each row is a transaction of its own
+                self._database.execute("BEGIN")  # otherwise each row is a separate transaction
                 self._database.executemany(statement, rows)
                 self._database.execute("COMMIT")
                 rows.clear()

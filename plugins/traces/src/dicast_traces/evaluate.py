@@ -29,11 +29,11 @@ _JUDGES = {
     "session": ("heuristic/session", "rubric"),
     "workload": ("heuristic/workload", "figures"),
 }
-"""By the kind of subject, the judge that needs no model, and which of its options takes the rubric."""
+"""Judge without a model, and its option for the rubric, by the kind of subject."""
 
 _MODEL = "{openai/chat: {base_url: URL, model: MODEL}}"
 _BEFORE, _INDENT = 3, 4
-"""The lines of the pipeline before the judge, and how far it is indented."""
+"""Number of lines before the judge in the pipeline, and the columns of its indentation."""
 
 
 @click.command()
@@ -103,7 +103,7 @@ def _component(kind: str, rubric_id: str | None, judge: str | None, model: str |
 
 
 def _text(what: str, text: str) -> str:
-    """Return the YAML of a component, which was *text* directly or as a file."""
+    """Return the YAML of a component: *text* itself, or the content of the file that *text* names."""
     # Path.is_file raises for a text that is too long to be a name
     if not text.endswith((".yaml", ".yml")) and not os.path.isfile(text):  # noqa: PTH113
         return text
@@ -173,7 +173,9 @@ def _sinks(sink_options: Sequence[Mapping[str, Any]]) -> str:
     sinks: list[dict[str, Any]] = []
     for sink in sink_options:
         if not Path(sink["path"]).is_file():
-            message = f"{sink['path']}: {sink['name']} of an earlier run is not there, and takes no verdicts"
+            message = (
+                f"{sink['path']}: the file of {sink['name']} in an earlier run is missing, so it receives no verdicts"
+            )
             click.echo(one_line(message), err=True)
             continue
         options = {**sink["options"], "path": sink["path"].replace("${", "$${")}
@@ -188,7 +190,7 @@ def _forecast(text: str, source: Recorded, rubric_id: str | None, *, modelled: b
     :raises RequestError: with places in the judge as the user wrote it.
     """
     try:
-        estimate = forecast(text, cast(Source, source))  # a Source once it is opened
+        estimate = forecast(text, cast(Source, source))  # an opened Recorded is a Source
     except RequestError as error:
         problems = [_replaced(problem) for problem in error.problems]
         if modelled and problems[0].file is not None:
@@ -225,17 +227,17 @@ def _agree(what: str, costs: Sequence[Cost], caps: str, *, yes: bool) -> None:
     if yes or not costs:
         return
     if not sys.stdin.isatty():
-        raise ConfigError("nobody can be asked whether to spend that: standard input is no terminal; --yes agrees")
+        raise ConfigError("the cost needs a confirmation, but standard input is not a terminal: add --yes to agree")
     if not click.confirm("Judge them?", err=True):
-        raise ConfigError("not agreed; nothing was judged")
+        raise ConfigError("the cost was not confirmed; nothing was judged")
 
 
 def _lines(ledger: Ledger, kind: str, seq: int) -> Iterator[str]:
-    """Yield the results of this command's run after row *seq*, a line a verdict, next to the older verdict."""
+    """Yield one line per verdict of this command's run, which started after row *seq*, next to the older verdict."""
     runs = ledger.read(Query(types=("run.started",), after=seq, newest_first=True))
     run_id = next((entry.event.run_id for entry in runs if entry.event.payload["name"] == _NAME), None)
     if run_id is None:
-        return  # it was interrupted before it began
+        return  # the run was interrupted before it started
     query = Query(run_id=run_id, types=("eval.completed",))
     first = [entry.event for entry in islice(ledger.read(query), _MAX_SHOWN)]
     count = sum(1 for _ in ledger.read(query))
@@ -250,7 +252,7 @@ def _lines(ledger: Ledger, kind: str, seq: int) -> Iterator[str]:
 
 def _line(verdict: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
     was = ""
-    if before is not None:  # another judge's score is no earlier one of this judge
+    if before is not None:  # the older score may be another judge's
         is_same_judge = before["judge"] == verdict["judge"]
         was = f" (was {before['score']:.3f})" if is_same_judge else f" ({before['judge']} gave {before['score']:.3f})"
     rubric = f"{verdict['rubric_id']}@{verdict['rubric_version']}"

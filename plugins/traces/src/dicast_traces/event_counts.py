@@ -34,7 +34,7 @@ class EventCounts:
             self.unknown_types[event.type] += 1
 
     def note_session(self, session: Assembly) -> None:
-        """Count the contents of a session that is read to its end."""
+        """Count the contents of a complete session."""
         turns = {event.turn_id for event in session.log if event.turn_id is not None and event.type not in FEEDBACK}
         calls = {str(event.payload.get("tool_use_id")) for event in session.events if event.type == "tool.called"}
         ends = [str(event.payload.get("tool_use_id")) for event in session.events if event.type in _ENDS]

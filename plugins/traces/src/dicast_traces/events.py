@@ -77,7 +77,7 @@ class Events:
 
 
 class Trace:
-    """An opened file of events, whose absolute path is in *paths*. Only the sessions that are not at their last line yet are in memory."""
+    """An opened file of events, whose absolute path is in *paths*. Memory holds only the sessions whose last line was not read yet."""
 
     def __init__(self, file: InputFile, options: Events, last_lines: _LastLines) -> None:
         self.total: int | None = None
@@ -100,14 +100,14 @@ class Trace:
                     self._file.fault(error, line, check)
                 else:
                     self._last_lines.note(session_id, line)
-                    if "session" in self.kinds or record["type"] in _NAMING:  # else it names no subject
+                    if "session" in self.kinds or record["type"] in _NAMING:  # other events name no subject
                         count += self._names(record, turn_id, line, check)
             self._last_lines.finish()
             self.total = count
             return check.finish(count)
 
     def subjects(self) -> Iterator[Subject]:
-        """Yield the subjects of each session where its last line is.
+        """Yield the subjects of each session as soon as its last line is read.
 
         :raises DataError: at the first bad line.
         """
@@ -133,7 +133,7 @@ class Trace:
         return self._counts.read_counts()
 
     def _names(self, record: Mapping[str, Any], turn_id: str | None, line: int, check: InputCheck) -> int:
-        """Note the ids that an event gives to subjects; return how many subjects it surely makes."""
+        """Record the ids that an event gives to subjects; return the number of subjects that it certainly makes."""
         type_ = record["type"]
         if type_ == "turn.completed":
             check.add_id(str(turn_id), line, "turn id")
@@ -150,7 +150,7 @@ class _LastLines:
     def __init__(self) -> None:
         self.is_complete = False
         self._waiting: dict[str | None, int] = {}
-        self._database = sqlite3.connect("", isolation_level=None)  # "" is a file without a name, gone at the end
+        self._database = sqlite3.connect("", isolation_level=None)  # "" is a temporary file
         self._database.executescript(
             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
             "CREATE TABLE last (session TEXT PRIMARY KEY, line INTEGER) WITHOUT ROWID"
@@ -163,7 +163,7 @@ class _LastLines:
         self._database.close()
 
     def note(self, session_id: str | None, line: int) -> None:
-        """Note that *line* is one of *session_id*; lines come in their order."""
+        """Record that *line* belongs to *session_id*. Lines have to come in order."""
         self._waiting[session_id] = line
         if len(self._waiting) >= _BATCH:
             self._flush()
@@ -179,7 +179,7 @@ class _LastLines:
             yield line
 
     def _flush(self) -> None:
-        self._database.execute("BEGIN")  # else each row is a transaction of its own
+        self._database.execute("BEGIN")  # otherwise each row is a separate transaction
         self._database.executemany("INSERT OR REPLACE INTO last VALUES (?, ?)", self._waiting.items())
         self._database.execute("COMMIT")
         self._waiting.clear()

@@ -1,4 +1,4 @@
-"""From the rows of a ledger back to the trace events that subjects are made of."""
+"""Trace events of subjects, restored from the rows of a ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .calls import Calls
 
 
 class History(Protocol):
-    """The trace events in a ledger, as far as it was read."""
+    """The trace events in the rows of a ledger that were read so far."""
 
     def begin(self, read: Entry) -> None:
         """Take notice that a subject was read."""
@@ -36,8 +36,8 @@ class History(Protocol):
 class RecordedOnce:
     """The trace events of a run that recorded each event once: right after the reading of the first subject that contains it.
 
-    The reading of a subject has the places of its events among the recorded events of its session. The places
-    are counted anew if subjects of another session lie between.
+    The row of a reading has the places of the subject's events among the recorded events of its session. The count
+    restarts if subjects of another session come between.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class RecordedOnce:
         self._read = self._stop = 0
 
     def begin(self, read: Entry) -> None:
-        """Start a subject: the next events are the events that it brings."""
+        """Start a subject: the next events were recorded with it."""
         self._take_fresh()
         payload: Any = read.event.payload
         self._places, self._stop, self._read = payload.get("events", ()), payload.get("trail", 0), read.seq
@@ -73,9 +73,9 @@ class RecordedOnce:
         return Trail(self._session_events, self._stop)
 
     def _take_fresh(self) -> None:
-        """Append the events of a subject to the earlier events. After a new count there are no earlier events.
+        """Append the events of a subject to the earlier events. After a restart of the count there are no earlier events.
 
-        The list is a new one, because subjects that are still judged have the previous list.
+        The list is new, because subjects that are still being judged refer to the previous list.
         """
         if self._fresh:
             self._session_events = [*self._session_events[: max(0, self._end() - len(self._fresh))], *self._fresh]
@@ -131,5 +131,5 @@ def moment(time: str) -> str | None:
 
 
 def sortable(time: datetime) -> str:
-    """*time* (aware) in UTC, in a form that sorts."""
+    """Return *time*, which has an offset, in UTC, in a form that sorts as text."""
     return time.astimezone(UTC).isoformat(timespec="microseconds")

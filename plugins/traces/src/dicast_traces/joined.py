@@ -26,7 +26,7 @@ from dicast import (
 from dicast.toolkit.repeats import UniqueNames
 
 _MOST_NAMED = 5
-"""The number of files left out that a note names."""
+"""Most names of skipped files in a note."""
 
 
 def _check_sources(_: object, __: object, sources: Sequence[Source]) -> None:
@@ -88,7 +88,7 @@ async def items_of(source: Any) -> AsyncIterator[Subject | Due]:
 
 @attrs.define
 class LiveJoined:
-    """Opened sources. *left_out* names the files of their folders that no source reads. *total* is the number of subjects of all sources after :meth:`check`, if all sources count them."""
+    """Opened sources. *left_out* names the files in their folders that no source reads. After :meth:`check`, *total* is the number of subjects of all sources, if every source counts its subjects."""
 
     options: Joined
     sources: Sequence[Any]
@@ -161,7 +161,7 @@ def _sum(counts: Iterator[Mapping[str, int]]) -> Mapping[str, int]:
 
 
 class _Renaming:
-    """The ids of one source. An id that an earlier source has gets a number. The subjects of a session come one after the other."""
+    """Renames the ids of one source: an id that an earlier source has gets a number. The subjects of a session come one after the other."""
 
     def __init__(self, names: UniqueNames) -> None:
         self._names = names

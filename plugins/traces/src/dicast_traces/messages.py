@@ -123,7 +123,7 @@ class Messages:
 
     @property
     def layout(self) -> Layout:
-        """How its records are read."""
+        """The options that decide how records are read."""
         return Layout(self.id, self.tool_error, self.trailing, self.format, self.unknown)
 
     open, check, subjects = open_source, check_source, each_subject
@@ -227,5 +227,5 @@ def _part(path: str, record: Mapping[str, Any]) -> str:
 def _template_fault(template: str) -> str | None:
     rest = _PLACE.sub("", template)
     if "{" in rest or "}" in rest or rest == template:
-        return f"{template!r} is no template for an id; write paths into the record, as in {{{{ task_id }}}}-{{{{ trial }}}}"
+        return f"{template!r} is not a template for an id; write paths into the record, as in {{{{ task_id }}}}-{{{{ trial }}}}"
     return None

@@ -1,4 +1,4 @@
-"""One subject as a run judged it, with the trace events that it is made of and the conversation before it."""
+"""One subject as a run judged it, with its trace events and the conversation before it."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def read_subject(ledger: Ledger, *, run_id: str, subject_kind: str, subject_id: 
         source = Recording(of_run, Recorded(subject_kind, session=session_id), choice)
         try:
             subject = next((due.subject for due in source.subjects() if due.subject.id == subject_id), None)
-        except DataError:  # a ledger of digests, or one that lacks events
+        except DataError:  # the ledger has digests only, or lacks events
             return {"subject": None}
     return {"subject": subject}

@@ -11,13 +11,13 @@ from dicast import DataError, Problem, TraceEvent, identifier
 _TEXTS = ("user_prompt_text", "final_response_text", "assistant_response_text")
 
 Check = Callable[[Any], str | None]
-"""Says what a value should have been, None when it is that."""
+"""Function that returns the expected form of a value, or None if the value has it."""
 
 
 def read_event(record: dict[str, Any], *, calls_named: bool) -> TraceEvent:
-    """Make the event of a line; *calls_named* as in :func:`check_event`.
+    """Return the event of a line; *calls_named* as in :func:`check_event`.
 
-    :raises DataError: (without a place) with everything that is wrong.
+    :raises DataError: (without a place) with all its faults.
     """
     return _event(record, *check_event(record, calls_named=calls_named))
 
@@ -29,14 +29,14 @@ def check_event(record: Mapping[str, Any], *, calls_named: bool) -> tuple[str, s
     """
     session_id, turn_id = record.get("session_id"), record.get("turn_id")
     named = type(session_id) is str and session_id and (turn_id is None or (type(turn_id) is str and turn_id))
-    # Quick where nothing is wrong and the ids are texts, as with nearly all events.
+    # A fast path for events without a fault whose ids are texts: nearly all events.
     if not named or _faults(record, calls_named=calls_named):
         return _checked(record, calls_named=calls_named)
     return str(session_id), turn_id
 
 
 def checked_event(record: dict[str, Any]) -> TraceEvent:
-    """Make the event of a line that :func:`check_event` has found good before; its parts are taken out of *record*."""
+    """Return the event of a line that has passed :func:`check_event`. The fields of the event are removed from *record*."""
     session_id, turn_id = record["session_id"], record.get("turn_id")
     if type(session_id) is not str:
         session_id = identifier(session_id, "session_id")
@@ -50,7 +50,9 @@ def _event(record: dict[str, Any], session_id: str, turn_id: str | None) -> Trac
     take("session_id")
     take("turn_id", None)
     type_, payload, time = take("type"), take("payload"), take("time", None)
-    return TraceEvent.of(type_, payload, time, session_id, turn_id, record or {})  # what is left is what is not known
+    return TraceEvent.of(
+        type_, payload, time, session_id, turn_id, record or {}
+    )  # the remaining fields are unknown fields
 
 
 def _checked(record: Mapping[str, Any], *, calls_named: bool) -> tuple[str, str | None]:
@@ -101,7 +103,7 @@ def _faults(record: Mapping[str, Any], *, calls_named: bool) -> list[tuple[str, 
 
 def _is_time(value: object) -> bool:
     try:
-        datetime.fromisoformat(value)  # type: ignore[arg-type]  # what is no string is a TypeError
+        datetime.fromisoformat(value)  # type: ignore[arg-type]  # a value that is not a string raises TypeError
     except (TypeError, ValueError):
         return False
     return True

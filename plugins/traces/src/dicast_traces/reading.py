@@ -22,7 +22,7 @@ _REASONS = {
 
 @attrs.define
 class Totals:
-    """Counts of the records of a file: all *records*, those *dropped* by reason, those *failed*, their *formats* and *contents*."""
+    """Counts of the records of a file: all *records*, *dropped* records by reason, *failed* records, and their *formats* and *contents*."""
 
     records: int = 0
     failed: int = 0
@@ -62,9 +62,9 @@ class Reader:
     _has_trailing: bool = attrs.field(default=False, init=False)
 
     def session(self, session_id: str, record: dict[str, Any]) -> Session | Failure:
-        """Return the session in *record*, whose messages are taken out of it; a Failure ``source_error`` for a failed record.
+        """Return the session in *record*, whose messages are removed from *record*; a Failure ``source_error`` for a failed record.
 
-        :raises DataError: (without a place) naming every unknown shape, or why it is no conversation.
+        :raises DataError: (without a place) naming every unknown shape, or the reason why *record* is not a conversation.
         """
         totals = self.totals
         if (reason := failure_of(record)) is not None:

@@ -63,7 +63,7 @@ class Recorded:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Recording]:
-        """Give the live source, over the ledger of *run*."""
+        """Yield the live source, which reads the ledger of *run*."""
         with Choice() as choice:
             yield Recording(run.read, self, choice)
 
@@ -78,9 +78,9 @@ class Recording:
         self._records = self._failed = 0
 
     def check(self) -> str:
-        """Look for the subjects in the window; return a digest of their contents.
+        """Find the subjects in the window; return a digest of their contents.
 
-        :raises DataError: when there are none, when the ledger has only digests of them, or when several that no run has
+        :raises DataError: if there are no subjects, if the ledger has only digests of them, or if several subjects that no run has
             read share an id.
         """
         digested = self._note()
@@ -96,8 +96,8 @@ class Recording:
         if shared := self._choice.shared():
             id, first_session, another = shared
             raise DataError(
-                f"the trace has a {self._options.kind} {id!r} of the sessions {first_session!r} and {another!r}, and a verdict could not "
-                "say which is meant; judge one session at a time (--session, or the source's option session)"
+                f"the trace has a {self._options.kind} {id!r} in the sessions {first_session!r} and {another!r}, which a verdict could not "
+                "distinguish; judge one session at a time (--session, or the source's option session)"
             )
         digest_ = sha256(self._options.kind.encode())
         for id, digest in self._choice.digests():
@@ -130,7 +130,7 @@ class Recording:
                     yield Due(subject, "batch", run_id)
 
     def _note(self) -> set[str]:
-        """Note when every subject was read and when it happened; return the runs that kept digests alone."""
+        """Record when every subject was read and when it happened; return the runs that stored only digests."""
         digested = set()
         for entry in self._read(Query(types=("run.started",))):
             if entry.event.payload.get("live"):
@@ -163,7 +163,7 @@ class Recording:
             if is_trace(entry.event):
                 history.add(trace_event(entry.event))
                 continue
-            if chosen is not None:  # all its events have been read
+            if chosen is not None:  # the previous subject has all its events now
                 yield _due(chosen, history)
                 chosen = None
             if entry.seq > part.last:
@@ -171,14 +171,14 @@ class Recording:
             if entry.event.type == "subject.read":
                 history.begin(entry)
                 chosen = entry if entry.seq in self._choice else None
-            if live and chosen is not None:  # all that it is made of was recorded before
+            if live and chosen is not None:  # in a live run all its events were recorded before its reading
                 yield _due(chosen, history)
                 chosen = None
         if chosen is not None:
             yield _due(chosen, history)
 
     def _pages(self, query: Query) -> Iterator[Entry]:
-        """Yield the rows of *query* page by page: one long reading would block the clean-up of the rows that the run writes."""
+        """Yield the rows of *query* page by page: one long read would block SQLite's checkpoints while the run writes."""
         while page := list(self._read(attrs.evolve(query, limit=_PAGE))):
             yield from page
             query = attrs.evolve(query, after=page[-1].seq)
@@ -242,5 +242,5 @@ def _bound(name: str, text: str, edge: time) -> str:
             parsed = datetime.combine(parsed.date(), edge)
         return sortable(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
     except (ValueError, OverflowError) as error:
-        message = f"{name} is no ISO 8601 date or time: {text!r}; write it like 2026-01-31 or 2026-01-31T12:00:00Z"
+        message = f"{name} is not an ISO 8601 date or time: {text!r}; write it like 2026-01-31 or 2026-01-31T12:00:00Z"
         raise ConfigError(Problem(message, path=name, value=text)) from error

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from dicast import RESERVED_AREAS, Event, TraceEvent
 
 _DIGITS = {digit: value for value, digit in enumerate("0123456789ABCDEFGHJKMNPQRSTVWXYZ")}
-_TOLD_APART = "trace."
-_OWN_TYPES = tuple(f"{_TOLD_APART}{area}" for area in RESERVED_AREAS)
-"""How types begin in a ledger that would else be taken for those of a run's own events."""
+_PREFIX = "trace."
+_PREFIXED_TYPES = tuple(f"{_PREFIX}{area}" for area in RESERVED_AREAS)
+"""Prefixes, in a ledger, of types that are otherwise equal to types of a run's own events."""
 
 
 def trace_event(event: Event) -> TraceEvent:
@@ -25,7 +25,7 @@ def trace_event(event: Event) -> TraceEvent:
 
 def own_type(type: str) -> str:
     """Return the *type* of a trace event without the prefix that a ledger adds if it is also the type of a run's event."""
-    return type.removeprefix(_TOLD_APART) if type.startswith(_OWN_TYPES) else type
+    return type.removeprefix(_PREFIX) if type.startswith(_PREFIXED_TYPES) else type
 
 
 def recorded_at(event: Event) -> float:

@@ -1,4 +1,4 @@
-"""Subjects that no run has read, put together from the trace events that one has recorded."""
+"""Subjects that no run has read, assembled from the trace events that a run has recorded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_TURN = "feedback_after_messages"
 
 
 def traced(entries: Iterable[Entry], session_id: str, kind: str) -> Iterator[Subject]:
-    """Yield the subjects of *kind* in the *entries* of one run about a session, with the context of the subjects that it has read."""
+    """Yield the subjects of *kind* in a session, from the *entries* of one run about it, with the context of the subjects that the run has read."""
     events: list[TraceEvent] = []
     context: Mapping[str, object] = {}
     for entry in entries:
@@ -31,7 +31,7 @@ def traced(entries: Iterable[Entry], session_id: str, kind: str) -> Iterator[Sub
 
 
 def is_trace(event: Event) -> bool:
-    """Return True if a row is a trace event, and no event of the run."""
+    """Return True if a row is a trace event, not an event of the run."""
     return event.subject_kind is None and event.sensitivity == "user_controlled"
 
 

@@ -66,13 +66,13 @@ class Sample:
 
 @attrs.define
 class Group:
-    """The sessions of a group: their number, and the *first* of them by their random numbers, the largest number first."""
+    """The sessions of a group: their *count*, and the *first* sessions in the order of their random numbers, as a heap."""
 
     count: int = 0
     first: list[tuple[int, Unit]] = attrs.field(factory=list)
 
     def add(self, number: int, unit: Unit, size: int) -> None:
-        """Count a session; keep it if it is among the *size* first."""
+        """Count a session; keep it if it is among the first *size* sessions."""
         self.count += 1
         entry = (-number, unit)
         if len(self.first) < size:
@@ -174,7 +174,7 @@ class LiveSample:
 
 
 def allocation(counts: Mapping[str, int], size: int) -> dict[str, int]:
-    """Return how many sessions are drawn from each group: equally many, and all of a smaller group; the sum is *size* or all there are.
+    """Return the number of sessions to draw from each group: equal numbers, and all sessions of a small group. The sum is *size*, or all sessions.
 
     *size* is at least the number of groups.
     """

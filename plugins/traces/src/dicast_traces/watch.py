@@ -1,4 +1,4 @@
-"""``dicast watch``: judge a trace while it is written."""
+"""``dicast watch``: judge a trace while it is being written."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def watch(
         if otlp_address is not None:
             raise ConfigError(f"--otlp receives spans: the source of {file} has to be otel/receiver")
         if getattr(component, "scan", None) == "mask":
-            raise ConfigError("dicast watch masks nothing: leave scan: mask out, or judge the files with dicast run")
+            raise ConfigError("dicast watch cannot mask: remove scan: mask, or judge the files with dicast run")
         if isinstance(component, SessionSource):
             if address is not None:
                 raise ConfigError(f"--listen receives events of traces; the source of {file} reads files of sessions")
@@ -127,15 +127,17 @@ def _check_conversations(source: Messages) -> None:
     """
     if source.history:
         raise ConfigError(
-            "dicast watch gives no execution_history: leave history out, or judge the file with dicast run"
+            "dicast watch cannot provide execution_history: remove history, or judge the file with dicast run"
         )
     if source.path.is_dir() and source.id is None:
-        what = "the line numbers of several files are no ids; name each conversation by what it has, as in"
+        what = (
+            "line numbers of several files are not unique ids; name each conversation by a field of its record, as in"
+        )
         raise ConfigError(Problem(f"{what} id: '{{{{ task_id }}}}'", path="id"))
 
 
 LEAST_TOKEN = 8
-"""The number of characters that a token needs: a shorter one can be guessed."""
+"""Least number of characters of a token: a shorter token could be guessed."""
 
 
 def _token(name: str | None, console: Console) -> str:

@@ -46,7 +46,7 @@ class Chat:
     async def open(self, run: RunContext) -> AsyncIterator[Live]:
         """Open the file, and create it if it is missing.
 
-        :raises dicast.ConfigError: if the file is no cache, is damaged or cannot be written to, or if the model has no identity.
+        :raises dicast.ConfigError: if the file is not a cache, is damaged or cannot be written to, or if the model has no identity.
         """
         name = identity(self.model)
         with closing(Store(self.path, create=True)) as store:
@@ -107,7 +107,7 @@ class Live:
 
 
 def _unfit_reason(request: ChatRequest, answer: Reply | Failure) -> str | None:
-    """Return the reason why *answer* to *request* is not used again, or None if it may be.
+    """Return the reason why *answer* to *request* must not be reused, or None if it may be.
 
     A request for the probabilities of one token has the limit of one token. The limit cuts every reply, and the text does not matter.
     """

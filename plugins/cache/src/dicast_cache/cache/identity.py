@@ -20,14 +20,14 @@ def identity(model: Any) -> dict[str, object]:
 
     Secrets are left out, and the options in :data:`UNRELATED`.
 
-    :raises ConfigError: if *model* has no ``identity()``, and is no attrs class or has an option that is no plain data.
+    :raises ConfigError: if *model* has no ``identity()``, and is not an attrs class or has an option that is not plain data.
     """
     method = getattr(model, "identity", None)
     if method is not None:
         return dict(method())
     cls = type(model)
     if not attrs.has(cls):
-        raise _unknown(cls, "is no attrs class")
+        raise _unknown(cls, "is not an attrs class")
     options = {
         field.alias: getattr(model, field.name)
         for field in attrs.fields(cls)

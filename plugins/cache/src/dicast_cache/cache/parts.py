@@ -38,7 +38,7 @@ def _flat(path: str, value: object) -> Iterator[tuple[str, object]]:
 
 @attrs.frozen
 class Difference:
-    """The *parts* that differ, each with both values. None is a missing part, too."""
+    """The *parts* that differ, each with both values; None also stands for a missing part."""
 
     parts: Mapping[str, tuple[object, object]]
 
@@ -51,7 +51,7 @@ class Difference:
 
     @property
     def size(self) -> tuple[int, int]:
-        """The number of parts that differ, and the number of letters in which their texts differ; for finding the nearest key."""
+        """The number of parts that differ, and the number of letters by which their texts differ. The nearest key has the least size."""
         return len(self.parts), sum(_letters(*pair) for pair in self.parts.values())
 
     def plain(self) -> dict[str, dict[str, object]]:

@@ -20,7 +20,7 @@ from dicast.toolkit.files import check_regular
 APPLICATION_ID = 0x64696363  # "dicc": distinguishes a cache from other SQLite files
 FORMAT = 1
 BUSY_SECONDS = 5.0
-"""How long to wait for another process that is writing."""
+"""Seconds to wait for another process that is writing."""
 
 _SCHEMA = f"""
 CREATE TABLE requests (
@@ -54,7 +54,7 @@ class Entry:
 class Store:
     """The cache at *path*. A missing file is created with *create*, else it is refused.
 
-    :raises ConfigError: if the file is no cache, has a newer format, is damaged, missing or cannot be opened.
+    :raises ConfigError: if the file is not a cache, has a newer format, is damaged, missing or cannot be opened.
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
@@ -75,13 +75,15 @@ class Store:
 
     def _check(self) -> None:
         try:
-            # A commit survives the process, not a loss of power: then a reply is asked for once more.
+            # A commit survives the end of the process, but not a loss of power; then a request is sent once more.
             self._connection.execute("PRAGMA synchronous = NORMAL")
             marks = tuple(self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _MARKS)
         except sqlite3.Error as error:
             raise ConfigError(f"the cache {self.path} cannot be used: {_why(error)}") from error
         if marks[0] != APPLICATION_ID:
-            raise ConfigError(f"{self.path} is a database, but no cache of dicast: choose another path for the cache")
+            raise ConfigError(
+                f"{self.path} is a database, but not a cache of dicast: choose another path for the cache"
+            )
         if marks[1] != FORMAT:
             raise ConfigError(
                 f"{self.path} is a cache of format {marks[1]}, this dicast-cache reads format {FORMAT}: upgrade it, or "
@@ -126,13 +128,13 @@ class Store:
 
 
 def _make(path: Path) -> None:
-    """Create an empty cache. It gets its name when it is complete, unless another process was first."""
+    """Create an empty cache. The file gets its name when it is complete, unless another process has created the cache meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     os.close(os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         with closing(sqlite3.connect(hidden, isolation_level=None)) as connection:
-            # The schema is in the file itself before there is a log: a log that a full disk keeps would lose its name.
+            # The schema is written before the file has a write-ahead log: a log that remains on a full disk would lose its database.
             connection.executescript(f"BEGIN; {_SCHEMA} COMMIT; PRAGMA journal_mode = WAL")
         os.link(hidden, path)
     except FileExistsError:
@@ -146,7 +148,7 @@ def _connected(path: Path, *, write: bool) -> sqlite3.Connection:
     check_regular(path)
     writable = os.access(path, os.W_OK)
     if write and not writable:
-        raise PermissionError(0, "it cannot be written to; check the rights on it")
+        raise PermissionError(0, "it cannot be written to; check its permissions")
     # Even a reader of a WAL database writes its index; a file that cannot be written to is opened immutable.
     mode = "rw" if writable and os.access(path.parent, os.W_OK) else "ro&immutable=1"
     uri = f"{path.absolute().as_uri()}?mode={mode}"
@@ -157,5 +159,5 @@ def _why(error: OSError | sqlite3.Error) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
-        return "it is no SQLite file; choose another path, or move the file away"
+        return "it is not a SQLite file; choose another path, or move the file away"
     return str(error)

@@ -9,7 +9,7 @@ from .chat import Chat
 __all__ = ["Chat"]
 
 former_distribution = "dicast-replay"
-"""Keeps the fingerprints of the time before the plugin moved to :mod:`dicast_cache`."""
+"""Distribution that had the plugin before it moved to :mod:`dicast_cache`; fingerprints still use this name."""
 
 
 @hookimpl

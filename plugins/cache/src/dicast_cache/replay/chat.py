@@ -39,7 +39,7 @@ class Chat:
     async def open(self, run: RunContext) -> AsyncIterator[Live]:
         """Open the file, and index its replies.
 
-        :raises dicast.ConfigError: for every line that is no recorded reply, and if the file cannot be read or, with ``record``, written to.
+        :raises dicast.ConfigError: for every line that is not a recorded reply, and if the file cannot be read or, with ``record``, written to.
         """
         with closing(Recording(self.path, write=self.record is not None)) as recording:
             yield Live(recording, self.record)
@@ -90,7 +90,9 @@ class Live:
                 self._recording.append(digest, request, answer)
             except (OSError, TypeError) as error:  # TypeError: no JSON can hold it
                 return Failure(
-                    "judge_call_failed", f"{self._recording.path} could not be added to: {error}", cost=answer.cost
+                    "judge_call_failed",
+                    f"the reply could not be appended to {self._recording.path}: {error}",
+                    cost=answer.cost,
                 )
         return answer
 

@@ -1,6 +1,6 @@
 """The file of recorded replies: JSON lines. Opening the file indexes its lines; recording appends one line at a time.
 
-The first line is the format: ``{"dicast_replay": 1}``. Then follows one reply a line: ``{"digest", "key", "nonces", "reply"}``.
+The first line has the format: ``{"dicast_replay": 1}``. Each further line has one reply: ``{"digest", "key", "nonces", "reply"}``.
 ``key`` shows the request to readers; ``nonces`` are the seals and delimiters of the answered call.
 """
 
@@ -28,7 +28,7 @@ _BINARY = getattr(os, "O_BINARY", 0)
 class Recording:
     """The recorded replies at *path*. Memory holds only their positions. With *write* a missing file is created.
 
-    :raises ConfigError: for every line that is no recorded reply, and if the file cannot be opened.
+    :raises ConfigError: for every line that is not a recorded reply, and if the file cannot be opened.
     """
 
     def __init__(self, path: Path, *, write: bool) -> None:
@@ -52,14 +52,14 @@ class Recording:
         start, length = place
         os.lseek(
             self._file, start, os.SEEK_SET
-        )  # os.pread is not everywhere, and writes append wherever the file is read
+        )  # os.pread does not exist on every system; O_APPEND makes writes independent of the position
         return _read_reply(orjson.loads(os.read(self._file, length)))
 
     def append(self, digest: str, request: ChatRequest, reply: Reply) -> None:
         """Record *reply* in one write, because other processes may append to the same file.
 
         :raises OSError: if the line could not be written; no part of it stays in the file.
-        :raises TypeError: if the reply has text that is no UTF-8.
+        :raises TypeError: if the reply has text that cannot be encoded in UTF-8.
         """
         recorded = KeptReply(reply, request.nonces)
         line = orjson.dumps(
@@ -69,7 +69,7 @@ class Recording:
         start = os.lseek(self._file, 0, os.SEEK_CUR) - written
         if written < len(line):
             try:
-                os.write(self._file, line[written:])  # which says why, such as a full disk
+                os.write(self._file, line[written:])  # raises the cause, such as a full disk
             finally:
                 os.ftruncate(self._file, start)
             raise OSError(0, f"only {written} of {len(line)} bytes were written")
@@ -111,7 +111,7 @@ class Recording:
             digest = bytes.fromhex(data["digest"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             what = f"no {error}" if isinstance(error, KeyError) else error
-            return f"this is no recorded reply ({what}): remove the line, or record it anew"
+            return f"this is not a recorded reply ({what}): remove the line, or record it again"
         self._places.setdefault(digest, (start, len(line)))
         return None
 

@@ -55,7 +55,7 @@ class Start:
         return Program(("/bin/sh", "-c", _PROBE, "sh", self.program, self.module, *self.python), limits)
 
     def missing_text(self, execution: Execution) -> str | None:
-        """Return a message on the program or module that the probe did not find; None if all are there, or the probe failed."""
+        """Return a message on the program or module that the probe did not find; None if it found both, or if the probe itself failed."""
         answer = execution.output.strip() if execution.exit == 0 and execution.struck is None else ""
         if answer == "no program":
             return f"there is no program {self.program!r} in the sandbox"

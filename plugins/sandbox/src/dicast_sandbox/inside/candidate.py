@@ -18,7 +18,7 @@ def main(path: str) -> None:
     """Answer calls until there are no more."""
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-    os.dup2(2, 1)  # output of the candidate is no answer
+    os.dup2(2, 1)  # the candidate's own output goes to stderr, because stdout carries the answers
     module, failed = load(path)
     for line in calls:
         answers.write(json.dumps(failed or answer_call(module, json.loads(line))).encode() + b"\n")

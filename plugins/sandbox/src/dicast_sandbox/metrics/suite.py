@@ -96,8 +96,8 @@ class SuiteMetric(SandboxMetric):
                 raise ConfigError(f"candidate_files: the template {self.template} has no {name!r}")
         if self.candidate is None and Path(self.output_file).suffix != ".py":
             raise ConfigError(
-                f"mode: isolated calls Python functions in output_file, and {self.output_file!r} is no Python file: "
-                "give the command that runs the candidate as 'candidate'"
+                f"mode: isolated calls Python functions in output_file, and {self.output_file!r} is not a Python file: "
+                "set the command that runs the candidate as 'candidate'"
             )
 
     @property

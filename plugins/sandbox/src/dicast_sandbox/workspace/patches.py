@@ -167,7 +167,7 @@ def _current_file(archive: Archive, changed: dict[str, File | None], name: str |
 
 
 def _check_place(archive: Archive, changed: dict[str, File | None], name: str) -> None:
-    """Check that *name* is below folders and is no folder itself: nothing is written through a link."""
+    """Check that the parents of *name* are folders, not links, and that *name* itself is not a folder."""
     above = [str(path) for path in PurePosixPath(name).parents][:-1]
     for path in above:
         member = archive.members.get(path)

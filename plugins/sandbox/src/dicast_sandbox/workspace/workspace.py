@@ -139,7 +139,7 @@ class Workspaces:
 def check_names(names: Iterable[str]) -> None:
     """Check that files of all *names* can exist in one workspace.
 
-    :raises ConfigError: if a name is no file name, or leads outside, or needs a folder of the name of another file.
+    :raises ConfigError: if a name is not a file name, leads outside, or needs a folder with the name of another file.
     """
     paths = {PurePosixPath(name): name for name in names}
     for path, name in paths.items():

@@ -10,7 +10,7 @@ from .rows import Rows
 __all__ = ["Events", "Rows"]
 
 former_distribution = "dicast-jsonl"
-"""Keeps the fingerprints of the time before :mod:`dicast_tables`."""
+"""Distribution that had the plugin before :mod:`dicast_tables`; fingerprints still use this name."""
 
 
 @hookimpl

@@ -42,7 +42,7 @@ class Events:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[EventFile]:
-        """Open the file for *run*. Its path is relative to the pipeline's folder.
+        """Open the file and yield the live sink. The path is relative to the pipeline's folder.
 
         :raises ConfigError: if the file cannot be written, or lies outside *base_path*.
         """

@@ -1,4 +1,4 @@
-"""The part that both sinks of JSON lines share: a file that grows by a line at a time."""
+"""Code shared by both sinks of JSON lines: a file that grows line by line."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ class LineFile:
 def _plain(value: object) -> str:
     if isinstance(value, Decimal):
         return format(value, "f")
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")

@@ -40,7 +40,7 @@ class Rows:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[RecordFile]:
-        """Open the file for *run*. Its path is relative to the pipeline's folder.
+        """Open the file and yield the live sink. The path is relative to the pipeline's folder.
 
         :raises ConfigError: if the file cannot be written, or lies outside *base_path*.
         """

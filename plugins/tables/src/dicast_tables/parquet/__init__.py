@@ -9,7 +9,7 @@ from .rows import Rows
 __all__ = ["Rows"]
 
 former_distribution = "dicast-parquet"
-"""Keeps the fingerprints of the time before :mod:`dicast_tables`."""
+"""Distribution that had the plugin before :mod:`dicast_tables`; fingerprints still use this name."""
 
 
 @hookimpl

@@ -28,7 +28,7 @@ PLACES = 18
 _DIGITS = 38
 _INT64 = range(-(1 << 63), 1 << 63)
 _EXACT = range(-(1 << 53), (1 << 53) + 1)
-"""The range in which a float holds every whole number."""
+"""The range in which a float can represent every integer."""
 
 
 @attrs.define
@@ -37,7 +37,7 @@ class ColumnType:
 
     type: Type
     exact: bool = True
-    """Whether a float holds each whole number so far without a change."""
+    """Whether a float can represent every integer of the column so far."""
 
     def widen(self, value: object) -> None:
         """Widen the type so that it holds *value* too."""

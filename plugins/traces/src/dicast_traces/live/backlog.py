@@ -17,7 +17,7 @@ READ, STARTED, ENDS = "subject.read", "eval.started", ("eval.completed", "eval.f
 
 @attrs.define(eq=False)
 class Item:
-    """A subject that was found due at *since*, in seconds since the epoch, and how far it has come since."""
+    """A subject that became due at *since*, in seconds since the epoch, and its state: whether it was read, and the labels that have finished."""
 
     subject: Subject
     trigger: str
@@ -54,7 +54,7 @@ class Backlog:
         return iter(self._items.values())
 
     def add(self, subject: Subject, trigger: str, now: float) -> Item:
-        """Note that *subject* is due."""
+        """Add *subject*, which is due at *now* because of *trigger*, and return its item."""
         item = Item(subject, trigger, now)
         self._items[id(item)] = item
         self._by_key[item.key].append(item)
@@ -67,7 +67,7 @@ class Backlog:
         return (READ, STARTED, *ENDS)
 
     def observe(self, event: Event) -> None:
-        """Take notice of a row."""
+        """Update the state of the subject that a row is about."""
         items = self._by_key.get((str(event.subject_kind), str(event.subject_id)))
         if items is None:
             return

@@ -1,4 +1,4 @@
-"""Files that grow: each is read on from its last position, also under another name."""
+"""Files that grow: each is read from its last position on, even if it is renamed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .lines import Line
 from .tail import Identity, Position, Tail
 
 GONE_SECONDS = 10.0
-"""How long a file is read on after its name was given to another, or taken away: its writer may still have it open."""
+"""Seconds for which a renamed or deleted file is still read: its writer may still have it open."""
 
 MAX_OPEN = 200
-"""So many files are held open at most; of the others, those that grow are opened again."""
+"""Most open files. Other files are opened again when they grow."""
 
 
 class Following:
     """A file, or the ``*.jsonl`` files of a directory, read as they grow.
 
-    *ended* is always false: something may always follow.
+    *is_at_end* is always false, because a file may always grow.
     """
 
     is_at_end = False
@@ -30,7 +30,7 @@ class Following:
     def __init__(self, path: Path, max_line_bytes: int) -> None:
         self.path, self._most = path, max_line_bytes
         self._tails: dict[Identity, Tail] = {}
-        self._left: dict[int, Position] = {}  # where an earlier process was, by inode, newest last
+        self._left: dict[int, Position] = {}  # positions of an earlier process, by inode, newest last
         self._unreadable: dict[Path, None] = {}
         self._complaints: list[Line] = []
 
@@ -84,12 +84,12 @@ class Following:
 
     @property
     def unread(self) -> int:
-        """How many bytes were not given as lines yet."""
+        """Number of bytes that were not returned as lines yet."""
         return sum(tail.unread for tail in self._tails.values())
 
     @property
     def file_count(self) -> int:
-        """How many files are followed."""
+        """Number of followed files."""
         return len(self._tails)
 
     def _look(self) -> None:
@@ -99,13 +99,15 @@ class Following:
             try:
                 status = path.stat()
                 if stat.S_ISFIFO(status.st_mode) or stat.S_ISDIR(status.st_mode):
-                    self._complain(path, "it is a named pipe or a directory")  # to open a pipe waits for its writer
+                    self._complain(
+                        path, "it is a named pipe or a directory"
+                    )  # opening a pipe would wait for its writer
                     continue
                 named[status.st_dev, status.st_ino] = path
                 if (status.st_dev, status.st_ino) not in self._tails:
                     self._open(path)
             except FileNotFoundError:
-                continue  # it is not there yet, or gone since its directory was listed
+                continue  # it does not exist yet, or was deleted after the directory was listed
             except OSError as error:
                 self._complain(path, error.strerror)
         for identity, tail in self._tails.items():
@@ -126,7 +128,7 @@ class Following:
         return [Path(entry.path) for entry in sorted(os.scandir(self.path), key=_name) if entry.name.endswith(".jsonl")]
 
     def _open(self, path: Path, *, is_known: bool = False) -> None:
-        """Follow a file. With *is_known*, only if it was read before."""
+        """Follow a file; with *is_known*, only if an earlier process has read it."""
         tail = Tail(path, self._most)
         inode = tail.identity[1]
         # The same file, else one that took its place and begins alike.

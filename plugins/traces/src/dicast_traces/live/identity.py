@@ -1,4 +1,4 @@
-"""When two trace events are the same one, sent twice."""
+"""Identity of trace events, to recognize an event that is sent twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..recording import own_type
 
 
 def identity(event: TraceEvent) -> bytes | None:
-    """Return a digest that equal events of one session share; None if equal events may be two.
+    """Return a digest that is equal for repeats of one event in a session; None if equal events may be two events.
 
     The end of a turn and the events of a tool call are identified by the ids that they name, at any time. The end of a
     session and all other events are identified by their times too; an event without a time may happen twice.

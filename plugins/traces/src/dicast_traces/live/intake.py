@@ -1,4 +1,4 @@
-"""The intake of events: each is recorded together with the subjects that it makes due, which are then passed on to be judged."""
+"""The intake of events: a batch is recorded together with the subjects that it makes due; then the subjects are passed on to be judged."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from .watched import Decision
 from .windows import Windows, no_context
 
 POSITION = "source.position"
-"""The row that follows the events of each batch: how far the files were read, and what was found due, in one transaction."""
+"""Type of the row after the events of each batch, in the same transaction: the positions in the files, and the decisions on due subjects."""
 
 
 _NAMED = 100
-"""The number of bad lines that the answer to a request names."""
+"""Most bad lines in the answer to a request."""
 
 
 class Intake:
@@ -111,7 +111,7 @@ class Intake:
         self._record([], self.windows.close(now), [], now)
 
     def look(self) -> None:
-        """See which verdicts the ledger has by now."""
+        """Read the new verdicts in the ledger."""
         if not self.backlog:
             return
         newest = Query(run_id=self._run.run_id, newest_first=True, limit=1)
@@ -202,7 +202,7 @@ class Intake:
         return {"accepted": len(events) - accepted, "duplicates": self.duplicates - duplicates, "errors": errors}
 
     def _admit(self, event: TraceEvent, now: float) -> bool:
-        """Take an event, unless it came before."""
+        """Add an event, and return False for a repeat of an earlier event."""
         own_time = _seconds(event.time) if self.windows.backfilling else None
         if not self.windows.add(event, now, own_time):
             self.duplicates += 1

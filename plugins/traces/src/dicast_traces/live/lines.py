@@ -1,4 +1,4 @@
-"""Lines of trace events, from wherever they come."""
+"""Lines of trace events, from any input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Line:
     fault: str | None = None
 
     def problem(self, what: Problem) -> Problem:
-        """Return the given problem with the place of the line."""
+        """Return the problem *what* with the place of the line."""
         return attrs.evolve(what, file=self.source, line=self.number)
 
     def event(self, *, calls_named: bool) -> TraceEvent | None:
@@ -49,7 +49,7 @@ class Line:
 
 
 class Splitter:
-    """Splits bytes into lines; bytes without a line end yet wait in *rest*.
+    """Splits bytes into lines; *rest* has the bytes after the last line end.
 
     A line longer than *max_line_bytes* is reported as a fault, once, and not stored. *skipping* is True until its end
     arrives.
@@ -61,7 +61,7 @@ class Splitter:
         self._most = max_line_bytes
 
     def cut(self, data: bytes) -> Iterator[Line]:
-        """Yield the lines that *data* ends; *offset* has then moved behind each of them."""
+        """Yield the lines that *data* completes. *offset* is after a line when the line is yielded."""
         *complete, self.rest = (self.rest + data).split(b"\n")
         for line in complete:
             self.offset += len(line) + 1
@@ -119,7 +119,7 @@ def body_lines(source: str, body: bytes, max_line_bytes: int) -> Sequence[Line]:
         raise DataError(f"the number {digits:.40} needs more than 64 bits; write it as a string")
     try:
         return [_limited(source, number, orjson.dumps(value), max_line_bytes) for number, value in enumerate(values, 1)]
-    except orjson.JSONEncodeError as error:  # it reads deeper levels than it writes
+    except orjson.JSONEncodeError as error:  # orjson reads deeper levels than it writes
         raise DataError(LEVELS) from error
 
 

@@ -1,4 +1,4 @@
-"""Events that come over HTTP, from this machine alone."""
+"""Events that arrive over HTTP, from this machine only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dicast.toolkit.listening import Handler, ListenAddress, serving
 from .lines import Line, body_lines
 
 ANSWER_SECONDS = 60.0
-"""How long a request waits until its events are in the ledger."""
+"""Seconds that a request waits for its events to be recorded."""
 
 Status = Mapping[str, object]
 
@@ -82,7 +82,7 @@ class _EventsHandler(Handler):
         type(self).take(request)
         try:
             answer = request.answer.result(ANSWER_SECONDS)
-        except Exception as error:  # the watch has ended, or its ledger has failed: nothing is known to be kept
+        except Exception as error:  # the watch has ended, or its ledger has failed: the events may not be recorded
             self.refuse(503, f"the events were not recorded: {str(error) or type(error).__name__}; send them again")
             return
         is_accepted = answer["accepted"] or answer["duplicates"] or not answer["errors"]

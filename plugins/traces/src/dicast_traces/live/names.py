@@ -7,10 +7,10 @@ from typing import Self
 
 
 class Names:
-    """Every id of a turn or a tool call that was ever met, on disk: memory does not grow with them."""
+    """Every id of a turn or a tool call so far, on disk, so that memory does not grow with them."""
 
     def __init__(self) -> None:
-        self._database = sqlite3.connect("", isolation_level=None)  # "" is a file without a name, gone at the end
+        self._database = sqlite3.connect("", isolation_level=None)  # "" is a temporary file
         self._database.executescript(
             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
             "CREATE TABLE names (kind TEXT, id TEXT, session TEXT, PRIMARY KEY (kind, id)) WITHOUT ROWID"
@@ -23,7 +23,7 @@ class Names:
         self._database.close()
 
     def note(self, kind: str, id: str, session_id: str) -> None:
-        """Note that *id* names a subject of *kind* in a session."""
+        """Record that *id* names a subject of *kind* in a session."""
         self._database.execute("INSERT OR IGNORE INTO names VALUES (?, ?, ?)", (kind, id, session_id))
 
     def holder(self, kind: str, id: str) -> str | None:

@@ -1,4 +1,4 @@
-"""A pipe that events come through: standard input."""
+"""Events from a pipe: standard input."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .lines import Line, Splitter
 from .tail import CHUNK, Position
 
 AHEAD = 8
-"""Chunks that are taken from the pipe before they are asked for."""
+"""Chunks that are read from the pipe in advance."""
 
 
 class Piped:
-    """Standard input, read line by line in a thread; *ended* is true once its writer has closed it and all was given.
+    """Standard input, read line by line in a thread. *is_at_end* is true once its writer has closed it and all lines were returned.
 
     :param wake: is called in the event loop when there is something new.
     """
@@ -32,7 +32,7 @@ class Piped:
         self.file_count = 1
 
     def __enter__(self) -> Self:
-        # A daemon, and not through sys.stdin: a waiting read cannot be ended, and the process must be able to end.
+        # A daemon thread that does not use sys.stdin: a waiting read cannot be interrupted, and must not keep the process alive.
         threading.Thread(target=self._pump, args=(sys.stdin.fileno(),), daemon=True, name="dicast-stdin").start()
         return self
 
@@ -66,7 +66,7 @@ class Piped:
 
     @property
     def unread(self) -> int:
-        """How many bytes have come and were not given as lines yet."""
+        """Number of bytes that have arrived and were not returned as lines yet."""
         return sum(map(len, self._chunks)) + len(self._lines.rest)
 
     def _pump(self, file: int) -> None:

@@ -20,7 +20,7 @@ class Receiving:
         self._receiver = receiver
 
     def restore(self, positions: Sequence[Position]) -> None:
-        """Do nothing: the receiver gives sessions again that are not in the ledger."""
+        """Do nothing: the receiver returns sessions again that are not in the ledger."""
 
     def read(self, most: int) -> Sequence[Line]:
         """Return no lines."""
@@ -39,7 +39,7 @@ class Receiving:
         return self._receiver.sessions(now)
 
     def settle(self) -> None:
-        """Note that the newest sessions are in the ledger."""
+        """Report to the receiver that the newest sessions are in the ledger."""
         self._receiver.settle()
 
     def deadline(self) -> float | None:
@@ -48,5 +48,5 @@ class Receiving:
 
     @property
     def unread(self) -> int:
-        """The bytes whose sessions were not given yet."""
+        """Number of bytes whose sessions were not returned yet."""
         return self._receiver.unread

@@ -32,13 +32,13 @@ from .tail import CHUNK
 from .windows import GRACE
 
 ROOM = 2000
-"""Subjects that may wait for a judge before no more of the input is read."""
+"""Number of subjects waiting for a judge at which reading of the input pauses."""
 
 LOOK_SECONDS = 0.25
-"""How often the ledger is asked which verdicts there are, while some are awaited."""
+"""Seconds between two readings of the verdicts in the ledger, while subjects wait for verdicts."""
 
 STATUS_SECONDS = 5.0
-"""How long a question for the status waits for its answer."""
+"""Seconds that a request for the status waits for its answer."""
 
 
 @attrs.frozen
@@ -90,7 +90,7 @@ class Watch:
 
     def __init__(self, options: Watching, run: RunContext, stack: ExitStack) -> None:
         self.kinds = options.kinds
-        self.pauses = options.once and options.path != STDIN  # a pipe comes to its own end
+        self.pauses = options.once and options.path != STDIN  # a pipe ends by itself
         self._options, self._resumed = options, run.resumed
         self._received: Receiving | None = None
         self._queue: asyncio.Queue[Due | None] = asyncio.Queue()
@@ -118,9 +118,11 @@ class Watch:
             options.console.say(f"listening on {listener.url}/events")
 
     def _receiving(self, receiver: HasReceiver, run: RunContext, stack: ExitStack) -> Receiving:
-        """Open the receiver; its data lie next to the ledger, in a file of the run."""
+        """Open the receiver. Its data are in a file of the run, next to the ledger."""
         if run.ledger_path is None:
-            raise ConfigError("a receiver needs a ledger with a file, next to which its data are kept")
+            raise ConfigError(
+                "a receiver keeps its data next to the ledger, but this ledger has no file: use ledger/sqlite"
+            )
         spool = run.ledger_path.with_name(f"otlp-{run.run_id}.db")
         address = None if self._options.once else self._options.listen
         reception = Reception(address, spool, self.intake.growth.name_call, self._options.console.say, self._wake)
@@ -142,7 +144,7 @@ class Watch:
         return self.intake.read_counts()
 
     async def close(self) -> None:
-        """Take nothing more, and answer the requests that wait."""
+        """Stop reading the input, and answer the waiting requests."""
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)  # its errors were raised by subjects()
@@ -192,7 +194,7 @@ class Watch:
             self._received.settle()
 
     async def _wait(self, cost: float) -> None:
-        """Wait until there may be something to do; a look at the files that takes long is taken less often."""
+        """Wait until there may be new input. The longer a check of the files takes, the rarer the checks are."""
         seconds = max(self._options.poll, 20 * cost)
         received = None if self._received is None else self._received.deadline()
         for deadline in (self.intake.windows.deadline(), received):

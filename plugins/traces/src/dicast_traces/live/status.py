@@ -15,7 +15,7 @@ from .lines import Line
 
 EVERY_SECONDS = 5.0
 MAX_BAD_LINES = 100
-"""So many bad lines are named; the others are counted."""
+"""Most bad lines that are reported; further bad lines are only counted."""
 
 
 @attrs.frozen
@@ -65,7 +65,7 @@ class Console:
         for problem in error.problems:
             self.say(f"{line.problem(problem)}; the line is left out")
         if self.bad == MAX_BAD_LINES:
-            self.say("further bad lines are counted, and not shown")
+            self.say("further bad lines are counted but not shown")
 
     def show(self, look: Callable[[], Snapshot]) -> None:
         """Write the state if it has changed, at intervals."""

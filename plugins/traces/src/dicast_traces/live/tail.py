@@ -1,4 +1,4 @@
-"""One file that grows, and how far it was read."""
+"""One file that grows, and the position of its reading."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 from .lines import Line, Splitter
 
 HEAD = 1024
-"""So many bytes at its start tell a file from another one in its place."""
+"""Number of bytes at the start of a file that distinguish it from another file with its name."""
 
 CHUNK = 2**20
-"""Bytes that are read from one file at a time."""
+"""Most bytes of one read."""
 
 GZIP = b"\x1f\x8b"
 
 Position = Mapping[str, Any]
-"""How far one file was read: its ``path``, ``inode``, ``offset`` and ``line``, and the digest ``head`` of its first bytes."""
+"""Position in one file: its ``path``, ``inode``, ``offset`` and ``line``, and the digest ``head`` of its first bytes."""
 
 Identity = tuple[int, int]
 """A file's device and inode."""
@@ -34,7 +34,10 @@ class Tail:
     """
 
     def __init__(self, path: Path, max_line_bytes: int) -> None:
-        """:raises OSError: when it cannot be opened."""
+        """Open the file.
+
+        :raises OSError: when it cannot be opened.
+        """
         self.path, self._most = path, max_line_bytes
         self.gone_since: float | None = None
         self.changed = False
@@ -46,9 +49,9 @@ class Tail:
         self._restart()
 
     def read(self) -> Iterator[Line]:
-        """Yield the lines that have been ended since, at most a chunk of them.
+        """Yield the lines that were completed since the last call, at most a chunk of bytes.
 
-        A file that became shorter, or has another beginning now, is read from its start again.
+        A file that has become shorter, or now starts with other bytes, is read from its start again.
         """
         size = self.size()
         at = self._lines.offset + len(self._lines.rest)
@@ -88,7 +91,7 @@ class Tail:
 
     @property
     def unread(self) -> int:
-        """How many bytes were not given as lines yet."""
+        """Number of bytes that were not returned as lines yet."""
         return 0 if self._refused else max(0, self.size() - self._lines.offset)
 
     @property
@@ -115,7 +118,7 @@ class Tail:
         return bool(self.size() >= position["offset"] and head == position["head"])
 
     def seek(self, position: Position) -> None:
-        """Go on from *position*."""
+        """Continue from *position*."""
         self._lines.offset, self._lines.number = position["offset"], position["line"]
         self._lines.skipping = position["skipping"]
         self._head, self._head_bytes = position["head"], position["head_bytes"]
@@ -130,7 +133,7 @@ class Tail:
         """Return the bytes from *offset* on, at most *count*."""
         if self._file is None:
             self._file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        os.lseek(self._file, offset, os.SEEK_SET)  # os.pread is not everywhere
+        os.lseek(self._file, offset, os.SEEK_SET)  # os.pread does not exist on every system
         return os.read(self._file, count)
 
     def _restart(self) -> None:

@@ -1,4 +1,4 @@
-"""Lines that are whole conversations, which may be written again when they have gone on."""
+"""Lines that are whole conversations; a conversation may be written again with more turns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LATE_TYPES = (_SESSION_END, *FEEDBACK)
 
 
 class Growth:
-    """The events by which a session has grown since it was recorded.
+    """Finder of the events by which a session has grown since it was recorded.
 
     :param log: returns the recorded events of a session.
     :param hint: is added to the message about a session whose earlier events have changed.
@@ -32,7 +32,7 @@ class Growth:
         self._names, self._log, self._hint = names, log, hint
 
     def events(self, session: Session | Failure, id: str, *, is_over: bool = True) -> Sequence[TraceEvent]:
-        """Return the events that *session* adds to its record, which may be none; its end only if it *is_over*.
+        """Return the events that *session* adds to its recorded events, maybe none. Its end is included only if it *is_over*.
 
         :raises DataError: (without a place) if the session failed, or changes earlier events.
         """
@@ -46,7 +46,7 @@ class Growth:
                 raise DataError(self._changed(id, old))
         fresh, end_event = new_events[len(old_events) :], _end_event(session)
         last = next((event for event in reversed(before) if event.type == _SESSION_END), None)
-        stale = len(new_events) < len(old_events)  # an earlier state of it, read again
+        stale = len(new_events) < len(old_events)  # an older state of the session was read again
         return fresh if stale or not is_over or end_event == last else [*fresh, end_event]
 
     def name_call(self, turn_id: str, call_id: str) -> str:
@@ -57,12 +57,12 @@ class Growth:
 
     def _changed(self, id: str, old: TraceEvent) -> Problem:
         where = "its first messages" if old.turn_id is None else f"turn {old.turn_id!r}"
-        what = f"conversation {id!r} was taken before, and {where} was another; a watch adds turns to a conversation and changes none"
+        what = f"conversation {id!r} was recorded before, and {where} was different; a watch adds turns to a conversation and changes none"
         return Problem(what + self._hint, path="id", value=id)
 
 
 class Transcripts:
-    """Makes of each line the events that are new: a conversation that came before may have more turns now.
+    """Returns the new events of each line: a known conversation may have more turns now.
 
     :param log: returns the recorded events of a session.
     """
@@ -78,7 +78,7 @@ class Transcripts:
         return self._reader.totals
 
     def events(self, line: Line) -> Sequence[TraceEvent] | None:
-        """Return the events that the line adds to its conversation, which may be none; None for a blank line.
+        """Return the events that the line adds to its conversation, maybe none; None for a blank line.
 
         :raises DataError: (without a place) if it is no conversation, or changes earlier events.
         """

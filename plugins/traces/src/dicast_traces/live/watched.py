@@ -11,7 +11,7 @@ from dicast.toolkit.sessions import Session, cycle_subject
 from ..calls import Calls
 
 BUS, FEEDBACK_ARRIVED = "bus", "feedback_arrived"
-"""Why a subject is judged: because its time has come, or again, because of what its user said."""
+"""Triggers of a judgment: the subject is due for the first time, or it is judged again because of feedback."""
 
 
 @attrs.frozen
@@ -58,12 +58,12 @@ class Watched:
 
     @property
     def is_settled(self) -> bool:
-        """True if no subject of it waits or is being judged."""
+        """True if no subject of the session waits or is being judged."""
         waits = self.waiting or self.again or self.ended_calls or self.open
         return not (waits or (self.due and self.end_time is not None))
 
     def note_call(self, event: TraceEvent) -> None:
-        """Take a tool call or the end of one, which makes it due once it has ended; that of a judged turn waits for feedback."""
+        """Add the start or the end of a tool call. An ended call is due; a call of a turn that was judged is due only after feedback."""
         if event.type == "tool.called":
             self.calls.add(event, len(self.assembly.log) - 1)
         id = str(event.payload.get("tool_use_id"))
@@ -73,11 +73,11 @@ class Watched:
             self.ended_calls[id] = None
 
     def learn(self, turn_id: str) -> None:
-        """Judge those calls again, at the end of a turn, that have new events."""
+        """At the end of a turn, mark its judged calls that have new events to be judged again."""
         self.ended_calls |= dict.fromkeys(self.calls.learned(turn_id, self.judged_counts))
 
     def take_call(self, id: str) -> Subject:
-        """Return the tool cycle of the call *id*, which is judged now."""
+        """Return the tool cycle of the call *id*, and mark the call as judged."""
         self.ended_calls.pop(id, None)
         self.judged_counts[id] = self.calls.count(id)
         session, calls = Session(self.assembly.id, (), (), self.assembly.context, self.assembly.log), self.calls

@@ -16,13 +16,13 @@ from .transcripts import parent_of
 from .watched import BUS, FEEDBACK_ARRIVED, Decision, Watched
 
 GRACE = 0.2
-"""Seconds between the end of a session and its verdict: events overtake each other on their way."""
+"""Seconds between the end of a session and its judgment, because events may arrive out of order."""
 
 LINGER = 5.0
 """Seconds for which a session that has ended and is judged stays in memory."""
 
 IDLE = 3600.0
-"""Seconds without an event after which a session that goes on, and of which nothing waits, leaves memory."""
+"""Seconds without an event after which an open session without waiting subjects leaves memory."""
 
 HOUR = 3600.0
 
@@ -69,7 +69,7 @@ class Windows:
         self._forgot = False
 
     def add(self, event: TraceEvent, now: float, own_time: float | None = None, *, trusted: bool = False) -> bool:
-        """Take an event that arrived at *now*, and return False for a known event.
+        """Add an event that arrived at *now*; return False for a repeat of a known event.
 
         *own_time* is its own time, if it counts. A *trusted* event is known to contradict nothing.
 
@@ -112,7 +112,7 @@ class Windows:
         return due_subjects
 
     def settle(self, session_id: str) -> None:
-        """Note that one of the session's subjects was judged."""
+        """Record that one of the session's subjects was judged."""
         session = self._sessions[session_id]
         session.open -= 1
         if not session.open:
@@ -133,7 +133,7 @@ class Windows:
         return self.due(now)
 
     def sweep(self, now: float) -> None:
-        """Remove sessions from memory whose time has come, without decisions; for the replay of earlier decisions."""
+        """Remove the sessions that are due to leave memory, without decisions; for the replay of earlier decisions."""
         for id in self._stirred(now):
             if id in self._sessions:
                 self._schedule(self._sessions[id], now)
@@ -146,12 +146,12 @@ class Windows:
 
     @property
     def sessions(self) -> int:
-        """How many sessions are in memory."""
+        """Number of sessions in memory."""
         return len(self._sessions)
 
     @property
     def going_on(self) -> int:
-        """How many sessions have not ended, in memory or not."""
+        """Number of sessions without an end, in memory or not."""
         return len(self._asleep) + sum(session.end_time is None for session in self._sessions.values())
 
     @property
@@ -170,7 +170,7 @@ class Windows:
         return session
 
     def _remember(self, session: Watched) -> None:
-        """Bring a session back. It left memory when nothing of it waited: all that was complete had been judged."""
+        """Bring a session back to memory. When it left, every complete subject of it had been judged."""
         for event, arrived in self._archive.events(session.assembly.id):
             if (digest := identity(event)) is not None:
                 session.seen.add(digest)
@@ -187,7 +187,7 @@ class Windows:
         """Refuse a second end of a turn, and an id that names two subjects."""
         turn_id = str(event.turn_id)
         if event.type == "turn.completed" and session.assembly.is_completed(turn_id):
-            what = f"turn {turn_id!r} was completed already, and otherwise; a turn ends once"
+            what = f"turn {turn_id!r} was completed before, with other data; a turn ends once"
             raise DataError(Problem(what, path="turn_id", value=turn_id))
         if (name := self._name(event)) is None:
             return
