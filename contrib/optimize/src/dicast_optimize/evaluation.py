@@ -50,7 +50,7 @@ class Item:
 class Evaluation:
     """The evaluation of a candidate on one item. *score* is None if it failed; *failure* is the reason.
 
-    *is_raw* is true for a score on the evaluator's own scale. *metrics* has the score of each label, *told* the details and signals for
+    *is_raw* is true for a score on the evaluator's own scale. *metrics* has the score of each label, ``told`` the details and signals for
     the reflection model. The fields are the keys of an answer in the journal.
     """
 

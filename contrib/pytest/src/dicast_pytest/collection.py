@@ -21,7 +21,7 @@ from .sharing import RunResult, run_pipeline, shared
 GATE = "gate"
 """Name of the item for the result of the whole run, if the pipeline has a gate."""
 COVERAGE = "coverage"
-"""Name of that item without a gate: it passes if the run judged enough of its subjects."""
+"""Name of this item if the pipeline has no gate; it passes if the run judged enough of its subjects."""
 _LONGEST = 80
 _FOLDER = "dicast_folder"
 

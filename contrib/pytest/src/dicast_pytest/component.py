@@ -1,4 +1,4 @@
-"""What the fixtures return: a function for runs with the test's own ledger, and single components."""
+"""Results of the fixtures: a function for runs with the test's own ledger, and single components."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ PASS_AT = 0.5
 
 @attrs.frozen
 class PassRate:
-    """Evidence about the rate *at_least* from *n* cases, of which *passed* passed.
+    """Evidence about the rate *at_least*: *passed* of *n* cases passed.
 
     *decision* is ``pass`` if a rate below *at_least* is refuted, ``fail`` if a rate of *at_least* or more is refuted, each with an error
     probability of at most *alpha*, else ``undecided``. *low* and *high* bound the rate with the probability 1 - *alpha*. *method* is
