@@ -108,7 +108,8 @@ def test_every_surface_has_the_same_counts(folder, two, capfd):
     assert (page["runs"][0]["flips"]["passes"], page["runs"][0]["flips"]["label"]) == (passes, "liked")
     paired = dicast.read_ledger(Path("ledger.db"), lambda live: pair_runs(live.read, a, b))
     assert {label: counts.json() for label, counts in paired.counted().items()} == passes
-    markdown = run_markdown(attrs.asdict(done, recurse=False))
+    assert main(["show", b, "--ledger", "ledger.db", "--json"]) == 0
+    markdown = run_markdown(json.loads(capfd.readouterr().out))
     assert main(["show", b, "--ledger", "ledger.db"]) == 0
     output = " ".join(capfd.readouterr().out.split())
     for counts in passes.values():

@@ -314,7 +314,7 @@ READ_OTHERWISE = {
     "check/assertions": "by reads()", "check/python": "by reads()", "check/javascript": "by reads()", "llamacpp/chat": "by reads()", "replay/chat": "by reads()", "sandbox/command": "by reads()", "sandbox/tests_pass": "by reads()",
     "sandbox/verification_delta": "by reads()", "sandbox/bubblewrap": "mounts are what machines have, and count by name",
     "evaluator/command": "by reads()", "evaluator/worker": "by reads()", "evaluator/rubric": "by reads()", "evaluator/metric_lines": "by reads()", "cache/chat": "replies are those of its model", "proxy/tool_params_schema": "read when it is made",
-    "hybrid/cascade": "by reads()", "diff/entails": "by reads()", "stats/paired": "a comparison is in no fingerprint",
+    "hybrid/cascade": "by reads()", "trajectory/match": "by reads()", "trajectory/tool_correctness": "by reads()", "diff/entails": "by reads()", "stats/paired": "a comparison is in no fingerprint",
 }  # fmt: skip
 """Components that have options for paths and are no sources: these digest what they read as ``data``."""
 

@@ -12,11 +12,11 @@ from dicast import optional
 
 KERNEL = Path(dicast.__file__).parent
 TEMPLATES = KERNEL / "_kernel" / "cli" / "templates"
-COMPONENTS = sorted(path for path in TEMPLATES.glob("*.py.tmpl") if not path.name.startswith("test_"))
+COMPONENTS = sorted(path for path in TEMPLATES.glob("*.py.tmpl") if "# For example: " in path.read_text())
 ELSEWHERE = {
     "character", "compare_op", "implicit", "value",  # of PyYAML and attrs
     "CSafeLoader", "sched_getaffinity", "setitimer", "killpg", "EDQUOT", "strerror", "O_BINARY", "O_NONBLOCK", "O_CLOEXEC", "__code__", "__name__", "__self__", "get_source", "id", "to_dict", "__wrapped__", "__func__", "__path__", "__file__", "attr",  # of Python, and of data frames
-    "label", "responses", "name", "tier", "cost", "signals", "pytestmark", "amount", "problems", "scan",  # of our own classes, of every component, of tests
+    "label", "responses", "name", "tier", "cost", "signals", "pytestmark", "amount", "problems", "scan", "first_places",  # of our own classes, of every component, of tests
     "former_distribution",  # of a module of hooks
 }  # fmt: skip
 """Names that the kernel looks for in other objects than components."""
@@ -39,6 +39,17 @@ def test_no_member_is_listed_that_nobody_looks_for():
     plugins = "".join(path.read_text() for path in KERNEL.parents[1].glob("plugins/*/src/**/*.py"))
     used = {name for name in members() if re.search(rf'"{name}"|\.{name}\b', source + plugins)}
     assert members() - used == set()
+
+
+def test_a_new_component_of_a_kind_with_members_names_some():
+    protocols = [protocol for name, protocol in vars(optional).items() if name.startswith("Has")]
+    kinds = {path.name.partition(".")[0] for path in TEMPLATES.glob("*.py.tmpl") if not path.name.startswith("test_")}
+    with_members = {
+        kind
+        for kind in kinds
+        if any(re.search(rf"\b{kind.replace('_', ' ')}s\b", item.__doc__, re.IGNORECASE) for item in protocols)
+    }
+    assert with_members - {path.name.partition(".")[0] for path in COMPONENTS} == set()
 
 
 @pytest.mark.parametrize("path", COMPONENTS, ids=lambda path: path.name)

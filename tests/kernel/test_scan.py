@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -244,7 +245,7 @@ def test_a_masked_run_has_no_secret_in_any_file(tmp_path, monkeypatch, source, j
     assert read.get("scan") == (None if scan == "off" else {"aws-key": 1, "card": 1})
     assert AWS not in json.dumps(run.document)
     assert any("aws-key" in note for note in read.get("notes", [])) == (scan != "off")
-    with sqlite3.connect("ledger.db") as connection:
+    with closing(sqlite3.connect("ledger.db")) as connection:
         stored = "\n".join(connection.iterdump())
     written = stored + (tmp_path / "rows.csv").read_text() + (tmp_path / "events.jsonl").read_text()
     assert (AWS in written) == (scan != "mask")

@@ -65,7 +65,9 @@ def import_files(
     paths: tuple[Path, ...], out: Path, dry_run: bool, format_: str | None, encoding: str | None, scan: Scan, sample: int | None,
     by: str | None, full: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Report the contents of recorded files, and write a pipeline that judges them.
+    """Read files of other tools and write a pipeline for them.
+
+    The contents of each file are reported.
 
     PATH is a file or a folder. The format of each file is detected by its content: sessions of coding agents, OpenTelemetry spans,
     conversations, exports of other tools, rows. Files of unknown formats are listed and left out. Folders called .git, .venv, __pycache__ and

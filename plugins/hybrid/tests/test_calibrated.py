@@ -15,7 +15,7 @@ from dicast import ConfigError, Cost, Failure, Judgment, Subject, TraceEvent
 from dicast.testing import FakeJudge, run_pipeline
 from dicast_hybrid.audit import Audit, Watch, ln_above
 
-TEXT = "judges: [{hybrid/cascade: {as: both, stages: [cheap, dear], calibration: calibration.json%s}}]\n"
+TEXT = "judges: [{hybrid/cascade: {as: both, stages: [cheap, costly], calibration: calibration.json%s}}]\n"
 SURE, UNSURE = Judgment(1.0, 0.9, "llm", "m-1", Cost("0.001")), Judgment(1.0, 0.5, "llm", "m-1")
 RIGHT, WRONG = Judgment(1.0, 1.0, "llm", "m-2", Cost("0.01")), Judgment(0.0, 1.0, "llm", "m-2")
 
@@ -27,8 +27,8 @@ def rows(count, **parts):
 def fingerprint_of(judge):
     """Return the kernel's description of the first stage, which is recorded when a run starts."""
     run_ = run_pipeline(
-        "judges: [{hybrid/cascade: {as: both, stages: [cheap, dear]}}]",
-        components={"cheap": judge, "dear": FakeJudge(RIGHT)},
+        "judges: [{hybrid/cascade: {as: both, stages: [cheap, costly]}}]",
+        components={"cheap": judge, "costly": FakeJudge(RIGHT)},
         subjects=rows(1),
     )
     return run_.of("run.started")[0].payload["inside"]["both.stages[0]"]
@@ -63,15 +63,15 @@ def calibration(tmp_path, monkeypatch):
     return write
 
 
-def run(cheap, dear, subjects, *, audit=""):
-    return run_pipeline(TEXT % audit, components={"cheap": cheap, "dear": dear}, subjects=subjects)
+def run(cheap, costly, subjects, *, audit=""):
+    return run_pipeline(TEXT % audit, components={"cheap": cheap, "costly": costly}, subjects=subjects)
 
 
 def test_kept_verdict_is_calibrated_and_nobody_else_is_asked(calibration):
     calibration(FakeJudge(SURE))
-    dear = FakeJudge(RIGHT)
-    (verdict,) = run(FakeJudge(SURE), dear, rows(1)).verdicts
-    assert (verdict.calibrated, verdict.judge_kind, verdict.score, len(dear.asked)) == (True, "llm", 1.0, 0)
+    costly = FakeJudge(RIGHT)
+    (verdict,) = run(FakeJudge(SURE), costly, rows(1)).verdicts
+    assert (verdict.calibrated, verdict.judge_kind, verdict.score, len(costly.asked)) == (True, "llm", 1.0, 0)
 
 
 def test_verdict_below_the_threshold_escalates_and_is_not_calibrated(calibration):
@@ -166,9 +166,9 @@ def test_model_of_signals_decides_by_its_probability(calibration):
 
 
 def test_ask_all_asks_every_stage_and_lists_what_each_said():
-    text = "judges: [{hybrid/cascade: {stages: [cheap, dear], ask_all: true}}]\n"
+    text = "judges: [{hybrid/cascade: {stages: [cheap, costly], ask_all: true}}]\n"
     (verdict,) = run_pipeline(
-        text, components={"cheap": FakeJudge(SURE), "dear": FakeJudge(WRONG)}, subjects=rows(1)
+        text, components={"cheap": FakeJudge(SURE), "costly": FakeJudge(WRONG)}, subjects=rows(1)
     ).verdicts
     assert verdict.score == 0.0
     assert [stage["score"] for stage in verdict.signals["stages"]] == [1.0, 0.0]

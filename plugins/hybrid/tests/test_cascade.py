@@ -14,7 +14,7 @@ from dicast_hybrid import Cascade
 TURN = Subject("turn", "t-1", "?", "!")
 FLAGS = {"flags": ["stop_reason_clean"], "flags_negative": ["tool_failed"]}
 CHEAP = Judgment(0.8, 0.55, "heuristic", signals=FLAGS, rubric=Rubric("turn-heuristic-v1", "1.1.0"))
-DEAR = Judgment(0.3, 0.9, "llm", "m-1", Cost("0.004"), {"rationale_hash": "ab"}, Rubric("turn-llm-v1", "1.0.0"))
+COSTLY = Judgment(0.3, 0.9, "llm", "m-1", Cost("0.004"), {"rationale_hash": "ab"}, Rubric("turn-llm-v1", "1.0.0"))
 DOWN = Failure("judge_call_failed", "HTTP 500", cost=Cost("0.001"))
 CAPPED = Failure("throttled_no_heuristic", "no room", throttled_reason="session_cap")
 SHARES = st.floats(0, 1)
@@ -28,15 +28,15 @@ def judged(*replies, threshold=0.7, subject=TURN, **options):
 
 
 def test_confident_verdict_is_kept_unchanged_and_nobody_else_asked():
-    assert judged(CHEAP, DEAR, threshold=0.5) == (CHEAP, [1, 0])
+    assert judged(CHEAP, COSTLY, threshold=0.5) == (CHEAP, [1, 0])
 
 
 def test_confidence_equal_to_the_threshold_keeps():
-    assert judged(CHEAP, DEAR, threshold=0.55) == (CHEAP, [1, 0])
+    assert judged(CHEAP, COSTLY, threshold=0.55) == (CHEAP, [1, 0])
 
 
 def test_doubtful_verdict_is_replaced_by_the_next_stage():
-    outcome, calls = judged(CHEAP, DEAR)
+    outcome, calls = judged(CHEAP, COSTLY)
     assert calls == [1, 1]
     assert outcome == Judgment(
         0.3,
@@ -59,19 +59,19 @@ def test_doubtful_verdict_is_replaced_by_the_next_stage():
 
 @pytest.mark.parametrize("kind", ["workload", "row", "session"])
 def test_rubric_is_named_for_the_kind_of_subject(kind):
-    outcome, _ = judged(CHEAP, DEAR, subject=sample("!", kind=kind))
+    outcome, _ = judged(CHEAP, COSTLY, subject=sample("!", kind=kind))
     assert outcome.rubric == Rubric(f"{kind}-hybrid-v1", "1.0.0")
 
 
 def test_threshold_0_never_asks_a_later_stage():
     unsure = Judgment(0.1, 0.0, "heuristic")
-    assert judged(unsure, DEAR, threshold=0) == (unsure, [1, 0])
+    assert judged(unsure, COSTLY, threshold=0) == (unsure, [1, 0])
 
 
 def test_threshold_1_asks_unless_the_first_is_fully_confident():
     sure = Judgment(0.1, 1.0, "heuristic")
-    assert judged(sure, DEAR, threshold=1) == (sure, [1, 0])
-    assert judged(attrs.evolve(sure, confidence=0.999), DEAR, threshold=1)[1] == [1, 1]
+    assert judged(sure, COSTLY, threshold=1) == (sure, [1, 0])
+    assert judged(attrs.evolve(sure, confidence=0.999), COSTLY, threshold=1)[1] == [1, 1]
 
 
 @pytest.mark.parametrize("kind", ["judge_output_invalid", "judge_call_failed", "timeout", "refused"])
@@ -105,7 +105,7 @@ def test_stand_in_of_a_capped_stage_is_no_escalation():
 
 
 def test_first_stage_that_fails_is_passed_over():
-    outcome, _ = judged(DOWN, DEAR)
+    outcome, _ = judged(DOWN, COSTLY)
     assert (outcome.judge_kind, outcome.score, outcome.cost) == ("hybrid", 0.3, Cost("0.005"))
     assert outcome.signals["escalated"] is True
     assert outcome.signals["stages"][0] == {"failure": "judge_call_failed"}
@@ -113,7 +113,7 @@ def test_first_stage_that_fails_is_passed_over():
 
 
 def test_middle_stage_that_fails_is_passed_over():
-    outcome, calls = judged(CHEAP, DOWN, DEAR)
+    outcome, calls = judged(CHEAP, DOWN, COSTLY)
     assert calls == [1, 1, 1]
     assert (outcome.judge_kind, outcome.score) == ("hybrid", 0.3)
     assert "escalation_skipped" not in outcome.signals
@@ -127,7 +127,7 @@ def test_when_every_stage_fails_the_last_failure_is_the_answer_at_the_cost_of_al
 
 def test_stage_in_the_middle_that_is_unsure_goes_on_and_each_is_listed():
     middle = Judgment(0.5, 0.6, "llm", "small", Cost("0.001"))
-    outcome, calls = judged(CHEAP, middle, DEAR, threshold=(0.7, 0.8))
+    outcome, calls = judged(CHEAP, middle, COSTLY, threshold=(0.7, 0.8))
     assert calls == [1, 1, 1]
     assert (outcome.score, outcome.judge_model, outcome.cost) == (0.3, "m-1", Cost("0.005"))
     assert outcome.signals["stages"] == [
@@ -139,7 +139,7 @@ def test_stage_in_the_middle_that_is_unsure_goes_on_and_each_is_listed():
 
 def test_each_step_has_its_own_threshold():
     middle = Judgment(0.5, 0.6, "llm", "small")
-    outcome, calls = judged(CHEAP, middle, DEAR, threshold=(0.7, 0.6))
+    outcome, calls = judged(CHEAP, middle, COSTLY, threshold=(0.7, 0.6))
     assert calls == [1, 1, 0]
     assert (outcome.judge_kind, outcome.judge_model, len(outcome.signals["stages"])) == ("hybrid", "small", 2)
 
@@ -153,12 +153,12 @@ def test_last_stage_that_fails_leaves_the_middle_one():
 
 
 def test_costs_in_two_units_are_never_added():
-    outcome, _ = judged(attrs.evolve(CHEAP, cost=Cost("0.01")), attrs.evolve(DEAR, cost=Cost(700, "msat")))
+    outcome, _ = judged(attrs.evolve(CHEAP, cost=Cost("0.01")), attrs.evolve(COSTLY, cost=Cost(700, "msat")))
     assert outcome.cost == Cost(700, "msat")
 
 
 def test_unknown_cost_of_a_stage_makes_the_sum_unknown():
-    outcome, _ = judged(attrs.evolve(CHEAP, cost=Cost("0.01")), attrs.evolve(DEAR, cost=Cost.unknown()))
+    outcome, _ = judged(attrs.evolve(CHEAP, cost=Cost("0.01")), attrs.evolve(COSTLY, cost=Cost.unknown()))
     assert outcome.cost.amount is None
 
 
@@ -191,9 +191,9 @@ def test_dear_stages_are_asked_only_while_the_cheap_ones_are_in_doubt(replies, t
 # In a pipeline
 
 
-def checked(threshold, *, stages="[cheap, dear]", **judges):
+def checked(threshold, *, stages="[cheap, costly]", **judges):
     text = f"judges:\n  - hybrid/cascade:\n      stages: {stages}\n      escalation_threshold: {threshold}\n"
-    ready = {"cheap": FakeJudge(CHEAP), "dear": FakeJudge(DEAR), **judges}
+    ready = {"cheap": FakeJudge(CHEAP), "costly": FakeJudge(COSTLY), **judges}
     return run_pipeline(text, subjects=[TURN], components=ready)
 
 
@@ -211,7 +211,7 @@ def checked(threshold, *, stages="[cheap, dear]", **judges):
 )
 def test_threshold_that_is_none_is_an_error_with_its_place(threshold, message):
     with pytest.raises(ConfigError) as caught:
-        checked(threshold, stages="[cheap, dear, dear]")
+        checked(threshold, stages="[cheap, costly, costly]")
     (problem,) = caught.value.problems
     assert message in problem.message
     assert problem.line == 4
@@ -232,7 +232,7 @@ def test_stages_without_a_common_kind_are_an_error():
     with pytest.raises(
         ConfigError, match="no kind of subject is judged by all stages, which judge: turn, row; session"
     ):
-        checked(0.5, cheap=Of(("turn", "row")), dear=Of(("session",)))
+        checked(0.5, cheap=Of(("turn", "row")), costly=Of(("session",)))
 
 
 @pytest.mark.parametrize("stages", ["[]", "[cheap]"])
@@ -258,15 +258,15 @@ def test_run_counts_the_escalation_and_what_it_cost():
 
 
 def test_stage_that_crashes_leaves_the_verdict_before_it():
-    done = checked(0.7, dear=FakeJudge(RuntimeError("out of order")))
+    done = checked(0.7, costly=FakeJudge(RuntimeError("out of order")))
     (verdict,) = done.verdicts
     assert (verdict.judge_kind, verdict.signals["escalation_skipped"]) == ("heuristic", "crashed")
 
 
 def test_stage_that_is_too_slow_leaves_the_verdict_before_it():
-    text = "judges:\n  - hybrid/cascade: {stages: [cheap, dear], timeout: 0.2}\n"
-    slow = FakeJudge(DEAR, seconds=30)
-    done = run_pipeline(text, subjects=[TURN], components={"cheap": FakeJudge(CHEAP), "dear": slow})
+    text = "judges:\n  - hybrid/cascade: {stages: [cheap, costly], timeout: 0.2}\n"
+    slow = FakeJudge(COSTLY, seconds=30)
+    done = run_pipeline(text, subjects=[TURN], components={"cheap": FakeJudge(CHEAP), "costly": slow})
     (verdict,) = done.verdicts
     assert (verdict.judge_kind, verdict.signals["escalation_skipped"]) == ("heuristic", "timeout")
 
@@ -277,17 +277,17 @@ def workload(rubric):
 
 @pytest.mark.parametrize(
     ("rubric", "expected", "calls"),
-    [("heuristic", CHEAP, [1, 0]), ("llm", DEAR, [0, 1]), (None, None, [1, 1]), ("hybrid", None, [1, 1])],
+    [("heuristic", CHEAP, [1, 0]), ("llm", COSTLY, [0, 1]), (None, None, [1, 1]), ("hybrid", None, [1, 1])],
 )
 def test_a_workloads_own_block_says_which_stages_judge_it(rubric, expected, calls):
-    outcome, asked_calls = judged(CHEAP, DEAR, subject=workload(rubric))
+    outcome, asked_calls = judged(CHEAP, COSTLY, subject=workload(rubric))
     assert asked_calls == calls
     assert outcome == expected or (expected is None and outcome.judge_kind == "hybrid")
 
 
 def test_other_subjects_with_such_a_column_are_judged_by_confidence():
-    assert judged(CHEAP, DEAR, subject=attrs.evolve(workload("heuristic"), kind="row"))[1] == [1, 1]
-    assert judged(CHEAP, DEAR, subject=attrs.evolve(workload(None), context={"evaluate": "x"}))[1] == [1, 1]
+    assert judged(CHEAP, COSTLY, subject=attrs.evolve(workload("heuristic"), kind="row"))[1] == [1, 1]
+    assert judged(CHEAP, COSTLY, subject=attrs.evolve(workload(None), context={"evaluate": "x"}))[1] == [1, 1]
 
 
 def test_a_workload_that_asks_for_the_model_fails_with_it_and_only_a_cap_downgrades():
@@ -301,8 +301,8 @@ def test_a_workload_that_asks_for_the_model_fails_with_it_and_only_a_cap_downgra
 
 
 def test_a_verdict_rests_on_what_the_stage_that_answered_rests_on():
-    assert judged(CHEAP, DEAR)[0].basis == "model"
-    assert judged(CHEAP, DEAR, threshold=0.5)[0].basis == "heuristic"
+    assert judged(CHEAP, COSTLY)[0].basis == "model"
+    assert judged(CHEAP, COSTLY, threshold=0.5)[0].basis == "heuristic"
     assert judged(CHEAP, DOWN)[0].basis == "heuristic"
     assert (
         judged(CHEAP, attrs.evolve(CHEAP, signals={"escalation_skipped": "budget_exhausted"}))[0].basis == "heuristic"
@@ -317,23 +317,23 @@ IMPLICIT = TraceEvent("feedback.implicit", {"type": "retry", "subject_turn_id": 
 
 
 def test_a_turn_with_a_thumb_is_not_escalated_and_the_verdict_says_so():
-    outcome, calls = judged(CHEAP, DEAR, subject=attrs.evolve(TURN, events=(IMPLICIT, EXPLICIT)))
+    outcome, calls = judged(CHEAP, COSTLY, subject=attrs.evolve(TURN, events=(IMPLICIT, EXPLICIT)))
     assert calls == [1, 0]
     assert outcome == attrs.evolve(CHEAP, signals={**FLAGS, "escalation_skipped": "explicit_feedback"})
 
 
 def test_a_turn_with_a_thumb_is_escalated_where_the_file_says_so():
     subject = attrs.evolve(TURN, events=(EXPLICIT,))
-    outcome, calls = judged(CHEAP, DEAR, subject=subject, escalate_over_feedback=True)
+    outcome, calls = judged(CHEAP, COSTLY, subject=subject, escalate_over_feedback=True)
     assert (calls, outcome.judge_kind, outcome.score) == ([1, 1], "hybrid", 0.3)
 
 
 def test_a_sure_verdict_on_a_turn_with_a_thumb_skipped_nothing():
-    assert judged(CHEAP, DEAR, threshold=0.5, subject=attrs.evolve(TURN, events=(EXPLICIT,))) == (CHEAP, [1, 0])
+    assert judged(CHEAP, COSTLY, threshold=0.5, subject=attrs.evolve(TURN, events=(EXPLICIT,))) == (CHEAP, [1, 0])
 
 
 def test_a_stage_that_fails_is_passed_over_although_there_is_a_thumb():
-    outcome, calls = judged(DOWN, CHEAP, DEAR, subject=attrs.evolve(TURN, events=(EXPLICIT,)))
+    outcome, calls = judged(DOWN, CHEAP, COSTLY, subject=attrs.evolve(TURN, events=(EXPLICIT,)))
     assert (calls, outcome.score, outcome.judge_kind) == ([1, 1, 0], CHEAP.score, "heuristic")
     assert outcome.signals["escalation_skipped"] == "explicit_feedback"
     assert outcome.cost == DOWN.cost
@@ -349,7 +349,7 @@ def test_a_stage_that_fails_is_passed_over_although_there_is_a_thumb():
     ids=["implicit feedback", "no rating", "session"],
 )
 def test_anything_but_a_thumb_on_a_turn_escalates_as_before(subject):
-    assert judged(CHEAP, DEAR, subject=subject)[1] == [1, 1]
+    assert judged(CHEAP, COSTLY, subject=subject)[1] == [1, 1]
 
 
 def test_a_failed_escalation_keeps_score_and_kind_and_costs_what_was_spent():

@@ -10,5 +10,5 @@ UNSURE, SURE = Judgment(0.4, 0.2, "heuristic"), Judgment(0.9, 0.8, "llm", "m-1")
 
 class TestCascade(JudgeConformance):
     judge = "hybrid/cascade"
-    options = {"stages": ["cheap", "dear"], "escalation_threshold": 0.5}
-    components = {"cheap": FakeJudge(UNSURE), "dear": FakeJudge(SURE)}
+    options = {"stages": ["cheap", "costly"], "escalation_threshold": 0.5}
+    components = {"cheap": FakeJudge(UNSURE), "costly": FakeJudge(SURE)}

@@ -110,11 +110,11 @@ def test_numbers_stand_in_properties_with_all_their_digits(report):
 
 def test_a_judge_has_a_suite_and_its_cost(tmp_path):
     judge = FakeJudge(Judgment(0.25, 0.8, "llm", "a-model", Cost("0.0001")), cost=Cost("0.0002"))
-    _, root = written(tmp_path, "name: n\njudges: [dear]\n", rows("a"), {"dear": judge})
+    _, root = written(tmp_path, "name: n\njudges: [costly]\n", rows("a"), {"costly": judge})
     (suite,) = root
     values = properties(suite[1])
     assert (suite.get("name"), values["score"], values["cost_usd"], values["basis"]) == (
-        "dear",
+        "costly",
         "0.25",
         "0.0001",
         "model",

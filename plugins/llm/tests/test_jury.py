@@ -116,8 +116,8 @@ def test_a_cap_that_left_no_room_is_named():
 
 
 def test_cost_is_the_sum_and_units_are_not_mixed():
-    dear = [says(1.0, cost=Cost("0.1")), says(1.0, cost=Cost("0.2")), says(1.0, cost=Cost(5, "msat"))]
-    assert ask(Jury(dear)).cost == Cost("0.3")
+    costly = [says(1.0, cost=Cost("0.1")), says(1.0, cost=Cost("0.2")), says(1.0, cost=Cost(5, "msat"))]
+    assert ask(Jury(costly)).cost == Cost("0.3")
 
 
 def test_judges_are_asked_at_the_same_time():

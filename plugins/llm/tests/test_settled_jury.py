@@ -48,9 +48,9 @@ def test_the_cheap_ones_are_asked_first_and_those_of_unknown_price_last():
         def estimate(self, subject):
             return Cost.unknown()
 
-    dear, cheap, free, unknown = says(1.0, "0.10"), says(1.0, "0.01"), says(1.0), Unpriced(Judgment(1.0))
-    result = ask(Jury((unknown, dear, cheap, free), "majority", until="settled"))
-    assert [len(judge.asked) for judge in (free, cheap, dear, unknown)] == [1, 1, 1, 0]
+    costly, cheap, free, unknown = says(1.0, "0.10"), says(1.0, "0.01"), says(1.0), Unpriced(Judgment(1.0))
+    result = ask(Jury((unknown, costly, cheap, free), "majority", until="settled"))
+    assert [len(judge.asked) for judge in (free, cheap, costly, unknown)] == [1, 1, 1, 0]
     assert result.cost == Cost("0.11")
 
 

@@ -160,7 +160,7 @@ class Runs:
         for place, (id, scores) in enumerate(verdicts.items()):
             score, metrics = scores if isinstance(scores, tuple) else (scores, {})
             items = [
-                {"metric": metric, "value": value, "tier": "truth" if metric == "dear" else "proxy"}
+                {"metric": metric, "value": value, "tier": "truth" if metric == "costly" else "proxy"}
                 for metric, values in metrics.items()
                 for value in values
             ]
@@ -265,8 +265,8 @@ def test_newest_verdict_of_a_run_counts(runs, ask):
 
 def test_what_an_audit_gave_enters_no_mean(runs, ask):
     runs.run("A", {"1": 0.5})
-    runs.run("B", {"1": (0.4, {"cheap": [0.4], "dear": [1.0]})}, truth_reason="audit")
-    assert "dear" not in ask("A", "B")[0]["scores"]
+    runs.run("B", {"1": (0.4, {"cheap": [0.4], "costly": [1.0]})}, truth_reason="audit")
+    assert "costly" not in ask("A", "B")[0]["scores"]
 
 
 def test_without_common_subjects_there_is_no_win_rate(runs, ask):

@@ -264,7 +264,7 @@ def test_what_the_task_took_stands_beside_what_verdicts_took(suite, dicast):
     assert reply["latency"]["longest"] >= reply["latency"]["p50"] >= 10
 
 
-@pytest.mark.parametrize("cost", ["dear", True, None, [1]])
+@pytest.mark.parametrize("cost", ["costly", True, None, [1]])
 def test_a_cost_that_is_no_number_is_not_known(cost):
     spreads = Spreads(Marking((), (), (), {}))
     for recorded_cost in (0.25, 0.5, cost):

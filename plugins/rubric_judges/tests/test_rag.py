@@ -167,10 +167,10 @@ def test_of_a_turn_the_results_of_its_tools_are_the_context():
 
 
 def test_they_stand_among_metrics_and_their_price_is_capped():
-    dear = FakeChatModel(verdict, cost=dicast.Cost("0.01"))
+    costly = FakeChatModel(verdict, cost=dicast.Cost("0.01"))
     pipeline = {"metrics": [{"rag/faithfulness": {"as": "grounded", "model": "grader"}}], "budget": {"run": "0.03 usd"}}
     rows = [ROW, Subject("row", "2", "?", "!", context={"contexts": ["y"]})]
-    finished = run_pipeline(json.dumps(pipeline), subjects=rows, components={"grader": dear})
+    finished = run_pipeline(json.dumps(pipeline), subjects=rows, components={"grader": costly})
     assert finished.document["metrics"]["grounded"]["mean"] == 0.5
     assert finished.document["cost"]["usd"] == "0.02"
     with pytest.raises(
@@ -192,9 +192,9 @@ def test_over_a_cap_the_fallback_is_opened_once_and_asked():
             opened.append(run)
             yield FakeJudge(dicast.Judgment(0.25))
 
-    dear = FakeChatModel(verdict, cost=dicast.Cost("0.01"))
-    pipeline = {"judges": [{"rag/faithfulness": {"model": "dear", "fallback": "plain"}}], "budget": {"run": "0 usd"}}
-    components = {"dear": dear, "plain": Opened()}
+    costly = FakeChatModel(verdict, cost=dicast.Cost("0.01"))
+    pipeline = {"judges": [{"rag/faithfulness": {"model": "costly", "fallback": "plain"}}], "budget": {"run": "0 usd"}}
+    components = {"costly": costly, "plain": Opened()}
     finished = run_pipeline(json.dumps(pipeline), subjects=[ROW], components=components)
     assert [(verdict_.score, verdict_.signals["escalation_skipped"]) for verdict_ in finished.verdicts] == [
         (0.25, "budget_exhausted")

@@ -44,7 +44,7 @@ class Service:
     def next(self):
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, int):
-            answer = (answer, {}, b"told to fail")
+            answer = (answer, {}, b"set to fail")
         if isinstance(answer, str | bytes):
             answer = (200, {}, answer)
         status, headers, body = answer

@@ -243,14 +243,14 @@ def test_faults_that_may_pass_are_tried_again_and_told(service, tmp_path, no_wai
     response = produce(Http(service.url), tmp_path).responses["default"]
     assert response["content"] == "four"
     assert (response["retry"]["attempts"], response["retry"]["max_attempts"]) == (3, 4)
-    assert "HTTP 500: told to fail" in response["retry"]["history"][0]["error"]
+    assert "HTTP 500: set to fail" in response["retry"]["history"][0]["error"]
 
 
 def test_a_fault_that_lasts_fails_the_row(service, tmp_path, no_waits):
     service.script(503)
     failure = produce(Http(service.url, retries=2), tmp_path)
     assert (failure.kind, failure.retryable, len(service.bodies)) == ("judge_call_failed", True, 3)
-    assert failure.message == f"{service.url}: HTTP 503: told to fail (3 tries)"
+    assert failure.message == f"{service.url}: HTTP 503: set to fail (3 tries)"
     assert failure.retry["attempts"] == 3
 
 

@@ -59,9 +59,9 @@ def test_more_than_the_limit_is_noisy_and_the_limit_is_not(scores, noisy):
     assert ("NOISY" in text) is noisy
 
 
-def by_two_models(cheap: list[float], dear: list[float], cheap_cost="1", dear_cost="5", **options):
+def by_two_models(cheap: list[float], costly: list[float], cheap_cost="1", costly_price="5", **options):
     runs = [judged(score, model="small", cost=cheap_cost, **options) for score in cheap]
-    return runs + [judged(score, model="large", cost=dear_cost, **options) for score in dear]
+    return runs + [judged(score, model="large", cost=costly_price, **options) for score in costly]
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def by_two_models(cheap: list[float], dear: list[float], cheap_cost="1", dear_co
         (by_two_models([0.9] * 4, [0.5] * 4), "marginal", -0.4),
         (by_two_models([0.1] * 3, [0.9] * 4), "marginal", None),
         (by_two_models([0.1] * 4, [0.9] * 3), "marginal", None),
-        (by_two_models([0.1] * 4, [0.9] * 4, dear_cost="1"), "marginal", None),
-        (by_two_models([0.1] * 4, [0.9] * 4, dear_cost=None), "marginal", None),
+        (by_two_models([0.1] * 4, [0.9] * 4, costly_price="1"), "marginal", None),
+        (by_two_models([0.1] * 4, [0.9] * 4, costly_price=None), "marginal", None),
         ([judged(0.1)] * 8, "marginal", None),
     ],
 )

@@ -19,7 +19,7 @@ NOISY = 0.15
 """A sample standard deviation above it makes a workload noisy."""
 
 GAP, GAP_RUNS = 0.4, 4
-"""The signal is high where the dearest model's mean is this much above the cheapest's, each over at least so many runs."""
+"""The signal is high where the most expensive model's mean is this much above the cheapest's, each over at least so many runs."""
 
 SUCCESS, SURE = 0.5, 0.5
 """From which score, at which confidence, work counts as successful."""
@@ -92,7 +92,7 @@ class Row:
 
 @attrs.frozen
 class Signal:
-    """The ability of a workload to distinguish models: *gap* is the *dearest* model's mean minus the *cheapest*'s, None if not measured."""
+    """The ability of a workload to distinguish models: *gap* is the most expensive model (*dearest*)'s mean minus the *cheapest*'s, None if not measured."""
 
     workload: str
     declared: str | None
@@ -128,7 +128,7 @@ def signals(table: Sequence[Row]) -> dict[str, Signal]:
 
 
 def _signal(signal: Signal, workload_rows: Sequence[Row]) -> Signal:
-    """Compare the cheapest and the dearest model; those whose price is not known cannot be ranked."""
+    """Compare the cheapest and the most expensive model; those whose price is not known cannot be ranked."""
     costs = [
         (cost.total / len(row.judged), row)
         for row in workload_rows
@@ -136,12 +136,12 @@ def _signal(signal: Signal, workload_rows: Sequence[Row]) -> Signal:
     ]
     if len(costs) < 2 or len(costs) < len(workload_rows):
         return signal
-    (low, cheap), (high, dear) = min(costs, key=lambda pair: pair[0]), max(costs, key=lambda pair: pair[0])
-    if low == high or cheap.mean is None or dear.mean is None:
+    (low, cheap), (high, costly) = min(costs, key=lambda pair: pair[0]), max(costs, key=lambda pair: pair[0])
+    if low == high or cheap.mean is None or costly.mean is None:
         return signal
-    if min(len(cheap.scores), len(dear.scores)) < GAP_RUNS:
+    if min(len(cheap.scores), len(costly.scores)) < GAP_RUNS:
         return signal
-    return attrs.evolve(signal, gap=dear.mean - cheap.mean, cheapest=cheap.model, dearest=dear.model)
+    return attrs.evolve(signal, gap=costly.mean - cheap.mean, cheapest=cheap.model, dearest=costly.model)
 
 
 def is_successful(run: Judged) -> bool:
