@@ -320,3 +320,18 @@ def test_a_session_in_utf_16_is_refused_with_its_encoding(folder):
 def test_a_cut_document_names_the_place_of_the_cut(folder):
     Path("cut.json").write_text('{\n "sessionId": "s",\n "messages": [\n')
     assert "JSON document; line 4, column 1 is not JSON: unexpected end" in run_import("cut.json", "--dry-run", code=2)
+
+
+def test_calls_and_results_of_a_session_are_counted_by_id(shop):
+    def call(id_):
+        return {"role": "assistant", "tool_calls": [{"id": id_, "type": "function", "function": {"name": "look", "arguments": "{}"}}]}  # fmt: skip
+
+    def result(id_):
+        return {"role": "tool", "tool_call_id": id_, "content": "seen"}
+
+    messages = [{"role": "user", "content": "Look."}, call("c1"), result("c1"), call("c1"), result("c1"), call("c2")]
+    messages += [result("c2"), {"role": "assistant", "content": "Done."}]
+    text = "".join(json.dumps({"id": id_, "messages": messages}) + "\n" for id_ in ("a", "b"))
+    shop.write("talks.jsonl", text)
+    (file,) = shop.dicast("import", "talks.jsonl", "--dry-run", "--json").json["files"]
+    assert (file["sessions"], file["calls"], file["results"]) == (2, 4, 4)

@@ -264,7 +264,9 @@ def count_contents(source: Any, scan: Scan) -> FileCounts:
     contents = {"turns": kinds["turn"], **read.details.get("contents", {})}
     if "turn" in kinds or reason:
         contents.setdefault("sessions", read.records - read.failed)
-    numbers = {name: int(contents.get(key, 0)) for name, key in _CONTENTS.items()}
+    numbers = {
+        name: int(contents.get(key, 0)) - int(contents.get(f"repeated_{key}", 0)) for name, key in _CONTENTS.items()
+    }
     recorded_models = read.details.get("models")
     return FileCounts(
         numbers, models if recorded_models is None else recorded_models, scores, read.marked,

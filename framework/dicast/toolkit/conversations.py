@@ -68,7 +68,8 @@ class Counts:
     """Counts of the contents of conversations. *parts* counts texts, media, reasoning and refusals, in results of tools too.
 
     *unmatched_results* belong to no call, *unmatched_calls* have no result. *dropped* counts the messages of last turns without a reply,
-    *marked* the parts, roles and items that a marker replaced, by kind and name.
+    *marked* the parts, roles and items that a marker replaced, by kind and name. *repeated* has the numbers of ``calls`` and ``results`` whose
+    id an earlier one of the conversation has.
     """
 
     messages: int = 0
@@ -80,15 +81,23 @@ class Counts:
     unmatched_calls: int = 0
     dropped: int = 0
     marked: Counter[str] = attrs.field(factory=Counter)
+    repeated: Counter[str] = attrs.field(factory=Counter)
 
     def add(self, other: Counts) -> None:
         """Add the counts of another conversation."""
         for field in _NUMBERS:
             setattr(self, field, getattr(self, field) + getattr(other, field))
         self.marked.update(other.marked)
+        self.repeated.update(other.repeated)
+
+    def contents(self) -> dict[str, int]:
+        """Return the numbers as ``read.contents`` of a run's document has them; numbers of repeated ids only if there are any."""
+        numbers: dict[str, int] = {name: getattr(self, name) for name in _NUMBERS}
+        numbers["trailing_messages"] = numbers.pop("dropped")
+        return numbers | {f"repeated_{name}": number for name, number in self.repeated.items()}
 
 
-_NUMBERS = tuple(field.name for field in attrs.fields(Counts) if field.name != "marked")
+_NUMBERS = tuple(field.name for field in attrs.fields(Counts) if field.type == "int")
 
 
 @attrs.define
@@ -121,6 +130,7 @@ class Conversation:
         self._ids: dict[int, str] = {}
         self.models: Counter[str] = Counter()
         self._has_feedback = False
+        self._action_ids: dict[str, set[str]] = {"calls": set(), "results": set()}
 
     @property
     def has_turns(self) -> bool:
@@ -232,10 +242,20 @@ class Conversation:
     def _act(self, role: str, action: ToolCall | ToolResult, time: str | None) -> None:
         if isinstance(action, ToolCall):
             self.counts.calls += 1
+            self._note_id("calls", action.id)
         else:
             self.counts.results += 1
+            self._note_id("results", action.id)
             self.counts.parts += _count_known(action.content) if _has_parts(action.content) else 0
         self._steps.append(_Step(role, action=action, time=time))
+
+    def _note_id(self, kind: str, id_: str | None) -> None:
+        if id_ is None:
+            return
+        ids = self._action_ids[kind]
+        if id_ in ids:
+            self.counts.repeated[kind] += 1
+        ids.add(id_)
 
     def _drop(self, steps: list[_Step]) -> None:
         self.counts.dropped += sum(step.event is None for step in steps)

@@ -88,8 +88,7 @@ class Totals:
 
     def read_counts(self, notes: Sequence[str] = ()) -> ReadCounts:
         """Return the counts as a run's document has them, with further *notes*."""
-        contents = {key: value for key, value in attrs.asdict(self.contents).items() if key != "marked"}
-        contents["trailing_messages"] = contents.pop("dropped")
+        contents = self.contents.contents()
         sessions = {"sessions": self.records - self.failed, "turns": self.turns}
         details = {"contents": sessions | contents, "models": self.models, "kinds": self.kinds, "unknown": self.unknown}
         details |= {"recorded_scores": self.recorded} if self.recorded else {}

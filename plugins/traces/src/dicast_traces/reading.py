@@ -32,8 +32,7 @@ class Totals:
 
     def read_counts(self) -> ReadCounts:
         """Return the counts as a run's document has them."""
-        contents = {key: value for key, value in attrs.asdict(self.contents).items() if key != "marked"}
-        contents["trailing_messages"] = contents.pop("dropped")
+        contents = self.contents.contents()
         details = {"formats": self.formats, "contents": contents}
         return ReadCounts(self.records, self.contents.marked, self.dropped, self.failed, details, tuple(self._notes()))
 

@@ -19,8 +19,10 @@ from .model_logs import is_log, is_prompt, read_log, read_messages
 
 @attrs.frozen
 class OpenHands(SessionSource):
-    """Sessions of OpenHands: an event log of the older application or the newer SDK (an array, a document, or one event per line), an output of its
-    evaluation (``output.jsonl``), or the log of a model call with all messages before it.
+    """Sessions of OpenHands: an event log, an output of its evaluation (``output.jsonl``), or the log of a model call.
+
+    An event log is an array, a document, or one event per line, from the older application or the newer SDK. The log of a model call has all
+    messages before it.
 
     An action is a call, and its observation is the result. A command with a non-zero exit code is a failure.
     """
