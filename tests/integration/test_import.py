@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from dicast._import.command import import_files
 from dicast._kernel.cli import main
 
-KEYS = ["path", "format", "version", "sessions", "turns", "messages", "calls", "results", "failed_results", "unmatched", "models",
+KEYS = ["path", "format", "version", "sessions", "turns", "messages", "calls", "results", "failed_results", "unmatched",
+        "unmatched_calls", "models",
         "recorded_scores", "marked", "unknown", "failed"]  # fmt: skip
 TRACES = Path(os.environ.get("DICAST_OUTSIDE_DATA", Path(__file__).parents[3] / "shared" / "data")) / "traces"
 KEY = "AKIA" + "IOSFODNN7EXAMPLE"
@@ -69,7 +70,7 @@ def test_a_folder_of_mixed_files_becomes_one_pipeline_that_runs_without_a_model(
         "one.jsonl": "traces/messages", "two.json": "traces/messages", "events.jsonl": "traces/events", "notes.txt": None, "empty.jsonl": None,
     }  # fmt: skip
     one = files["one.jsonl"]
-    assert [one[key] for key in KEYS[3:10]] == [2, 2, 8, 2, 2, 0, 0]
+    assert [one[key] for key in KEYS[3:11]] == [2, 2, 8, 2, 2, 0, 0, 0]
     assert document["pipeline"] == "pipeline.yaml"
     assert dicast("check", "pipeline.yaml") == 0
     capfd.readouterr()
@@ -200,6 +201,75 @@ def test_a_sample_is_written_with_its_strata_and_runs_with_weights(folder, capfd
     assert run["read"]["sample"] == {"drawn": 8, "of": 20}
     assert run["score"]["weight"] == pytest.approx(20)
     assert run["score"]["effective_n"] < 8
+
+
+@pytest.mark.parametrize("option", [[], ["--dry-run"]])
+def test_a_sample_that_no_run_can_draw_is_refused_before_a_pipeline_is_written(folder, option):
+    (folder / "data" / "many.jsonl").write_text("".join(chat(id_=f"m{n}", team=f"t{n}") for n in range(4)))
+    message = run_import("data/many.jsonl", "--sample", "3", "--by", "team", *option, code=2)
+    assert "--sample 3 --by team: by team makes more than 3 groups" in message
+    assert not (folder / "pipeline.yaml").exists()
+    run_import("data/many.jsonl", "--sample", "4", "--by", "team", "--out", "deep/p.yaml", *option)
+
+
+def test_the_suggested_limit_forbids_a_tool_that_the_files_call(folder):
+    run_import("data/one.jsonl")
+    text = (folder / "pipeline.yaml").read_text()
+    assert "forbidden: [search]" in text
+    assert "The files call search." in text
+
+
+def test_sessions_without_calls_get_no_suggestion_of_a_forbidden_tool(folder):
+    (folder / "data" / "plain.jsonl").write_text(
+        '{"id": "p", "messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}\n'
+    )
+    run_import("data/plain.jsonl")
+    text = (folder / "pipeline.yaml").read_text()
+    assert "max_repeats" in text
+    assert "forbidden" not in text
+
+
+def test_calls_and_results_without_a_partner_are_counted(folder):
+    call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "assistant", "content": "a"},
+        {"role": "tool", "tool_call_id": "c9", "content": "found"},
+        {"role": "assistant", "content": "b"},
+    ]
+    (folder / "data" / "odd.jsonl").write_text(json.dumps({"id": "odd", "messages": messages}) + "\n")
+    (file,) = json.loads(run_import("data/odd.jsonl", "--json", "--dry-run"))["files"]
+    assert (file["unmatched"], file["unmatched_calls"]) == (1, 1)
+    report = run_import("data/odd.jsonl", "--dry-run")
+    assert "tool calls without a result: 1\n" in report
+    assert "tool results without a call: 1\n" in report
+
+
+@pytest.mark.parametrize(
+    ("extra", "record"),
+    [
+        ("inspect", {"version": 2, "status": "success", "eval": {}, "samples": []}),
+        ("exports", {"doc_id": 1, "resps": [], "doc": {}}),
+        ("otel", {"resourceSpans": []}),
+    ],
+)
+def test_a_file_whose_source_is_not_installed_has_the_command_that_installs_it(folder, monkeypatch, extra, record):
+    monkeypatch.setattr("dicast._import.command.detecting_sources", list)
+    (folder / "x.json").write_text(json.dumps(record))
+    message = run_import("x.json", code=2)
+    assert "no installed source reads; install its source: " in message
+    assert f"dicast[{extra}]" in message
+
+
+def test_one_command_installs_all_missing_sources(folder, monkeypatch):
+    monkeypatch.setattr("dicast._import.command.detecting_sources", list)
+    (folder / "data" / "x.json").write_text(json.dumps({"resourceSpans": []}))
+    (folder / "data" / "y.jsonl").write_text(json.dumps({"doc_id": 1, "resps": [], "doc": {}}) + "\n")
+    report = run_import("data", "--dry-run")
+    assert report.count("dicast[") == 1
+    command = report.partition("install the missing sources:\n")[2]
+    assert "dicast[otel,exports]" in command.splitlines()[0]
 
 
 def test_a_group_without_a_sample_is_a_wrong_request(folder):

@@ -20,7 +20,7 @@ from ..toolkit.detection import detecting_sources
 from ..toolkit.scan import Scan
 from ..toolkit.terminal import print_lines
 from .inspection import FileOptions, ImportedFile, inspect_file
-from .pipelines import Sampling, pipelines
+from .pipelines import Sampling, check_sample, pipelines
 from .summary import summary_parts
 
 _BY_SHAPE = (
@@ -83,7 +83,10 @@ def import_files(
     with only_document(as_json):
         files = [inspect_file(path, request, is_named=path in paths) for path in _files(paths)]
         _refuse_unknown(files, is_written=not dry_run)
-        drafts = {} if dry_run else pipelines(paths, files, out, request, Sampling(sample, by))
+        sampling = Sampling(sample, by)
+        if sample is not None:
+            check_sample(paths, files, out, request, sampling)
+        drafts = {} if dry_run else pipelines(paths, files, out, request, sampling)
     write_new(drafts)
     if sample is not None and (tables := [file.path.name for file in files if file.is_known and file.is_table]):
         click.echo(f"--sample draws sessions; the pipelines of rows read all rows: {', '.join(tables)}", err=True)

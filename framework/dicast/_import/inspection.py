@@ -34,7 +34,7 @@ _LEAST_COLUMNS = 2
 
 _CONTENTS = {
     "sessions": "sessions", "turns": "turns", "messages": "messages", "calls": "calls", "results": "results",
-    "failed_results": "failed_results", "unmatched": "unmatched_results",
+    "failed_results": "failed_results", "unmatched": "unmatched_results", "unmatched_calls": "unmatched_calls",
 }  # fmt: skip
 NUMBERS = tuple(_CONTENTS)
 
@@ -49,6 +49,7 @@ class FileCounts:
 
     numbers: Mapping[str, int] = attrs.field(factory=lambda: dict.fromkeys(NUMBERS, 0))
     models: Mapping[str, int] = attrs.field(factory=dict)
+    tools: Mapping[str, int] = attrs.field(factory=dict)
     recorded_scores: Mapping[str, int] = attrs.field(factory=dict)
     marked: Mapping[str, int] = attrs.field(factory=dict)
     unknown: Mapping[str, int] = attrs.field(factory=dict)
@@ -65,7 +66,7 @@ class ImportedFile:
     """A file with its format: the source *component* with its *options*, or the *reason* why no source reads it.
 
     *is_broken* is True if the format is known but the file cannot be read, *is_vacant* if it can be read but has nothing to judge.
-    *detected_by* has all sources that would read the file in a folder.
+    *detected_by* has all sources that would read the file in a folder. *extra* has the source for a file that no installed source reads.
     """
 
     path: Path
@@ -78,6 +79,7 @@ class ImportedFile:
     is_broken: bool = False
     is_vacant: bool = False
     detected_by: tuple[str, ...] = ()
+    extra: str | None = None
 
     @property
     def is_known(self) -> bool:
@@ -174,8 +176,10 @@ def _identified(path: Path, beginning: Beginning, encoding: str, request: FileOp
     forced = request.format is not None and not request.format.startswith("rows/")
     other_form = None if forced else other_format(path, beginning)
     if other_form is not None:
+        kind = "source" if other_form.extra is None else "installed source"
         fix = "" if other_form.extra is None else f"; install its source: {how_to_install(other_form.extra)}"
-        return ImportedFile(path, reason=f"it looks like {other_form.title}, which no installed source reads{fix}")
+        reason = f"it looks like {other_form.title}, which no {kind} reads{fix}"
+        return ImportedFile(path, reason=reason, extra=other_form.extra)
     source = request.format if forced else conversations_source(path, beginning, None)
     if source in ("traces/messages", "traces/events"):
         options = {} if encoding == UTF_8 else {"encoding": encoding}
@@ -246,6 +250,7 @@ def count_contents(source: Any, scan: Scan) -> FileCounts:
     """
     models: Counter[str] = Counter()
     scores: Counter[str] = Counter()
+    tools: Counter[str] = Counter()
     with source.reading() as opened:
         live = scanned(opened, scan)
         previous, kinds, reason = None, Counter[str](), ""
@@ -260,6 +265,7 @@ def count_contents(source: Any, scan: Scan) -> FileCounts:
             if subject.session_id != previous:
                 previous = subject.session_id
                 models.update(_models(subject))
+                tools.update(_tools(subject))
         read, first_places = live.read_counts(), getattr(opened, "first_places", {})
     contents = {"turns": kinds["turn"], **read.details.get("contents", {})}
     if "turn" in kinds or reason:
@@ -269,7 +275,7 @@ def count_contents(source: Any, scan: Scan) -> FileCounts:
     }
     recorded_models = read.details.get("models")
     return FileCounts(
-        numbers, models if recorded_models is None else recorded_models, scores, read.marked,
+        numbers, models if recorded_models is None else recorded_models, tools, scores, read.marked,
         read.details.get("unknown", {}), read.details.get(COUNTS, {}), read.failed, read.notes,
         tuple(kinds), first_places, reason,
     )  # fmt: skip
@@ -279,6 +285,13 @@ def _models(subject: Subject) -> Iterator[str]:
     for event in subject.trail.events or subject.events:
         if event.type == "llm.call_completed" and isinstance(model := event.payload.get("model"), str):
             yield model
+
+
+def _tools(subject: Subject) -> Iterator[str]:
+    """Yield the tool of each call whose tool is known."""
+    for event in subject.trail.events or subject.events:
+        if event.type == "tool.called" and isinstance(name := event.payload.get("tool_name"), str) and name.strip():
+            yield name
 
 
 def _message(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,14 @@ import attrs
 
 from .._init.choice import for_turns
 from .._init.draft import Wishes, drafted
-from .._init.written import FileSection, file_text, one_comment, refuse_existing
+from .._init.written import FileSection, escaped, file_text, one_comment, refuse_existing
+from .._kernel.api.subjects import subjects
+from .._kernel.values.errors import DataError
 from .inspection import FileOptions, ImportedFile
 
 JOINED, SAMPLED = "traces/joined", "traces/sample"
+_MOST_TOOLS = 6
+"""The number of tools that the written pipeline names."""
 
 
 @attrs.frozen
@@ -32,10 +37,8 @@ def pipelines(
 
     :raises ConfigError: if a file would be overwritten, or a column of rows has to be named.
     """
-    readable = [file for file in files if file.is_known]
-    sessions = [file for file in readable if file.has_sessions]
-    scored = [file for file in readable if not file.has_sessions and not file.is_table]
-    rows = [file for file in readable if file.is_table]
+    sessions, scored = _judged(files)
+    rows = [file for file in files if file.is_known and file.is_table]
     drafts: dict[Path, str] = {}
     if sessions:
         drafts[out] = _of_sessions(paths, sessions, files, out, request, sampling)
@@ -47,6 +50,31 @@ def pipelines(
         drafts |= drafted(file.path, target, Wishes("rows", (), None, reading)).files
     refuse_existing(drafts)
     return drafts
+
+
+def check_sample(
+    paths: Sequence[Path], files: Sequence[ImportedFile], out: Path, request: FileOptions, sampling: Sampling
+) -> None:
+    """Draw the sample once, as a run of each written pipeline does.
+
+    :raises DataError: if the sample cannot be drawn, with the reason of the run.
+    """
+    for chosen in filter(None, _judged(files)):
+        source = _source(paths, chosen, files, Path.cwd() / out.name, request, sampling)
+        try:
+            subjects({"source": escaped(source), "metrics": ["proxy/format"]})
+        except DataError as error:
+            options = f"--sample {sampling.size}" + ("" if sampling.by is None else f" --by {sampling.by}")
+            raise DataError(
+                attrs.evolve(problem, path=None, file=problem.file or options) for problem in error.problems
+            ) from error
+
+
+def _judged(files: Sequence[ImportedFile]) -> tuple[list[ImportedFile], list[ImportedFile]]:
+    """Return the files of sessions, and the files of results of other tools."""
+    readable = [file for file in files if file.is_known]
+    sessions = [file for file in readable if file.has_sessions]
+    return sessions, [file for file in readable if not file.has_sessions and not file.is_table]
 
 
 def _free(out: Path, name: str, drafts: Mapping[Path, str]) -> Path:
@@ -68,8 +96,14 @@ def _of_sessions(
     choice = for_turns(next(iter(source)))
     about = [f"Files: {_formats(chosen)}"]
     sections = [FileSection({"name": _name(paths)}), FileSection({"source": source}, about), *choice.sections]
-    example = {"metrics": [{"trajectory/limits": {"max_errors": 3, "max_repeats": 2, "forbidden": ["rm"]}}]}
-    comments = ["Limits of the tool calls, without a model (extra trajectory); remove the marks to use them:"]
+    tools = sum((Counter(file.counts.tools) for file in chosen), Counter[str]())
+    forbidden = {"forbidden": [min(tools, key=lambda tool: (tools[tool], tool))]} if tools else {}
+    example = {"metrics": [{"trajectory/limits": {"max_errors": 3, "max_repeats": 2, **forbidden}}]}
+    comments = ["Limits of the tool calls, without a model (extra trajectory); remove the marks to use them."]
+    if tools:
+        names = ", ".join(one_comment(tool, 40) for tool, _ in tools.most_common(_MOST_TOOLS))
+        more = ", …" * (len(tools) > _MOST_TOOLS)
+        comments.append(f"forbidden has names of tools. The files call {names}{more}.")
     return file_text(_head(out), [*sections, FileSection(example, comments, active=False)])
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .._init.written import one_comment
+from ..toolkit.installing import with_one_command
 from ..toolkit.terminal import Drawing, Line
 from ..toolkit.text_table import WIDTH, TextTable
 from .inspection import ImportedFile
@@ -23,7 +24,7 @@ _MOST_NAMES = 6
 _COLUMNS = ("sessions", "turns", "calls", "results")
 
 
-def summary_parts(files: Sequence[ImportedFile], *, is_full: bool = False) -> Iterator[Line | Drawing]:
+def summary_parts(files: Sequence[ImportedFile], *, is_full: bool = False) -> Iterator[str | Line | Drawing]:
     """Yield the lines of the report: a table of the formats, notes, and the files that were left out.
 
     With *is_full* each file has a row of its own, and no list is cut.
@@ -35,12 +36,16 @@ def summary_parts(files: Sequence[ImportedFile], *, is_full: bool = False) -> It
         table = _table(readable, with_files=is_full or len(readable) <= MOST_FILES)
         yield Drawing(table, [*table.lines(WIDTH)])
     yield from map(Line, _content_lines(readable, is_full=is_full))
-    yield from map(Line, _left_out(left_out, is_full=is_full))
+    yield from _left_out(left_out, is_full=is_full)
 
 
 def _content_lines(files: Sequence[ImportedFile], *, is_full: bool) -> Iterator[str]:
     if failed := sum(file.counts.numbers["failed_results"] for file in files):
-        yield f"results that failed: {failed:,}"
+        yield f"tool results with a failure: {failed:,}"
+    unmatched = {"unmatched_calls": "tool calls without a result", "unmatched": "tool results without a call"}
+    for name, title in unmatched.items():
+        if count := sum(file.counts.numbers[name] for file in files):
+            yield f"{title}: {count:,}"
     named = {
         "versions": ({f"{file.title} {file.version}": 1} for file in files if file.version),
         "models": (file.counts.models for file in files),
@@ -116,13 +121,19 @@ def _notes(files: Sequence[ImportedFile]) -> Iterator[str]:
         yield first if count == 1 else f"{first} (and {_count(count - 1, 'more file')} alike)"
 
 
-def _left_out(files: Sequence[ImportedFile], *, is_full: bool) -> Iterator[str]:
-    """Yield the files that no source reads, broken files of known formats first."""
+def _left_out(files: Sequence[ImportedFile], *, is_full: bool) -> Iterator[str | Line]:
+    """Yield the files that no source reads: broken files of known formats first, then files whose source can be installed."""
     if files:
-        yield f"left out: {_count(len(files), 'file')}"
-        ordered = sorted(files, key=lambda file: not file.is_broken)
-        lines = [f"  {one_comment(file.path, 100)}: {one_comment(file.reason, 300)}" for file in ordered]
-        yield from _limited(lines, "file", is_full=is_full)
+        yield Line(f"left out: {_count(len(files), 'file')}")
+        ordered = sorted(files, key=lambda file: (not file.is_broken, not file.extra))
+        reasons, command = with_one_command([file.reason for file in ordered])
+        lines = [
+            f"  {one_comment(file.path, 100)}: {one_comment(reason, 300)}"
+            for file, reason in zip(ordered, reasons, strict=True)
+        ]
+        yield from map(Line, _limited(lines, "file", is_full=is_full))
+        if command is not None:
+            yield from (Line("install the missing sources:"), f"  {command}")
 
 
 def _limited(lines: Sequence[str], noun: str, *, is_full: bool) -> Iterator[str]:

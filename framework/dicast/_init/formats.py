@@ -160,7 +160,7 @@ _PROMPTFOO = "dicast init --from promptfoo FILE takes it over"
 _AS_XLSX = "save the file as .xlsx or .csv"
 
 FORMATS = (
-    FileFormat("an Inspect log (.eval)", _member("header.json", "_journal/start.json")),
+    FileFormat("an Inspect log (.eval)", _member("header.json", "_journal/start.json"), extra="inspect"),
     FileFormat("a document of an office program", _member("word/", "ppt/", "content.xml"), _AS_XLSX),
     FileFormat("a zip archive", _is_archive, "unpack it, and name a file in it"),
     FileFormat("an old Excel workbook (.xls), or an encrypted one", _begins(b"\xd0\xcf\x11\xe0"), _AS_XLSX),
@@ -175,13 +175,13 @@ FORMATS = (
     FileFormat("OpenTelemetry traces (Tempo export)", _any(_is_tempo), extra="otel"),
     FileFormat("Jaeger traces", _any(_is_jaeger), extra="otel"),
     FileFormat("OpenTelemetry logs or metrics (OTLP JSON)", _any(_is_otlp_of_others)),
-    FileFormat("an Inspect log", _any(_is_inspect)),
-    FileFormat("results of promptfoo", _any(_is_promptfoo_results)),
+    FileFormat("an Inspect log", _any(_is_inspect), extra="inspect"),
+    FileFormat("results of promptfoo", _any(_is_promptfoo_results), extra="exports"),
     FileFormat("a promptfoo configuration", _any(_is_promptfoo), _PROMPTFOO),
-    FileFormat("samples of lm-evaluation-harness", _any(_is_lm_eval)),
-    FileFormat("LangSmith runs", _any(_is_langsmith)),
-    FileFormat("Langfuse observations", _any(_is_langfuse)),
-    FileFormat("MLflow traces", _any(_is_mlflow)),
+    FileFormat("samples of lm-evaluation-harness", _any(_is_lm_eval), extra="exports"),
+    FileFormat("LangSmith runs", _any(_is_langsmith), extra="exports"),
+    FileFormat("Langfuse observations", _any(_is_langfuse), extra="exports"),
+    FileFormat("MLflow traces", _any(_is_mlflow), extra="exports"),
     FileFormat("spans of traces", _any(lambda record: _is_span(record) or _has_spans(record)), extra="otel"),
     FileFormat(
         "requests of a batch, without answers", _any(_is_batch_input), "name the file with the results of the batch"
