@@ -44,11 +44,7 @@ def contents(read: Read, run_id: str, subjects: Iterable[Key]) -> Contents:
         key = str(event.subject_kind), str(event.subject_id)
         if key in keys:
             result.read[key] = payload
-            if (
-                event.session_id is not None
-                and event.subject_kind in _OF_SESSIONS
-                and payload.keys() & {"events", "trail"}
-            ):
+            if event.session_id is not None and event.subject_kind in _OF_SESSIONS:  # a watch has no places of events
                 sessions.setdefault(str(payload.get("from_run") or run_id), set()).add(event.session_id)
     for run, session_ids in sessions.items():
         result.turns |= conversations(read, run, session_ids)
