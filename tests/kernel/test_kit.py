@@ -362,6 +362,45 @@ def test_missing_file_that_is_an_os_error_is_found(check, tmp_path):
         check("test_missing_file_is_a_wrong_request", "source", body, options={"path": "here"})
 
 
+@pytest.mark.parametrize(
+    ("option", "found"),
+    [
+        ("api_key: str", r"X\.api_key is a str, .* use dicast\.Secret"),
+        ("token: str = ''", r"X\.token is a str, .* use dicast\.Secret"),
+        ("key: str | None = None", r"X\.key is a str, .* use dicast\.Secret"),
+        ("db_password: str = ''", r"X\.db_password is a str, .* use dicast\.Secret"),
+        ("folder: str", r"X\.folder is a str, .* use pathlib\.Path"),
+        ("file: str = 'words.txt'", r"X\.file is a str, .* use pathlib\.Path"),
+    ],
+)
+def test_text_option_with_the_name_of_a_secret_or_a_path_is_found(check, option, found):
+    with pytest.raises(AssertionError, match=found):
+        check("test_options_have_the_types_of_secrets_and_paths", "metric", f"{option}\n{SCORES}")
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["api_key: dicast.Secret", "key: str = 'score'", "sort_key: str", "max_tokens: int = 1", "path: pathlib.Path"],
+)
+def test_option_with_the_name_of_a_secret_or_a_path_and_its_type_passes(check, option):
+    check("test_options_have_the_types_of_secrets_and_paths", "metric", f"{option}\n{SCORES}")
+
+
+@pytest.mark.parametrize("option", ["path: str", "cache_dir: str | None = None"])
+def test_text_option_with_the_name_of_a_path_of_a_sink_is_found(check, option):
+    body = f"{option}\ndef write(self, events): pass\ndef close(self): pass"
+    with pytest.raises(AssertionError, match=r"X\.\w+ is a str, .* use pathlib\.Path"):
+        check("test_options_have_the_types_of_secrets_and_paths", "sink", body)
+
+
+def test_component_that_writes_in_the_current_directory_is_found(check):
+    body = "def write(self, events): pathlib.Path('left.txt').touch()\ndef close(self): pass"
+    with pytest.raises(
+        AssertionError, match=r"x/x writes left\.txt in the current directory; use the type pathlib\.Path"
+    ):
+        check("test_writes_nothing_in_the_current_directory", "sink", body)
+
+
 WRITES = "def write(self, events): pass\n"
 FILE = "rewrites = True\npath: pathlib.Path\n"
 
@@ -383,6 +422,37 @@ FILE = "rewrites = True\npath: pathlib.Path\n"
 def test_checks_of_sinks_find_what_is_wrong(check, test, body, found):
     with pytest.raises(AssertionError, match=found):
         check(test, "sink", body, options={"path": "out.txt"} if "path:" in body else {})
+
+
+TRUNCATES = """
+path: pathlib.Path
+@contextlib.asynccontextmanager
+async def open(self, run):
+    with self.path.open(MODE) as file:
+        def write(events):
+            file.writelines(f"{event.type}\\n" for event in events)
+            FLUSH
+        yield type("Live", (), {"write": staticmethod(write), "close": file.close})()
+"""
+
+
+@pytest.mark.parametrize(("mode", "flush"), [("'w'", "file.flush()"), ("'a'", "pass")])
+def test_sink_that_loses_events_after_a_kill_is_found(check, mode, flush):
+    body = TRUNCATES.replace("MODE", mode).replace("FLUSH", flush)
+    message = r"out.txt has \d+ of \d+ bytes after a kill and a resume.* Set rewrites = True"
+    with pytest.raises(AssertionError, match=message):
+        check("test_a_resumed_run_loses_no_event", "sink", body, options={"path": "out.txt"})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "rewrites = True" + TRUNCATES.replace("MODE", "'w'").replace("FLUSH", "pass"),
+        TRUNCATES.replace("MODE", "'a' if run.continued else 'w'").replace("FLUSH", "file.flush()"),
+    ],
+)
+def test_sink_that_rewrites_or_appends_keeps_all_events_after_a_kill(check, body):
+    check("test_a_resumed_run_loses_no_event", "sink", body, options={"path": "out.txt"})
 
 
 def test_unwritable_path_that_nobody_refuses_is_found(check):

@@ -20,7 +20,7 @@ from .._kernel.pipeline.describe import describe
 from .._kernel.stream.opening import open_component
 from .._kernel.values import Cost, Rubric, RunContext, Secret
 from .._kernel.values.errors import ConfigError, RequestError
-from .members import misnamed, undocumented, unread_options
+from .members import misnamed, mistyped, undocumented, unread_options
 from .pipeline import Bench
 from .probe import probe
 from .secrets import SHORTEST, planted_secrets, secrets, texts_of
@@ -175,6 +175,23 @@ class Conformance(Contract):
         cls = self.offer(bench).cls
         unread = unread_options(self.kind, cls)
         assert not unread, f"no code reads {', '.join(unread)} of {cls.__qualname__}: the option has no effect"
+
+    def test_options_have_the_types_of_secrets_and_paths(self, bench: Bench) -> None:
+        """A secret in a ``str`` is stored and shown; a path in a ``str`` depends on the current directory."""
+        wrong = list(mistyped(self.kind, self.offer(bench).cls))
+        assert not wrong, "\n".join(wrong)
+
+    def test_writes_nothing_in_the_current_directory(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Relative paths begin at the folder of the pipeline file, not at the current directory."""
+        current = bench.folder / "current-directory"
+        current.mkdir()
+        monkeypatch.chdir(current)
+        self.watched(bench)
+        names = sorted(path.name for path in current.iterdir())
+        assert not names, (
+            f"{self.named} writes {', '.join(names)} in the current directory; use the type pathlib.Path for the option, "
+            "or begin the path with run.base"
+        )
 
     def test_prints_nothing_on_standard_output(self, bench: Bench) -> None:
         """Standard output belongs to the results of a command, such as one JSON document."""

@@ -19,6 +19,7 @@ from .. import optional
 from .._kernel.contract.kinds import CLAIMABLE, KINDS
 from .._kernel.contract.plugin_errors import function_of, in_brackets, place_of
 from .._kernel.pipeline import types as hints
+from .._kernel.values import Secret
 
 _WORDS: Mapping[str, str] = {"model": "chat model", "early_stop": "early stop"}
 """Names of kinds in the docstrings of :mod:`dicast.optional`, if they differ."""
@@ -39,6 +40,24 @@ _COMPUTED = "*"
 
 _COMMON = frozenset(("check", "content", "path", "total"))
 """Names of members that are common words: components of other kinds may use them for other purposes."""
+
+_SECRETS = frozenset(("key", "apikey", "token", "secret", "password", "passphrase"))
+"""Last words in the names of options that take a secret."""
+
+_PATHS = frozenset(("path", "file", "filename", "folder", "dir", "directory"))
+"""Last words in the names of options that take a path."""
+
+_WITH_FILES = ("source", "sink", "ledger")
+"""Kinds with files of their own. In other kinds, ``path`` may be a place in a document or in a sandbox."""
+
+_FILES = ("file", "filename", "folder", "directory")
+"""Names of options that are files in every kind."""
+
+_DATA = re.compile(
+    r"(sort|group|label|primary|foreign|field|row|record|json|metric|score|cache|stop|start|end|pad|mask)_(key|token)"
+    r"|(json|url|field|row|record)_path"
+)
+"""Names in data, such as a column or a place in a document."""
 
 _ALIKE, _LONG_ALIKE, _LONG = 0.82, 0.88, 8
 
@@ -84,6 +103,30 @@ def misnamed(kind: str, cls: type[Any]) -> Iterator[str]:
         near = get_close_matches(name, names, 1, _LONG_ALIKE) if len(name) >= _LONG else []
         if near:
             yield f"{cls.__name__}.{name} is an option, did you mean the member {near[0]!r}?{_at(cls, cls)}"
+
+
+def mistyped(kind: str, cls: type[Any]) -> Iterator[str]:
+    """Yield a message for each text option of *cls* whose name is that of a secret or of a path."""
+    for field in hints.fields(cls) if attrs.has(cls) else ():
+        option = next(iter(hints.keys(field)), "")
+        types = hints.members(field.type)
+        word = option.lower().rpartition("_")[2]
+        if str not in types or _DATA.search(option.lower()):
+            continue
+        is_shown = isinstance(field.default, str) and field.default != ""
+        if word in _SECRETS and Secret not in types and not is_shown:
+            yield (
+                f"{cls.__name__}.{option} is a str, so it is stored in the ledger and shown in messages; use dicast.Secret{_at(cls, cls)}"
+            )
+        if (
+            word in _PATHS
+            and (kind in _WITH_FILES or option in _FILES)
+            and not any(hints.mentions(type_, Path) for type_ in types)
+        ):
+            yield (
+                f"{cls.__name__}.{option} is a str, so it is relative to the current directory; "
+                f"use pathlib.Path, or dicast.InputPath for a file that exists{_at(cls, cls)}"
+            )
 
 
 def _at(value: object, cls: type[Any]) -> str:

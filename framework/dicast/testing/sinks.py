@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from .._kernel.contract.define import maybe_await
-from .._kernel.values import Event
-from .conformance import Conformance, path_option, refuses_path
+from .._kernel.stream.opening import open_component
+from .._kernel.values import Entry, Event, Query
+from .conformance import Conformance, context, path_option, refuses_path
 from .pipeline import Bench, typical_events_once
 
 
@@ -148,6 +152,62 @@ class SinkConformance(Conformance):
         with pytest.raises(KeyboardInterrupt):
             self.opened(component, bench.folder, fail)
         assert path.read_bytes() == older, f"{path.name} was replaced by a part of what the run writes"
+
+    def test_a_resumed_run_loses_no_event(self, component: Any, bench: Bench, events: Sequence[Event]) -> None:
+        """After a kill and a resume, the file has as much as the file of an undisturbed run."""
+        if not path_option(component):
+            return
+        first, rest = events[: len(events) // 2], events[len(events) // 2 :]
+        folders = [bench.folder / name for name in ("whole", "again", "killed", "resumed")]
+        files = [path for path in bench.folder.iterdir() if path not in folders]
+        for folder in folders[:-1]:
+            folder.mkdir()
+            for file in files:
+                (shutil.copytree if file.is_dir() else shutil.copy2)(file, folder / file.name)
+        whole, again = (len(self._written_in(folder, bench, events)) for folder in folders[:2])
+        half = len(self._written_in(folders[2], bench, first, copy=folders[3]))
+        resumed = len(self._written_in(folders[3], bench, rest, earlier=first))
+        least = whole if whole == again else whole - max(half // 2, whole // 10)  # times in it may differ in length
+        assert resumed >= least, (
+            f"{component.path.name} has {resumed} of {whole} bytes after a kill and a resume: the events before the kill "
+            "are lost. Set rewrites = True on the sink, so that a resumed run sends all events again; or append if "
+            "run.continued, and flush in write"
+        )
+
+    def _written_in(
+        self,
+        folder: Path,
+        bench: Bench,
+        events: Sequence[Event],
+        *,
+        earlier: Sequence[Event] = (),
+        copy: Path | None = None,
+    ) -> bytes:
+        """Return the files that the sink writes about *events* in *folder*.
+
+        :param earlier: the events of a killed process of the same run, which the sink receives again if it has ``rewrites``.
+        :param copy: a new folder for the files as a kill leaves them, before the sink is closed.
+        """
+        component = attrs.evolve(bench, folder=folder).build(self.kind, self.named, self.options)
+        ledger = [*earlier, *events]
+
+        def read(query: Query) -> Iterator[Entry]:
+            rows = (Entry(number, event, "", "") for number, event in enumerate(ledger, 1))
+            return (row for row in rows if not query.types or row.event.type in query.types)
+
+        async def work() -> None:
+            run = attrs.evolve(context(folder), resumed=bool(earlier), continued=bool(earlier), read=read)
+            async with AsyncExitStack() as stack:
+                live = await open_component(component, run, stack)
+                rewrites = getattr(live, "rewrites", getattr(component, "rewrites", False))
+                await maybe_await(live.write(self.expected_events(live, component, ledger if rewrites else events)))
+                if copy is not None:
+                    shutil.copytree(folder, copy)
+                await maybe_await(live.close())
+
+        asyncio.run(work())
+        path = folder / component.path
+        return b"".join(file.read_bytes() for file in sorted([path, *path.rglob("*")]) if file.is_file())
 
 
 def _is_there(path: Path) -> bool:
