@@ -74,3 +74,19 @@ def test_a_session_judged_again_from_the_ledger_has_its_conversation(folder, tur
     (folder / "again.yaml").write_text(PIPELINE.format(name="again", source="traces/recorded: {subject: turn}"))
     dicast(folder, "run", "again.yaml")
     assert turns() == of_watch
+
+
+STEPS = """\
+  reasoning: First the file.
+  call Read {"file_path":"a.txt"}
+    failed: no such file
+"""
+
+
+def test_show_names_the_steps_of_a_turn_and_of_a_session(folder, dicast):
+    dicast(folder, "watch", "w.yaml", "--once")
+    turn = dicast(folder, "show", "S/1")
+    assert f"  output: 'It is lost.'\n{STEPS}" in turn
+    dicast(folder, "run", "w.yaml")
+    assert STEPS in dicast(folder, "show", "S/1")
+    assert "reasoning" not in dicast(folder, "show", "S/1", "--json")

@@ -28,7 +28,7 @@ from .summary import run_parts
 def show(name: str, run_id: str | None, every: bool, ledger: Path | None, as_json: bool) -> None:
     """Show a run or a subject.
 
-    A run is named by its id, by its pipeline's name (the newest run), or by the word last. A subject is named by its id, and is shown with its verdicts from the newest run that judged it.
+    A run is named by its id, by its pipeline's name (the newest run), or by the word last. A subject is named by its id, and is shown with its verdicts from the newest run that judged it. A turn, a tool cycle or a session also has its steps: messages, reasoning, and tool calls with their results, each cut to one line.
     """
     if every and run_id is not None:
         raise click.UsageError("--all shows every run and --run only one; remove one of the two")

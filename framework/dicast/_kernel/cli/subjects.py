@@ -18,6 +18,7 @@ from ..resume.reading import Selection, failure, subject, verdict
 from ..values import MAX_TOKENS, REFUSAL, Event, Verdict, normalize_stop_reason
 from ..values.errors import ConfigError
 from ..values.rationale import RATIONALE, SCOPE
+from .steps import step_lines, trace
 from .summary import cut, failure_line, reply_line, tree
 
 _SIGNAL_WORDS = {RATIONALE: "reasons"}
@@ -29,12 +30,13 @@ _MOST_EXAMPLES = 3
 
 @frozen
 class SubjectInRun:
-    """A subject in one run: the run's ``run.started`` event, the subject as it was read, its verdicts and its failures."""
+    """A subject in one run: the run's ``run.started`` event, the subject as it was read, its verdicts, its failures, and its trace events."""
 
     start: Event
     subject: Mapping[str, Any]
     verdicts: Sequence[Verdict]
     failures: Sequence[Mapping[str, Any]]
+    trace: Sequence[Event] = ()
 
     @classmethod
     def of(cls, ledger: Ledger, subject_id: str, start: Event) -> SubjectInRun:
@@ -42,7 +44,8 @@ class SubjectInRun:
         selection = Selection(start.run_id, subject_id)
         verdicts = [verdict(event) for event in selection.events(ledger, EVAL_COMPLETED)]
         failures = [failure(event) for event in selection.events(ledger, EVAL_FAILED, RECORD_FAILED)]
-        return cls(start, subject(ledger, subject_id, start.run_id) or {}, verdicts, failures)
+        events = trace(ledger, subject_id, start.run_id)
+        return cls(start, subject(ledger, subject_id, start.run_id) or {}, verdicts, failures, events)
 
     def json(self) -> dict[str, Any]:
         """Return the document for one run."""
@@ -62,6 +65,7 @@ class SubjectInRun:
         ending = self.subject.get("finish_reason")
         if normalize_stop_reason(ending) in (MAX_TOKENS, REFUSAL):
             yield one_line(f"  the output ended early: {ending}")
+        yield from step_lines(self.trace, self.subject)
         if record.get("metrics"):
             yield from map(one_line, tree("metrics", record["metrics"], 1))
         for verdict_ in self.verdicts:

@@ -1,0 +1,90 @@
+"""Steps of a subject in the terminal: messages, reasoning and tool calls with their results."""
+
+from __future__ import annotations
+
+import pytest
+
+from dicast import Event
+from dicast._kernel.cli.steps import MOST, step_lines
+
+
+def events(*steps):
+    time = "2026-01-01T00:00:00.000Z"
+    return [Event("0" * 26, type, time, "run", payload) for type, payload in steps]
+
+
+def lines(*steps, **subject):
+    return list(step_lines(events(*steps), subject))
+
+
+def call(id, **fields):
+    return "tool.called", {"tool_use_id": id, "tool_name": "Bash", **fields}
+
+
+def test_a_call_has_its_arguments_and_its_result_below():
+    steps = (
+        call("a", input={"command": "ls\n"}),
+        call("b"),
+        ("tool.failed", {"tool_use_id": "b", "error": "exit 1"}),
+        ("tool.completed", {"tool_use_id": "a", "output": {"files": ["x"]}}),
+        call("c", input="text"),
+        call("e"),
+        ("tool.completed", {"tool_use_id": "e", "success": True}),
+        ("tool.completed", {"tool_use_id": "d", "tool_name": "Read", "output": "no", "success": False}),
+        ("llm.call_failed", {"error": "overloaded"}),
+    )
+    assert lines(*steps) == [
+        r'  call Bash {"command":"ls\n"}',
+        '    returned: {"files":["x"]}',
+        "  call Bash",
+        "    failed: exit 1",
+        "  call Bash text",
+        "    no result",
+        "  call Bash",
+        "    returned",
+        "  call Read",
+        "    failed: no",
+        "  the model's call failed: overloaded",
+    ]
+
+
+def test_messages_are_shown_with_reasoning_but_not_the_input_and_output_again():
+    parts = [{"type": "reasoning", "text": "Hm.\nWell."}]
+    steps = (
+        ("message.sent", {"role": "system", "text": "Be kind."}),
+        ("message.sent", {"role": "user", "text": "Where?"}),
+        ("message.sent", {"role": "assistant", "text": "One moment.", "parts": parts}),
+        ("message.sent", {"role": "assistant", "text": "Here."}),
+        ("turn.completed", {"signals_extra": {"final_response_text": "Here."}}),
+        ("turn.completed", {"signals_extra": {"final_response_text": "There."}}),
+        ("message.sent", {"role": "assistant", "text": "Once."}),
+        ("turn.completed", {"signals_extra": {"final_response_text": "Once."}}),
+        ("turn.completed", {}),
+    )
+    assert lines(*steps, input="Where?", output="Here.") == [
+        r"  reasoning: Hm.\nWell.",
+        "  assistant: One moment.",
+        "  assistant: There.",
+        "  assistant: Once.",
+    ]
+
+
+@pytest.mark.parametrize("character", ["x", "\u200b", "\t", "é"])
+def test_no_line_is_longer_than_80_characters(character):
+    long = character * 500
+    steps = (call("a", input=long), ("tool.failed", {"tool_use_id": "a", "error": long}))
+    shown = lines(*steps, ("message.sent", {"role": "user", "text": long}))
+    assert len(shown) == 3
+    assert {len(line) for line in shown} == {80}
+    assert all(line.endswith("…") for line in shown)
+
+
+def test_of_many_steps_the_first_are_shown_and_each_failed_call():
+    failed = call("bad"), ("tool.failed", {"tool_use_id": "bad", "error": "late"})
+    shown = lines(*(call(str(number)) for number in range(MOST + 2)), *failed)
+    assert len(shown) == 2 * MOST + 3
+    assert shown[-2:] == ["    failed: late", "  … 2 more steps, without a failed call; dicast report shows them"]
+
+
+def test_steps_of_which_only_digests_were_recorded_are_named_as_missing():
+    assert lines(("tool.called", {"digest": "0"})) == ["  its steps were not recorded (a ledger with content: digest)"]
