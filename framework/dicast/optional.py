@@ -4,7 +4,7 @@
 # Components need not inherit from them. ``checked: type[HasEstimate] = MyMetric`` lets a type checker compare.
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -108,6 +108,14 @@ class HasScoreBatch(Protocol):
         self, subjects: Sequence[Subject]
     ) -> Sequence[Score | Failure] | Awaitable[Sequence[Score | Failure]]:
         """Return an answer for each of the subjects in progress, in their order. If it raises, the metric is called for each subject alone."""
+
+
+class HasSubjectIds(Protocol):
+    """Metrics, judges; on the live object."""
+
+    @property
+    def subject_ids(self) -> Collection[str]:
+        """Ids of subjects or sessions in its data, such as a file of references. At the end of a run, ids without a subject are a warning. Without it, none."""
 
 
 class HasAccepts(Protocol):

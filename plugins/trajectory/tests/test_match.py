@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import combinations, permutations
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -236,3 +237,52 @@ def test_a_pipeline_scores_conversations_and_counts_the_missing_reference(tmp_pa
     )
     assert {verdict.subject_id: verdict.score for verdict in run.verdicts} == {"a": 1.0, "b": 0.0}
     assert run.document["failures"] == {"missing_input": 1}
+
+
+def with_references(tmp_path, lines: list[str], metrics: str = "trajectory/match: {reference: calls.jsonl}") -> Any:
+    """Run a pipeline over the sessions a and b, each with a call of the tool t; return the run."""
+    tool = '{"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "t", "arguments": "{}"}}]}'
+    messages = f'"messages": [{{"role": "user", "content": "q"}}, {tool}, {{"role": "tool", "tool_call_id": "c", "content": "r"}}, {{"role": "assistant", "content": "r"}}]'
+    (tmp_path / "chats.jsonl").write_text(f'{{"id": "a", {messages}}}\n{{"id": "b", {messages}}}\n')
+    (tmp_path / "calls.jsonl").write_text("".join(f'{{"id": "{id_}", "calls": ["t"]}}\n' for id_ in lines))
+    source = 'source: {traces/messages: {path: chats.jsonl, id: "{{ id }}", subjects: [session, turn]}}'
+    return run_pipeline(f"name: x\n{source}\nmetrics:\n  - {metrics}\n")
+
+
+def unused(run: Any) -> list[Any]:
+    warnings = (warning for warning in run.document["warnings"] if warning["kind"] == "unused_references")
+    return [(warning["label"], warning["count"], warning["ids"]) for warning in warnings]
+
+
+@pytest.mark.parametrize("metric", ["match: {reference", "tool_correctness: {expected"])
+def test_lines_of_references_that_fit_no_subject_are_a_warning_with_their_number_and_first_ids(
+    tmp_path, monkeypatch, metric
+):
+    monkeypatch.chdir(tmp_path)
+    wrong = [f"x{number}" for number in range(7)]
+    run = with_references(tmp_path, ["a", "b/1", *wrong], f"trajectory/{metric}: calls.jsonl}}")
+    assert unused(run) == [(f"trajectory/{metric.partition(':')[0]}", 7, wrong[:5])]
+    (message,) = (item["message"] for item in run.document["warnings"] if item["kind"] == "unused_references")
+    assert "7 lines of references fit no subject that it judges: 'x0', 'x1', 'x2', 'x3', 'x4', …" in message
+
+
+def test_references_that_all_fit_are_no_warning(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert unused(with_references(tmp_path, ["a", "b", "b/1"])) == []
+
+
+def test_a_reference_of_a_turn_is_unused_by_a_metric_of_sessions(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = with_references(tmp_path, ["a", "b", "b/1"], "trajectory/match: {reference: calls.jsonl, on: [session]}")
+    assert unused(run) == [("trajectory/match", 1, ["b/1"])]
+
+
+def test_a_subject_without_references_is_left_to_the_other_metrics_with_on_failure_exclude(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    metrics = "trajectory/match: {reference: calls.jsonl, on_failure: exclude}\n  - trajectory/limits: {max_calls: 3}"
+    run = with_references(tmp_path, ["a", "a/1"], metrics)
+    assert (run.document["scored"], run.document["failed"]) == (2, 0)
+    assert {label: tally["scored"] for label, tally in run.document["metrics"].items()} == {
+        "trajectory/match": 1,
+        "trajectory/limits": 2,
+    }

@@ -42,6 +42,7 @@ from ..values.clock import Clock
 from ..values.errors import ConfigError, DicastError, Interrupted, LedgerError
 from .end import EARLY_STOP, Stopped, conclude, counted, failed, ledger_json, reserved_json, sinks_json, stopped_after
 from .live_window import LiveWindow
+from .named_subjects import NamedSubjects
 from .plan import Plan, file_identity, lookahead, make_plan, producer, refuse_experiment, run_started, unchanged_rubrics
 from .window import Window
 
@@ -185,6 +186,7 @@ class _Run:
         self._stream: Stream | None = None
         self._passing: set[asyncio.Future[None]] = set()
         self._source: Source | None = None
+        self._subjects: NamedSubjects | None = None
         self.baseline: Results | None = None
         self._observers: RecordObservers | None = None
         self._caller = Caller(Timer(), stop, mask)
@@ -340,7 +342,9 @@ class _Run:
             observers=self._observers,
         )
         with patient_collector():
-            await window.run(subjects, self._limit())
+            calls = () if isinstance(self._source, SubjectList) else plan.calls.values()
+            self._subjects = NamedSubjects(subjects, calls)
+            await window.run(self._subjects.stream(), self._limit())
         if not self.request.pause_after:
             budget.close()
         await stream.flush()
@@ -363,16 +367,15 @@ class _Run:
         report = self.report
         if self.request.live:
             report = resume.current_report(self.ledger, self.context.run_id, report.started)
-        intervals, aggregation = (
-            dict(self._observers.intervals() if self._observers else ()),
-            pipeline.scoring.aggregation,
-        )
+        intervals = dict(self._observers.intervals() if self._observers else ())
+        aggregation = pipeline.scoring.aggregation
         counts, uncounted = counted(self._source, self._source_name(), report)
         done = (
             document(report, aggregation, pipeline.gate, stopped=stopped, intervals=intervals, counts=counts)
             | concluded
         )
         done["broken"] |= uncounted
+        done["warnings"] += self._subjects.warnings() if self._subjects else []
         done |= plan_and_result(self.ledger, report.started, done) if is_over else {}
         done |= reserved_json(self.ledger, stream.run_id, stopped) if done.get("batches") else {}
         done = self._mask.data(done)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -102,6 +102,11 @@ class LiveMatch:
 
     options: Match
     references: References
+
+    @property
+    def subject_ids(self) -> Collection[str]:
+        """The ids in the file of references; the run reports ids without a subject."""
+        return self.references.ids
 
     def score(self, subject: Subject) -> Score | Failure:
         """Compare the calls of one subject with its reference calls."""

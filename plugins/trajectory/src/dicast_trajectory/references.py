@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from dicast.toolkit.json_values import MISSING, lookup
 from .calls import Call, parse_calls
 
 _IDS = ("subject_id", "id")
+_EXCLUDED = "; on_failure: exclude in the slot leaves such subjects to the other metrics"
 
 
 @attrs.frozen
@@ -30,6 +31,11 @@ class References:
     by_id: Mapping[str, Sequence[Call]] | None = None
     column: str | None = None
 
+    @property
+    def ids(self) -> Collection[str]:
+        """The ids in the file of references; none without a file."""
+        return () if self.by_id is None else self.by_id.keys()
+
     def of(self, subject: Subject) -> Sequence[Call] | Failure:
         """Return the reference calls of *subject*, or a Failure if they are missing or cannot be read."""
         if self.for_all is not None:
@@ -39,10 +45,12 @@ class References:
                 if id_ is not None and id_ in self.by_id:
                     calls = self.by_id[id_]
                     return self._whole_session(subject) or calls if id_ != subject.id else calls
-            return self._missing(subject, "the file of references has no line with its id")
+            return self._missing(subject, f"the file of references has no line with this id{_EXCLUDED}")
         value = self._of_row(subject)
         if value is MISSING or value is None:
-            return self._missing(subject, f"it has none in {'reference' if self.column is None else repr(self.column)}")
+            return self._missing(
+                subject, f"no value in {'reference' if self.column is None else repr(self.column)}{_EXCLUDED}"
+            )
         if isinstance(value, Mapping) and subject.id in value:  # an object with a list for each turn's id
             return self._parsed(value[subject.id], subject)
         of_session = subject.kind == "turn" and subject.reference is None
@@ -69,7 +77,7 @@ class References:
             return self._missing(subject, f"its reference cannot be read: {error}")
 
     def _missing(self, subject: Subject, why: str) -> Failure:
-        return Failure("missing_input", f"{self.metric} compares with reference calls, and of {subject.id!r} {why}")
+        return Failure("missing_input", f"{self.metric} compares with reference calls; {subject.id!r}: {why}")
 
 
 def read_references(path: Path) -> Mapping[str, Sequence[Call]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,11 @@ class LiveToolCorrectness:
     """A metric whose expected tools have been read."""
 
     references: References
+
+    @property
+    def subject_ids(self) -> Collection[str]:
+        """The ids in the file of references; the run reports ids without a subject."""
+        return self.references.ids
 
     def score(self, subject: Subject) -> Score | Failure:
         """Compare the tools of one subject."""

@@ -1,0 +1,54 @@
+"""The subjects of a run, compared with the ids that metrics and judges have data for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from ..asking.call import Call
+from ..values import Due
+
+_SHOWN = 5
+"""The number of ids in a warning."""
+
+
+class NamedSubjects:
+    """The subjects of a run. It removes the id of each subject, and of its session, from the ``subject_ids`` of the live components.
+
+    Ids that remain after the last subject are reported: the user's data about them is not used.
+    """
+
+    def __init__(self, subjects: AsyncIterator[Due], calls: Iterable[Call]) -> None:
+        self._subjects, self._is_complete = subjects, False
+        named = ((call, getattr(getattr(call.function, "__self__", None), "subject_ids", ())) for call in calls)
+        self._unused = [(call.slot, dict.fromkeys(map(str, ids))) for call, ids in named if ids]
+
+    def stream(self) -> AsyncIterator[Due]:
+        """Return the subjects; without ids to compare, straight from the source."""
+        return self if self._unused else self._subjects
+
+    def __aiter__(self) -> NamedSubjects:
+        return self
+
+    async def __anext__(self) -> Due:
+        try:
+            due = await anext(self._subjects)
+        except StopAsyncIteration:
+            self._is_complete = True
+            raise
+        for slot, ids in self._unused:
+            if slot.accepts(due.subject.kind):
+                ids.pop(due.subject.id, None)
+                ids.pop(str(due.subject.session_id), None)
+        return due
+
+    def warnings(self) -> list[dict[str, Any]]:
+        """Return a warning for each component with ids that no subject has; none if not all subjects were read."""
+        return [_warning(slot.label, [*ids]) for slot, ids in self._unused if ids and self._is_complete]
+
+
+def _warning(label: str, ids: list[str]) -> dict[str, Any]:
+    lines = "1 line of references fits" if len(ids) == 1 else f"{len(ids):,} lines of references fit"
+    shown = ", ".join(f"{id_!r:.60}" for id_ in ids[:_SHOWN]) + ", …" * (len(ids) > _SHOWN)
+    message = f"{label}: {lines} no subject that it judges: {shown}; compare the ids with dicast verdicts"
+    return {"kind": "unused_references", "label": label, "message": message, "count": len(ids), "ids": ids[:_SHOWN]}
