@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dicast.toolkit.printable import one_line, short_name
 from dicast.toolkit.text_table import TextTable
 
 
@@ -40,3 +41,16 @@ def test_no_line_is_longer_than_it_may_be_and_no_row_is_lost(rows, width):
     lines = list(TextTable(("first", "second", "third"), rows).lines(width))
     assert max(map(len, lines)) <= width
     assert len([line for line in lines if line]) % (len(rows) + 1) == 0
+
+
+def test_a_name_is_cut_in_the_middle_and_a_sentence_at_its_end():
+    names = "session-0000aa/1", "session-0000aa/2"
+    table = TextTable(("id", "reason"), [(name, "one word after another") for name in names], least=9)
+    assert list(table.lines(20))[1:] == ["sess…aa/1  one word…", "sess…aa/2  one word…"]
+
+
+@given(st.text(min_size=1), st.integers(1, 20))
+def test_a_short_name_has_at_most_the_characters_asked_for(name, longest):
+    short = short_name(name, longest)
+    assert len(short) <= longest
+    assert short == one_line(name) or "…" in short

@@ -37,10 +37,13 @@ def one_line(text: str) -> str:
     return _IN_A_LINE.sub(lambda match: _SHORT.get(match[0]) or _escape(match), text)
 
 
-def short_name(text: object) -> str:
-    """Return an id or another name in one line, cut if it is long."""
+def short_name(text: object, longest: int = LONGEST_NAME) -> str:
+    """Return an id or another name in one line, cut in the middle to *longest* characters: names often differ at their ends."""
     name = one_line(str(text))
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+    if len(name) <= longest:
+        return name
+    end = (longest - 1) // 2
+    return f"{name[: longest - 1 - end]}…{name[len(name) - end :]}"
 
 
 def _escape(match: re.Match[str]) -> str:

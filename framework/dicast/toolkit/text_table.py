@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 
 from .._kernel.classes import frozen
-from .printable import one_line
+from .printable import one_line, short_name
 
 WIDTH = 80
 """The width of a plain line in characters."""
@@ -102,5 +102,6 @@ def _blocks(widths: Sequence[int], width: int) -> Iterator[list[int]]:
 
 
 def _placed(text: str, width: int, *, right: bool) -> str:
-    text = text if len(text) <= width else f"{text[: width - 1]}…"
+    if len(text) > width:
+        text = f"{text[: width - 1]}…" if " " in text else short_name(text, width)
     return text.rjust(width) if right else text.ljust(width)

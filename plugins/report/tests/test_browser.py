@@ -438,3 +438,20 @@ def test_reasoning_is_folded_until_it_is_opened(open_page, tmp_path, dicast, wid
         assert page.evaluate("document.documentElement.scrollWidth") == width
         axe_report = Axe().run(page)
         assert axe_report.violations_count == 0, axe_report.generate_report()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_long_id_keeps_its_end_in_the_table(open_page, tmp_path, dicast, write_rows, width):
+    session = "9f1c0000-0000-4000-8000-0000000000aa"
+    ids = [f"{session}/1", f"{session}/agent-a1b2c3d/{session}/2", "short/3"]
+    write_rows(tmp_path / "rows.jsonl", [{"id": id, "output": "text"} for id in ids])
+    (tmp_path / "pipeline.yaml").write_text("source: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [proxy/length]\n")
+    dicast(tmp_path, "run", "pipeline.yaml")
+    dicast(tmp_path, "report", "last", "--out", "page.html")
+    with open_page(tmp_path / "page.html", width=width) as page:
+        names = page.locator(".virtual-row .id")
+        assert sorted(names.all_text_contents()) == sorted(ids)
+        assert names.evaluate_all("all => all.every((one) => one.scrollWidth <= one.clientWidth)")  # no end is cut
+        starts = page.locator(".id-start")
+        assert starts.evaluate_all("all => all.map((one) => one.scrollWidth > one.clientWidth)").count(True) == 2

@@ -172,5 +172,5 @@ def test_a_large_difference_that_is_well_known_is_said_in_few_digits(results):
 def test_a_long_id_is_cut_in_a_sentence(results):
     ids = ["x" * 100_000, "y"]
     comparison = Outliers().compare(results({"a": [0.0, 0.5]}, ids=ids), results({"a": [1.0, 0.5]}, ids=ids))
-    assert sentence_of(comparison) == f"of 2 subjects, '{'x' * 59}…' changed most, by +1"
+    assert sentence_of(comparison) == f"of 2 subjects, '{'x' * 30}…{'x' * 29}' changed most, by +1"
     assert comparison["criteria"]["a"]["outliers"][0]["subject_id"] == ids[0]

@@ -1,6 +1,7 @@
 // How far two judges agree, in all and day by day, within a window that is chosen here.
 import { html, useState } from "../html.js";
 import { Figure, percent, score } from "../figures.js";
+import { Id } from "../id.js";
 import { address, useAnswer } from "./api.js";
 import { Course } from "./course.js";
 import { Answer, Tile } from "./parts.js";
@@ -58,5 +59,5 @@ function Over({ days }) {
 function Worst({ document, at }) {
   if (document.worst.length === 0) return null;
   return html`<details><summary>Furthest apart</summary><ol class="lines">${document.worst.map((one, number) => html`<li><a class="line" href=${ofSubject(one.subject_kind, one.subject_id)}>
-    <span class="line-id" dir="auto">${one.subject_id}</span>${Object.entries(one.scores).map(([judge, value]) => html`<span class="soft"><span dir="auto">${judge}</span> <${Figure} value=${value} path=${at(`worst[${number}].scores[${JSON.stringify(judge)}]`)} form=${score} /></span>`)}</a></li>`)}</ol></details>`;
+    <${Id} id=${one.subject_id} className="line-id" />${Object.entries(one.scores).map(([judge, value]) => html`<span class="soft"><span dir="auto">${judge}</span> <${Figure} value=${value} path=${at(`worst[${number}].scores[${JSON.stringify(judge)}]`)} form=${score} /></span>`)}</a></li>`)}</ol></details>`;
 }

@@ -1,6 +1,7 @@
 // Small parts that several views share.
 import { html } from "../html.js";
 import { Figure, score } from "../figures.js";
+import { Id } from "../id.js";
 import { Mark } from "../marks.js";
 import { address } from "./api.js";
 import { ofSubject } from "./router.js";
@@ -72,5 +73,5 @@ export function Line({ row }) {
   const path = `${address(`/runs/${encodeURIComponent(row.run_id)}/rows`, { seq: String(row.seq) })}#data[0].score`;
   return html`<a class="line" href=${ofSubject(row.subject_kind, row.subject_id, { run: row.run_id, eval: String(row.seq) })}>
     <span class="line-score">${row.failed ? html`<${Mark} outcome="none" word="failed" />` : html`<${Figure} value=${row.score} path=${path} form=${score} />`}</span>
-    <span class="line-id" dir="auto">${row.subject_id}</span><span class="soft line-by" dir="auto">${row.judge}</span><span class="soft line-at">${clock(row.created_at)}</span></a>`;
+    <${Id} id=${row.subject_id} className="line-id" /><span class="soft line-by" dir="auto">${row.judge}</span><span class="soft line-at">${clock(row.created_at)}</span></a>`;
 }

@@ -1,6 +1,7 @@
 // The rows: searched, filtered, sorted, and opened.
 import { html, useCallback, useEffect, useMemo, useRef, useState } from "../html.js";
 import { at, Figure, plain, score } from "../figures.js";
+import { Id } from "../id.js";
 import { Mark, OUTCOMES } from "../marks.js";
 import { VirtualTable } from "../virtual_table.js";
 
@@ -169,7 +170,7 @@ const MANY = 5; // columns of values that fit next to the texts
 
 function columnsOf(report, labels, subjects, narrow) {
   const several = report.runs.length > 1;
-  const subject = { key: "subject", head: "subject", width: several ? "minmax(9rem, 1.4fr)" : "minmax(7rem, 1fr)", cell: (one) => html`<span class="id" dir="auto">${one.id}</span>` };
+  const subject = { key: "subject", head: "subject", width: several ? "minmax(9rem, 1.4fr)" : "minmax(7rem, 1fr)", cell: (one) => html`<${Id} id=${one.id} />` };
   const outcome = { key: "outcome", head: several ? "worst outcome" : "outcome", width: several ? "8rem" : "6.5rem", cell: (one) => html`<${Mark} outcome=${one.outcome} />` };
   const unscored = !subjects.some((one) => one.rows.some((row) => row !== null && row.score !== null));
   const values = several && unscored && labels.length
@@ -180,7 +181,7 @@ function columnsOf(report, labels, subjects, narrow) {
     : [{ key: "0:", head: "score", width: "4.5rem", className: "num", cell: (one) => scored(one.rows[0]) }];
   const texts = { key: "texts", head: "reason or output", sorts: false, width: "minmax(10rem, 3fr)", className: "preview", cell: (one) => preview(telling(one)) };
   if (narrow) {
-    return [{ ...outcome, width: "5.6rem" }, { ...subject, width: "1fr", cell: (one) => html`<span class="id" dir="auto">${one.id}</span><span class="under" dir="auto">${preview(telling(one))}</span>` },
+    return [{ ...outcome, width: "5.6rem" }, { ...subject, width: "1fr", cell: (one) => html`<${Id} id=${one.id} /><span class="under" dir="auto">${preview(telling(one))}</span>` },
       { ...(values[0] ?? { key: `0:${labels[0]}`, head: labels[0], className: "num", cell: (one) => valued(one.rows[0], labels[0]) }), width: "4rem" }];
   }
   const more = several || labels.length === 1 ? [] : labels.slice(0, MANY).map((label) => ({ key: `0:${label}`, head: label, width: "minmax(4rem, 6rem)", className: "num",

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from dicast import Results, Within
+from dicast.toolkit.printable import short_name
 
 from ..numbers.scale import TOO_LARGE
 from ..numbers.ties import varies
@@ -20,8 +21,6 @@ from ..text.sentences import count_subjects
 from .scores import PairedScores, describe_change, pair_rows, subject_key
 
 _NO_PAIRS = "no subject has a score in both runs"
-_LONGEST = 60
-"""Largest number of characters of an id in a sentence."""
 
 
 @attrs.frozen
@@ -87,4 +86,4 @@ class Outliers:
 
 def _short(subject: Key) -> str:
     _, name = subject
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+    return short_name(name)
