@@ -161,6 +161,8 @@ def _class(name: str, value: type[Any]) -> Iterator[str]:
     sentences = [sentence for part in (text.first, *text.rest) for sentence in _SENTENCE.split(part)]
     fields = list(_fields(value))
     about = {field: _about(field, value, sentences) for field, _, _ in fields}
+    for option, attribute in _renamed(value):
+        about[option] = f"{_about(attribute, value, sentences)} The attribute is `{attribute}`.".lstrip()
     used = {sentence for sentence in sentences[1:] if any(sentence in described for described in about.values())}
     prose = " ".join(sentence for sentence in sentences if sentence not in used)
     yield from ("", f"### `{name}`", "", " ".join(filter(None, [prose, text.errors])))
@@ -185,6 +187,13 @@ def _about(field: str, cls: type[Any], sentences: Sequence[str]) -> str:
         if about := " ".join(sentence for sentence in sentences if named.search(sentence)):
             return about
     return ""
+
+
+def _renamed(cls: type[Any]) -> Iterator[tuple[str, str]]:
+    """Yield name and attribute of each option of *cls* with different names."""
+    for field in attrs.fields(cls) if attrs.has(cls) else ():
+        if field.init and field.alias not in (None, field.name, field.name.lstrip("_")):
+            yield str(field.alias), field.name
 
 
 def _fields(cls: type[Any]) -> Iterator[tuple[str, str, str]]:

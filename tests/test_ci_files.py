@@ -116,6 +116,28 @@ def test_whoever_builds_all_wheels_builds_every_part_of_the_repository(place):
     assert folders == {ROOT, *(path.parent for member in members for path in ROOT.glob(f"{member}/pyproject.toml"))}
 
 
+def paths_of_the_page():
+    """Return the folders of the page on installing, with braces and wildcards expanded."""
+    words = re.findall(r"(?<![.\w])\./[^\s`]+", PARTS["install.md"])
+    for word in words:
+        before, brace, after = word.partition("{")
+        names, _, end = after.partition("}")
+        yield from (f"{before}{name}{end}" for name in names.split(",")) if brace else (word,)
+
+
+def test_the_page_on_installing_names_folders_that_exist():
+    paths = list(paths_of_the_page())
+    assert len(paths) > 15
+    assert [path for path in paths if not any(ROOT.glob(path.removeprefix("./")))] == []
+
+
+def test_the_page_on_installing_with_pip_names_each_part_of_a_plain_install():
+    paths = set(paths_of_the_page())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {re.match(r"dicast-(\w+)", need)[1] for need in project["dependencies"]} - {"kernel", "rubrics"}
+    assert {f"./plugins/{name}" for name in names} <= paths
+
+
 def entry(folder, *files):
     (hook,) = HOOKS
     command = [*shlex.split(hook["entry"]), *files]

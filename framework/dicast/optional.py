@@ -32,6 +32,14 @@ if TYPE_CHECKING:
     from . import Cost, Failure, Judge, Problem, ReadCounts, Rubric, Score, Subject
 
 
+class HasName(Protocol):
+    """Any kind; on the class."""
+
+    @property
+    def name(self) -> str:
+        """Its name after ``PLUGIN/`` in a pipeline. Without it, the class's name in snake case: ``EnoughWords`` is ``enough_words``."""
+
+
 class HasReads(Protocol):
     """Any kind."""
 

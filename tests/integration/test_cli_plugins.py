@@ -283,6 +283,16 @@ def test_packages_without_a_plugin_are_listed_with_their_faults(shop, install):
     assert "    rubrics: turn-llm-v1" in shop.dicast("plugins", "dicast-rubrics").out.splitlines()
 
 
+@pytest.mark.parametrize("name", ["hello-there", "hello-ther", "dicast-hello-ther"])
+def test_the_name_of_a_package_without_a_plugin_is_the_nearest_name(shop, install, name):
+    groups = {"dicast.commands": {"greet": "dicast_hello:hello"}}
+    install("dicast-hello-there", "1.0", groups, dicast_hello="import nope_missing")
+    done = shop.dicast("plugins", name)
+    assert done.code == 2
+    assert "did you mean 'dicast-hello-there'?" in done.err
+    assert re.search(r"\(installed: .*\bdicast-hello-there\b.*\)", done.err)
+
+
 def test_a_version_conflict_is_named_without_importing_the_plugin(shop, install, bomb):
     info = install("dicast-late", "1.0", {"dicast": {"late": "dicast_bomb"}})
     (info / "METADATA").write_text("Name: dicast-late\nVersion: 1.0\nRequires-Dist: dicast-kernel>=99\n")

@@ -158,7 +158,7 @@ class SessionReading:
         self.shapes = Shapes(self.is_marked)
 
     def objects(self) -> Numbered[dict[str, Any]]:
-        """Yield the JSON object of each line that is not blank, with its number; of an array or of longer documents, each with its first line.
+        """Yield ``(line, object)`` for the JSON object of each line that is not blank; for an array or longer documents, with the first line of each.
 
         A last line without an end, cut while it was written, is marked. So are NaN, infinity, numbers that need more than 64 bits, and lone
         surrogates.
@@ -188,7 +188,7 @@ class SessionReading:
             self.settle(number)
 
     def records(self) -> Placed:
-        """Yield the JSON objects of the file, each with its number and its first line. The file has an object on each line, an array, or whole documents."""
+        """Yield ``(number, first line, object)`` for each JSON object of the file. The file has an object on each line, an array, or whole documents."""
         layout = layout_of(self.file, self.max_bytes)
         yield from self._placed(Records(self.file, layout, self.max_bytes, self.check))
 

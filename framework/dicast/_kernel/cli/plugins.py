@@ -47,10 +47,11 @@ def plugins(name: str | None, load: bool, as_json: bool) -> None:
         if name is None:
             listed = [*(registry.load_all() if load else registry.scan()).values()]
         else:
+            without = [package.distribution for package in package_list]
             package_list = [
                 package for package in package_list if name in (package.distribution, *package.names["commands"])
             ]
-            listed = [] if package_list and name not in registry.scan() else _named_plugin(registry, name)
+            listed = [] if package_list and name not in registry.scan() else _named_plugin(registry, name, without)
         listed = sorted(map(_with_error, listed), key=lambda plugin: plugin.name)
     if as_json:
         documents = {"plugins": [*map(_plugin_json, listed)], "packages": [*map(_package_json, package_list)]}
@@ -81,17 +82,15 @@ def _with_error(plugin: Plugin) -> Plugin:
     return evolve(plugin, error="; ".join(conflicts)) if conflicts else plugin
 
 
-def _named_plugin(registry: Registry, name: str) -> list[Plugin]:
+def _named_plugin(registry: Registry, name: str, package_names: Iterable[str]) -> list[Plugin]:
     """Return the plugin *name*, loaded; its status has the error if it cannot be loaded.
 
     :raises PluginError: when it is not installed.
     """
-    try:
-        registry.load(name)
-    except PluginError:
-        if name not in registry.scan():
-            raise
-    return [registry.scan()[name]]
+    if name not in registry.scan():
+        owners = {plugin.distribution for plugin in registry.scan().values()}
+        raise PluginError(registry.unknown(name, (package for package in package_names if package not in owners)))
+    return [registry.attempt(name)]
 
 
 def _package_parts(added: Iterable[Package], plugins: Collection[str], *, is_whole: bool) -> Iterator[Part]:

@@ -89,7 +89,7 @@ class Registry:
         """
         plugin = self.scan().get(name)
         if plugin is None:
-            raise PluginError(self._unknown(name))
+            raise PluginError(self.unknown(name))
         if plugin.status == "not_loaded":
             try:
                 plugin = evolve(plugin, status="ok", components=_components(plugin))
@@ -132,14 +132,20 @@ class Registry:
             raise PluginError(Problem(f"{name} is a {matches[0].kind}, not a {kinds[0]}", value=name))
         raise PluginError(_not_offered(name, kinds, offered))
 
-    def _unknown(self, name: str) -> Problem:
-        if _extra(name) in extras():  # a plugin of dicast that is not installed, even if its name resembles another
+    def unknown(self, name: str, packages: Iterable[str] = ()) -> Problem:
+        """Return the problem that no plugin *name* is installed; *packages* are the distributions that may be meant too."""
+        packages = tuple(packages)
+        meant = {package.removeprefix("dicast-"): package for package in packages}
+        meant |= {own_name: own_name for own_name in (*packages, *self.scan())}
+        if (
+            _extra(name) in extras() and name not in meant
+        ):  # a plugin of dicast that is not installed, even if its name resembles another
             return Problem(
                 f"the plugin {name!r} is an extra that is not installed; {how_to_install(_extra(name))}", value=name
             )
-        installed = [plugin for plugin in self.scan() if plugin != _KERNEL]
+        installed = [*(plugin for plugin in self.scan() if plugin != _KERNEL), *packages]
         message = f"unknown plugin {name!r} (installed: {', '.join(installed) or 'none'})"
-        hint = nearest(name, self.scan())
+        hint = meant.get(nearest(name, meant) or "")
         if hint is None and re.fullmatch(r"[a-z][a-z0-9_-]*", name):
             message += "; is the package that offers it installed?"
         return Problem(message, value=name, hint=hint)

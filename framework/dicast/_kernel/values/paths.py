@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NewType
 
 InputPath = NewType("InputPath", Path)
-"""The path of a file that must exist when the pipeline is read, or ``-`` for stdin. A plain ``Path`` need not exist."""
+"""The path of a file that must exist when the pipeline is read, or ``-`` for stdin. In Python it is a ``pathlib.Path``. A plain ``Path`` need not exist."""
 
 _DESCRIPTOR = re.compile(r"/dev/(stdin)|/(?:dev|proc/self)/fd/([0-9]{1,9})")
 
