@@ -35,7 +35,7 @@ function Message({ message, own }) {
     return html`<details class="policy"><summary>${WHO[message.role]}</summary><div class="text" dir="auto">${message.text}</div></details>`;
   }
   return html`<div class=${`said ${message.role === "user" ? "user" : "assistant"}`}>
-    <div class="who">${WHO[message.role] ?? message.role}</div>${message.reasoning ? html`<details class="reasoning"><summary>Reasoning</summary><div class="text" dir="auto">${message.reasoning}</div></details>` : null}<div class="text" dir="auto">${message.text}</div><${Media} items=${message.media} /></div>`;
+    <div class="who">${WHO[message.role] ?? message.role}</div>${message.reasoning ? html`<details class="reasoning"><summary>Reasoning</summary><div class="text" dir="auto">${message.reasoning}</div></details>` : null}<div class="text" dir="auto">${message.text}</div><${Media} items=${message.media} text=${message.text} /></div>`;
 }
 
 function Call({ call, own }) {
@@ -45,6 +45,6 @@ function Call({ call, own }) {
   return html`<details class=${isOwn ? "call own" : "call"} open=${isOwn}>
     <summary><span class="tool" dir="auto">${call.name}</span><span class="brief" dir="auto">${call.arguments ?? ""}</span><${Mark} outcome=${outcome} word=${word} /></summary>
     ${call.arguments === undefined ? null : html`<p class="part">Arguments</p><pre dir="auto" tabindex="0">${call.arguments}</pre>`}
-    ${call.result === undefined ? null : html`<p class="part">${call.failed ? "Error" : "Result"}</p><pre dir="auto" tabindex="0">${call.result}</pre><${Media} items=${call.media} />`}
+    ${call.result === undefined ? null : html`<p class="part">${call.failed ? "Error" : "Result"}</p><pre dir="auto" tabindex="0">${call.result}</pre><${Media} items=${call.media} text=${call.result} />`}
   </details>`;
 }

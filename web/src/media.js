@@ -9,11 +9,11 @@ const KINDS = ["image", "audio", "file"];
 
 /**
  * `items` are `{marker, name?, src?}`; `src` is a data URL of a picture, and null for other media. `unseen` is the result of `unseenOf`:
- * the labels that saw markers.
+ * the labels that saw markers. `text` is the text above, whose markers are not repeated.
  */
-export function Media({ items, unseen = [] }) {
+export function Media({ items, unseen = [], text = null }) {
   if (!items?.length) return null;
-  return html`<ul class="media">${items.map((item) => html`<${One} item=${item} unseen=${unseen.filter(({ counts }) => kindOf(item) in counts)} />`)}</ul>`;
+  return html`<ul class="media">${items.map((item) => html`<${One} item=${item} unseen=${unseen.filter(({ counts }) => kindOf(item) in counts)} isNamed=${Boolean(text?.includes(item.marker))} />`)}</ul>`;
 }
 
 const kindOf = ({ marker }) => /^\[(image|audio)\b/.exec(marker)?.[1] ?? "file";
@@ -41,15 +41,16 @@ function hiddenIn(signals) {
   return Object.assign({}, ...[signals?.evidence, ...inside].map((evidence) => evidence?.hidden ?? {}));
 }
 
-function One({ item, unseen }) {
+function One({ item, unseen, isNamed }) {
   const kind = kindOf(item);
   const notes = unseen.map(({ label, counts, whole }) => html`<span class="unseen small" dir="auto">${whole.includes(kind) ? `not shown to ${label}` : `${label} did not see ${listed({ [kind]: counts[kind] })} of this row`}</span>`);
   const [large, setLarge] = useState(false);
   const [broken, setBroken] = useState(false);
   const name = item.name ? html`<span class="name" dir="auto">${item.name}</span>` : null;
-  if (!item.src || broken) return html`<li class="marker">${name}<span dir="auto">${item.marker}</span>${notes}</li>`;
+  const marker = isNamed ? null : html`<span dir="auto">${item.marker}</span>`;
+  if (!item.src || broken) return name || marker || notes.length ? html`<li class="marker">${name}${marker}${notes}</li>` : null;
   return html`<li><button type="button" class=${large ? "picture large" : "picture"} aria-expanded=${large ? "true" : "false"} title=${large ? "Make it small" : "Enlarge it"} onClick=${() => setLarge(!large)}>
-    <${DRAWN} ...${{ src: item.src, alt: item.marker, decoding: "async", onError: () => setBroken(true) }} /></button>${name}<span class="soft small" dir="auto">${item.marker}</span>${notes}</li>`;
+    <${DRAWN} ...${{ src: item.src, alt: item.marker, decoding: "async", onError: () => setBroken(true) }} /></button>${name}${marker === null ? null : html`<span class="soft small">${marker}</span>`}${notes}</li>`;
 }
 
 /** A JSON value with markers in place of its media, and the media. */

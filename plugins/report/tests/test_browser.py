@@ -455,3 +455,32 @@ def test_a_long_id_keeps_its_end_in_the_table(open_page, tmp_path, dicast, write
         assert names.evaluate_all("all => all.every((one) => one.scrollWidth <= one.clientWidth)")  # no end is cut
         starts = page.locator(".id-start")
         assert starts.evaluate_all("all => all.map((one) => one.scrollWidth > one.clientWidth)").count(True) == 2
+
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+@pytest.mark.slow
+def test_a_marker_and_the_reason_of_a_limit_are_shown_once(open_page, tmp_path, dicast, write_rows):
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+    sound = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+    call = {"id": "c", "type": "function", "function": {"name": "Bash", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "Look."}, image, sound]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "done"},
+        {"role": "assistant", "content": "Seen."},
+    ]
+    write_rows(tmp_path / "s.jsonl", [{"messages": messages}])
+    (tmp_path / "pipeline.yaml").write_text(
+        "source: {traces/messages: {path: s.jsonl}}\nmetrics: [trajectory/limits: {max_calls: 0, forbidden: [Bash]}]\n"
+    )
+    dicast(tmp_path, "run", "pipeline.yaml")
+    dicast(tmp_path, "report", "last", "--out", "page.html")
+    with open_page(tmp_path / "page.html", hash="#row=turn%2F1%2F1") as page:
+        page.wait_for_selector("dialog[open] .picture img")
+        said = page.locator(".conversation").inner_text()
+        assert (said.count("[image/png"), said.count("[audio/")) == (1, 1)
+        reason = page.locator(".verdicts .reason").inner_text()
+        assert reason.count("is forbidden, and was called") == 1
+        assert reason.lower().count("calls") == 1

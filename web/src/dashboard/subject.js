@@ -4,6 +4,7 @@ import { Figure, milliseconds, Num, plain, score } from "../figures.js";
 import { Conversation } from "../conversation.js";
 import { Media, unseenOf, withoutMedia } from "../media.js";
 import { Mark } from "../marks.js";
+import { reasonOf } from "../reason.js";
 import { address, useAnswer } from "./api.js";
 import { LabelForm } from "./label_form.js";
 import { Answer, Spent, when } from "./parts.js";
@@ -46,7 +47,7 @@ const written = (value) => (typeof value === "string" ? value : value instanceof
 function Material({ name, value, unseen }) {
   if (value === null || value === undefined || value === "") return null;
   const [plain, media] = withoutMedia(value);
-  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${written(plain)}</div><${Media} items=${media} unseen=${unseen} /></section>`;
+  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${written(plain)}</div><${Media} items=${media} unseen=${unseen} text=${written(plain)} /></section>`;
 }
 
 /** The context, folded, with its media before it. */
@@ -95,7 +96,7 @@ function Why({ signals }) {
 
 function Scores({ scores, at }) {
   if (!scores?.length) return null;
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Scores"><table><thead><tr><th scope="col">metric</th><th scope="col" class="num">value</th><th scope="col">basis</th><th scope="col">why</th></tr></thead><tbody>${scores.map((one, number) => html`<tr><th scope="row" dir="auto">${one.metric}</th><td class="num"><${Figure} value=${one.value} path=${at(`scores[${number}].value`)} form=${score} /></td><td>${one.basis ?? one.tier}</td><td dir="auto">${[one.details, one.feedback].filter(Boolean).map(written).join("\n")}</td></tr>`)}</tbody></table></div>`;
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Scores"><table><thead><tr><th scope="col">metric</th><th scope="col" class="num">value</th><th scope="col">basis</th><th scope="col">why</th></tr></thead><tbody>${scores.map((one, number) => html`<tr><th scope="row" dir="auto">${one.metric}</th><td class="num"><${Figure} value=${one.value} path=${at(`scores[${number}].value`)} form=${score} /></td><td>${one.basis ?? one.tier}</td><td dir="auto">${reasonOf(one, written)}</td></tr>`)}</tbody></table></div>`;
 }
 
 function Fact({ name, value, code = false }) {

@@ -5,6 +5,7 @@ import { Conversation } from "../conversation.js";
 import { Drawer } from "../drawer.js";
 import { MANY, useFirst } from "./first_of.js";
 import { Mark } from "../marks.js";
+import { reasonOf } from "../reason.js";
 import { listed, Media, unseenOf } from "../media.js";
 
 export function SubjectDrawer({ subject, report, onClose, onStep }) {
@@ -62,7 +63,7 @@ const signalsBy = (ended) => Object.entries(ended).flatMap(([label, payload]) =>
 function Material({ name, text, folded = false, media = null, unseen = [] }) {
   if (text === null || text === undefined || text === "") return null;
   if (folded) return html`<details class="material"><summary>${name}</summary><pre dir="auto" tabindex="0">${text}</pre></details>`;
-  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${text}</div><${Media} items=${media} unseen=${unseen} /></section>`;
+  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${text}</div><${Media} items=${media} unseen=${unseen} text=${text} /></section>`;
 }
 
 const text = (value) => (typeof value === "string" ? value : value instanceof Num ? value.token : JSON.stringify(value, null, 2));
@@ -90,7 +91,7 @@ function valuesOf(label, payload, row) {
     value: html`<${Figure} value=${one.value} path=${at(`${row.path}.verdicts`, label, "scores", number, "value")} form=${score} />`,
     rank: Number(one.value),
     basis: one.basis ?? one.tier,
-    reason: [one.details, one.feedback].filter(Boolean).map(text).join("\n"),
+    reason: reasonOf(one, text),
   }));
   const unscored = [...(payload.skipped ?? []).map((one) => ({ label: one.metric, value: "–", basis: "–", reason: `skipped: ${one.reason}` })),
     ...(payload.spared ?? []).map((one) => ({ label: one.metric, value: "–", basis: "–", reason: "skipped: the gate of the proxies did not pass" }))];
