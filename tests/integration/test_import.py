@@ -272,6 +272,12 @@ def test_one_command_installs_all_missing_sources(folder, monkeypatch):
     assert "dicast[otel,exports]" in command.splitlines()[0]
 
 
+def test_the_next_steps_end_with_the_report_or_with_the_command_that_installs_it(folder, monkeypatch):
+    assert run_import("data/one.jsonl").endswith("  dicast show last\n  dicast report last --out report.html\n")
+    monkeypatch.setattr("dicast._import.command.commands", dict)
+    assert "dicast[report]" in run_import("data/one.jsonl", "--out", "second.yaml").splitlines()[-1]
+
+
 def test_a_group_without_a_sample_is_a_wrong_request(folder):
     assert "--by is for --sample N" in run_import("data", "--by", "model", code=2)
 

@@ -14,9 +14,11 @@ import click
 from .._init.written import refuse_existing, write_new
 from .._kernel.cli.options import as_json
 from .._kernel.cli.output import only_document, print_json
+from .._kernel.contract.registry import commands
 from .._kernel.values.errors import ConfigError, DataError, Problem
 from .._kernel.values.names import nearest
 from ..toolkit.detection import detecting_sources
+from ..toolkit.installing import how_to_install
 from ..toolkit.scan import Scan
 from ..toolkit.terminal import print_lines
 from .inspection import FileOptions, ImportedFile, inspect_file
@@ -172,3 +174,6 @@ def _next(written: Sequence[Path]) -> Iterator[str]:
     for path in written:
         yield from (f"  dicast {command} {quote(str(path))}" for command in ("check", "run"))
     yield "  dicast show last"
+    yield "  dicast report last --out report.html"
+    if "report" not in dict(commands()):
+        yield f"  (for the report: {how_to_install('report')})"

@@ -20,6 +20,16 @@ MESSAGE = "message.sent"
 """The event type of a message. Messages are in the log of a session only, and not among the events of its subjects."""
 
 
+UNKNOWN_TOOL = "unknown tool"
+"""The shown name of the tool of a result without a call."""
+
+
+def shown_tool(payload: Mapping[str, object]) -> str:
+    """Return the name of the tool in the *payload* of a call or its end for a reader; :data:`UNKNOWN_TOOL` if it has none."""
+    name = payload.get("tool_name")
+    return UNKNOWN_TOOL if name is None or name == "" else str(name)
+
+
 def chosen(subjects: Sequence[Kind]) -> tuple[Kind, ...]:
     """Return the option *subjects* of a source in the order of :data:`KINDS`.
 

@@ -487,6 +487,12 @@ def test_a_conversation_has_what_was_said_and_done_in_its_order():
     ]
 
 
+def test_a_result_without_a_call_has_an_unknown_tool():
+    read = events(("tool.completed", "t1", {"tool_use_id": "c9", "tool_name": None, "output": "sent"}))
+    ((message,),) = (turn["messages"] for turn in conversations(read, "run", {"s"})["s"])
+    assert (message["name"], message["result"]) == ("unknown tool", "sent")
+
+
 def test_a_ledger_without_content_has_no_conversation():
     digest = {"digest": "0" * 64}
     read = events(("tool.called", "t1", digest), ("tool.failed", "t1", digest), ("session.ended", None, digest))

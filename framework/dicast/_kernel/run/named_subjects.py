@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 from ..asking.call import Call
+from ..plan.sections import Slot
 from ..values import Due
 
 _SHOWN = 5
 """The number of ids in a warning."""
 
 
+def named_subjects(subjects: AsyncIterator[Due], calls: Iterable[Call]) -> NamedSubjects | None:
+    """Return *subjects*, compared with the ``subject_ids`` of the live components of *calls*; None if no component has such ids."""
+    named = [(call, getattr(getattr(call.function, "__self__", None), "subject_ids", ())) for call in calls]
+    unused = [(call.slot, dict.fromkeys(map(str, ids))) for call, ids in named if ids]
+    return NamedSubjects(subjects, unused) if unused else None
+
+
 class NamedSubjects:
-    """The subjects of a run. It removes the id of each subject, and of its session, from the ``subject_ids`` of the live components.
+    """The subjects of a run. It removes the id of each subject, and of its session, from the ids of each slot in *unused*.
 
     Ids that remain after the last subject are reported: the user's data about them is not used.
     """
 
-    def __init__(self, subjects: AsyncIterator[Due], calls: Iterable[Call]) -> None:
-        self._subjects, self._is_complete = subjects, False
-        named = ((call, getattr(getattr(call.function, "__self__", None), "subject_ids", ())) for call in calls)
-        self._unused = [(call.slot, dict.fromkeys(map(str, ids))) for call, ids in named if ids]
-
-    def stream(self) -> AsyncIterator[Due]:
-        """Return the subjects; without ids to compare, straight from the source."""
-        return self if self._unused else self._subjects
+    def __init__(self, subjects: AsyncIterator[Due], unused: Sequence[tuple[Slot, dict[str, None]]]) -> None:
+        self._subjects, self._unused, self._is_complete = subjects, unused, False
 
     def __aiter__(self) -> NamedSubjects:
         return self

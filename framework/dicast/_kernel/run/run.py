@@ -42,7 +42,7 @@ from ..values.clock import Clock
 from ..values.errors import ConfigError, DicastError, Interrupted, LedgerError
 from .end import EARLY_STOP, Stopped, conclude, counted, failed, ledger_json, reserved_json, sinks_json, stopped_after
 from .live_window import LiveWindow
-from .named_subjects import NamedSubjects
+from .named_subjects import NamedSubjects, named_subjects
 from .plan import Plan, file_identity, lookahead, make_plan, producer, refuse_experiment, run_started, unchanged_rubrics
 from .window import Window
 
@@ -343,8 +343,8 @@ class _Run:
         )
         with patient_collector():
             calls = () if isinstance(self._source, SubjectList) else plan.calls.values()
-            self._subjects = NamedSubjects(subjects, calls)
-            await window.run(self._subjects.stream(), self._limit())
+            self._subjects = named_subjects(subjects, calls)
+            await window.run(self._subjects or subjects, self._limit())
         if not self.request.pause_after:
             budget.close()
         await stream.flush()

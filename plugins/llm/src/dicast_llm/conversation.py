@@ -13,6 +13,7 @@ import orjson
 from dicast import Subject, TraceEvent
 from dicast.toolkit.dialects import message_text
 from dicast.toolkit.gallery import Gallery
+from dicast.toolkit.sessions import shown_tool
 
 from .media import placed_text, thoughts
 
@@ -284,7 +285,7 @@ def _called(payload: Mapping[str, object]) -> TranscriptMessage:
 
 
 def _name(payload: Mapping[str, object]) -> str:
-    return _line(str(payload.get("tool_name")))
+    return _line(shown_tool(payload))
 
 
 def _line(name: str) -> str:

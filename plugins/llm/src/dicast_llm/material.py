@@ -8,6 +8,7 @@ import attrs
 
 from dicast import Subject, TraceEvent
 from dicast.toolkit.gallery import Gallery
+from dicast.toolkit.sessions import shown_tool
 
 from .conversation import ERROR_CHARS, KINDS, details, lifecycle_line
 from .room import ShownSection
@@ -89,7 +90,7 @@ def activity(events: Sequence[TraceEvent]) -> str | None:
 
 
 def _activity_line(type_: str, payload: Mapping[str, object]) -> str | None:
-    name = payload.get("tool_name")
+    name = shown_tool(payload)
     match type_:
         case "tool.called":
             return f"called {name}{details(payload, 'input_hash', 'side_effect')}"

@@ -9,6 +9,7 @@ import attrs
 
 from dicast import RESERVED_AREAS, Event, Query
 from dicast.toolkit.dialects import message_text
+from dicast.toolkit.sessions import shown_tool
 
 from .media import items_in
 from .subjects import Read
@@ -117,7 +118,7 @@ class _Turn:
 
     def _call(self, payload: Mapping[str, Any]) -> Message:
         id_ = str(payload.get("tool_use_id"))
-        call: Message = {"kind": "call", "id": id_, "name": str(payload.get("tool_name"))}
+        call: Message = {"kind": "call", "id": id_, "name": shown_tool(payload)}
         if "input" in payload:
             call["arguments"] = as_text(payload["input"]) or ""
         self._calls[id_] = call

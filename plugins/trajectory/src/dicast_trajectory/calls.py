@@ -9,6 +9,7 @@ import attrs
 
 from dicast import Failure, Subject
 from dicast.toolkit.json_values import read_json
+from dicast.toolkit.sessions import shown_tool
 
 UNKNOWN: Final[Any] = type("Unknown", (), {"__repr__": lambda _: "unknown arguments"})()
 """The arguments of a call whose data has no arguments."""
@@ -35,7 +36,7 @@ def calls_of(subject: Subject, metric: str) -> list[Call] | Failure:
         )
     if subject.events or subject.kind in ("turn", "session"):
         called = (event.payload for event in subject.events if event.type == "tool.called")
-        return [Call(str(payload.get("tool_name", "")), _parsed(payload.get("input", UNKNOWN))) for payload in called]
+        return [Call(shown_tool(payload), _parsed(payload.get("input", UNKNOWN))) for payload in called]
     try:
         return parse_calls(subject.output)
     except ValueError as error:
@@ -48,7 +49,7 @@ def failed_calls(subject: Subject) -> list[str]:
     """Return the tool of each failed call."""
     ends = (event for event in subject.events if event.type in _ENDS)
     return [
-        str(event.payload.get("tool_name", ""))
+        shown_tool(event.payload)
         for event in ends
         if event.type == "tool.failed" or event.payload.get("success") is False
     ]

@@ -14,6 +14,7 @@ from dicast import Event
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.exporting import ExportCounts, ExportedRun
 from dicast.toolkit.media import without_content
+from dicast.toolkit.sessions import shown_tool
 
 from ..values import as_text
 
@@ -145,7 +146,7 @@ class _Trajectory:
         arguments = event.payload.get("input")
         if not isinstance(arguments, Mapping):
             arguments = {} if arguments is None else {"input": arguments}
-        call = {"tool_call_id": call_id, "function_name": str(event.payload.get("tool_name")),
+        call = {"tool_call_id": call_id, "function_name": shown_tool(event.payload),
                 "arguments": without_content(arguments) if self.has_content else {}}  # fmt: skip
         step.setdefault("tool_calls", []).append(call)
         self._calls[call_id] = step
