@@ -13,7 +13,7 @@ from dicast._import.command import import_files
 from dicast._kernel.cli import main
 
 KEYS = ["path", "format", "version", "sessions", "turns", "messages", "calls", "results", "failed_results", "unmatched",
-        "unmatched_calls", "models",
+        "unmatched_calls", "rows", "models",
         "recorded_scores", "marked", "unknown", "failed"]  # fmt: skip
 TRACES = Path(os.environ.get("DICAST_OUTSIDE_DATA", Path(__file__).parents[3] / "shared" / "data")) / "traces"
 KEY = "AKIA" + "IOSFODNN7EXAMPLE"
@@ -70,7 +70,7 @@ def test_a_folder_of_mixed_files_becomes_one_pipeline_that_runs_without_a_model(
         "one.jsonl": "traces/messages", "two.json": "traces/messages", "events.jsonl": "traces/events", "notes.txt": None, "empty.jsonl": None,
     }  # fmt: skip
     one = files["one.jsonl"]
-    assert [one[key] for key in KEYS[3:11]] == [2, 2, 8, 2, 2, 0, 0, 0]
+    assert [one[key] for key in KEYS[3:12]] == [2, 2, 8, 2, 2, 0, 0, 0, 0]
     assert document["pipeline"] == "pipeline.yaml"
     assert dicast("check", "pipeline.yaml") == 0
     capfd.readouterr()
@@ -129,8 +129,19 @@ def test_a_broken_file_of_a_known_format_is_left_out_with_exit_code_3(folder):
 
 def test_a_file_of_rows_becomes_a_pipeline_of_its_own(folder):
     (folder / "data" / "rows.csv").write_text("id,input,output\n1,q,a\n")
-    assert "Wrote pipeline.yaml and pipeline-rows.yaml." in run_import("data")
+    report = run_import("data")
+    assert "Wrote pipeline.yaml and pipeline-rows.yaml." in report
+    lines = [line.split() for line in report.splitlines()]
+    assert ["format", "files", "rows", "sessions", "turns", "calls", "results", "failed"] in lines
+    assert ["rows/csv", "1", "1", "0", "0", "0", "0", "0"] in lines
     assert dicast("run", "pipeline-rows.yaml") == 0
+
+
+def test_a_file_of_rows_without_a_column_of_outputs_has_the_command_that_names_it(folder):
+    (folder / "shop list.csv").write_text("a,b\n1,2\n")
+    message = run_import("shop list.csv", code=2)
+    assert message.count("--fields") == 1
+    assert "name it with dicast init 'shop list.csv' --fields output=COLUMN" in message
 
 
 def test_a_file_in_another_encoding_is_read_with_the_option_only(folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import attrs
@@ -35,6 +36,7 @@ _LEAST_COLUMNS = 2
 _CONTENTS = {
     "sessions": "sessions", "turns": "turns", "messages": "messages", "calls": "calls", "results": "results",
     "failed_results": "failed_results", "unmatched": "unmatched_results", "unmatched_calls": "unmatched_calls",
+    "rows": "rows",
 }  # fmt: skip
 NUMBERS = tuple(_CONTENTS)
 
@@ -203,7 +205,8 @@ def _rows(path: Path, beginning: Beginning, reading: Mapping[str, Any]) -> Impor
         sample = read_sample(path, "rows", reading)
     except RequestError as error:
         if is_table:
-            return ImportedFile(path, reason=f"{_message(error)} (dicast init FILE --fields output=COLUMN)")
+            command = f"name it with dicast init {quote(str(path))} --fields"
+            return ImportedFile(path, reason=_message(error).replace("name it with --fields", command))
         return ImportedFile(path, reason=f"no known format; {nearest_format(path, beginning)}")
     if not is_table and len(sample.columns) < _LEAST_COLUMNS:
         return ImportedFile(path, reason=f"no known format; {nearest_format(path, beginning)}")
@@ -267,7 +270,7 @@ def count_contents(source: Any, scan: Scan) -> FileCounts:
                 models.update(_models(subject))
                 tools.update(_tools(subject))
         read, first_places = live.read_counts(), getattr(opened, "first_places", {})
-    contents = {"turns": kinds["turn"], **read.details.get("contents", {})}
+    contents = {"turns": kinds["turn"], "rows": kinds["row"], **read.details.get("contents", {})}
     if "turn" in kinds or reason:
         contents.setdefault("sessions", read.records - read.failed)
     numbers = {

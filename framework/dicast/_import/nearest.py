@@ -46,7 +46,9 @@ def nearest_format(path: Path, beginning: Beginning) -> str:
     if missing is not None:
         return f"nearest is {name}; {place}: the record has no {missing!r}"
     wrong = next((key for key in _KEYS[name] if not isinstance(record[key], str | list | dict)), _KEYS[name][0])
-    return f"nearest is {name}; {place}: {wrong!r} has a value of another form"
+    return (
+        f"nearest is {name}; {place}: the value of {wrong!r} is {record[wrong]!r:.40}, not a text, a list or an object"
+    )
 
 
 def _fit(keys: tuple[str, ...], record: Mapping[str, Any]) -> float:

@@ -47,7 +47,7 @@ def _content_lines(files: Sequence[ImportedFile], *, is_full: bool) -> Iterator[
         if count := sum(file.counts.numbers[name] for file in files):
             yield f"{title}: {count:,}"
     named = {
-        "versions": ({f"{file.title} {file.version}": 1} for file in files if file.version),
+        "files by version": ({f"{file.component} {file.version}": 1} for file in files if file.version),
         "models": (file.counts.models for file in files),
         "recorded scores": (file.counts.recorded_scores for file in files),
         "secrets and personal data": (file.counts.secrets for file in files),
@@ -60,19 +60,20 @@ def _content_lines(files: Sequence[ImportedFile], *, is_full: bool) -> Iterator[
 def _table(files: Sequence[ImportedFile], *, with_files: bool) -> TextTable:
     """Return a table with a row for each format, with *with_files* for each file too, and for all."""
     rows: list[list[str | int]] = []
+    columns = _COLUMNS if not any(file.counts.numbers["rows"] for file in files) else ("rows", *_COLUMNS)
     formats = list(dict.fromkeys(file.component for file in files))
     for component in formats:
         members = [file for file in files if file.component == component]
-        rows.append([component, *_sums(members)])
+        rows.append([component, *_sums(members, columns)])
         if with_files:
-            rows += [[f"  {one_comment(file.path.name, 30)}", *_sums([file])] for file in members]
+            rows += [[f"  {one_comment(file.path.name, 30)}", *_sums([file], columns)] for file in members]
     if len(formats) > 1:
-        rows.append(["all", *_sums(files)])
-    return TextTable(["format", "files", *_COLUMNS, "failed"], rows)
+        rows.append(["all", *_sums(files, columns)])
+    return TextTable(["format", "files", *columns, "failed"], rows)
 
 
-def _sums(files: Sequence[ImportedFile]) -> list[int]:
-    totals = (sum(file.counts.numbers[name] for file in files) for name in _COLUMNS)
+def _sums(files: Sequence[ImportedFile], columns: Sequence[str]) -> list[int]:
+    totals = (sum(file.counts.numbers[name] for file in files) for name in columns)
     return [len(files), *totals, sum(file.counts.failed for file in files)]
 
 

@@ -98,7 +98,7 @@ class Limits:
                 "max_errors",
                 len(failed),
                 self.max_errors,
-                f"{len(failed)} failed calls{tools}, at most {self.max_errors}",
+                f"{len(failed)} failed call{'s' * (len(failed) != 1)}{tools}, at most {self.max_errors}",
             )
         try:
             if self.max_repeats is not None:
