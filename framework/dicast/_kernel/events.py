@@ -58,6 +58,7 @@ SUBJECT_READ = "subject.read"
 :param columns?: the columns of the data that became its parts, by name: the part (``input``), or ``[value]`` of a column that is not a complete part.
 :param from_run?: the run that recorded it, if it is judged again from the ledger.
 :param weight?: the number of subjects that it represents in a sample, if that is not 1.
+:param parent_id?: of a session, the session that started it, or its workload.
 :param finish_reason?: why its output ended, if the data states it: the data's word, or ``max_tokens`` or ``refusal`` for a turn.
 :param failure?: ``{kind, message}`` of a record that was recorded as failed; it is not judged.
 """

@@ -484,3 +484,40 @@ def test_a_marker_and_the_reason_of_a_limit_are_shown_once(open_page, tmp_path, 
         reason = page.locator(".verdicts .reason").inner_text()
         assert reason.count("is forbidden, and was called") == 1
         assert reason.lower().count("calls") == 1
+
+
+@pytest.mark.slow
+def test_a_sub_agent_names_its_parent_and_links_to_it(open_page, tmp_path, dicast):
+    pytest.importorskip("dicast_transcripts")
+
+    def record(number, role, content, **fields):
+        message = {"role": role, "content": content} | ({} if role == "user" else {"id": number, "model": "c"})
+        time = {"timestamp": f"2026-01-01T00:00:0{number}Z", "version": "2.0.1", "sessionId": "S", "type": role}
+        return json.dumps({**time, "uuid": f"u{number}", "parentUuid": None, "message": message, **fields}) + "\n"
+
+    agent = {"isSidechain": True, "agentId": "a1"}
+    folder = tmp_path / "s" / "S" / "subagents"
+    folder.mkdir(parents=True)
+    texts = "Look around", [{"type": "text", "text": "Seen"}]
+    (tmp_path / "s" / "S.jsonl").write_text(record(1, "user", "Go") + record(2, "assistant", texts[1]))
+    (folder / "agent-a1.jsonl").write_text(
+        record(3, "user", texts[0], **agent) + record(4, "assistant", texts[1], **agent)
+    )
+    (tmp_path / "pipeline.yaml").write_text(
+        "source: {transcripts/claude_code: {path: s, subjects: [turn, session]}}\njudges: [heuristic/turn, heuristic/session]\n"
+    )
+    dicast(tmp_path, "run", "pipeline.yaml")
+    shown = dicast(tmp_path, "show", "S/agent-a1")
+    assert "  part of: S\n" in shown
+    assert json.loads(dicast(tmp_path, "show", "S/agent-a1", "--json"))["subject"]["parent_id"] == "S"
+    assert "parent_id" not in json.loads(dicast(tmp_path, "show", "S", "--json"))["subject"]
+    again = "source: {traces/recorded: {subject: session}}\njudges: [heuristic/session]\n"
+    (tmp_path / "again.yaml").write_text(again)
+    dicast(tmp_path, "run", "again.yaml")
+    assert json.loads(dicast(tmp_path, "show", "S/agent-a1", "--json"))["subject"]["parent_id"] == "S"
+    dicast(tmp_path, "report", "pipeline", "--out", "page.html")
+    with open_page(tmp_path / "page.html", hash="#row=turn%2FS%2Fagent-a1%2F1") as page:
+        page.locator(".parent a").click()
+        page.wait_for_url("**#row=session%2FS")
+        page.wait_for_selector("dialog[open] h2:has-text('session S')")
+        assert page.locator(".parent").count() == 0

@@ -43,6 +43,13 @@ class RunRows {
     this.values = new Map(packed.columns.map((column) => [column.label, readColumn(column.values, this.count)]));
   }
 
+  /** The key of a session, or of its first row; null if the page has no row of it. */
+  keyOf(session) {
+    const places = [...this.ids.keys()].filter((place) => this.sessions[place] === session);
+    const place = places.find((each) => this.kinds[each] === "session") ?? places[0];
+    return place === undefined ? null : `${this.kinds[place]}/${this.ids[place]}`;
+  }
+
   /** The row of a turn, where the page has it. */
   byTurn(id) {
     this.turnPlaces ??= new Map(this.ids.map((each, place) => [this.kinds[place] === "turn" ? each : null, place]));
@@ -122,6 +129,11 @@ export class Row {
   get opening() {
     const messages = (this.turns ?? []).flatMap((turn) => turn.messages);
     return messages.find((message) => message.role === "user")?.text ?? "";
+  }
+
+  /** The session that started the row's session, or its workload; null if it has none. */
+  get parent() {
+    return this.run.parents?.[this.session] ?? null;
   }
 
   get turns() {

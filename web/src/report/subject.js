@@ -27,6 +27,7 @@ function OneRow({ row, run, shared, subject }) {
   const unseen = unseenOf(signalsBy(ended), [INPUT, OUTPUT, REFERENCE, CONTEXT].flatMap((where) => row.media(where)));
   return html`<p class="lead"><${Mark} outcome=${row.outcome} /> ${row.score === null ? null : html`<span>score <strong><${Figure} value=${row.score} path=${`${row.path}.score`} form=${score} /></strong></span>`}
       ${row.was === null ? null : html`<span class="soft"> (baseline <${Figure} value=${row.was} form=${score} />)</span>`}</p>
+    <${Parent} row=${row} />
     ${shared ? html`<${Material} name="Output" text=${row.text("outputs")} media=${row.media(OUTPUT)} unseen=${unseen} />` : null}
     <${Verdicts} ended=${ended} row=${row} />
     ${unseen.map(({ label, counts }) => html`<p class="note" dir="auto">${label} saw markers in place of ${listed(counts)}.</p>`)}
@@ -35,6 +36,14 @@ function OneRow({ row, run, shared, subject }) {
     <${Record} record=${row.record} row=${row} />
     <${Material} name="Context" text=${row.text("contexts")} folded />
     <${Evidence} ended=${ended} row=${row} />`;
+}
+
+/** The session that started the row's session, with a link if the page has it. */
+function Parent({ row }) {
+  if (row.parent === null) return null;
+  const key = row.run.keyOf(row.parent);
+  const name = html`<code dir="auto">${row.parent}</code>`;
+  return html`<p class="parent small">Session <code dir="auto">${row.session}</code> is part of ${key === null ? name : html`<a href=${`#row=${encodeURIComponent(key)}`}>${name}</a>`}</p>`;
 }
 
 const [INPUT, OUTPUT, REFERENCE, CONTEXT] = [0, 1, 2, 3];

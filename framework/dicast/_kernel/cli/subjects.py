@@ -62,6 +62,8 @@ class SubjectInRun:
         names = {"output": "output of the data, not judged"} if outputs else {}
         yield from (f"  {names.get(key, key)}: {cut(repr(self.subject[key]))}" for key in keys)
         yield from (f"  {name}: {cut(repr(response['content']))}" for name, response in outputs.items())
+        if "parent_id" in self.subject:
+            yield one_line(f"  part of: {short_name(self.subject['parent_id'])}")
         ending = self.subject.get("finish_reason")
         if normalize_stop_reason(ending) in (MAX_TOKENS, REFUSAL):
             yield one_line(f"  the output ended early: {ending}")

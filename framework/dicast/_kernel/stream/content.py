@@ -59,6 +59,8 @@ def content(due: Due, run_id: str) -> dict[str, Any]:
         payload["columns"] = named
     if subject.weight != 1:
         payload["weight"] = subject.weight
+    if subject.kind == "session" and subject.parent_id is not None:
+        payload["parent_id"] = subject.parent_id
     if due.failure is not None:
         payload["failure"] = {"kind": due.failure.kind, "message": due.failure.message}
     if (ending := due.finish_reason or _turn_ending(subject)) is not None:

@@ -19,10 +19,11 @@ _OF_SESSIONS = ("turn", "tool_cycle", "session")
 
 @attrs.define
 class Contents:
-    """Payloads of ``subject.read`` by key, and turns by session."""
+    """Payloads of ``subject.read`` by key, and turns by session. *parents* maps a session to the session that started it, or to its workload."""
 
     read: dict[Key, Mapping[str, Any]] = attrs.field(factory=dict)
     turns: dict[str, list[Turn]] = attrs.field(factory=dict)
+    parents: dict[str, str] = attrs.field(factory=dict)
 
     def of(self, key: Key) -> Mapping[str, Any]:
         """Return the judged content of a subject; empty if it is unknown."""
@@ -42,6 +43,8 @@ def contents(read: Read, run_id: str, subjects: Iterable[Key]) -> Contents:
     for entry in read(Query(run_id, ("subject.read",))):
         event, payload = entry.event, entry.event.payload
         key = str(event.subject_kind), str(event.subject_id)
+        if "parent_id" in payload:
+            result.parents[str(event.session_id)] = str(payload["parent_id"])
         if key in keys:
             result.read[key] = payload
             if event.session_id is not None and event.subject_kind in _OF_SESSIONS:  # a watch has no places of events

@@ -207,7 +207,7 @@ def _due(read: Entry, history: History) -> Due:
     event, content = read.event, read.event.payload["content"]
     assert isinstance(content, Mapping)  # check has looked
     kind, id = str(event.subject_kind), str(event.subject_id)
-    parents = {"turn": event.session_id, "tool_cycle": event.turn_id}
+    parents = {"turn": event.session_id, "tool_cycle": event.turn_id, "session": event.payload.get("parent_id")}
     subject = Subject(
         kind,
         id,
@@ -217,7 +217,7 @@ def _due(read: Entry, history: History) -> Due:
         content["context"],
         history.events(),
         event.session_id,
-        parents.get(kind),
+        parents.get(kind),  # type: ignore[arg-type]  # the kernel records a text
         history.trail(),
     )
     payload: Mapping[str, Any] = event.payload
