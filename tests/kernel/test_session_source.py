@@ -97,7 +97,7 @@ def test_a_session_id_that_occurs_again_gets_a_number(tmp_path: Path) -> None:
         ("same#2", None),
         ("child#2", "same#2"),
     ]
-    assert any("2 session ids occur again" in note for note in counts.notes)
+    assert any("2 repeated session ids: the second session is ID#2" in note for note in counts.notes)
 
 
 def test_tool_calls_with_the_same_id_in_two_files_are_two_subjects(tmp_path: Path) -> None:

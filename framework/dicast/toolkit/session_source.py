@@ -191,7 +191,7 @@ class RecordedSessions:
         """Return the counts of the newest pass, so far."""
         notes = [*self._files.notes(self._source.title)]
         if repeated := self._names.repeated:
-            notes.append(f"{repeated:,} session id{'s' * (repeated != 1)} occur again; the second ends with #2")
+            notes.append(f"{repeated:,} repeated session id{'s' * (repeated != 1)}: the second session is ID#2")
         return self._totals.read_counts(notes)
 
     def _start(self) -> tuple[str, ...]:

@@ -139,7 +139,7 @@ class RecordedRows(RecordedSessions):
         """Return the counts of the newest pass, so far."""
         totals, notes = self._totals, [*self._files.notes(self._export.title)]
         if repeated := self._names.repeated:
-            notes.append(f"{repeated:,} id{'s' * (repeated != 1)} occur again; the second ends with #2")
+            notes.append(f"{repeated:,} repeated id{'s' * (repeated != 1)}: the second record is ID#2")
         counts = totals.read_counts(notes)
         names = ("models", "unknown", "recorded_scores")
         return attrs.evolve(counts, details={name: counts.details[name] for name in names if name in counts.details})
