@@ -219,11 +219,12 @@ def test_snapshot_counts_what_waits():
     process = Process(run)
     process.take(*turn_of("s", 0), *turn_of("s", 1))
     snapshot = process.intake.snapshot(7, run.now + 3)
-    assert (snapshot.open_sessions, snapshot.waiting_turns, snapshot.backlog, snapshot.lag_seconds) == (1, 1, 2, 3.0)
+    assert (snapshot.open_sessions, snapshot.waiting_turns, snapshot.judged) == (1, 1, 0)
+    assert (snapshot.backlog, snapshot.lag_seconds) == (2, 3.0)
     assert (snapshot.unread_bytes, snapshot.accepted) == (7, 4)
     process.judge_all()
     snapshot = process.intake.snapshot(0, run.now + 3)
-    assert (snapshot.backlog, snapshot.lag_seconds) == (0, 0.0)
+    assert (snapshot.judged, snapshot.backlog, snapshot.lag_seconds) == (2, 0, 0.0)
 
 
 def test_subjects_that_nobody_judges_are_not_in_the_backlog_once_they_are_read():

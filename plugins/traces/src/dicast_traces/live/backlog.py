@@ -35,13 +35,14 @@ class Backlog:
     """The state of each due subject up to its verdicts, by the rows of the ledger, which arrive in their order.
 
     All the verdicts on a subject are written in one transaction, so one of them is enough. Subjects of a kind without a judge
-    are done after their reading.
+    are done after their reading. *judged* counts the subjects with a verdict.
 
     :param done: receives the session of each subject that is done.
     """
 
     def __init__(self, done: Callable[[str], None]) -> None:
         self._done = done
+        self.judged = 0
         self._items: dict[int, Item] = {}
         self._by_key: dict[Key, deque[Item]] = defaultdict(deque)
         self._judged: set[str] = set()
@@ -95,6 +96,7 @@ class Backlog:
         moved, self._moved = self._moved, {}
         for item in moved.values():
             if item.finished_labels or (item.read and item.subject.kind not in self._judged):
+                self.judged += bool(item.finished_labels)
                 del self._items[id(item)]
                 items = self._by_key[item.key]
                 items.remove(item)

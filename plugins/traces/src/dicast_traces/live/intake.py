@@ -127,7 +127,7 @@ class Intake:
         """Return the state of the watch; *unread* is the number of bytes that wait."""
         lag = round(self.backlog.lag(now), 1)
         windows, counts = self.windows, (self.accepted, self.duplicates, self._console.bad + self.rejected)
-        return Snapshot(windows.going_on, windows.waiting, len(self.backlog), lag, unread, *counts)
+        return Snapshot(windows.going_on, windows.waiting, self.backlog.judged, len(self.backlog), lag, unread, *counts)
 
     def _again(self, batch: Sequence[Entry], position: Mapping[str, Any], now: float) -> None:
         """Take the events of an earlier process, and repeat its decisions."""

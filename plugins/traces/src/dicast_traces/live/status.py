@@ -22,12 +22,14 @@ MAX_BAD_LINES = 100
 class Snapshot:
     """The state of a watch: *backlog* subjects are due and not judged yet, the oldest of them for *lag_seconds*.
 
-    *open_sessions* have not ended, *waiting_turns* wait for the next messages of their users, *unread_bytes* of the files were not
+    *open_sessions* have not ended, *waiting_turns* wait for the next messages of their users, *judged* subjects of
+    the run have a verdict, *unread_bytes* of the files were not
     read yet. *accepted*, *duplicates* and *bad_lines* are counted since the start of the watch.
     """
 
     open_sessions: int
     waiting_turns: int
+    judged: int
     backlog: int
     lag_seconds: float
     unread_bytes: int
@@ -37,6 +39,7 @@ class Snapshot:
 
     def __str__(self) -> str:
         parts = [f"{self.open_sessions:,} open sessions", f"{self.waiting_turns:,} turns wait"]
+        parts.append(f"{self.judged:,} judged")
         parts.append(f"backlog {self.backlog:,}" + (f" for {self.lag_seconds:.1f} s" if self.backlog else ""))
         parts.append(f"{self.accepted:,} events")
         counted = {"bytes unread": self.unread_bytes, "duplicates": self.duplicates, "bad lines": self.bad_lines}
