@@ -66,17 +66,16 @@ SINK = '''
 import contextlib, json, pathlib
 
 class Lines:
-    def __init__(self, path):
-        self._path, self._lines, self._closed = path, [], False
+    def __init__(self, path, continued):
+        self._path = path
+        self._lines = json.loads(path.read_text()) if continued and path.exists() else []
 
     def write(self, events):
         self._lines += [event.id for event in events]
+        self._path.write_text(json.dumps(self._lines))
         return len(events)
 
     def close(self):
-        if not self._closed:
-            self._path.write_text(json.dumps(self._lines))
-        self._closed = True
         return 0
 
 @attrs.frozen
@@ -96,7 +95,7 @@ class Ids:
         auth = self.token
         if not self.path.parent.is_dir():
             raise ConfigError(f"{self.path.parent} is no folder")
-        yield Lines(self.path)
+        yield Lines(self.path, run.continued)
 
 @hookimpl
 def dicast_sinks(): return [Ids]
@@ -441,6 +440,7 @@ FAULTS = (
           r"UnknownName: unknown judge kind 'heuristics', did you mean 'heuristic'\?"),
     Fault("judge", "number instead of a judgment", "return Judgment(float(count <= self.marks), 0.8,", "return float(count <= self.marks) or (1.0, 0.8,",
           ANSWERS, ""),
+    Fault("sink", "truncates", "if continued and path", "if 0 and path", "test_a_resumed_run_loses_no_event", "Set rewrites = True"),
     Fault("sink", "text in wants", '("eval.completed", "eval.failed")', '"eval.completed"', "test_wants_event_types", "wants is a tuple of event types"),
     Fault("sink", "misspelled wants", "    wants =", "    want =", "test_members_have_the_names_that_dicast_reads", "Ids.want is no member of a sink, did you mean 'wants'"),
     Fault("sink", "second close", "        return 0\n", "        return 1\n", "test_close_twice_does_nothing_more", "second close"),
@@ -461,6 +461,8 @@ FAULTS = (
     Fault("task", "another id", "attrs.evolve(subject, ", "attrs.evolve(subject, id='x', ", "test_the_subject_stays_the_same_one", "x/upper changes id"),
     Fault("task", "output alone", "return attrs.evolve(subject, output=subject.input.upper() + self.suffix)", "return subject.input.upper() + self.suffix",
           "test_makes_an_output_of_every_subject_or_says_why_not", "is no Subject and no Failure"),
+    Fault("task", "unknown failure kind", '"missing_input"', '"missing_inputs"', "test_makes_an_output_of_every_subject_or_says_why_not",
+          r"UnknownName: .*'missing_inputs'.* \(dicast_x\.py:LINE\); return a Failure of a known kind"),
     Fault("task", "float estimate", 'return Cost("0.01")', "return Cost(0.01)", "test_estimate_is_a_cost", "never float"),
     Fault("extractor", "writes elsewhere", '{"words": len', '{"count": len', "test_writes_only_what_it_declares_in_json_under_proper_names", "count"),
     Fault("extractor", "changes the record", '        response = record.get("response") or {}\n', '        response = record.pop("response", {})\n',
@@ -469,8 +471,11 @@ FAULTS = (
     Fault("aggregate", "state between runs", "        self.scores = []\n", "        self.scores = Sum.all\n\n    all = []\n", "test_each_run_begins_anew",
           "returns another result the second time"),
     Fault("aggregate", "number that is not finite", "if self.scores else None", "if self.scores else float('nan')", "test_comes_to_json_without_made_up_numbers", "not finite"),
+    Fault("aggregate", "set", '"rows": len(self.scores)', '"at": [{3}]', "test_comes_to_json_without_made_up_numbers",
+          r"the result is not JSON: the result\['at'\]\[0\] is \{3\}"),
     Fault("aggregate", "changes the record", "        if (score", "        record['metrics']['seen'] = True\n        if (score", "test_leaves_the_records_as_they_are", "changes a record"),
     Fault("comparison", "random", '{"more": len', '{"more": random.random() + len', "test_says_the_same_again", "draw with a seed"),
+    Fault("comparison", "NaN", '{"more": len', '{"mean": float("nan"), "more": len', "test_compares_any_two_runs_in_json", "not finite"),
     Fault("early_stop", "needs the metric", '["metrics"].get("score")', '["metrics"]["score"]', "test_says_nothing_or_why_in_json",
           r"x/enough raises KeyError: 'score' \(dicast_x\.py:LINE\)"),
     Fault("early_stop", "state between runs", "most, 0\n", "most, 0\n        self.shared = Counter.shared = getattr(Counter, 'shared', 0) + 1\n        self.rows = self.shared\n",
@@ -481,6 +486,8 @@ FAULTS = (
     Fault("executor", "invents scores", "        return {}\n", "        async def one(caller, call, subject):\n            return Score(1.0)\n        return {slot.path: one for slot in slots}\n",
           "test_verdicts_are_those_of_the_usual_executor", r"x/few gives 1\.0 for .* and dicast/async gives"),
     Fault("clause", "drops findings", "[*findings, Finding(", "[Finding(", "test_keeps_the_findings_of_the_kernel", "least_scored drops the finding about min_score"),
+    Fault("clause", "misspelled faults", "    def faults(", "    def fault(", "test_class_is_a_frozen_clause_with_a_field_for_each_key",
+          r"LeastScored has no faults; rename its 'fault' to 'faults' \(dicast_x\.py:\d+\)"),
     Fault("clause", "undocumented key", ":param least_scored: the number.", "", "test_every_key_is_documented", "does not mention least_scored"),
     Fault("clause", "ignores its key", "self.least_scored", "0", "test_every_key_is_read", "no code reads least_scored"),
     Fault("clause", "fault of another key", 'yield "least_scored", "', 'yield "least", "', "test_faults_name_keys_of_the_class", "not a key of"),

@@ -110,7 +110,7 @@ def test_an_unknown_key_has_the_nearest_key_of_a_plugin(offers):
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("wrong", "NoClause of dicast-other has no label_key, faults and decide"),
+        ("wrong", r"dicast-other: NoClause has no label_key, faults, decide \(\S+\.py:\d+\)"),
         ("twice", "is offered by a and b"),
         ("broken", r"gate clause 'broken' \(dicast-other 1\.0\): its entry point names .* has no such name"),
     ],

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import re
+import subprocess
+import sys
 from textwrap import dedent, indent
 
 import pytest
@@ -27,6 +30,7 @@ from dicast.testing import (
     GOLDEN,
     REQUESTS,
     ChatModelConformance,
+    ComparisonConformance,
     FakeChatModel,
     FakeJudge,
     FakeMetric,
@@ -422,6 +426,54 @@ FILE = "rewrites = True\npath: pathlib.Path\n"
 def test_checks_of_sinks_find_what_is_wrong(check, test, body, found):
     with pytest.raises(AssertionError, match=found):
         check(test, "sink", body, options={"path": "out.txt"} if "path:" in body else {})
+
+
+def test_result_with_nan_is_not_called_random(plugin, tmp_path):
+    source = "@attrs.frozen\nclass Odd:\n    'Odd.'\n    def compare(self, a, b): return {'x': float('nan')}\n"
+    plugin("x", f"{source}@hookimpl\ndef dicast_comparisons(): return [Odd]\n")
+    contract = type("TestX", (ComparisonConformance,), {"comparison": "x/odd"})()
+    contract.test_says_the_same_again(Bench(tmp_path).build("comparison", "x/odd", {}), Bench(tmp_path))
+
+
+def test_relative_path_as_a_default_is_found(check):
+    body = f"path: pathlib.Path = pathlib.Path('x.txt')\n{WRITES}def close(self): pass"
+    message = r"X\.path has the default 'x\.txt', which is relative to the current directory"
+    with pytest.raises(AssertionError, match=message):
+        check("test_options_have_the_types_of_secrets_and_paths", "sink", body)
+
+
+WORDS = """
+@attrs.frozen
+class Words:
+    'Words. The most is a number.'
+    tier = 'proxy'
+    most: int = 1
+    def score(self, subject):
+        return Score(1 / (self.most + len(subject.text)))
+
+@hookimpl
+def dicast_metrics(): return [Words]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("named", "options", "message"),
+    [
+        ("x/gone", {}, r"x/gone does not load: .*gone"),
+        ("x/words", {"most": "many"}, r"x/words cannot be built with the options of TestX: .*most"),
+    ],
+)
+def test_component_that_does_not_load_or_build_fails_one_check(plugin, tmp_path, monkeypatch, named, options, message):
+    plugin("x", WORDS)
+    test = "from dicast.testing import MetricConformance\nclass TestX(MetricConformance):\n"
+    (tmp_path / "test_x.py").write_text(f"{test}    metric = {named!r}\n    options = {options!r}\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis", "test_x.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert re.search(message, done.stdout), done.stdout
+    assert "dicast/_kernel" not in done.stdout
+    assert len(re.findall(r"^(?:FAILED|ERROR) ", done.stdout, re.MULTILINE)) == 1, done.stdout
 
 
 TRUNCATES = """

@@ -12,6 +12,7 @@ import pytest
 
 from .._kernel.contract.plugin_errors import describe_error
 from .._kernel.contract.registry import gate_clauses, load_gate_clause
+from .._kernel.pipeline.clause import missing_members
 from .._kernel.plan.clauses import Clause, Finding, GateClause, GatedFile, GatedRun
 from .conformance import Contract
 from .fakes import FakeMetric
@@ -61,7 +62,7 @@ class GateClauseConformance(Contract):
         """A key without a field is refused, and a field without a key cannot be written."""
         assert attrs.has(cls), f"{cls.__qualname__} is no attrs class; decorate it with @attrs.frozen"
         clause = cls(**self.options)
-        assert isinstance(clause, GateClause), f"{cls.__qualname__} needs label_key, faults and decide"
+        assert isinstance(clause, GateClause), missing_members(cls)
         fields = {field.name for field in attrs.fields(cls) if field.init}
         assert fields == set(self.keys), (
             f"{cls.__qualname__} has the fields {sorted(fields)}, and the entry points are {sorted(self.keys)}"

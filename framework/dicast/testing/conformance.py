@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from importlib import metadata
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import attrs
 import pytest
@@ -19,7 +19,7 @@ from .._kernel.pipeline import types as hints
 from .._kernel.pipeline.describe import describe
 from .._kernel.stream.opening import open_component
 from .._kernel.values import Cost, Rubric, RunContext, Secret
-from .._kernel.values.errors import ConfigError, RequestError
+from .._kernel.values.errors import ConfigError, PluginError, RequestError
 from .members import misnamed, mistyped, undocumented, unread_options
 from .pipeline import Bench
 from .probe import probe
@@ -32,6 +32,9 @@ IMPORT_SECONDS = 0.5
 """CPU time that importing a plugin may take, in addition to the kernel's own."""
 
 _GUARD = "test_contract_is_intact"
+_LOADED, _BUILT = "test_has_name_version_and_summary", "test_has_the_methods_of_its_kind"
+"""Checks that fail if the component does not load, or cannot be built."""
+
 _PROTOCOLS = tuple(kind.protocol for kind in KINDS.values())
 _UNREADABLE = (Rubric, Secret, Cost)
 """Types of options that a component stores in another form than the file's."""
@@ -70,6 +73,7 @@ class Conformance(Contract):
     files: Mapping[str, str] = {}
     components: Mapping[str, object] = {}
     _watch: Watch | None = None
+    _check: str | None = None
 
     @pytest.fixture
     def bench(self, tmp_path: Path) -> Bench:
@@ -79,10 +83,14 @@ class Conformance(Contract):
             (tmp_path / name).write_text(text, encoding="utf-8")
         return Bench(tmp_path, self.components)
 
+    @pytest.fixture(autouse=True)
+    def _name_of_the_check(self, request: pytest.FixtureRequest) -> None:
+        self._check = request.function.__name__
+
     @pytest.fixture
     def component(self, bench: Bench) -> Any:
         """Return the component, built with its ``options`` and not opened."""
-        return bench.build(self.kind, self.named, self.options)
+        return self.built(bench)
 
     @property
     def named(self) -> str:
@@ -98,8 +106,29 @@ class Conformance(Contract):
         return self.named.partition("/")[0]
 
     def offer(self, bench: Bench) -> Component:
-        """Return the component that the plugin's entry point offers under the name."""
-        return bench.registry.find(self.named, (self.kind,))
+        """Return the component that the plugin's entry point offers under the name. If it does not load, one check fails, and others are skipped."""
+        try:
+            return bench.registry.find(self.named, (self.kind,))
+        except PluginError as error:
+            fault = error
+        return self._stopped(_LOADED, f"{self.named} does not load", fault)
+
+    def built(self, bench: Bench) -> Any:
+        """Return the component, built with its ``options``. If they are invalid, one check fails, and others are skipped."""
+        self.offer(bench)
+        try:
+            return bench.build(self.kind, self.named, self.options)
+        except ConfigError as error:
+            fault = error
+        return self._stopped(_BUILT, f"{self.named} cannot be built with the options of {type(self).__name__}", fault)
+
+    def _stopped(self, check: str, fault: str, error: Exception) -> NoReturn:
+        """Fail the test named *check* with the *error*; skip any other test, and name *check* as the reason."""
+        if self._check is None:  # called without pytest
+            raise error
+        if self._check == check:
+            pytest.fail(f"{fault}: {error}", pytrace=False)
+        pytest.skip(f"{fault}: see {check}")
 
     def opened(self, component: Any, folder: Path, use: Callable[[Any], Awaitable[T]]) -> T:
         """Open *component* as a run does, pass the live object to *use*, and close it."""
@@ -125,7 +154,7 @@ class Conformance(Contract):
         """Build the component, use it under a watch, and return the watch with the answers."""
         watch = Watch(self.offer(bench).cls.__module__)
         with watch.recording():
-            component = bench.build(self.kind, self.named, self.options if options is None else options)
+            component = self.built(bench) if options is None else bench.build(self.kind, self.named, options)
             self._watch = watch
             try:
                 answers = self.use(component, bench)
@@ -218,7 +247,7 @@ class Conformance(Contract):
         try:
             component = bench.build(self.kind, self.named, options)
         except ConfigError:  # the planted secret is refused: the options of the test may have one that is valid
-            component, options = bench.build(self.kind, self.named, self.options), dict(self.options)
+            component, options = self.built(bench), dict(self.options)
         values = [value for value in secrets(component) if len(value) >= SHORTEST]
         if values:
             watch, answers = self.watched(bench, options)
@@ -235,6 +264,7 @@ class Conformance(Contract):
 
     def test_unknown_option_is_refused_by_name(self, bench: Bench) -> None:
         """A misspelt option is never ignored."""
+        self.offer(bench)
         with pytest.raises(ConfigError, match="no_such_option"):
             bench.build(self.kind, self.named, {**self.options, "no_such_option": 1})
 
@@ -276,7 +306,7 @@ class Conformance(Contract):
 
         for owner, name in ((socket.socket, "connect"), (socket.socket, "connect_ex"), (socket, "getaddrinfo")):
             monkeypatch.setattr(owner, name, refuse)
-        bench.build(self.kind, self.named, self.options)
+        self.built(bench)
 
     def test_has_the_methods_of_its_kind(self, component: Any, bench: Bench) -> None:
         """The open component has every method that a run calls."""

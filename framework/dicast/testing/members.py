@@ -106,9 +106,14 @@ def misnamed(kind: str, cls: type[Any]) -> Iterator[str]:
 
 
 def mistyped(kind: str, cls: type[Any]) -> Iterator[str]:
-    """Yield a message for each text option of *cls* whose name is that of a secret or of a path."""
+    """Yield a message for each text option of *cls* with the name of a secret or a path, and for each relative default path."""
     for field in hints.fields(cls) if attrs.has(cls) else ():
         option = next(iter(hints.keys(field)), "")
+        if isinstance(field.default, Path) and not field.default.is_absolute():
+            yield (
+                f"{cls.__name__}.{option} has the default {str(field.default)!r}, which is relative to the current directory, because "
+                f"defaults are not resolved; make None the default, and begin the path with run.base in open{_at(cls, cls)}"
+            )
         types = hints.members(field.type)
         word = option.lower().rpartition("_")[2]
         if str not in types or _DATA.search(option.lower()):

@@ -7,9 +7,11 @@ from typing import Any
 
 from ...toolkit.installing import how_to_install
 from ..classes import evolve
+from ..contract.plugin_errors import in_brackets, place_of
 from ..contract.registry import CLAUSE_EXTRAS, Offer, gate_clauses, load_gate_clause
 from ..plan.clauses import Clause, GateClause
 from ..values.errors import PluginError
+from ..values.names import nearest
 from . import types as hints
 from .faults import Fault, Invalid
 from .structure import Structurer
@@ -74,8 +76,16 @@ def _read_parts(
                 yield part
             else:
                 key = next(iter(options))
-                message = f"{offers[key].target} of {offers[key].distribution} has no label_key, faults and decide"
+                message = f"{offers[key].distribution}: {missing_members(cls)}"
                 faults.append(Fault(structurer.path, message, key, None, key, plugin=True))
+
+
+def missing_members(cls: type[Any]) -> str:
+    """Return the message that *cls* lacks members of a gate clause, with the nearest names and the line of *cls*."""
+    missing = [name for name in ("label_key", "faults", "decide") if not hasattr(cls, name)]
+    names = [name for name in vars(cls) if not name.startswith("_")]
+    fixes = [f"; rename its {near!r} to {name!r}" for name in missing if (near := nearest(name, names))]
+    return f"{cls.__qualname__} has no {', '.join(missing)}{''.join(fixes)}{in_brackets(place_of(cls))}"
 
 
 def _kernel_keys() -> set[str]:
