@@ -161,7 +161,7 @@ def test_a_page_can_be_followed_literally(page, tmp_path, chat_server, batch_ser
     if page.stem in ("sandbox", "sandboxes") and shutil.which("bwrap") is None:
         pytest.skip("there is no bubblewrap here (apt install bubblewrap)")
     chat_server.answer = chat_server.sealed(score=0.5, winner="first", confidence=0.9)
-    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out"))
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out", "third-party"))
     for name in [name for name in os.environ if name.startswith(("DICAST_", "PYTEST_", "COV_", "UV_"))]:
         if name != "PYTEST_CURRENT_TEST":  # which pytest removes itself
             monkeypatch.delenv(name)

@@ -595,7 +595,9 @@ def test_suite_runs_from_python_as_from_the_command_line(shop, model):
             message["cost"],
         )
         assert (entry.comparison is None) == (name == "plain")
-    assert (done.subjects, done.scored, done.failed, done.coverage, done.score) == (18, 18, 0, 1.0, None)
+    assert (done.subjects, done.scored, done.failed, done.coverage) == (18, 18, 0, 1.0)
+    with pytest.raises(dicast.ConfigError, match=r"a suite has no score. Read run.experiments\['plain'\].score"):
+        _ = done.score
     assert (
         Decimal(done.cost["usd"]) == sum(Decimal(entry.cost["usd"]) for entry in done.experiments.values()) == 36 * CALL
     )

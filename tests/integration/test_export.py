@@ -168,7 +168,7 @@ def test_scores_of_other_tools_are_in_every_table(judged, capfd):
     Path("r.yaml").write_text("name: r\nsource: {exports/promptfoo: {path: results.json}}\nmetrics: [proxy/format]\n")
     assert main(["run", "r.yaml"]) == 0
     (row,) = lines(export("jsonl"))
-    assert row["recorded/polite"] == 0.5
+    assert row["recorded_polite"] == 0.5
     (item,) = lines(export("openai-evals"))
     assert item["item"]["scores"]["recorded/polite"] == 0.5
     record = json.loads(export("eee").read_text())

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from .._kernel import events
 from .._kernel.classes import field, frozen
 from .._kernel.values import Entry, Event, Query
 from .._kernel.values.errors import ConfigError
 from .atomic_file import AtomicFile
 
-_ENDS = ("run.completed", "run.stopped")
-_RESULTS = ("eval.completed", "eval.failed", "record.completed", "record.failed")
+_ENDS = (events.RUN_COMPLETED, events.RUN_STOPPED)
+_RESULTS = (events.EVAL_COMPLETED, events.EVAL_FAILED, events.RECORD_COMPLETED, events.RECORD_FAILED)
 
 
 @frozen

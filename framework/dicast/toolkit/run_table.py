@@ -206,10 +206,8 @@ class RunTable:
             reason = payload.get("finish_reason") or (payload.get("signals") or {}).get("finish_reason")
             name = self._names.get(label)
             if name is None:
-                if (
-                    payload.get("judge_kind") == "recorded"
-                ):  # a score of another tool: its label is known when it is read
-                    yield (ENDING, label), _recorded_value(payload)
+                if payload.get("judge_kind") == "recorded":  # the label of another tool's score is in the data alone
+                    yield (ENDING, column_names([label])[0]), _recorded_value(payload)
                 continue
             if reason is not None:
                 yield (ENDING, f"finish_reason_{name}"), reason

@@ -50,7 +50,7 @@ class TestLabels(SinkConformance):
     def events(self) -> Sequence[Event]:
         """The events of a run that has the metric."""
         sink_ = MemorySink()
-        text = "name: steps\nmetrics: [outcome/step_score: {as: step}]\nsinks: [told]\n"
+        text = "name: steps\nmetrics: [outcome/step_score: {as: step}]\nsinks: [memory]\n"
         steps = [sample(STEP if number % 2 else "no step", id=f"{number}") for number in range(20)]
-        run_pipeline(text, subjects=steps, components={"told": sink_})
+        run_pipeline(text, subjects=steps, components={"memory": sink_})
         return tuple(sink_.events)

@@ -203,7 +203,7 @@ async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel, Chat
         return Call.of(slot, live, opener.configured(live), nests=nests, is_priced=is_priced)
 
     def wrap(live: Any, at: str) -> Any:
-        if not isinstance(live, ChatModel | Judge):
+        if not (isinstance(live, ChatModel) or _is_judge(live)):
             return live
         nests = any(path.startswith(at) for path in wrapped)
         wrapped.append(at)
@@ -222,6 +222,11 @@ async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel, Chat
     live = await opener.open(slot.component, wrap)
     call = call_of(slot, live, "", nests=bool(wrapped))
     return evolve(call, lasting=_lasting(models))
+
+
+def _is_judge(live: object) -> bool:
+    """Return whether *live* is called as a judge. A metric may have an option named ``judge``, as ``diff/match`` has."""
+    return callable(getattr(live, "judge", None)) and not callable(getattr(live, "score", None))
 
 
 def _lasting(models: Mapping[str, object]) -> float:

@@ -21,9 +21,9 @@ _STREAM_TYPES = ("system", "assistant", "user", "result", "stream_event")
 
 @attrs.frozen
 class ClaudeCode(SessionSource):
-    """Sessions of Claude Code: its session files (``*.jsonl``), or the output of ``claude -p`` as ``stream-json``, or as
-    ``json`` with ``--verbose``.
+    """Sessions of Claude Code: its session files (``*.jsonl``), or the JSON output of ``claude -p``.
 
+    The output is in the format ``stream-json``, or in the format ``json`` with ``--verbose``.
     Sub-agents in a folder become separate sessions with the id of their parent. The lines of one streamed answer are one message.
     Summaries, snapshots and other bookkeeping are counted, but are not messages. Commands of the terminal such as ``/clear``, their output, and
     the summary of a compaction go into the evidence with the role ``context``, and start no turn.
