@@ -27,7 +27,6 @@ ALLOWED = {
     "framework/dicast/testing/sinks.py": "the conformance kit reads what a sink wrote",
     "framework/dicast/testing/members.py": "the conformance kit reads the source of a plugin",
     "plugins/otel/src/dicast_otel/spool.py": "the database of received spans, which dicast makes",
-    "plugins/otel/src/dicast_otel/store.py": "a temporary database without a name",
     "plugins/cache/src/dicast_cache/cache/store.py": "a database, behind check_regular",
     "plugins/check/src/dicast_check/run_python.py": "a process without dicast; the parent compared the digest of the file",
     "plugins/github/src/dicast_github/command.py": "its own temporary file",
