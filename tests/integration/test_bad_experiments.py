@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import socket
 from collections import Counter
 from decimal import Decimal
@@ -284,7 +285,7 @@ def test_collector_that_cannot_be_reached_stops_nothing(shop, model):
     assert status["lost"] > 3
     assert "could not be reached" in status["error"]
     assert done.json["sinks"]["csv/rows"] == {"written": 3, "lost": 0}
-    assert f"sink telemetry/otel LOST {status['lost']} events: " in shop.dicast("run", "p.yaml").out
+    assert re.search(r"sink telemetry/otel LOST \d+ events: ", shop.dicast("run", "p.yaml").out)
     assert shop.verified()
 
 

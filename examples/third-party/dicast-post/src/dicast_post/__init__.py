@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
@@ -46,8 +47,12 @@ class Verdicts:
         headers = {"Content-Type": "application/json"}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token.value}"
-        with urlopen(Request(self.url, body, headers), timeout=self.seconds):
-            return len(events)
+        try:
+            with urlopen(Request(self.url, body, headers), timeout=self.seconds):
+                return len(events)
+        except HTTPError as error:
+            error.close()  # it holds the connection of the refused request
+            raise
 
     def close(self) -> None:
         """Do nothing: each request is complete."""
