@@ -139,7 +139,9 @@ def _public(module: types.ModuleType) -> dict[str, Any]:
         names = [
             name
             for name, value in vars(module).items()
-            if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+            if not name.startswith("_")
+            and getattr(attrs, name, None) is not value
+            and getattr(value, "__module__", None) == module.__name__
         ]
     return {
         name: getattr(module, name, None) for name in sorted(names, key=str.lower)

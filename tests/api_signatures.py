@@ -63,7 +63,8 @@ def describe(item):
         return {**describe_class(item), **deprecated}
     if callable(item) and (inspect.isfunction(item) or inspect.ismethod(item)):
         return {**describe_function(item), **deprecated}
-    described = {"kind": "value", "type": type(item).__name__}
+    # a union has another type from Python 3.14 on
+    described = {"kind": "value", "type": {"Union": "_UnionGenericAlias"}.get(type(item).__name__, type(item).__name__)}
     if (
         isinstance(item, tuple | list | frozenset | set)
         and all(isinstance(part, str) for part in item)
