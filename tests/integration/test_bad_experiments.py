@@ -285,7 +285,8 @@ def test_collector_that_cannot_be_reached_stops_nothing(shop, model):
     assert status["lost"] > 3
     assert "could not be reached" in status["error"]
     assert done.json["sinks"]["csv/rows"] == {"written": 3, "lost": 0}
-    assert re.search(r"sink telemetry/otel LOST \d+ events: ", shop.dicast("run", "p.yaml").out)
+    printed = re.search(r"sink telemetry/otel LOST (\d+) events: ", shop.dicast("run", "p.yaml").out)
+    assert int(printed[1]) == status["lost"]
     assert shop.verified()
 
 

@@ -244,11 +244,11 @@ def _task(guesses: Guesses, model: Model | None) -> FileSection:
     )
 
 
-def _gate(clause: Mapping[str, Any], what: str) -> FileSection:
+def _gate(clause: Mapping[str, Any], kind: str) -> FileSection:
     rate = clause["min_pass_rate"]
     comments = [
-        f"The run fails (exit code 1) if fewer than {rate:.0%} of the {what}s pass. This number is a start, not measured on your",
-        f"data: adjust it. If fewer than 95% of the {what}s could be judged, the run is undecided (exit code 3).",
+        f"The run fails (exit code 1) if fewer than {rate:.0%} of the {kind}s pass. This number is a start, not measured on your",
+        f"data: adjust it. If fewer than 95% of the {kind}s could be judged, the run is undecided (exit code 3).",
     ]
     return FileSection({"gate": {**clause, "min_coverage": 0.95}}, comments)
 

@@ -241,7 +241,7 @@ class OutcomeReader:
 
 
 def facts(signals: Mapping[str, Any]) -> str:
-    """Return the numbers and short texts among a judge's *signals*, such as ``mean turn score 0.7222``. They stand in for a missing reason."""
+    """Return the numbers and short texts among a judge's *signals*, such as ``mean turn score 0.7222``. They replace a missing reason."""
     return ", ".join(
         f"{name.replace('_', ' ')} {value if isinstance(value, str) else f'{value:.4g}'}"
         for name, value in signals.items()

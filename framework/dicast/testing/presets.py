@@ -22,7 +22,7 @@ class PresetConformance(Conformance):
     def test_every_metric_can_be_built(self, component: Any, bench: Bench) -> None:
         """The metrics of the preset exist and accept its options, including slot keys such as ``as``."""
         items = list(component.metrics())
-        assert items, "a preset stands for at least one metric"
+        assert items, "a preset has at least one metric"
         builder = bench.builder()
         builder.component({self.named: dict(self.options)}, (self.kind,))
         for item in items:

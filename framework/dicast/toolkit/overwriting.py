@@ -22,7 +22,7 @@ def is_same_file(first: Path, other: Path) -> bool:
 def refuse_overwrite(output: Path | None, inputs: Mapping[str, Path | str | None] | Iterable[Path | str]) -> None:
     """Refuse to write *output* over one of *inputs*, the files that the command reads: paths, or paths by option name.
 
-    Symbolic and hard links are followed. None stands for no file.
+    Symbolic and hard links are followed. None means that there is no file.
 
     :raises ConfigError: naming the output, and the input that it would overwrite.
     """

@@ -309,9 +309,9 @@ class SessionReading:
                 while piece := data.read(_PIECE):
                     self.check.digest.update(piece)
 
-    def mark(self, what: str) -> None:
-        """Count content of the kind *what* that was replaced by a marker or by its text."""
-        self._marks[what] += 1
+    def mark(self, kind: str) -> None:
+        """Count one item of *kind* that a marker or its text replaced."""
+        self._marks[kind] += 1
 
     def refuse(self, problem: str | Problem, line: int) -> None:
         """Report the *problem* of *line*, which is not in the format."""

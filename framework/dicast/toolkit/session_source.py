@@ -108,9 +108,10 @@ class SessionSource:
 
     def _refuse_other(self, beginning: Beginning, file: InputFile) -> None:
         if self.detect(beginning) is None:
-            what = "the file is empty" if not beginning.start.strip() else f"this does not look like {self.title}"
-            advice = "name the file of a session" if "empty" in what else "dicast import finds the source for a file"
-            raise DataError(Problem(f"{what}; {advice}", file.label))
+            if not beginning.start.strip():
+                raise DataError(Problem("the file is empty; name the file of a session", file.label))
+            message = f"this does not look like {self.title}; dicast import finds the source for a file"
+            raise DataError(Problem(message, file.label))
 
 
 class RecordedSessions:

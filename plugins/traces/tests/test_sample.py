@@ -1,4 +1,4 @@
-"""A sample of sessions: allocation, weights, and counts of what was not drawn."""
+"""A sample of sessions: allocation, weights, and counts of the sessions that were not drawn."""
 
 from __future__ import annotations
 

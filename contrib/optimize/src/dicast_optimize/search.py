@@ -77,7 +77,7 @@ class Search:
 
     @property
     def lowest(self) -> float:
-        """The score that stands for a failed evaluation: 0, or the lowest score so far on a raw scale."""
+        """Score of a failed evaluation in the ranking: 0, or the lowest score so far on a raw scale."""
         scores = [evaluation.score for evaluation in self._latest.values() if evaluation.score is not None]
         return min(scores, default=0.0) if self.is_raw else 0.0
 

@@ -13,7 +13,7 @@ _DESCRIPTOR = re.compile(r"/dev/(stdin)|/(?:dev|proc/self)/fd/([0-9]{1,9})")
 
 
 def descriptor(path: Path) -> int | None:
-    """Return the number of the file descriptor that *path* stands for; None for any other path.
+    """Return the number of the file descriptor that *path* names, as ``/dev/fd/3`` does; None for any other path.
 
     Such paths are ``/dev/stdin``, and ``/dev/fd/63``, with which a shell replaces ``<(command)``.
     """

@@ -38,7 +38,7 @@ def _check_sources(_: object, __: object, sources: Sequence[Source]) -> None:
 class Joined:
     """Subjects of several sources, one source after the other: for a folder with the files of several tools.
 
-    Session ids stay unique: the second session ``a`` of the input becomes ``a#2``, with its turns. Counts of what was read are added up.
+    Session ids stay unique: the second session ``a`` of the input becomes ``a#2``, with its turns. The counts of the sources are added up.
 
     :param sources: the sources in their order.
     """

@@ -1,4 +1,4 @@
-"""Sessions that the tools recorded: what a reader counts equals a count by other code, which knows the format alone."""
+"""Sessions that the tools recorded. The counts of each reader equal those of separate code."""
 
 from __future__ import annotations
 

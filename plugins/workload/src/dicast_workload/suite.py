@@ -27,7 +27,7 @@ class Suite:
 
     @classmethod
     def read(cls, paths: Sequence[Path]) -> Suite:
-        """Read the files at *paths*; a folder stands for its YAML files and for the ``workload.yaml`` of its folders.
+        """Read the files at *paths*; a folder means its YAML files and the ``workload.yaml`` of its folders.
 
         :raises ConfigError: with everything that is wrong with any of them.
         """

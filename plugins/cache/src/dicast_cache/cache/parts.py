@@ -38,7 +38,7 @@ def _flat(path: str, value: object) -> Iterator[tuple[str, object]]:
 
 @attrs.frozen
 class Difference:
-    """The *parts* that differ, each with both values; None also stands for a missing part."""
+    """The *parts* that differ, each with both values; None also marks a missing part."""
 
     parts: Mapping[str, tuple[object, object]]
 
