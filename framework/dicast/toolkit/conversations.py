@@ -97,7 +97,7 @@ class Counts:
         return numbers | {f"repeated_{name}": number for name, number in self.repeated.items()}
 
 
-_NUMBERS = tuple(field.name for field in attrs.fields(Counts) if field.type == "int")
+_NUMBERS = tuple(name for name, value in attrs.asdict(Counts()).items() if type(value) is int)
 
 
 @attrs.define
