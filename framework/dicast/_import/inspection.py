@@ -61,6 +61,7 @@ class FileCounts:
     kinds: tuple[str, ...] = ()
     first_places: Mapping[str, str] = attrs.field(factory=dict)
     reason: str = ""
+    abandoned: Mapping[str, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -111,6 +112,7 @@ class ImportedFile:
             "marked": dict(sorted(counts.marked.items())),
             "unknown": dict(sorted(counts.unknown.items())),
             "failed": counts.failed,
+            **({"abandoned": dict(counts.abandoned)} if counts.abandoned else {}),
             **({"reason": self.reason} if self.reason else {}),
         }
 
@@ -280,7 +282,7 @@ def count_contents(source: Any, scan: Scan) -> FileCounts:
     return FileCounts(
         numbers, models if recorded_models is None else recorded_models, tools, scores, read.marked,
         read.details.get("unknown", {}), read.details.get(COUNTS, {}), read.failed, read.notes,
-        tuple(kinds), first_places, reason,
+        tuple(kinds), first_places, reason, read.details.get("abandoned", {}),
     )  # fmt: skip
 
 

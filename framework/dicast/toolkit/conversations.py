@@ -137,6 +137,11 @@ class Conversation:
         """True once a turn has started."""
         return bool(self._turns)
 
+    @property
+    def turns(self) -> int:
+        """The number of turns that have started."""
+        return len(self._turns)
+
     def add(self, role: str, parts: Sequence[Part], *, time: str | None = None, turn_id: str | None = None) -> None:
         """Add a message of *role*: ``user``, ``assistant``, ``system``, ``tool``, or a name that the evidence shows as it is.
 

@@ -69,7 +69,8 @@ class Totals:
 
     *recorded* counts the scores of other tools by name. *kinds* counts the lines or parts of records by kind, including kinds without a
     message. *unknown* counts undocumented shapes by kind; *marked* counts them together with other marked content; *first_places* has the
-    first place of each kind. *left_out* counts parts of the input that belong to no session, by their name in the plural.
+    first place of each kind. *left_out* counts parts of the input that belong to no session, by their name in the plural. *abandoned* counts
+    the turns that the user took back, and their messages, calls and results.
     """
 
     records: int = 0
@@ -84,6 +85,7 @@ class Totals:
     unknown: Counter[str] = attrs.field(factory=Counter)
     first_places: dict[str, str] = attrs.field(factory=dict)
     left_out: Counter[str] = attrs.field(factory=Counter)
+    abandoned: Counter[str] = attrs.field(factory=Counter)
     has_trailing: bool = False
 
     def read_counts(self, notes: Sequence[str] = ()) -> ReadCounts:
@@ -92,6 +94,7 @@ class Totals:
         sessions = {"sessions": self.records - self.failed, "turns": self.turns}
         details = {"contents": sessions | contents, "models": self.models, "kinds": self.kinds, "unknown": self.unknown}
         details |= {"recorded_scores": self.recorded} if self.recorded else {}
+        details |= {"abandoned": self.abandoned} if self.abandoned else {}
         return ReadCounts(self.records, self.marked, self.dropped, self.failed, details, (*notes, *self._notes()))
 
     def note_dropped(self, session: Session) -> None:
@@ -125,6 +128,10 @@ class Totals:
             yield f"{rest:,} further kind{'s' * (rest != 1)} of content marked"
         if left_out := self._left_out():
             yield left_out
+        if abandoned := self.abandoned:
+            names = {"turns": "turn", "messages": "message", "calls": "tool call", "results": "tool result"}
+            counts = [f"{abandoned[key]:,} {name}{'s' * (abandoned[key] != 1)}" for key, name in names.items()]
+            yield f"{', '.join(counts)} left out: the user took them back"
         if count := self.contents.unmatched_results:
             yield f"{count:,} tool result{'s' * (count != 1)} without a call"
         if count := self.contents.dropped:
@@ -187,10 +194,13 @@ class SessionReading:
                 yield number, value
             self.settle(number)
 
-    def records(self) -> Placed:
-        """Yield ``(number, first line, object)`` for each JSON object of the file. The file has an object on each line, an array, or whole documents."""
+    def records(self, *, joins_messages: bool = True) -> Placed:
+        """Yield ``(number, first line, object)`` for each JSON object of the file. The file has an object on each line, an array, or whole documents.
+
+        An array of messages is one record with *joins_messages*, else each of its items is a record.
+        """
         layout = layout_of(self.file, self.max_bytes)
-        yield from self._placed(Records(self.file, layout, self.max_bytes, self.check))
+        yield from self._placed(Records(self.file, layout, self.max_bytes, self.check, joins_messages=joins_messages))
 
     def _placed(self, records: Records) -> Placed:
         for number, line, record in records:
@@ -228,6 +238,12 @@ class SessionReading:
         unique = self._unique[id] = self.names.take(id)
         parent = None if parent_id is None else self._unique.get(parent_id, parent_id)
         return Conversation(unique, self.rules, parent_id=parent)
+
+    def abandon(self, conversation: Conversation) -> None:
+        """Count a *conversation* that the user took back, and that is in no session."""
+        counts = conversation.counts
+        contents = {"messages": counts.messages, "calls": counts.calls, "results": counts.results}
+        self.totals.abandoned.update(turns=conversation.turns, **contents)
 
     def end(
         self,

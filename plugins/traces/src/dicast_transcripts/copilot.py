@@ -48,7 +48,7 @@ class Copilot(SessionSource):
     def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
         """Yield the sessions of one file."""
         transcripts, events = agentv.Transcripts(reading), _Events(reading)
-        for _, line, record in reading.records():
+        for _, line, record in reading.records(joins_messages=False):
             if agentv.is_line(record):
                 transcripts.add(record, line)
             elif copilot_chat.is_chat(record):

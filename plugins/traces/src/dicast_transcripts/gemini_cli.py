@@ -44,7 +44,7 @@ class GeminiCli(SessionSource):
     def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
         """Yield the session of one file."""
         chat, replies = _Chat(reading), None
-        for _, line, record in reading.records():
+        for _, line, record in reading.records(joins_messages=False):
             if "method" in record and "response" in record:
                 replies = replies or reading.conversation(reading.stem)
                 _add_reply(record, replies, reading)

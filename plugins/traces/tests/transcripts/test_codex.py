@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from dicast_transcripts import Codex
+from dicast.toolkit.beginning import read_beginning
+from dicast_transcripts import Codex, Copilot
 
 
 def line(type_, payload):
@@ -184,3 +185,97 @@ def test_compacted_history_and_injected_instructions_start_no_turn(read):
     reading = read(Codex, records)
     assert [(turn.input, turn.output) for turn in reading.turns] == [("Go", "B")]
     assert reading.roles().count("context") == 2
+
+
+def turn(number, *, is_event_first=False):
+    """The records of a turn with a call, whose result an event repeats."""
+    said = [message("user", f"q{number}"), event("user_message", message=f"q{number}")]
+    return [
+        *(said[::-1] if is_event_first else said),
+        item("function_call", name="shell", arguments="{}", call_id=f"c{number}"),
+        event("exec_command_end", call_id=f"c{number}", exit_code=0, aggregated_output="out"),
+        item("function_call_output", call_id=f"c{number}", output="out"),
+        event("agent_message", message=f"a{number}"),
+        message("assistant", f"a{number}"),
+        event("token_count", info={"last_token_usage": {"input_tokens": number}}),
+    ]
+
+
+def rolled_back(turns):
+    return event("thread_rolled_back", num_turns=turns)
+
+
+def abandoned(reading):
+    counts = reading.counts.details.get("abandoned", {})
+    return [counts.get(name, 0) for name in ("turns", "messages", "calls", "results")]
+
+
+@pytest.mark.parametrize("is_event_first", [False, True])
+def test_turns_that_were_rolled_back_are_left_out_and_counted(read, is_event_first):
+    turns = [turn(number, is_event_first=is_event_first) for number in range(5)]
+    records = [META, *turns[0], *turns[1], *turns[2], rolled_back(2), *turns[3], rolled_back(1), *turns[4]]
+    reading = read(Codex, records)
+    assert [(turn_.input, turn_.output) for turn_ in reading.turns] == [("q0", "a0"), ("q4", "a4")]
+    assert (reading.contents["calls"], reading.contents["results"], reading.contents["unmatched_results"]) == (2, 2, 0)
+    assert abandoned(reading) == [3, 12, 3, 3]
+    assert reading.counts.details["kinds"]["thread_rolled_back"] == 2
+    assert [call["usage"] for call in reading.model_calls] == [{"input_tokens": 0}, {"input_tokens": 4}]
+    note = "3 turns, 12 messages, 3 tool calls, 3 tool results left out: the user took them back"
+    assert note in reading.counts.notes
+
+
+def test_a_prompt_that_is_sent_again_after_its_rollback_is_one_turn(read):
+    reading = read(Codex, [META, *turn(1), rolled_back(1), event("user_message", message="q1"), message("user", "q1"), event("agent_message", message="a1")])  # fmt: skip
+    assert [(turn_.input, turn_.output) for turn_ in reading.turns] == [("q1", "a1")]
+
+
+def test_a_rollback_of_more_turns_than_there_are_keeps_the_instructions(read):
+    late = [message("user", "q"), event("exec_command_end", call_id="c9", exit_code=1, aggregated_output="no")]
+    reading = read(Codex, [META, *late, rolled_back(9), rolled_back(1), *turn(2)])
+    assert ([turn_.input for turn_ in reading.turns], reading.roles()[0]) == (["q2"], "system")
+    assert (abandoned(reading), reading.contents["results"]) == ([1, 2, 0, 1], 1)
+
+
+@pytest.mark.parametrize(("turns", "marked"), [(0, 0), (None, 1), (-1, 1), ("2", 1)])
+def test_a_rollback_without_a_number_of_turns_is_marked(read, turns, marked):
+    reading = read(Codex, [META, *turn(1), rolled_back(turns)])
+    assert ([turn_.input for turn_ in reading.turns], abandoned(reading)) == (["q1"], [0, 0, 0, 0])
+    assert sum(reading.counts.marked.values()) == marked
+
+
+def test_a_session_without_counts_of_tokens_has_no_models_and_no_usage(read):
+    records = [META, line("turn_context", {"model": "gpt-x"}), message("user", "Go"), message("assistant", "Done")]
+    reading = read(Codex, records)
+    assert (reading.model_calls, reading.counts.details["models"]) == ([], {})
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_an_array_of_records_is_read_like_their_lines(read, tmp_path, indent):
+    records = [META, *turn(1)]
+    lines = read(Codex, records)
+    path = tmp_path / "array.json"
+    path.write_text(json.dumps(records, indent=indent))
+    detection = Codex.detect(read_beginning(path, "utf-8"))
+    assert (detection.title, detection.version) == ("a Codex session", "0.9")
+    assert read(Codex, document=records).contents == lines.contents
+
+
+def test_an_array_of_items_without_a_payload_is_no_session_of_codex(tmp_path):
+    path = tmp_path / "items.json"
+    path.write_text(json.dumps([{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]))
+    assert Codex.detect(read_beginning(path, "utf-8")) is None
+
+
+def test_an_array_of_events_of_copilot_is_read_like_their_lines(read, tmp_path):
+    records = [
+        {"type": "session.start", "data": {"sessionId": "s"}},
+        {"type": "user.message", "data": {"content": "Hi"}},
+        {"type": "assistant.message", "data": {"content": "Hello", "messageId": "m"}},
+    ]
+    lines = read(Copilot, records)
+    array = read(Copilot, document=records)
+    assert (array.contents, array.counts.marked) == (lines.contents, {})
+    assert [(turn_.id, turn_.output) for turn_ in array.turns] == [("s/1", "Hello")]
+    path = tmp_path / "array.json"
+    path.write_text(json.dumps(records))
+    assert Copilot.detect(read_beginning(path, "utf-8")).title == "a Copilot session"

@@ -24,7 +24,7 @@ class Codex(SessionSource):
 
     A file is one session. If a response item and an event have the same text, only the response item counts. Contexts that Codex adds in the
     user's name, such as ``<environment_context>``, go into the evidence with the role ``context``, and start no turn. A command with a non-zero exit
-    code is a failure.
+    code is a failure. Turns that the user rolled back are left out and counted.
     """
 
     title = "a Codex session"
@@ -34,7 +34,10 @@ class Codex(SessionSource):
         """Return the detection of a rollout."""
         if agentv.is_of(beginning, "codex"):
             return Detection(f"{cls.title} (AgentV)", agentv.version_of(beginning), specificity=1)
-        if beginning.layout not in ("lines", "document") or not any(map(_is_record, beginning.objects)):
+        records = beginning.objects
+        if beginning.layout == "array":  # not an array of items of the Responses API
+            records = [record for record in records if "payload" in record]
+        if beginning.layout == "other" or not any(map(_is_record, records)):
             return None
         metas = [mapping_of(record, "payload") for record in beginning.objects if record.get("type") == "session_meta"]
         version = next((meta["cli_version"] for meta in metas if isinstance(meta.get("cli_version"), str)), None)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
+from itertools import chain
 
 import attrs
 
+from dicast.toolkit.conversations import Conversation
 from dicast.toolkit.parts import MediaPart, Part, ReasoningPart, TextPart, ToolResult
 from dicast.toolkit.session_reading import SessionReading
 from dicast.toolkit.sessions import Session
@@ -40,7 +42,7 @@ _SPOKEN = {
 _EVENTS = frozenset(
     (
         "token_count", "task_started", "task_complete", "turn_started", "turn_complete", "turn_aborted", "context_compacted", "entered_review_mode",
-        "exited_review_mode", "thread_rolled_back", "thread_goal_updated", "item_started", "item_completed", "sub_agent_activity", "error", "warning",
+        "exited_review_mode", "thread_goal_updated", "item_started", "item_completed", "sub_agent_activity", "error", "warning",
         "background_event", "stream_error", "exec_command_begin", "exec_command_end", "exec_command_output_delta", "mcp_tool_call_begin",
         "mcp_tool_call_end", "patch_apply_begin", "patch_apply_updated", "patch_apply_end", "web_search_begin", "web_search_end",
         "image_generation_begin", "image_generation_end", "view_image_tool_call", "plan_update", "turn_diff", "session_configured", "shutdown_complete",
@@ -57,13 +59,27 @@ _EVENTS = frozenset(
 
 @attrs.define
 class _Item:
-    """A message, which is from an event if *is_event* is true, or a model call with its *usage*."""
+    """A message, which is from an event if *is_event* is true, or a model call with its *usage*.
+
+    *has_words* is True for a response item that an event may repeat.
+    """
 
     spoken: Spoken | None
     time: str | None
     is_event: bool = False
+    has_words: bool = False
     usage: Record | None = None
     model: str | None = None
+
+
+@attrs.frozen
+class _End:
+    """The end of a tool in an event: the output, whether the tool failed, and the exit code. *place* is the number of items before it."""
+
+    content: object
+    is_error: bool = False
+    exit_code: int | None = None
+    place: int = 0
 
 
 class Rollout:
@@ -72,13 +88,13 @@ class Rollout:
     def __init__(self, reading: SessionReading) -> None:
         self._reading = reading
         self._items: list[_Item] = []
+        self._abandoned: list[list[_Item]] = []
         self._context: dict[str, object] = {}
         self._id: str | None = None
         self._parent: str | None = None
         self._model: str | None = None
         self._has_records = False
-        self._texts: set[tuple[str, str]] = set()
-        self._ends: dict[str, tuple[object, bool, int | None]] = {}
+        self._ends: dict[str, _End] = {}
         self._results: set[str | None] = set()
 
     def add(self, record: Record, line: int) -> None:
@@ -116,20 +132,48 @@ class Rollout:
         if not self._has_records:
             return
         conversation = self._reading.conversation(self._id or self._reading.stem, self._parent)
-        for item in self._items:
+        self._fill(conversation, [*self._items, *self._late_results()])
+        for items in self._abandoned:
+            abandoned = Conversation(conversation.id)
+            self._fill(abandoned, items)
+            self._reading.abandon(abandoned)
+        yield self._reading.end(conversation, self._context)
+
+    def _fill(self, conversation: Conversation, items: Sequence[_Item]) -> None:
+        """Add *items* to *conversation*, without the events that repeat a response item."""
+        texts = set(chain.from_iterable(map(_words, items)))
+        for item in items:
             spoken = item.spoken
             if item.usage is not None or item.model is not None:
                 conversation.model_call(model=item.model, usage=item.usage, time=item.time)
-            if spoken is None or (item.is_event and self._is_repeated(spoken)):
+            if spoken is None or (item.is_event and _is_repeated(spoken, texts)):
                 continue
             if spoken.role == "assistant" and not conversation.has_turns:
                 conversation.start_turn()
             parts = [self._completed(part) for part in spoken.parts] if self._ends else spoken.parts
             conversation.add(spoken.role, parts, time=item.time)
-        for id_, (content, is_error, code) in self._ends.items():
-            if id_ not in self._results and content is not None:
-                conversation.add("tool", [ToolResult(id_, content, is_error=is_error, exit_code=code)])
-        yield self._reading.end(conversation, self._context)
+
+    def _late_results(self, place: int = 0) -> Iterator[_Item]:
+        """Yield the results that only events have, from the item with the index *place* on."""
+        for id_, end in self._ends.items():
+            if end.place >= place and id_ not in self._results and end.content is not None:
+                result = ToolResult(id_, end.content, is_error=end.is_error, exit_code=end.exit_code)
+                yield _Item(Spoken("tool", [result]), None)
+
+    def _roll_back(self, event: Record) -> None:
+        """Move the last turns out of the session, as many as *event* names."""
+        turns = event.get("num_turns")
+        if type(turns) is not int or turns < 0:
+            self._reading.unknown("number of turns that were rolled back", str(turns), "payload.num_turns")
+            return
+        starts = _turn_starts(self._items)
+        if not starts or not turns:
+            return
+        place = starts[-min(turns, len(starts))]
+        abandoned, late = self._items[place:], [*self._late_results(place)]
+        self._abandoned.append([*abandoned, *late])
+        self._results.update(id_ for id_, end in self._ends.items() if end.place >= place)
+        del self._items[place:]
 
     def _add_bare(self, record: Record, time: str | None) -> None:
         """Add a record of ``codex exec --json``, or an item, which is a line in files of the first versions."""
@@ -185,14 +229,8 @@ class Rollout:
         spoken: Spoken | None = reader(item, self._reading)
         if spoken is None:
             return
-        if type_ in ("message", "reasoning"):
-            role = "reasoning" if type_ == "reasoning" else spoken.role
-            texts = [part.text for part in spoken.parts if isinstance(part, _TEXTS)]
-            for text in texts if len(texts) == 1 else {"\n".join(texts), *texts}:
-                self._texts.add((role, text.strip()))
-        else:
-            self._results.update(part.id for part in spoken.parts if type(part) is ToolResult)
-        self._items.append(_Item(spoken, time))
+        self._results.update(part.id for part in spoken.parts if type(part) is ToolResult)
+        self._items.append(_Item(spoken, time, has_words=type_ in ("message", "reasoning")))
 
     def _add_event(self, event: Record, time: str | None) -> None:
         type_ = str(event.get("type"))
@@ -204,6 +242,9 @@ class Rollout:
             usage = mapping_of(mapping_of(event, "info"), "last_token_usage")
             if usage:
                 self._items.append(_Item(None, time, usage=usage, model=self._model))
+        elif type_ == "thread_rolled_back":
+            self._count(type_)
+            self._roll_back(event)
         elif type_ in _EVENTS:
             self._count(type_)
             item = mapping_of(event, "item")
@@ -212,26 +253,60 @@ class Rollout:
                     _Item(Spoken("assistant", [TextPart(plan)]), time)
                 )  # response items do not have plans
             if (end := _end_of(event, type_)) is not None and (id_ := text_of(event, "call_id")) is not None:
-                self._ends[id_] = end
+                self._ends[id_] = attrs.evolve(end, place=len(self._items))
         else:
             self._reading.unknown("event", event.get("type"), "payload.type", tuple(_EVENTS))
-
-    def _is_repeated(self, spoken: Spoken) -> bool:
-        """Return whether a response item has the same text as *spoken*, the message of an event."""
-        role = "reasoning" if isinstance(spoken.parts[0], ReasoningPart) else spoken.role
-        texts = [part.text.strip() for part in spoken.parts if isinstance(part, _TEXTS)]
-        return any((role, text) in self._texts or (CONTEXT, text) in self._texts for text in texts)
 
     def _completed(self, part: Part) -> Part:
         """Return *part*; if it is a result, add the failure and the exit code from the event that ended the tool."""
         if isinstance(part, ToolResult) and part.id in self._ends:
-            _, is_error, code = self._ends[part.id]
-            code = part.exit_code if part.exit_code is not None else code
-            return attrs.evolve(part, is_error=part.is_error or is_error, exit_code=code)
+            end = self._ends[part.id]
+            code = part.exit_code if part.exit_code is not None else end.exit_code
+            return attrs.evolve(part, is_error=part.is_error or end.is_error, exit_code=code)
         return part
 
     def _count(self, kind: str) -> None:
         self._reading.totals.kinds[kind] += 1
+
+
+def _words(item: _Item) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a response item, which an event may repeat, each with its role."""
+    if not item.has_words or item.spoken is None:
+        return
+    parts = item.spoken.parts
+    role = "reasoning" if any(type(part) is ReasoningPart for part in parts) else item.spoken.role
+    texts = [part.text for part in parts if isinstance(part, _TEXTS)]
+    for text in texts if len(texts) == 1 else {"\n".join(texts), *texts}:
+        yield role, text.strip()
+
+
+def _is_repeated(spoken: Spoken, texts: Container[tuple[str, str]]) -> bool:
+    """Return whether one of the *texts* of response items is that of *spoken*, the message of an event."""
+    role = "reasoning" if isinstance(spoken.parts[0], ReasoningPart) else spoken.role
+    words = [part.text.strip() for part in spoken.parts if isinstance(part, _TEXTS)]
+    return any((role, text) in texts or (CONTEXT, text) in texts for text in words)
+
+
+def _turn_starts(items: Sequence[_Item]) -> list[int]:
+    """Return the places of the messages that start a turn. An event and a response item with one message are one start, at the first of both."""
+    starts: list[int] = []
+    is_answered = True
+    for place, item in enumerate(items):
+        spoken = item.spoken
+        if spoken is None or spoken.role != "user":
+            is_answered = is_answered or (spoken is not None and spoken.role in ("assistant", "tool"))
+            continue
+        last = None if is_answered or not starts else items[starts[-1]]
+        is_same = last is not None and last.is_event != item.is_event and _text(last) == _text(item)
+        if not is_same:
+            starts.append(place)
+        is_answered = False
+    return starts
+
+
+def _text(item: _Item) -> str:
+    parts = () if item.spoken is None else item.spoken.parts
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart)).strip()
 
 
 def _event_message(event: Record, role: str) -> Spoken:
@@ -244,16 +319,16 @@ def _event_message(event: Record, role: str) -> Spoken:
     return Spoken(CONTEXT if is_injected else role, parts)
 
 
-def _end_of(event: Record, type_: str) -> tuple[object, bool, int | None] | None:
-    """Return the output, whether the tool failed, and the exit code in the event that ends a tool."""
+def _end_of(event: Record, type_: str) -> _End | None:
+    """Return the end of a tool that *event* records, None for other events."""
     if type_ == "exec_command_end":
         code = event.get("exit_code")
         output = text_of(event, "aggregated_output", "formatted_output", "stdout") or event.get("stderr") or ""
-        return output, False, code if type(code) is int else None
+        return _End(output, exit_code=code if type(code) is int else None)
     if type_ == "patch_apply_end":
-        return text_of(event, "stdout", "stderr") or "", event.get("success") is False, None
+        return _End(text_of(event, "stdout", "stderr") or "", is_error=event.get("success") is False)
     if type_ == "mcp_tool_call_end":
         result = mapping_of(event, "result")
         failed = "Err" in result or mapping_of(result, "Ok").get("isError") is True
-        return result.get("Err", result.get("Ok")), failed, None
+        return _End(result.get("Err", result.get("Ok")), is_error=failed)
     return None

@@ -51,7 +51,7 @@ class OpenCode(SessionSource):
             yield from database.read_sessions(reading)
             return
         stream = Stream(reading)
-        for _, line, record in reading.records():
+        for _, line, record in reading.records(joins_messages=False):
             if _is_export(record):
                 yield read_session(mapping_of(record, "info"), objects_of(record, "messages"), reading)
             elif is_line(record):
