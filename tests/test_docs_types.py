@@ -31,6 +31,7 @@ PAGES = [
                 "plugin-topics",
                 "plugins",
                 "rubrics",
+                "write-a-reader",
             )
         ),
     )
