@@ -23,6 +23,7 @@ from dicast.testing import API
 FROZEN = Path(__file__).with_name("api") / f"{API}.json"
 PACKAGES = ("commands", "judging", "optional", "reading", "reporting", "signals", "testing")
 HOOKS = "dicast._kernel.contract.hooks"
+UNIONS = {"Union", "UnionType", "_UnionGenericAlias"}  # Python 3.14 has one type for all unions
 DEPRECATION = re.compile(r"Deprecated since dicast \d+\.\d+\. Use (?P<new>[\w.]+) instead\.")
 
 
@@ -63,8 +64,8 @@ def describe(item):
         return {**describe_class(item), **deprecated}
     if callable(item) and (inspect.isfunction(item) or inspect.ismethod(item)):
         return {**describe_function(item), **deprecated}
-    # a union has another type from Python 3.14 on
-    described = {"kind": "value", "type": {"Union": "_UnionGenericAlias"}.get(type(item).__name__, type(item).__name__)}
+    type_name = type(item).__name__
+    described = {"kind": "value", "type": "Union" if type_name in UNIONS else type_name}
     if (
         isinstance(item, tuple | list | frozenset | set)
         and all(isinstance(part, str) for part in item)
@@ -119,6 +120,7 @@ def describe_class(cls):
     """Return the constructor, the public base classes and the members of *cls*."""
     is_protocol = getattr(cls, "_is_protocol", False)
     members = {}
+    fields = attrs.fields_dict(cls) if attrs.has(cls) else vars(cls)
     for owner in reversed(cls.__mro__):
         if owner.__module__.partition(".")[0] != cls.__module__.partition(".")[0]:
             continue
@@ -126,7 +128,11 @@ def describe_class(cls):
             if not name.startswith("_"):
                 members[name] = {"kind": "value", "type": annotation_text(type_)}
         for name, item in vars(owner).items():
-            if name.startswith("_") or (name in members and inspect.ismemberdescriptor(item)):
+            if name.startswith("_"):
+                continue
+            if inspect.ismemberdescriptor(item):
+                if name not in fields:  # a cached property, whose type attrs keeps up to Python 3.13 only
+                    members[name] = {"kind": "value", "type": None}
                 continue
             if isinstance(item, property):
                 returns = inspect.signature(item.fget).return_annotation

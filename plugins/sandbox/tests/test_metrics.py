@@ -233,7 +233,7 @@ def test_a_sandbox_that_cannot_start_is_a_failure(monkeypatch):
         ({"output_file": "../x"}, "'../x' is not the name of a file"),
         ({"files": {"/x": ""}}, "'/x' is not the name of a file"),
         ({"mode": "isolated", "files": {"x": "{{ output }}"}}, "keeps the output out"),
-        ({"mode": "isolated"}, "no Python file"),
+        ({"mode": "isolated"}, "is not a Python file"),
         (
             {"mode": "isolated", "output_file": "lib/sol.py", "files": {"t.py": "import os\nfrom lib.sol import *\n"}},
             r"'t\.py' has 'from lib\.sol import \*'.*name what it imports",
