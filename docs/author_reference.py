@@ -41,13 +41,17 @@ A hook for each kind of component is in [hooks](hooks.md). The first word of a s
 """
 _ROLES = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
 _MEMBER = re.compile(r"^:(param|raises|return|returns)(?: ([\w.]+\??))?: (.*)$", re.MULTILINE)
+_ITEM = re.compile(r"^- ``(\w+)``: (.*)$\n?", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.;:]) +(?=[*A-Z`])")
 _MODULE = re.compile(r"\b(?:dicast\._kernel|collections\.abc|typing|pathlib|decimal)(?:\.\w+)*\.(?=[A-Z])")
 
 
 @attrs.frozen
 class Docstring:
-    """A docstring: its first paragraph, its other paragraphs, and its fields ``:param NAME:``, ``:raises NAME:`` and ``:return:``."""
+    """A docstring: its first paragraph, its other paragraphs, and its fields ``:param NAME:``, ``:raises NAME:`` and ``:return:``.
+
+    An item of a list that begins with a name in double backquotes is a field too.
+    """
 
     first: str
     rest: Sequence[str]
@@ -65,7 +69,8 @@ class Docstring:
         """Return the parts of *text*."""
         text = inspect.cleandoc(text).partition("::\n")[0]
         joined = re.sub(r"\n +(?=\S)", " ", text)  # a field goes on in indented lines
-        members = _MEMBER.findall(joined)
+        members = [*_MEMBER.findall(joined), *(("param", *item) for item in _ITEM.findall(joined))]
+        joined = _ITEM.sub("", joined)
         paragraphs = [markdown(" ".join(part.split())) for part in re.split(r"\n\n|\n(?=:)", joined)]
         prose = [part for part in paragraphs if part and not part.startswith((":param", ":raises", ":return"))]
         params = {name: markdown(text) for kind, name, text in members if kind == "param"}
