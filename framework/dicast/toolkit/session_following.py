@@ -125,8 +125,9 @@ class FollowedSessions:
         rules = Rules(error, source.trailing == "keep", self._reception.name_call)
         try:
             with InputFile.opened(path) as file, _Names(self._owners, path) as names:
+                most, is_marked = source.max_line_bytes, source.unknown == "mark"
                 reading = SessionReading(
-                    file, path.name, rules, source.unknown == "mark", source.max_line_bytes, None, Totals(), names
+                    file, path.name, rules, is_marked, most, None, Totals(), names, keeps_abandoned=True
                 )
                 return [_received(session, is_quiet, is_over) for session in source.sessions(reading)]
         except DataError as fault:

@@ -144,7 +144,8 @@ class SessionReading:
 
     Iterate over :meth:`objects` or :meth:`records`; make a :meth:`conversation` for each session, and :meth:`end` it. Report undocumented
     shapes with :meth:`unknown`; pass *shapes* to the functions of :mod:`dicast.toolkit.dialects` that read messages. Without *check* the
-    first fault is raised. *line* is the line of the newest record.
+    first fault is raised. *line* is the line of the newest record. With *keeps_abandoned*, a format adds the turns that the user took back in
+    the order of the file, because a watch has already judged them.
     """
 
     file: InputFile
@@ -156,6 +157,7 @@ class SessionReading:
     totals: Totals
     names: UniqueNames
     scales: ScoreScales = attrs.field(factory=ScoreScales)
+    keeps_abandoned: bool = False
     shapes: Shapes = attrs.field(init=False)
     line: int = attrs.field(default=1, init=False)
     _unique: dict[str, str] = attrs.field(factory=dict, init=False)

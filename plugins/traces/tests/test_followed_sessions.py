@@ -25,7 +25,7 @@ class Agent:
     """A coding agent that writes its session."""
 
     def __init__(self, path: Path, session: str = "S") -> None:
-        self.path, self.session, self.count = path, session, 0
+        self.path, self.session, self.count, self.parent = path, session, 0, None
         path.touch()
 
     def write(self, role: str, content: object, stop: str | None = None, cut: int | None = None) -> str:
@@ -33,8 +33,9 @@ class Agent:
         message = {"role": role, "content": content} | (
             {} if role == "user" else {"id": f"m{self.count}", "model": "c", "stop_reason": stop}
         )
-        record = {"sessionId": self.session, "uuid": f"u{self.count}", "parentUuid": f"u{self.count - 1}" if self.count > 1 else None,
+        record = {"sessionId": self.session, "uuid": f"u{self.count}", "parentUuid": self.parent,
                   "timestamp": f"2026-01-01T00:00:{self.count:02d}Z", "isSidechain": False, "version": "2.0.1", "type": role, "message": message}  # fmt: skip
+        self.parent = record["uuid"]
         line = json.dumps(record) + "\n"
         with self.path.open("a") as file:
             file.write(line[:cut])
@@ -83,6 +84,20 @@ def test_a_turn_is_given_when_it_is_answered_and_the_file_is_quiet(folder):
     assert turns(followed, agent.path, QUIET + 1, NOW + 50) == [("S", 2, False)]
     assert turns(followed, agent.path, OVER + 1, NOW + 2000) == [("S", 2, True)]
     assert turns(followed, agent.path, OVER + 1, NOW + 2000) is None
+
+
+def test_turns_that_the_user_takes_back_stay_turns_of_a_session_that_is_followed(folder):
+    agent, followed = Agent(folder / "a.jsonl"), follow(folder)
+    agent.turn("one")
+    start = agent.parent
+    agent.turn("two")
+    assert turns(followed, agent.path, QUIET + 1, NOW) == [("S", 2, False)]
+    agent.parent = start
+    agent.turn("two again")
+    assert turns(followed, agent.path, OVER + 1, NOW + 10) == [("S", 3, True)]
+    with transcripts.ClaudeCode(folder).reading() as live:
+        live.check()
+        assert live.read_counts().details["abandoned"]["turns"] == 1
 
 
 def test_new_files_and_equal_ids_are_given_under_stable_names(folder):

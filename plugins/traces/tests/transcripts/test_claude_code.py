@@ -236,3 +236,152 @@ def test_an_array_of_messages_is_read_like_their_lines(tmp_path):
             live.check()
             contents = live.read_counts().details["contents"]
         assert [contents[key] for key in ("sessions", "messages", "calls", "results")] == [1, 4, 1, 1]
+
+
+class Tree:
+    """Records that name their parents; each follows the one before it, or the record *after*."""
+
+    def __init__(self):
+        self.records, self.last = [], None
+
+    def add(self, record_, after=...):
+        parent = self.last if after is ... else after
+        self.records.append({**record_, "parentUuid": parent})
+        self.last = record_["uuid"]
+        return self.last
+
+    def turn(self, words, number, after=...):
+        """Add a turn with a call; return the id of its answer."""
+        self.add(user(words), after)
+        self.add(assistant(call(f"c{number}"), id=f"m{number}a"))
+        self.add(user([result(f"c{number}")]))
+        return self.add(assistant(text(f"{words}!"), id=f"m{number}b"))
+
+
+def abandoned(reading):
+    counts = reading.counts.details.get("abandoned", {})
+    return [counts.get(name, 0) for name in ("turns", "messages", "calls", "results")]
+
+
+def prompts(reading):
+    return [(turn.input, turn.output) for turn in reading.turns]
+
+
+def test_turns_before_which_the_user_went_back_are_left_out_and_counted(read):
+    tree = Tree()
+    first = tree.turn("one", 1)
+    tree.turn("two", 2, first)
+    tree.turn("three", 3)
+    second = tree.turn("two again", 4, first)
+    tree.turn("four", 5)
+    tree.turn("five", 6, second)
+    reading = read(ClaudeCode, tree.records)
+    assert prompts(reading) == [("one", "one!"), ("two again", "two again!"), ("five", "five!")]
+    assert (abandoned(reading), reading.contents["calls"], reading.contents["unmatched_results"]) == ([3, 12, 3, 3], 3, 0)  # fmt: skip
+    assert (
+        "3 turns, 12 messages, 3 tool calls, 3 tool results left out: the user took them back" in reading.counts.notes
+    )
+
+
+def test_a_first_prompt_that_was_taken_back_is_left_out(read):
+    tree = Tree()
+    tree.turn("one", 1, None)
+    tree.turn("other", 2, None)
+    reading = read(ClaudeCode, tree.records)
+    assert (prompts(reading), abandoned(reading)) == ([("other", "other!")], [1, 4, 1, 1])
+
+
+def test_a_prompt_without_a_reply_that_was_taken_back_is_left_out(read):
+    tree = Tree()
+    first = tree.turn("one", 1)
+    tree.add(user("typo"), first)
+    tree.turn("two", 2, first)
+    reading = read(ClaudeCode, tree.records)
+    assert (prompts(reading), abandoned(reading)) == ([("one", "one!"), ("two", "two!")], [1, 1, 0, 0])
+
+
+def test_records_that_name_no_parents_are_in_the_order_of_the_file(read):
+    records = [user("one", parentUuid=None), assistant(text("1"), parentUuid=None), user("two", parentUuid=None), assistant(text("2"), parentUuid=None)]  # fmt: skip
+    reading = read(ClaudeCode, records)
+    assert (prompts(reading), abandoned(reading)) == ([("one", "1"), ("two", "2")], [0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("parent", [None, "of another file"])
+def test_a_compaction_and_a_parent_in_no_record_leave_nothing_out(read, parent):
+    tree = Tree()
+    last = tree.turn("one", 1, parent)
+    tree.add({"type": "system", "subtype": "compact_boundary", "sessionId": "s", "uuid": "b", "logicalParentUuid": last}, None)  # fmt: skip
+    tree.add(user("This session is being continued", isCompactSummary=True))
+    tree.turn("two", 2)
+    tree.turn("three", 3, "missing")
+    reading = read(ClaudeCode, tree.records)
+    assert [input_ for input_, _ in prompts(reading)] == ["one", "two", "three"]
+    assert abandoned(reading) == [0, 0, 0, 0]
+
+
+def test_a_first_prompt_after_a_compaction_leaves_nothing_out(read):
+    tree = Tree()
+    tree.turn("one", 1, None)
+    tree.add({"type": "system", "subtype": "compact_boundary", "sessionId": "s", "uuid": "b"}, None)
+    tree.turn("two", 2, None)
+    assert abandoned(read(ClaudeCode, tree.records)) == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("has_progress", [False, True])
+def test_parallel_calls_are_no_branches_that_the_user_left(read, has_progress):
+    """Each result names the line of its call as its parent, so that only the last result is an ancestor of the next answer."""
+    tree = Tree()
+    tree.add(user("Go"))
+    first = tree.add(assistant(call("c1"), id="m1"))
+    if has_progress:
+        tree.add({"type": "progress", "sessionId": "s", "uuid": "p1"})
+    second = tree.add(assistant(call("c2"), id="m1"))
+    tree.add(user([result("c2")]), second)
+    tree.add(user([result("c1", "no", is_error=True)]), first)
+    tree.add(assistant(text("Done"), id="m2"))
+    tree.turn("More", 3)
+    reading = read(ClaudeCode, tree.records)
+    contents = reading.contents
+    assert (contents["calls"], contents["results"], contents["failed_results"], abandoned(reading)) == (3, 3, 1, [0] * 4)  # fmt: skip
+    assert prompts(reading) == [("Go", "Done"), ("More", "More!")]
+
+
+def test_a_queued_message_of_a_branch_that_was_left_is_left_out_with_it(read):
+    removed = {"type": "queue-operation", "operation": "remove", "sessionId": "s", "content": "Also this"}
+    tree = Tree()
+    first = tree.turn("one", 1)
+    tree.add(user("two"), first)
+    tree.records.append(removed)
+    tree.add(assistant(text("2"), id="m2"))
+    tree.turn("other", 3, first)
+    reading = read(ClaudeCode, tree.records)
+    assert (prompts(reading), abandoned(reading)[:2]) == ([("one", "one!"), ("other", "other!")], [2, 3])
+
+
+def test_sub_agents_of_a_branch_that_was_left_stay_sessions(read):
+    tree = Tree()
+    first = tree.turn("one", 1)
+    tree.add(user("two"), first)
+    spawn = tree.add(assistant(call("t1", "Task"), id="m2"))
+    look = user("Look", isSidechain=True, uuid="r1")
+    tree.add(look, None)
+    tree.add(assistant(text("Seen"), isSidechain=True))
+    tree.add(user([result("t1")]), spawn)
+    tree.turn("other", 3, first)
+    reading = read(ClaudeCode, tree.records)
+    assert [(session.id, session.parent_id) for session in reading.sessions] == [("s", None), ("s/agent-r1", "s")]
+    assert prompts(reading) == [("one", "one!"), ("other", "other!"), ("Look", "Seen")]
+
+
+def test_parents_in_a_circle_and_marks_in_a_branch_that_was_left_are_read(read):
+    tree = Tree()
+    first = tree.turn("one", 1)
+    tree.add(user("two"), first)
+    tree.add(assistant({"type": "hologram"}, id="m2"))
+    tree.turn("other", 3, first)
+    reading = read(ClaudeCode, tree.records)
+    assert (reading.counts.marked, abandoned(reading)[0]) == ({"part hologram": 1}, 1)
+    with pytest.raises(DataError, match=r"session.jsonl:6: .*'hologram'"):
+        read(ClaudeCode, tree.records, unknown="error")
+    circle = [user("one", uuid="x", parentUuid="y"), assistant(text("1"), uuid="y", parentUuid="x")]
+    assert prompts(read(ClaudeCode, circle)) == [("one", "1")]

@@ -26,7 +26,8 @@ class ClaudeCode(SessionSource):
     The output is in the format ``stream-json``, or in the format ``json`` with ``--verbose``.
     Sub-agents in a folder become separate sessions with the id of their parent. The lines of one streamed answer are one message.
     Summaries, snapshots and other bookkeeping are counted, but are not messages. Commands of the terminal such as ``/clear``, their output, and
-    the summary of a compaction go into the evidence with the role ``context``, and start no turn.
+    the summary of a compaction go into the evidence with the role ``context``, and start no turn. Turns that the user took back by a rewind are
+    left out and counted.
     """
 
     title = "a Claude Code session"

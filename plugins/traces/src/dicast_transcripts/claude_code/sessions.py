@@ -15,6 +15,7 @@ from dicast.toolkit.session_reading import SessionReading
 from dicast.toolkit.sessions import Session
 
 from ..values import Record, mapping_of, text_of, word_of
+from .branches import Branches
 from .kinds import BOOKKEEPING, is_command, is_context
 
 CONTEXT = "context"
@@ -52,34 +53,24 @@ class SessionFile:
 
     def __init__(self, reading: SessionReading) -> None:
         self._reading = reading
+        self._records: list[tuple[int, Record]] = []
+        self._branches = Branches()
         self._threads: dict[tuple[str, str | None], _Thread] = {}
+        self._abandoned: dict[str, _Thread] = {}
+        self._is_abandoned = False
         self._sidechains: dict[object, str] = {}  # the root of each record of a sub-agent, by the record's uuid
         self._seen: dict[object, object] = {}
         self._newest: str | None = None
 
-    def add(self, record: Record, line: int) -> None:
+    def add(self, record: dict[str, Any], line: int) -> None:
         """Add the record on *line*."""
         type_ = record.get("type")
-        kinds = self._reading.totals.kinds
-        if type_ in ("user", "assistant"):
-            kinds[type_] += 1
-            message = record.get("message")
-            if not isinstance(message, dict):
-                self._thread(record).conversation.add(
-                    CONTEXT, [self._reading.unknown("message", type(message).__name__, "message")]
-                )
-            elif not self._is_repeated(record, message):
-                thread = self._thread(record)
-                self._add_answer(thread, record, message) if type_ == "assistant" else self._add_user(
-                    thread, record, message
-                )
-        elif type_ == "attachment":
-            kinds[type_] += 1
-            self._add_attachment(record)
-        elif isinstance(type_, str) and type_ in BOOKKEEPING:
-            kinds[type_] += 1
-            if type_ == "queue-operation" and record.get("operation") == "remove":
-                self._add_queued(record, record.get("content"))
+        self._branches.add(record)
+        if type_ in ("user", "assistant", "attachment") or (isinstance(type_, str) and type_ in BOOKKEEPING):
+            self._reading.totals.kinds[str(type_)] += 1
+            if type_ not in BOOKKEEPING or (type_ == "queue-operation" and record.get("operation") == "remove"):
+                record.pop("toolUseResult", None)  # the message has it too
+                self._records.append((line, record))
         else:
             self._reading.unknown(
                 "record type" if "type" in record else "record", type_ or ", ".join(record)[:60], "type"
@@ -87,10 +78,38 @@ class SessionFile:
 
     def sessions(self) -> Iterator[Session]:
         """Yield the sessions; a main session comes before its sub-agents."""
+        abandoned = frozenset[str]() if self._reading.keeps_abandoned else self._branches.abandoned()
+        for line, record in self._records:
+            self._reading.line = line
+            if not _is_sidechain(record) and (uuid := word_of(record, "uuid")) is not None:
+                self._is_abandoned = uuid in abandoned
+            self._add_message(record)
+            self._reading.settle(line)
+        for thread in self._abandoned.values():
+            self._end(thread)
+            self._reading.abandon(thread.conversation)
         for thread in self._threads.values():
-            self._end_answer(thread)
-            self._end_command(thread, is_turn=False)
+            self._end(thread)
             yield self._reading.end(thread.conversation, thread.context)
+
+    def _add_message(self, record: Record) -> None:
+        type_, message = record["type"], record.get("message")
+        if type_ == "attachment":
+            self._add_attachment(record)
+        elif type_ == "queue-operation":
+            self._add_queued(record, record.get("content"))
+        elif not isinstance(message, dict):
+            marker = self._reading.unknown("message", type(message).__name__, "message")
+            self._thread(record).conversation.add(CONTEXT, [marker])
+        elif not self._is_repeated(record, message):
+            thread = self._thread(record)
+            self._add_answer(thread, record, message) if type_ == "assistant" else self._add_user(
+                thread, record, message
+            )
+
+    def _end(self, thread: _Thread) -> None:
+        self._end_answer(thread)
+        self._end_command(thread, is_turn=False)
 
     def _is_repeated(self, record: Record, message: object) -> bool:
         """Return whether the file has had the same record before, which happens if a session was resumed."""
@@ -108,6 +127,8 @@ class SessionFile:
         session_id = text_of(record, "sessionId", "session_id") or self._newest or self._reading.stem
         self._newest = session_id
         agent = self._agent(record)
+        if agent is None and self._is_abandoned:
+            return self._abandoned.setdefault(session_id, _Thread(Conversation(session_id)))
         thread = self._threads.get((session_id, agent))
         if thread is None:
             id_ = session_id if agent is None else f"{session_id}/agent-{agent}"
@@ -120,7 +141,7 @@ class SessionFile:
         """Return the id of the sub-agent that wrote *record*, or None for the main session."""
         if called := text_of(record, "parent_tool_use_id"):
             return called
-        if record.get("isSidechain") is not True:
+        if not _is_sidechain(record):
             return None
         if agent := text_of(record, "agentId"):
             return agent
@@ -240,6 +261,10 @@ class SessionFile:
             return read_content(content, "message.content", self._reading.shapes, ANTHROPIC)
         except DataError as error:
             return [self._reading.malformed(error, f"{kind} message")]
+
+
+def _is_sidechain(record: Record) -> bool:
+    return record.get("isSidechain") is True or bool(text_of(record, "parent_tool_use_id"))
 
 
 def _is_sent(record: Record) -> bool:

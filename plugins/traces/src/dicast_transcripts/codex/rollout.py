@@ -167,7 +167,7 @@ class Rollout:
             self._reading.unknown("number of turns that were rolled back", str(turns), "payload.num_turns")
             return
         starts = _turn_starts(self._items)
-        if not starts or not turns:
+        if not starts or not turns or self._reading.keeps_abandoned:
             return
         place = starts[-min(turns, len(starts))]
         abandoned, late = self._items[place:], [*self._late_results(place)]
