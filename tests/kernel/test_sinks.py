@@ -85,6 +85,26 @@ def test_a_sink_that_cannot_finish_loses_one():
     assert (len(sink.closed), done.exit_code) == (3, 4)
 
 
+@attrs.frozen
+class Unclosable:
+    """A sink whose component cannot be closed."""
+
+    @asynccontextmanager
+    async def open(self, run):
+        yield MemorySink()
+        raise OSError("cannot disconnect")
+
+
+@pytest.mark.parametrize(
+    "sink", [Flaky(wants=(), writes=99), Flaky(wants=(), closes=99), Flaky(closes=99), Unclosable()]
+)
+def test_the_ledger_has_the_losses_that_the_run_reports(sink):
+    done = run(sink, MemorySink())
+    (completed,) = done.of("run.completed")
+    assert done.document["sinks"]["s0"]["lost"] > 0
+    assert completed.payload["sinks"] == done.document["sinks"]
+
+
 def test_a_sink_that_finishes_at_the_second_try_loses_nothing():
     assert run(Flaky(closes=1)).document["sinks"] == {"s0": {"written": 3, "lost": 0}}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import attrs
 
 from ..contract.protocols import Ledger, Source
 from ..events import AGGREGATE_COMPLETED, COMPARISON_COMPLETED
+from ..leases.hold_lease import raise_if_lease_lost
 from ..records.passes import pass_counts
 from ..records.reader import results
 from ..source.source import SubjectList, read_counts
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from ..plan.sections import Pipeline, Slot
     from ..records.observers import RecordObservers
     from ..report.fold import Report
+    from ..stream.opening import ComponentStack
+    from ..stream.sinks import SinkFeed
     from ..stream.stream import Stream
 
 Stopped = dict[str, object] | None
@@ -105,6 +108,31 @@ def counted(source: Source | None, name: str, report: Report) -> tuple[ReadCount
         return ReadCounts(report.subjects, failed=report.failed_records), {}
     counts = read_counts(source, name)
     return (None, {"source": counts}) if isinstance(counts, str) else (counts, {})
+
+
+async def close_sinks(stream: Stream, ledger: Ledger, which: Callable[[SinkFeed], bool] | None = None) -> None:
+    """Close the open sinks, or only the sinks that *which* accepts.
+
+    :raises LedgerError: when another process has taken over the run: the sinks' files belong to that process.
+    """
+    raise_if_lease_lost(ledger, stream.run_id)
+    await stream.close_sinks(which)
+
+
+async def finish_sinks(
+    stream: Stream, ledger: Ledger, parts: ComponentStack, sinks: Sequence[Slot]
+) -> dict[str, dict[str, object]]:
+    """Close the open sinks and their components; return the status of each sink.
+
+    A fault of a component counts as one lost event, if its sink lost none before.
+
+    :raises LedgerError: as :func:`close_sinks`.
+    """
+    await close_sinks(stream, ledger)
+    for slot, feed in zip(sinks, stream.feeds, strict=True):
+        if (fault := await parts.close_part(slot.path)) and not feed.lost:
+            feed.lost, feed.error = 1, fault
+    return sinks_json(stream, ahead=0)
 
 
 def sinks_json(stream: Stream, *, ahead: int) -> dict[str, dict[str, object]]:

@@ -15,7 +15,7 @@ from ..asking.paid_calls import RunServices
 from ..classes import evolve, frozen
 from ..contract.protocols import Ledger, Source
 from ..events import BATCH_EVENTS, RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
-from ..leases.hold_lease import hold_lease, live_run_check, raise_if_lease_lost
+from ..leases.hold_lease import hold_lease, live_run_check
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Pipeline, Slot
 from ..records.audit_rate import with_audit_rate
@@ -40,7 +40,19 @@ from ..timing.timer import Timer
 from ..values import BatchLog, Due, Results, RunContext, TraceEvent
 from ..values.clock import Clock
 from ..values.errors import ConfigError, DicastError, Interrupted, LedgerError
-from .end import EARLY_STOP, Stopped, conclude, counted, failed, ledger_json, reserved_json, sinks_json, stopped_after
+from .end import (
+    EARLY_STOP,
+    Stopped,
+    close_sinks,
+    conclude,
+    counted,
+    failed,
+    finish_sinks,
+    ledger_json,
+    reserved_json,
+    sinks_json,
+    stopped_after,
+)
 from .live_window import LiveWindow
 from .named_subjects import NamedSubjects, named_subjects
 from .plan import Plan, file_identity, lookahead, make_plan, producer, refuse_experiment, run_started, unchanged_rubrics
@@ -242,14 +254,6 @@ class _Run:
         advance = None if progress is None else lambda: progress(report)
         return Stream(self.context.run_id, self.clock, self.ledger, feeds, report.observe_all, advance)
 
-    async def _close_sinks(self, stream: Stream, which: Callable[[SinkFeed], bool] | None = None) -> None:
-        """Close the open sinks, or only the sinks that *which* accepts.
-
-        :raises LedgerError: when another process has taken over the run: the sinks' files belong to that process.
-        """
-        raise_if_lease_lost(self.ledger, stream.run_id)
-        await stream.close_sinks(which)
-
     def _record(self, events: Sequence[TraceEvent], position: Mapping[str, object] | None = None) -> None:
         """See :class:`~dicast.RunContext`."""
         stream = self._stream
@@ -267,9 +271,8 @@ class _Run:
             raise RuntimeError(f"cannot record {type_}: only events of batches, and only while subjects are judged")
         stream.emit([stream.event(type_, payload)])
         stream.commit()
-        passing = asyncio.ensure_future(
-            stream.pass_on()
-        )  # if every subject waits for the batch, no other code passes the event on
+        # if every subject waits for the batch, no other code passes the event on
+        passing = asyncio.ensure_future(stream.pass_on())
         self._passing.add(passing)
         passing.add_done_callback(self._passing.discard)
 
@@ -370,31 +373,27 @@ class _Run:
         intervals = dict(self._observers.intervals() if self._observers else ())
         aggregation = pipeline.scoring.aggregation
         counts, uncounted = counted(self._source, self._source_name(), report)
-        done = (
-            document(report, aggregation, pipeline.gate, stopped=stopped, intervals=intervals, counts=counts)
-            | concluded
-        )
+        done = document(report, aggregation, pipeline.gate, stopped=stopped, intervals=intervals, counts=counts)
+        done |= concluded
         done["broken"] |= uncounted
         done["warnings"] += self._subjects.warnings() if self._subjects else []
         done |= plan_and_result(self.ledger, report.started, done) if is_over else {}
         done |= reserved_json(self.ledger, stream.run_id, stopped) if done.get("batches") else {}
         done = self._mask.data(done)
         last = RUN_COMPLETED if is_over else RUN_STOPPED
-        await self._close_sinks(stream, lambda feed: last not in feed.wants and bool(feed.wants))
+        await close_sinks(stream, self.ledger, lambda feed: last not in feed.wants and bool(feed.wants))
         reason = {} if stopped is None else {"reason": stopped["reason"]}
         event = stream.event(last, {**reason, **done, "sinks": self._mask.data(sinks_json(stream, ahead=1))})
         await stream.publish([event])
-        await self._close_sinks(stream)
-        stopped = stopped_after(stopped, lambda: self.ledger.append([event]))
+        done["sinks"] = self._mask.data(await finish_sinks(stream, self.ledger, parts, pipeline.sinks))
+        recorded = evolve(event, payload={**event.payload, "sinks": done["sinks"]})  # no sink knew the last losses
+        stopped = stopped_after(stopped, lambda: self.ledger.append([recorded]))
         done["ledger"] = ledger_json(self.ledger)
         await parts.aclose()
         done |= {"cancelled_batches": [*self._batches.cancelled.values()]} if self._batches.cancelled else {}
         if fault := (faults := parts.faults).pop("ledger", None):
             stopped = failed(stopped, LedgerError(fault))
-        for slot, feed in zip(pipeline.sinks, stream.feeds, strict=True):
-            if (fault := faults.pop(slot.path, None)) and not feed.lost:  # otherwise the loss is reported already
-                feed.lost, feed.error = 1, fault
         broken = {at: f"{at}: {fault}" for at, fault in faults.items()} | done["broken"]
         done |= as_it_ended({"gate": done["gate"], "undecided": done["undecided"]}, stopped)
-        done |= self._mask.data({"stopped": stopped, "sinks": sinks_json(stream, ahead=0), "broken": broken})
+        done |= self._mask.data({"stopped": stopped, "broken": broken})
         return RunOutcome(done, exit_code(done))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -23,6 +23,7 @@ class ComponentStack(AsyncExitStack):
     def __init__(self) -> None:
         super().__init__()
         self.faults: dict[str, str] = {}
+        self._leave: dict[str, Callable[..., Awaitable[None]]] = {}
 
     def part(self, at: str) -> AsyncExitStack:
         """Return the stack for the components of the part at the address *at*."""
@@ -34,8 +35,14 @@ class ComponentStack(AsyncExitStack):
             except Exception as error:  # the border to a plugin's code
                 self.faults[at] = f"{type(error).__name__}: {error}"
 
+        self._leave[at] = leave
         self.push_async_exit(leave)
         return part
+
+    async def close_part(self, at: str) -> str | None:
+        """Close the part at the address *at* before the others; return its fault, which is then in *faults* no more."""
+        await self._leave[at](None, None, None)
+        return self.faults.pop(at, None)
 
 
 async def open_component(component: Any, run: RunContext, stack: AsyncExitStack) -> Any:
