@@ -297,9 +297,21 @@ def test_a_version_conflict_is_named_without_importing_the_plugin(shop, install,
     info = install("dicast-late", "1.0", {"dicast": {"late": "dicast_bomb"}})
     (info / "METADATA").write_text("Name: dicast-late\nVersion: 1.0\nRequires-Dist: dicast-kernel>=99\n")
     plugin = listed(shop)["late"]
-    assert plugin["status"] == "not_loaded"
-    assert plugin["error"].startswith("it requires dicast-kernel>=99, and ")
+    assert plugin["status"] == "broken"
+    assert plugin["error"].startswith("plugin 'late' (dicast-late 1.0): it requires dicast-kernel>=99, and ")
+    assert listed(shop)["proxy"]["error"] is None
     assert not bomb.exists()
+
+
+def test_a_command_for_another_version_of_dicast_is_refused_without_its_import(shop, install, bomb):
+    info = install("dicast-late", "1.0", {"dicast.commands": {"late": "dicast_bomb:late"}})
+    (info / "METADATA").write_text("Name: dicast-late\nVersion: 1.0\nRequires-Dist: dicast-kernel>=99\n")
+    done = shop.dicast("late")
+    assert done.code == 2
+    assert "command 'late' (dicast-late 1.0): it requires dicast-kernel>=99, and " in done.err
+    assert "install 'dicast-kernel>=99', or another version of the plugin" in done.err
+    assert not bomb.exists()
+    assert shop.dicast("plugins", "--load").out.count("it requires dicast-kernel>=99") == 1
 
 
 UNDESCRIBED = {

@@ -96,10 +96,13 @@ def test_an_entry_point_that_leads_nowhere_is_named_with_its_correction(install,
     assert text.endswith(f'Correct x = "{target}" under [project.entry-points.dicast], and install the package again')
 
 
-def test_a_plugin_for_another_version_of_dicast_is_named_where_it_fails(plugin):
-    info = plugin("x", "import nope_missing")
+@pytest.mark.parametrize("module", ["import nope_missing", "import dicast"])
+def test_a_plugin_for_another_version_of_dicast_is_refused_with_both_versions(plugin, module):
+    info = plugin("x", module)
     (info / "METADATA").write_text("Name: dicast-x\nVersion: 0.1.0\nRequires-Dist: dicast-kernel>=99\n")
     text = refusal("x")
+    assert "plugin 'x' (dicast-x 0.1.0): it requires dicast-kernel>=99" in text
+    assert "nope_missing" not in text
     assert re.search(r"it requires dicast-kernel>=99, and [\d.]+ is installed; .*install 'dicast-kernel>=99'", text)
 
 

@@ -79,7 +79,7 @@ def _with_error(plugin: Plugin) -> Plugin:
     except BaseException as error:  # the border to a plugin's code: its class is read for the first time
         reason = str(error) if isinstance(error, PluginError) else describe_error(error, component.cls.__module__)
         return evolve(plugin, status="broken", error=f"{plugin}: {component.name}: {reason}", components=None)
-    return evolve(plugin, error="; ".join(conflicts)) if conflicts else plugin
+    return evolve(plugin, status="broken", error=f"{plugin}: {'; '.join(conflicts)}") if conflicts else plugin
 
 
 def _named_plugin(registry: Registry, name: str, package_names: Iterable[str]) -> list[Plugin]:

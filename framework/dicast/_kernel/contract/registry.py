@@ -18,7 +18,7 @@ from ..values.errors import PluginError, Problem
 from ..values.names import nearest
 from .kinds import Component
 from .plugin_errors import describe_error
-from .requirements import version_conflicts
+from .requirements import refuse_conflicts
 
 Status = Literal["not_loaded", "ok", "blocked", "duplicate", "broken"]
 
@@ -85,7 +85,7 @@ class Registry:
     def load(self, name: str) -> tuple[Component, ...]:
         """Import the plugin *name* alone, at most once, and return its components.
 
-        :raises PluginError: if it is not installed, blocked, offered twice, or does not load.
+        :raises PluginError: if it is not installed, blocked, offered twice, requires another dicast, or does not load.
         """
         plugin = self.scan().get(name)
         if plugin is None:
@@ -203,6 +203,7 @@ def load_offer(group: str, offer: Offer) -> Any:
     if offer.error:
         raise PluginError(offer.error)
     owner = f"{_noun(group)} {offer.name!r} ({offer.distribution} {offer.version})"
+    refuse_conflicts(owner, offer.distribution)
     return load_object(owner, group, offer.name, offer.target)
 
 
@@ -298,15 +299,11 @@ def _plugin(offers: Sequence[Offer], *, blocked: bool) -> Plugin:
 
 
 def _components(plugin: Plugin) -> tuple[Component, ...]:
-    """Return the components of *plugin*, imported now; an error names a version conflict too, its likely cause."""
+    """Return the components of *plugin*, imported now."""
     from .loading import load_components  # needed for a plugin alone, not for a list
 
-    try:
-        return load_components(str(plugin), plugin.name, plugin.distribution, plugin.version, plugin.target)
-    except PluginError as error:
-        if conflicts := version_conflicts(plugin.distribution):
-            raise PluginError("; ".join([str(error), *conflicts])) from error
-        raise
+    refuse_conflicts(str(plugin), plugin.distribution)
+    return load_components(str(plugin), plugin.name, plugin.distribution, plugin.version, plugin.target)
 
 
 def _twice(noun: str, offers: Iterable[Offer]) -> str:

@@ -9,6 +9,7 @@ from itertools import zip_longest
 from operator import eq, ge, gt, le, lt, ne
 
 from ...toolkit.installing import installer
+from ..values.errors import PluginError
 
 Release = tuple[int, ...]
 
@@ -24,6 +25,15 @@ _OPERATORS: Mapping[str, Callable[[Release, Release], bool]] = {
     "<": lt,
     ">": gt,
 }
+
+
+def refuse_conflicts(owner: str, distribution: str) -> None:
+    """Refuse *owner*, a part of *distribution*, if the installed dicast is not a version that the distribution requires.
+
+    :raises PluginError: with every conflict, and the command that resolves it.
+    """
+    if conflicts := version_conflicts(distribution):
+        raise PluginError(f"{owner}: {'; '.join(conflicts)}")
 
 
 def version_conflicts(distribution: str) -> list[str]:

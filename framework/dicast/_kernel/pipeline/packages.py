@@ -42,10 +42,12 @@ def packages(*, load: bool) -> list[Package]:
             (group, offer) for group, offer in entries if (offer.distribution, offer.version) == (distribution, version)
         ]
         names = {group: tuple(sorted(offer.name for g, offer in own_offers if g == group)) for group in GROUPS}
+        conflicts = version_conflicts(distribution)
+        tried = load and not conflicts
         errors = [
-            error for group, offer in own_offers for error in _errors(group, by_name[group][offer.name], load=load)
+            error for group, offer in own_offers for error in _errors(group, by_name[group][offer.name], load=tried)
         ]
-        listed.append(Package(distribution, version, names, (*version_conflicts(distribution), *errors)))
+        listed.append(Package(distribution, version, names, (*conflicts, *errors)))
     return listed
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from ...toolkit.files import read_text
 from ...toolkit.yaml_reader import Composer
 from ..contract.registry import Offer, rubrics
+from ..contract.requirements import refuse_conflicts
 from ..values import Rubric
 from ..values.errors import ConfigError, PluginError, Problem
 from ..values.names import nearest
@@ -52,6 +53,7 @@ def _resource(offer: Offer) -> Rubric:
     owner = f"rubric {offer.name!r} ({offer.distribution} {offer.version})"
     if offer.error:
         raise PluginError(offer.error)
+    refuse_conflicts(owner, offer.distribution)
     try:
         folder = importlib.resources.files(importlib.import_module(offer.target))
         files = [folder / f"{offer.name}{suffix}" for suffix in SUFFIXES]
