@@ -25,6 +25,7 @@ from .._kernel.values.read_only import REFUSED
 from .conformance import Conformance
 from .pipeline import Bench
 from .subjects import GOLDEN, read_only_copy
+from .uses import FirstUse, PricedAnswer, Uses
 from .variations import variations
 
 MANY = 4
@@ -80,9 +81,47 @@ class AnsweringConformance(Conformance):
         """Return the answers."""
         return self.answers(component, bench)
 
+    def _uses(self, bench: Bench) -> Uses:
+        """Return the uses of the component that the checks of this class share."""
+        attributes = self.named, self.options, self.files, self.components, self.subjects
+        cls: Any = type(self)
+        uses: Uses | None = vars(cls).get("_shared")
+        if uses is None or uses.attributes != attributes or not uses.bench.folder.is_dir():
+            uses = cls._shared = Uses(attributes, bench)
+        return uses
+
+    def _first_use(self, bench: Bench) -> FirstUse:
+        """Return the first use, which the checks of this class share."""
+        uses = self._uses(bench)
+        if uses.first is None:
+            uses.first = super()._first_use(uses.bench)
+        return uses.first
+
+    def _answers_again(self, bench: Bench, *, backwards: bool = False) -> tuple[dict[str, object], dict[str, object]]:
+        """Return the first answers, and the answers of the same component to the subjects once more."""
+        first = self._first_use(bench)
+        return first.answers, self.answers(first.component, self._uses(bench).bench, backwards=backwards)
+
+    def _priced_answers(self, bench: Bench) -> list[PricedAnswer]:
+        """Return each subject's answer, with the estimates before and after it."""
+        uses = self._uses(bench)
+        component = self.built(uses.bench)
+
+        async def ask(live: Any) -> list[PricedAnswer]:
+            priced = live if hasattr(live, "estimate") else component
+            answers = []
+            for subject in self.accepted(component):
+                before, answer = estimate(priced, subject), await _answer(self.asking(live), subject)
+                answers.append(PricedAnswer(subject.id, before, answer, estimate(priced, subject)))
+            return answers
+
+        if uses.priced is None:
+            uses.priced = self.opened(component, uses.bench.folder, ask)
+        return uses.priced
+
     def test_answers_every_subject_with_a_score_or_a_failure(self, component: Any, bench: Bench) -> None:
         """No text, a mebibyte, objects, failed tools: a score in [0, 1], or a Failure that says why there is none."""
-        answers = self.answers(component, bench)
+        answers = self._first_use(bench).answers
         wrong = {id: fault for id, answer in answers.items() if (fault := self._fault(answer))}
         assert not wrong, "\n".join(f"{id}: {fault}" for id, fault in wrong.items())
 
@@ -103,7 +142,7 @@ class AnsweringConformance(Conformance):
 
     def test_scores_at_least_one_subject(self, component: Any, bench: Bench) -> None:
         """If a component fails for every subject, the checks of its answers check nothing."""
-        answers = self.answers(component, bench).values()
+        answers = self._first_use(bench).answers.values()
         kinds = Counter(_kind(answer) for answer in answers if not isinstance(answer, self.answer))
         reasons = ", ".join(f"{kind}: {number}" for kind, number in kinds.most_common())
         assert kinds.total() < len(answers), (
@@ -112,7 +151,7 @@ class AnsweringConformance(Conformance):
 
     def test_scores_differ_between_subjects(self, component: Any, bench: Bench) -> None:
         """A metric or a judge with the same score for every subject decides nothing. Components that contain another component are exempt: it decides."""
-        answers = self.answers(component, bench).values()
+        answers = self._first_use(bench).answers.values()
         scores = {_figures(answer) for answer in answers if isinstance(answer, self.answer)}
         number = sum(isinstance(answer, self.answer) for answer in answers)
         assert number < MANY or len(scores) > 1 or _nests(component), (
@@ -123,7 +162,7 @@ class AnsweringConformance(Conformance):
     def test_same_subject_gets_the_same_answer(self, component: Any, bench: Bench) -> None:
         """The second answer to a subject has the same score and confidence."""
         if self.deterministic:
-            first, second = (self.answers(component, bench) for _ in range(2))
+            first, second = self._answers_again(bench)
             changed = [id for id in first if _figures(first[id]) != _figures(second[id])]
             assert not changed, (
                 f"other answers the second time, about {', '.join(changed)}; or set deterministic = False"
@@ -132,7 +171,7 @@ class AnsweringConformance(Conformance):
     def test_answer_does_not_depend_on_earlier_subjects(self, component: Any, bench: Bench) -> None:
         """Subjects are judged at the same time, in any order: no state of a subject may reach another."""
         if self.deterministic:
-            first, second = (self.answers(component, bench, backwards=backwards) for backwards in (False, True))
+            first, second = self._answers_again(bench, backwards=True)
             changed = [id for id in first if _figures(first[id]) != _figures(second[id])]
             assert not changed, (
                 f"other answers in another order of the subjects, about {', '.join(changed)}: state of a subject reaches later subjects"
@@ -142,7 +181,7 @@ class AnsweringConformance(Conformance):
         """Runs with equal fingerprints are compared, so an option with ``metadata={"counts": False}`` must not change a score."""
         if not self.deterministic:
             return
-        before = {id: _figures(answer) for id, answer in self.answers(component, bench).items()}
+        before = {id: _figures(answer) for id, answer in self._first_use(bench).answers.items()}
         for key, value in variations(component):
             try:
                 variant = bench.build(self.kind, self.named, {**self.options, key: value})
@@ -201,32 +240,17 @@ class AnsweringConformance(Conformance):
 
     def test_costs_no_more_than_the_estimate(self, component: Any, bench: Bench) -> None:
         """A paid call without an estimate, or with one that is too low, breaks every cap. Runs refuse it."""
-
-        async def excesses(live: Any) -> list[str]:
-            excess_costs = []
-            for subject in self.accepted(component):
-                answer = await _answer(self.asking(live), subject)
-                most = estimate(live if hasattr(live, "estimate") else component, subject)
-                cost = getattr(answer, "cost", None)  # an exception has none
-                if isinstance(cost, Cost) and (fault := excess(cost, most)):
-                    excess_costs.append(f"{self.named} about {subject.id}: {fault}")
-            return excess_costs
-
-        excess_costs = self.opened(component, bench.folder, excesses)
-        assert not excess_costs, excess_costs[0]
+        for priced in self._priced_answers(bench):
+            cost = getattr(priced.answer, "cost", None)  # an exception has none
+            fault = excess(cost, priced.after) if isinstance(cost, Cost) else None
+            assert not fault, f"{self.named} about {priced.id}: {fault}"
 
     def test_estimate_is_spent(self, component: Any, bench: Bench) -> None:
         """An estimate reserves money before each call; without a cost in the answer it only takes from the budget."""
-
-        async def costs(live: Any) -> list[tuple[Cost, Cost]]:
-            priced = live if hasattr(live, "estimate") else component
-            subjects = self.accepted(component)
-            answers = [(estimate(priced, subject), await _answer(self.asking(live), subject)) for subject in subjects]
-            return [(most, answer.cost) for most, answer in answers if isinstance(answer, self.answer)]  # type: ignore[attr-defined]  # they have one
-
-        pairs = [] if _nests(component) else self.opened(component, bench.folder, costs)
-        unspent = [most for most, _ in pairs if getattr(most, "amount", None)]
-        assert not unspent or any(not cost.is_zero for _, cost in pairs), (
+        priced = [] if _nests(component) else self._priced_answers(bench)
+        answered = [item for item in priced if isinstance(item.answer, self.answer)]
+        unspent = [item.before for item in answered if getattr(item.before, "amount", None)]
+        assert not unspent or any(not item.answer.cost.is_zero for item in answered), (
             f"{self.named} has an estimate of {unspent[0]}, and no answer has a cost; add cost=… to the answers, or remove the estimate"
         )
 

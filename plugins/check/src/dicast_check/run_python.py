@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import inspect
 import json
 import math
 import os
 import sys
 import types
+from collections.abc import Awaitable
 from pathlib import Path
 
 
@@ -42,16 +41,23 @@ def call(path: Path, function: str, digest: str, data: dict[str, object]) -> obj
     exec(compile(source, str(path), "exec"), module.__dict__)  # noqa: S102  # the run has consent for this file
     target = getattr(module, function, None)
     if not callable(target):
-        names = ", ".join(name for name, value in vars(module).items() if inspect.isfunction(value))
+        names = ", ".join(name for name, value in vars(module).items() if isinstance(value, types.FunctionType))
         raise LookupError(  # noqa: TRY004  # usually it is missing
             f"the file has no function {function!r}; it has {names or 'none'}"
         )
     result = target(data["output"], data["row"])
-    return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result
+    return _awaited(result) if isinstance(result, Awaitable | types.GeneratorType) else result
 
 
-async def _awaited(result: object) -> object:
-    return await result  # type: ignore[misc]  # asked above
+def _awaited(result: object) -> object:
+    """Await *result* if it can be awaited. Importing asyncio takes longer than the rest of a call."""
+    import asyncio
+    import inspect
+
+    async def wait() -> object:
+        return await result  # type: ignore[misc]  # asked below
+
+    return asyncio.run(wait()) if inspect.isawaitable(result) else result
 
 
 def plain(value: object) -> object:
