@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,6 +101,28 @@ def test_the_spans_of_any_text_are_ordered_and_do_not_overlap(before, secret, af
     results = find_secrets(text)
     assert all(first.end <= second.start for first, second in zip(results, results[1:], strict=False))
     assert all(0 <= result.start < result.end <= len(text) for result in results)
+
+
+@st.composite
+def texts_of_a_shape(draw):
+    """Return a text with a match of a shape's pattern, in any surroundings."""
+    shape = draw(st.sampled_from(SHAPES))
+    match = draw(st.from_regex(re.compile(shape.pattern, re.ASCII), fullmatch=True))
+    edges = st.one_of(
+        st.text(max_size=3), st.sampled_from(["\n", "\\n", "\\\\t", "\x1b", "\b", '"', "= '", "+", ".", "-"])
+    )
+    return shape, draw(edges) + match + draw(edges)
+
+
+@given(texts_of_a_shape())
+def test_the_clue_of_a_shape_is_in_every_text_with_the_shape_and_in_its_json(example):
+    shape, text = example
+    data = text.encode()
+    if any(secret_shapes._spans(shape, data)):
+        clue = re.compile((shape.clue or shape.pattern).encode())
+        assert clue.search(data)
+        assert clue.search(orjson.dumps([text]))
+        assert find_secrets(data)
 
 
 def test_the_search_without_re2_has_the_same_results(monkeypatch):

@@ -21,6 +21,10 @@ _ANY = rb"[^\s\S]"
 """No byte."""
 
 _ESCAPES = (b"\\n", b"\\r", b"\\t")
+_EDGE = r"(?:^|[^A-Za-z0-9_]|\\(?:[bfnrt]|u00[0-9a-f]{2}))"
+"""The text before a number: no word, or an escape of JSON."""
+
+_END = r"(?:[^A-Za-z0-9_]|$)"
 
 
 @frozen
@@ -28,7 +32,9 @@ class Shape:
     """A *kind* of secret with the *pattern* of its texts.
 
     Group 1 of the pattern, if it has one, is the secret. *before* and *after* are expressions of the bytes that may not be next to the match.
-    *check* returns whether a text that matches is of this kind. *literal* is False for shapes that ordinary text often has.
+    *check* returns whether a text that matches is of this kind. *literal* is False for shapes that ordinary text often has. *clue* is an
+    expression that matches in every text with the shape, and in its JSON; by default the pattern. Long repetitions and many starts make the
+    expression of all shapes slow, so a clue avoids them.
     """
 
     kind: str
@@ -37,6 +43,7 @@ class Shape:
     before: bytes = _WORD
     check: Callable[[str], bool] | None = None
     literal: bool = True
+    clue: str = ""
 
 
 @frozen
@@ -72,13 +79,13 @@ def _start(result: Found) -> int:
 
 @cache
 def any_shape() -> Any:
-    """Return one expression for all shapes. UTF-8 text, or the JSON of a text, without a match has no secret."""
-    return _compiled("|".join(f"(?:{shape.pattern})" for shape in SHAPES))
+    """Return one expression for the clues of all shapes. UTF-8 text, or the JSON of a text, without a match has no secret."""
+    return _compiled("|".join(f"(?:{shape.clue or shape.pattern})" for shape in SHAPES))
 
 
 @cache
 def _literal_shapes() -> Any:
-    return _compiled("|".join(f"(?:{shape.pattern})" for shape in SHAPES if shape.literal))
+    return _compiled("|".join(f"(?:{shape.clue or shape.pattern})" for shape in SHAPES if shape.literal))
 
 
 def _spans(shape: Shape, text: bytes) -> Iterator[tuple[int, int]]:
@@ -169,6 +176,8 @@ def is_password(text: str) -> bool:
 
 _AWS_WORDS = "(?i:key|pwd|pw|password|pass|token|secret)"
 _JWT = "[A-Za-z0-9_=-]"
+_CARD_DIGITS = "[2-6][0-9]{3}[ -]?[0-9]{4}[ -]?[0-9]{4}[ -]?[0-9]{4}|3[0-9]{3}[ -]?[0-9]{6}[ -]?[0-9]{4,5}"
+_PHONE_OF_NORTH_AMERICA = r"\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[ .-][0-9]{4}|[2-9][0-9]{2}[.-][2-9][0-9]{2}[.-][0-9]{4}"
 
 SHAPES: tuple[Shape, ...] = (
     Shape(
@@ -177,6 +186,7 @@ SHAPES: tuple[Shape, ...] = (
         r"(?:(?:[^-]|-[^-])*-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\]*)",
         _ANY,
         _ANY,
+        clue="-----BEGIN ",
     ),
     Shape("aws-key", r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}"),
     Shape(
@@ -184,44 +194,74 @@ SHAPES: tuple[Shape, ...] = (
         rf"(?i:aws)[A-Za-z0-9_. -]{{0,20}}{_AWS_WORDS}[A-Za-z0-9_]{{0,8}}['\"\\=:,>(\s]{{1,40}}([0-9A-Za-z/+]{{40}})",
         rb"[0-9A-Za-z/+=]",
         _ANY,
+        clue=rf"(?i:aws)[A-Za-z0-9_. -]{{0,20}}{_AWS_WORDS}",
     ),
-    Shape("anthropic-key", r"sk-ant-[A-Za-z0-9_-]{20,}", _TOKEN),
+    Shape("anthropic-key", r"sk-ant-[A-Za-z0-9_-]{20,}", _TOKEN, clue="sk-ant-"),
     Shape(
         "openai-key",
         r"sk-(?:[A-Za-z0-9_-]*T3BlbkFJ[A-Za-z0-9_-]{20,}|(?:proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{48})",
         _TOKEN,
+        clue="T3BlbkFJ|sk-(?:proj|svcacct|admin|or-v1)-|sk-[A-Za-z0-9]{16}",
     ),
-    Shape("github-token", r"gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}"),
+    Shape(
+        "github-token",
+        r"gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}",
+        clue="gh[pousr]_[A-Za-z0-9]{8}|github_pat_",
+    ),
     Shape(
         "gitlab-token",
         r"gl(?:pat|dt|ft|soat|rt|ptt|imt|agent|wt)-[A-Za-z0-9_-]{20,}|glcbt-(?:[0-9a-fA-F]{2}_)?[A-Za-z0-9_-]{20,}|GR1348941[A-Za-z0-9_-]{20,}",
         _TOKEN,
+        clue="gl(?:pat|dt|ft|soat|rt|ptt|imt|agent|wt)-|glcbt-|GR1348941",
     ),
     Shape(
         "slack-token",
         r"(?i:xox[abeposr])(?:-[0-9]{1,20}){0,4}-[0-9A-Za-z]{10,}|xapp-[0-9]-[0-9A-Z]{8,20}-[0-9]{8,20}-[0-9a-f]{32,}",
         _TOKEN,
+        clue="(?i:xox[abeposr])-|xapp-[0-9]-",
     ),
-    Shape("slack-webhook", r"(?i:https://hooks\.slack\.com/services)/T[A-Za-z0-9_]+/B[A-Za-z0-9_]+/[A-Za-z0-9_]+"),
-    Shape("stripe-key", r"[rs]k_live_[0-9A-Za-z]{24,}"),
-    Shape("google-key", r"AIza[0-9A-Za-z_-]{35}", _TOKEN),
-    Shape("google-oauth", r"GOCSPX-[0-9A-Za-z_-]{28}", _TOKEN),
-    Shape("huggingface-token", r"hf_[A-Za-z0-9]{34,}"),
+    Shape(
+        "slack-webhook",
+        r"(?i:https://hooks\.slack\.com/services)/T[A-Za-z0-9_]+/B[A-Za-z0-9_]+/[A-Za-z0-9_]+",
+        clue=r"(?i:hooks\.slack\.com/services)",
+    ),
+    Shape("stripe-key", r"[rs]k_live_[0-9A-Za-z]{24,}", clue="[rs]k_live_"),
+    Shape("google-key", r"AIza[0-9A-Za-z_-]{35}", _TOKEN, clue="AIza[0-9A-Za-z_-]{8}"),
+    Shape("google-oauth", r"GOCSPX-[0-9A-Za-z_-]{28}", _TOKEN, clue="GOCSPX-"),
+    Shape("huggingface-token", r"hf_[A-Za-z0-9]{34,}", clue="hf_[A-Za-z0-9]{8}"),
     Shape(
         "npm-token",
         r"npm_[A-Za-z0-9]{36}|//[^\s]+/:_authToken=\s*([A-Fa-f0-9]{8}(?:-[A-Fa-f0-9]{4}){3}-[A-Fa-f0-9]{12})",
+        clue="npm_[A-Za-z0-9]{12}|/:_authToken=",
     ),
-    Shape("pypi-token", r"pypi-(?:AgEIcHlwaS5vcmc|AgENdGVzdC5weXBpLm9yZw)[A-Za-z0-9_-]{70,}", _TOKEN),
-    Shape("sendgrid-key", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}", _TOKEN),
-    Shape("square-token", r"sq0csp-[0-9A-Za-z_-]{43}|sq0atp-[0-9A-Za-z_-]{22}", _TOKEN),
-    Shape("discord-token", r"[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}", _TOKEN),
-    Shape("telegram-token", r"[0-9]{8,10}:[0-9A-Za-z_-]{35}", _TOKEN),
-    Shape("twilio-key", r"(?:AC|SK)[0-9a-f]{32}"),
-    Shape("mailchimp-key", r"[0-9a-z]{32}-us[0-9]{1,2}"),
-    Shape("azure-key", r"AccountKey=([A-Za-z0-9+/=]{88})", rb"[A-Za-z0-9+/=]"),
-    Shape("artifactory-token", r"AKC[A-Za-z0-9]{10,}|AP[0-9ABCDEF][A-Za-z0-9]{60,}"),
-    Shape("jwt", rf"eyJ{_JWT}{{5,}}\.eyJ{_JWT}{{5,}}(?:\.{_JWT}*)?"),
-    Shape("basic-auth", r"://[^{}\s/:@\"'\\]+:([^{}\s/:@\"'\\]+)@", _ANY, _ANY, is_password, literal=False),
+    Shape("pypi-token", r"pypi-(?:AgEIcHlwaS5vcmc|AgENdGVzdC5weXBpLm9yZw)[A-Za-z0-9_-]{70,}", _TOKEN, clue="pypi-Ag"),
+    Shape("sendgrid-key", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}", _TOKEN, clue=r"SG\.[A-Za-z0-9_-]{8}"),
+    Shape("square-token", r"sq0csp-[0-9A-Za-z_-]{43}|sq0atp-[0-9A-Za-z_-]{22}", _TOKEN, clue="sq0(?:csp|atp)-"),
+    Shape(
+        "discord-token",
+        r"[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}",
+        _TOKEN,
+        clue=r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}",
+    ),
+    Shape("telegram-token", r"[0-9]{8,10}:[0-9A-Za-z_-]{35}", _TOKEN, clue="[0-9]:[0-9A-Za-z_-]{35}"),
+    Shape("twilio-key", r"(?:AC|SK)[0-9a-f]{32}", clue="(?:AC|SK)[0-9a-f]{16}"),
+    Shape("mailchimp-key", r"[0-9a-z]{32}-us[0-9]{1,2}", clue="[0-9a-z]-us[0-9]"),
+    Shape("azure-key", r"AccountKey=([A-Za-z0-9+/=]{88})", rb"[A-Za-z0-9+/=]", clue="AccountKey="),
+    Shape(
+        "artifactory-token",
+        r"AKC[A-Za-z0-9]{10,}|AP[0-9ABCDEF][A-Za-z0-9]{60,}",
+        clue="AKC[A-Za-z0-9]{10}|AP[0-9ABCDEF][A-Za-z0-9]{20}",
+    ),
+    Shape("jwt", rf"eyJ{_JWT}{{5,}}\.eyJ{_JWT}{{5,}}(?:\.{_JWT}*)?", clue=r"\.eyJ"),
+    Shape(
+        "basic-auth",
+        r"://[^{}\s/:@\"'\\]+:([^{}\s/:@\"'\\]+)@",
+        _ANY,
+        _ANY,
+        is_password,
+        literal=False,
+        clue=r"://[^{}\s/:@\"']+:[^{}\s/:@\"']+@",
+    ),
     Shape(
         "email",
         r"[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}",
@@ -229,23 +269,34 @@ SHAPES: tuple[Shape, ...] = (
         rb"[A-Za-z0-9_%+@-]",
         is_email,
         literal=False,
+        clue=r"(?:(?:^|[^\\])[A-Za-z0-9._%+-]|\\[^nrt])@[A-Za-z0-9-]{1,63}\.[A-Za-z0-9-]",
     ),
-    Shape("iban", r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?", _WORD, _WORD, is_iban, literal=False),
+    Shape(
+        "iban",
+        r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?",
+        _WORD,
+        _WORD,
+        is_iban,
+        literal=False,
+        clue=f"{_EDGE}[A-Z]{{2}}[0-9]{{2}} ?[A-Z0-9]{{4}} ?[A-Z0-9]{{4}}",
+    ),
     Shape(
         "card",
-        r"[2-6][0-9]{3}[ -]?[0-9]{4}[ -]?[0-9]{4}[ -]?[0-9]{4}|3[0-9]{3}[ -]?[0-9]{6}[ -]?[0-9]{4,5}",
+        _CARD_DIGITS,
         _NUMBER,
         rb"[A-Za-z0-9_.-]",
         is_card,
         literal=False,
+        clue=f"{_EDGE}(?:{_CARD_DIGITS}){_END}",
     ),
     Shape(
         "phone",
-        r"\+[1-9][0-9]{0,2}(?:[ .()-]{1,2}[0-9]{1,5}){2,6}|\+[1-9][0-9]{9,14}|\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[ .-][0-9]{4}|[2-9][0-9]{2}[.-][2-9][0-9]{2}[.-][0-9]{4}",
+        rf"\+[1-9][0-9]{{0,2}}(?:[ .()-]{{1,2}}[0-9]{{1,5}}){{2,6}}|\+[1-9][0-9]{{9,14}}|{_PHONE_OF_NORTH_AMERICA}",
         _NUMBER,
         rb"[A-Za-z0-9_.+/=-]",
         is_phone,
         literal=False,
+        clue=rf"\+[1-9][0-9 .()-]{{9}}|{_EDGE}(?:{_PHONE_OF_NORTH_AMERICA}){_END}",
     ),
 )
 """All shapes, in the order in which overlapping matches count."""
