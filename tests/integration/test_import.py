@@ -422,3 +422,24 @@ def test_calls_and_results_of_a_session_are_counted_by_id(shop):
     shop.write("talks.jsonl", text)
     (file,) = shop.dicast("import", "talks.jsonl", "--dry-run", "--json").json["files"]
     assert (file["sessions"], file["calls"], file["results"]) == (2, 4, 4)
+
+
+def test_a_folder_with_a_file_for_each_event_is_one_session(folder, capfd):
+    words = [("user", "Hi"), ("agent", "Ho")] * 6
+    events = [{"id": number, "source": source, "action": "message", "args": {"content": text}} for number, (source, text) in enumerate(words)]  # fmt: skip
+    for name in ("first", "second"):
+        conversation = folder / "home" / name
+        for part in ("events", "event_cache"):
+            (conversation / part).mkdir(parents=True)
+        for event in events:
+            (conversation / "events" / f"{event['id']}.json").write_text(json.dumps(event))
+        (conversation / "event_cache" / "0-25.json").write_text(json.dumps(events))
+    files = json.loads(run_import("home", "--json"))["files"]
+    read = [(file["path"], file["sessions"], file["turns"]) for file in files if file["format"]]
+    assert read == [(f"home/{name}/events", 1, 6) for name in ("first", "second")]
+    assert [file["reason"] for file in files if not file["format"]] == ["it repeats events of the other files"] * 2
+    assert "  first/events" in run_import("home", "--dry-run")
+    assert dicast("run", "pipeline.yaml", "--json") == 0
+    assert json.loads(capfd.readouterr().out)["subjects"] == 12
+    named = json.loads(run_import("home/first", "home/first/events", "--dry-run", "--json"))["files"]
+    assert [(file["path"], file["sessions"]) for file in named if file["format"]] == [("home/first/events", 1)]

@@ -21,7 +21,8 @@ from ..toolkit.detection import detecting_sources
 from ..toolkit.installing import how_to_install
 from ..toolkit.scan import Scan
 from ..toolkit.terminal import print_lines
-from .inspection import FileOptions, ImportedFile, inspect_file
+from .folders import SessionFolders
+from .inspection import FileOptions, ImportedFile, inspect_file, inspect_folder
 from .pipelines import Sampling, check_sample, pipelines
 from .summary import summary_parts
 
@@ -83,7 +84,15 @@ def import_files(
     if not dry_run:
         refuse_existing([out])
     with only_document(as_json):
-        files = [inspect_file(path, request, is_named=path in paths) for path in _files(paths)]
+        every_path = [*_files(paths)]
+        folders = SessionFolders.below(
+            paths, every_path, [item for item in sources if request.format in (None, item[0])]
+        )
+        files = [inspect_folder(*folder, request) for folder in folders.folders]
+        files += [
+            inspect_file(path, request, is_named=path in paths) for path in every_path if path not in folders.parts
+        ]
+        files += [ImportedFile(path, reason="it repeats events of the other files") for path in folders.copies]
         _refuse_unknown(files, is_written=not dry_run)
         sampling = Sampling(sample, by)
         if sample is not None:

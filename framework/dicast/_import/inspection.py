@@ -23,6 +23,7 @@ from ..toolkit.encodings import UTF_8
 from ..toolkit.files import UnreadableFile, check_regular
 from ..toolkit.installing import how_to_install
 from ..toolkit.scan import COUNTS, Scan, scanned
+from ..toolkit.session_folders import SessionFolder
 from ..toolkit.session_reading import NoSubjects
 from .nearest import nearest_format
 
@@ -158,6 +159,17 @@ def inspect_file(path: Path, request: FileOptions, *, is_named: bool) -> Importe
     except RequestError as error:
         return ImportedFile(path, reason=_message(error))
     return file if file.reason else _counted(file, request)
+
+
+def inspect_folder(folder: SessionFolder, component: str, source: Any, request: FileOptions) -> ImportedFile:
+    """Return the format and the counts of a *folder* whose files are one session, which the *source* named *component* reads."""
+    try:
+        detection = source.detect(read_beginning(folder.first, UTF_8))
+    except (DataError, OSError) as error:
+        return ImportedFile(folder.folder, reason=_message(error))
+    options = {"unknown": "mark", **detection.options}
+    file = ImportedFile(folder.folder, component, detection.title, detection.version, options, detected_by=(component,))
+    return _counted(file, request)
 
 
 def _identified(path: Path, beginning: Beginning, encoding: str, request: FileOptions, is_named: bool) -> ImportedFile:

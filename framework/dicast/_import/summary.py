@@ -66,10 +66,15 @@ def _table(files: Sequence[ImportedFile], *, with_files: bool) -> TextTable:
         members = [file for file in files if file.component == component]
         rows.append([component, *_sums(members, columns)])
         if with_files:
-            rows += [[f"  {one_comment(file.path.name, 30)}", *_sums([file], columns)] for file in members]
+            rows += [[f"  {one_comment(_shown(file), 30)}", *_sums([file], columns)] for file in members]
     if len(formats) > 1:
         rows.append(["all", *_sums(files, columns)])
     return TextTable(["format", "files", *columns, "failed"], rows)
+
+
+def _shown(file: ImportedFile) -> str:
+    """Return the name of the file; for a folder that is one session, also the name of the folder above."""
+    return "/".join(file.path.parts[-2:]) if file.path.is_dir() else file.path.name
 
 
 def _sums(files: Sequence[ImportedFile], columns: Sequence[str]) -> list[int]:

@@ -19,6 +19,7 @@ from .expressions import compiled
 from .input_file import InputFile
 from .reception import ReceivedSession, Reception
 from .repeats import UniqueNames
+from .session_folders import SessionFolder
 from .session_reading import Failed, SessionReading, Totals
 from .session_source import SessionSource
 from .sessions import Session
@@ -58,6 +59,7 @@ class FollowedSessions:
         self._read: dict[Path, Version] = {}
         self._others: dict[Path, int] = {}
         self._owners: dict[str, Path] = {}
+        self._folders: dict[Path, SessionFolder] = {}
 
     @property
     def unread(self) -> int:
@@ -91,8 +93,16 @@ class FollowedSessions:
 
     def _paths(self) -> Iterator[Path]:
         root = self._source.path
-        for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
-            if path.is_file() and self._is_of_format(path):
+        files = [path for path in (sorted(root.rglob("*")) if root.is_dir() else [root]) if path.is_file()]
+        names = [path.relative_to(root).as_posix() for path in files] if root.is_dir() else []
+        folders = self._source.session_folders(root, names)
+        self._folders = {
+            item.folder: item for item in folders if item.folder in self._folders or self._is_of_format(item.first)
+        }
+        parts = {part for item in self._folders.values() for part in (*item.files, *item.copies)}
+        yield from self._folders
+        for path in files:
+            if path not in parts and self._is_of_format(path):
                 yield path
 
     def _is_of_format(self, path: Path) -> bool:
@@ -111,12 +121,14 @@ class FollowedSessions:
         return is_detected
 
     def _version(self, path: Path, now: float) -> Version | None:
+        files = self._folders[path].files if path in self._folders else (path,)
         try:
-            state = path.stat()
+            states = [file.stat() for file in files]
         except OSError:
             return None
-        age = now - state.st_mtime
-        return state.st_mtime_ns, state.st_size, age >= QUIET, age >= OVER
+        changed = max(state.st_mtime_ns for state in states)
+        age = now - changed / 1e9
+        return changed, sum(state.st_size for state in states), age >= QUIET, age >= OVER
 
     def _sessions(self, path: Path, version: Version) -> list[ReceivedSession]:
         """Return the sessions of a file; after a fault, report it and return none."""
@@ -124,10 +136,12 @@ class FollowedSessions:
         error = None if source.tool_error is None else compiled(source.tool_error)
         rules = Rules(error, source.trailing == "keep", self._reception.name_call)
         try:
-            with InputFile.opened(path) as file, _Names(self._owners, path) as names:
+            opened = self._folders[path].opened() if path in self._folders else InputFile.opened(path)
+            name = self._folders[path].name if path in self._folders else path.name
+            with opened as file, _Names(self._owners, path) as names:
                 most, is_marked = source.max_line_bytes, source.unknown == "mark"
                 reading = SessionReading(
-                    file, path.name, rules, is_marked, most, None, Totals(), names, keeps_abandoned=True
+                    file, name, rules, is_marked, most, None, Totals(), names, keeps_abandoned=True
                 )
                 return [_received(session, is_quiet, is_over) for session in source.sessions(reading)]
         except DataError as fault:

@@ -202,6 +202,9 @@ class SessionReading:
         An array of messages is one record with *joins_messages*, else each of its items is a record.
         """
         layout = layout_of(self.file, self.max_bytes)
+        if layout == "lines":
+            yield from ((line, line, record) for line, record in self.objects())
+            return
         yield from self._placed(Records(self.file, layout, self.max_bytes, self.check, joins_messages=joins_messages))
 
     def _placed(self, records: Records) -> Placed:

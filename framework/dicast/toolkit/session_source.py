@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
@@ -45,6 +45,7 @@ from .input_files import InputFiles, find_files, refuse_missing
 from .recorded_scores import ScoreScales
 from .repeats import Repeats, UniqueNames
 from .scan import Scan
+from .session_folders import SessionFolder
 from .session_reading import Failed, NoSubjects, SessionReading, Totals
 from .sessions import Kind, Session, chosen, scored_subjects, subjects
 
@@ -89,6 +90,11 @@ class SessionSource:
         """Return the detection of the format in a file with this *beginning*, None for another format."""
         raise NotImplementedError
 
+    @classmethod
+    def session_folders(cls, root: Path, names: Sequence[str]) -> Sequence[SessionFolder]:  # noqa: ARG003  # a hook
+        """Return the folders whose files are one session, from the *names* of all files below *root*; none by default."""
+        return ()
+
     def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
         """Yield the sessions and the failed records of one file, which *reading* reads."""
         raise NotImplementedError
@@ -103,7 +109,8 @@ class SessionSource:
         with InputFile.opened(self.path) as file, Repeats() as repeats, UniqueNames() as names:
             if not self.path.is_dir():
                 self._refuse_other(read_beginning(file.path, UTF_8), file)
-            files = attrs.evolve(find_files(file.path, self.detect, self.title), label=file.label)
+            input_files = find_files(file.path, self.detect, self.title, self.session_folders)
+            files = attrs.evolve(input_files, label=file.label)
             yield RecordedSessions(self, files, repeats, names)
 
     def _refuse_other(self, beginning: Beginning, file: InputFile) -> None:

@@ -67,3 +67,9 @@ def read(tmp_path: Path) -> Callable[..., Reading]:
         return read_source(source(options.pop("path", path), **{"subjects": subjects, "trailing": "keep", **options}))
 
     return write_and_read
+
+
+@pytest.fixture(name="read_source")
+def read_source_fixture() -> Callable[[Any], Reading]:
+    """Return the function that reads a source."""
+    return read_source

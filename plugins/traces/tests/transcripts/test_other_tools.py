@@ -327,6 +327,63 @@ def test_events_of_the_older_openhands_are_a_session(read, form):
     assert reading.model_calls == [{"model": "m", "usage": {"prompt_tokens": 1}}]
 
 
+def write_events(folder, events, name="{number}.json"):
+    folder.mkdir(parents=True)
+    for number, event in enumerate(events):
+        (folder / name.format(number=number, id=f"{number:032x}")).write_text(json.dumps(event))
+
+
+@pytest.mark.parametrize("root", ["", "sessions/abc", "sessions/abc/events"])
+def test_a_folder_of_events_of_openhands_is_one_session(read_source, tmp_path, root):
+    write_events(tmp_path / "sessions/abc/events", OLD_EVENTS * 3)  # more than ten: the order is not that of the names
+    write_events(tmp_path / "sessions/abc/event_cache", [OLD_EVENTS], "0-25.json")
+    (tmp_path / "sessions/abc/metadata.json").write_text('{"title": "x"}')
+    with (tmp_path / "all.jsonl").open("w") as file:
+        file.writelines(json.dumps(event) + "\n" for event in OLD_EVENTS * 3)
+    whole = read_source(OpenHands(tmp_path / "all.jsonl"))
+    (tmp_path / "all.jsonl").unlink()
+    reading = read_source(OpenHands(tmp_path / root, subjects=("turn", "session")))
+    assert {session.id.rpartition("/")[2] for session in reading.sessions} == {"abc"}
+    assert reading.contents == whole.contents
+    assert [turn.output for turn in reading.turns] == [turn.output for turn in whole.turns]
+
+
+@pytest.mark.parametrize(("folder", "name"), [
+    ("{id}/events", "event-{number:05d}-{id}.json"), ("v1_conversations/{id}", "{id}.json"),
+])  # fmt: skip
+def test_folders_of_events_of_the_newer_openhands_are_sessions_in_the_order_of_time(
+    read_source, tmp_path, folder, name
+):
+    def event(number, role, text):
+        message = {"role": role, "content": [{"type": "text", "text": text}]}
+        return {"kind": "MessageEvent", "id": f"e{number}", "source": role, "timestamp": f"2026-01-01T00:00:0{number}", "llm_message": message}  # fmt: skip
+
+    events = [event(0, "user", "Hi"), event(1, "assistant", "Hello"), event(1, "assistant", "Hello")]
+    for conversation in ("1" * 32, "2" * 32):  # the second is a clone
+        place = tmp_path / folder.format(id=conversation)
+        write_events(place, events if "events" in folder else events[:2][::-1], name)
+        (place / ("event-00009.json" if "events" in folder else f"{9:032x}.json")).touch()
+        (place.parent / "base_state.json").write_text("{}")
+    reading = read_source(OpenHands(tmp_path, subjects=("turn", "session")))
+    assert [turn.output for turn in reading.turns] == ["Hello", "Hello"]
+    assert [session.id for session in reading.sessions] == ["1" * 32, "2" * 32]
+    assert reading.counts.details["kinds"].get("repeated event", 0) == (2 if "events" in folder else 0)
+
+
+def test_a_cut_event_in_a_folder_of_events_is_marked_at_the_end_and_reported_before(read_source, tmp_path):
+    write_events(tmp_path / "events", OLD_EVENTS)
+    (tmp_path / f"events/{len(OLD_EVENTS)}.json").write_text('{"id": 99, "sour')
+    assert read_source(OpenHands(tmp_path)).counts.marked == {"cut line": 1}
+    (tmp_path / f"events/{len(OLD_EVENTS) + 1}.json").write_text(json.dumps(OLD_EVENTS[1]))
+    with pytest.raises(DataError, match=f"events:{len(OLD_EVENTS) + 1}:17: the line is not JSON"):
+        read_source(OpenHands(tmp_path))
+
+
+def test_numbered_files_of_another_format_are_no_folder_of_events(read_source, tmp_path):
+    write_events(tmp_path / "events", [{"some": "thing"}, OLD_EVENTS])
+    assert len(read_source(OpenHands(tmp_path, subjects=("session",))).sessions) == 1
+
+
 def test_events_of_the_openhands_sdk_are_a_session(read):
     def event(kind, source="agent", **fields):
         return {"kind": kind, "id": kind, "source": source, "timestamp": "t", **fields}

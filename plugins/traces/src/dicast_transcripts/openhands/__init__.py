@@ -14,6 +14,7 @@ from dicast.toolkit.sessions import Session
 
 from ..values import Record, list_of, mapping_of, objects_of, text_of
 from .events import Events, is_event
+from .folders import folders_of_events
 from .model_logs import is_log, is_prompt, read_log, read_messages
 
 
@@ -23,6 +24,9 @@ class OpenHands(SessionSource):
 
     An event log is an array, a document, or one event per line, from the older application or the newer SDK. The log of a model call has all
     messages before it.
+
+    A folder with a file for each event, as OpenHands stores a conversation, is one session: the folder ``events`` of a conversation, or a
+    conversation below ``v1_conversations``. The id of the conversation is the name of its folder.
 
     An action is a call, and its observation is the result. A command with a non-zero exit code is a failure.
     """
@@ -44,6 +48,8 @@ class OpenHands(SessionSource):
             return Detection("a log of a model call")
         is_messages = beginning.layout == "array" and is_prompt(beginning.objects)
         return Detection("messages of OpenHands", specificity=1) if is_messages else None
+
+    session_folders = classmethod(folders_of_events)
 
     def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
         """Yield the sessions of one file; all its events are one session."""

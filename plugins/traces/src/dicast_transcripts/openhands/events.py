@@ -43,6 +43,7 @@ class Events:
         self._reading, self._id = reading, id
         self._conversation: Conversation | None = None
         self._instruction: str | None = None
+        self._seen: dict[str, Record] = {}
         self._calls: dict[object, str | None] = {}  # the id of each action's call, by the id of the event
 
     @property
@@ -66,7 +67,13 @@ class Events:
                 self.conversation.add("context", [self._reading.unknown("event", type(event).__name__, "history")])
 
     def add(self, event: Record) -> None:
-        """Add one event."""
+        """Add one event. A conversation that was resumed or copied may have an event twice."""
+        id_ = event.get("id")
+        if isinstance(id_, str):  # the ids of the SDK are unique; numbers start again in a new log
+            if self._seen.get(id_) == event:
+                self._reading.totals.kinds["repeated event"] += 1
+                return
+            self._seen[id_] = event
         if ("kind" in event and "observation" not in event) or isinstance(event.get("observation"), dict):
             self._add_kind(event)
         elif isinstance(event.get("observation"), str):
