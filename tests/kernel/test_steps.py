@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dicast import Event
-from dicast._kernel.cli.steps import MOST, step_lines
+from dicast._kernel.cli.steps import MOST, Trace, step_lines
 
 
 def events(*steps):
@@ -14,7 +14,7 @@ def events(*steps):
 
 
 def lines(*steps, **subject):
-    return list(step_lines(events(*steps), subject))
+    return list(step_lines(Trace(events(*steps)), subject))
 
 
 def call(id, **fields):

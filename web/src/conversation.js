@@ -1,15 +1,16 @@
-// A conversation: its messages by role, and its tool calls with their arguments, folded.
-import { html, useEffect, useRef } from "./html.js";
+// A conversation: its messages by role, its tool calls with their arguments, and the conversations of its sub-agents, folded.
+import { html, useEffect, useRef, useState } from "./html.js";
 import { Mark } from "./marks.js";
 import { Media } from "./media.js";
 
 const WHO = { user: "User", assistant: "Assistant", system: "Policy", developer: "Policy", model: "Model input" };
 
 /**
- * `turns` are `{id, messages}` with messages `{kind: said|call|note, role?, text?, reasoning?, name?, arguments?, result?, failed?}`.
+ * `turns` are `{id, messages}` with messages `{kind: said|call|note|agent, role?, text?, reasoning?, name?, arguments?, result?, failed?, agents?, session?}`.
+ * A sub-agent is `{session, turns?}`: in `agents` of the call that started it, or a message; without `turns`, `turnsOf(session)` has them.
  * The turn or the call that is `own` is marked, and, unless `follow` is false, scrolled to. `verdict(id)` returns the verdict on a turn, or null.
  */
-export function Conversation({ turns, own = null, verdict = () => null, follow = true }) {
+export function Conversation({ turns, own = null, verdict = () => null, follow = true, turnsOf = () => null, label = "Conversation" }) {
   const marked = useRef(null);
   useEffect(() => {
     // A panel is shown only after its content is drawn.
@@ -17,25 +18,38 @@ export function Conversation({ turns, own = null, verdict = () => null, follow =
     const later = requestAnimationFrame(() => marked.current?.scrollIntoView({ block: "start" }));
     return () => cancelAnimationFrame(later);
   }, [own]);
-  return html`<ol class="conversation" aria-label="Conversation">
+  const inside = { verdict, turnsOf };
+  return html`<ol class="conversation" aria-label=${label}>
     ${turns.map((turn) => {
       const isOwn = own !== null && turn.id === own;
       return html`<li class=${isOwn ? "turn own" : "turn"} ref=${isOwn ? marked : null} aria-current=${isOwn ? "true" : undefined}>
         ${turn.id === null ? null : html`<div class="turn-head"><span dir="auto">${turn.id}</span>${verdict(turn.id)}</div>`}
-        ${turn.messages.map((message) => html`<${Message} message=${message} own=${own} />`)}
+        ${turn.messages.map((message) => html`<${Message} message=${message} own=${own} inside=${inside} />`)}
       </li>`;
     })}
   </ol>`;
 }
 
-function Message({ message, own }) {
-  if (message.kind === "call") return html`<${Call} call=${message} own=${own} />`;
+function Message({ message, own, inside }) {
+  if (message.kind === "call") return html`<${Call} call=${message} own=${own} />${message.agents?.map((agent) => html`<${Agent} agent=${agent} inside=${inside} key=${agent.session} />`)}`;
+  if (message.kind === "agent") return html`<${Agent} agent=${message} inside=${inside} />`;
   if (message.kind === "note") return html`<p class="note" dir="auto">${message.text}</p>`;
   if (message.role === "system" || message.role === "developer") {
     return html`<details class="policy"><summary>${WHO[message.role]}</summary><div class="text" dir="auto">${message.text}</div></details>`;
   }
   return html`<div class=${`said ${message.role === "user" ? "user" : "assistant"}`}>
     <div class="who">${WHO[message.role] ?? message.role}</div>${message.reasoning ? html`<details class="reasoning"><summary>Reasoning</summary><div class="text" dir="auto">${message.reasoning}</div></details>` : null}<div class="text" dir="auto">${message.text}</div><${Media} items=${message.media} text=${message.text} /></div>`;
+}
+
+/** The conversation of a sub-agent, which is drawn once it is opened. */
+function Agent({ agent, inside }) {
+  const [opened, setOpened] = useState(false);
+  const turns = agent.turns ?? inside.turnsOf(agent.session);
+  const name = html`Sub-agent <code dir="auto">${agent.session}</code>`;
+  if (!turns) return html`<p class="note">${name}: its conversation is on its own page</p>`;
+  return html`<details class="agent" onToggle=${(event) => event.currentTarget.open && setOpened(true)}>
+    <summary>${name}</summary>${opened ? html`<${Conversation} turns=${turns} follow=${false} label=${`Conversation of sub-agent ${agent.session}`} ...${inside} />` : null}
+  </details>`;
 }
 
 function Call({ call, own }) {

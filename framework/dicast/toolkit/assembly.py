@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from dicast import TraceEvent
 
+from . import sub_agents
 from .sessions import MESSAGE, Session, Turn
 
 FEEDBACK = ("feedback.explicit", "feedback.implicit")
@@ -46,6 +47,8 @@ class Assembly:
         if turn_id is not None:
             self._turns.setdefault(turn_id, []).append(event)
         match type_:
+            case sub_agents.STARTED if (parent := event.payload.get("parent_id")) is not None:
+                self.parent_id = str(parent)
             case "turn.completed":
                 self._ends[str(turn_id)] = len(self.log)
             case "tool.completed" | "tool.failed":

@@ -59,12 +59,13 @@ class CallMatching:
     def result(self, result: ToolResult) -> tuple[dict[str, object], bool]:
         """Return the first fields of the event that ends a call, and whether there is such a call."""
         match = self._match(result)
+        started: dict[str, object] = {} if result.session_id is None else {"started_session": result.session_id}
         if match is not None:
             for queue in self._open.pop(match):
                 del self._queues[queue][match]
-            return {"tool_use_id": match, "tool_name": self._tools.pop(match)}, True
+            return {"tool_use_id": match, "tool_name": self._tools.pop(match), **started}, True
         id_ = result.id or self._unique(f"{self._turn_id}/{len(self._used) + 1}")
-        return {"tool_use_id": id_, "tool_name": result.name}, False
+        return {"tool_use_id": id_, "tool_name": result.name, **started}, False
 
     def _match(self, result: ToolResult) -> str | None:
         """Return the id in the trace of the open call that *result* ends."""

@@ -15,7 +15,7 @@ A user message starts a turn; a tool result never does. Model calls, feedback an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeGuard
 
 import attrs
@@ -39,6 +39,7 @@ from .parts import (
     visible_text,
 )
 from .sessions import MESSAGE, Session, Turn
+from .sub_agents import STARTED
 
 MAX_TOKENS = "max_tokens"
 _SPOKEN = (TextPart, ReasoningPart, RefusalPart, MediaPart, UnknownPart)
@@ -113,19 +114,19 @@ class _Step:
 
 
 class Conversation:
-    """A conversation while it is read. *id* names its session, *parent_id* the session that started it, for a sub-agent.
+    """A conversation while it is read. *id* names its session; *parent_id* and *parent_call* are the session and its call that started a sub-agent.
 
     *counts* has the counts of its contents, *models* the number of recorded calls by model.
     """
 
-    def __init__(self, id: str, rules: Rules | None = None, *, parent_id: str | None = None) -> None:
-        self.id, self.parent_id = id, parent_id
+    def __init__(self, id: str, rules: Rules | None = None, *, parent_id: str | None = None,
+                 parent_call: str | None = None) -> None:  # fmt: skip
+        self.id, self.parent_id, self.parent_call = id, parent_id, parent_call
         self.counts = Counts()
         self._rules = Rules() if rules is None else rules
         self._calls = CallMatching(self._rules.name_call)
-        self._before: list[_Step] = []
+        self._before = self._steps = list[_Step]()
         self._turns: list[list[_Step]] = []
-        self._steps = self._before
         self._system: str | None = None
         self._ids: dict[int, str] = {}
         self.models: Counter[str] = Counter()
@@ -204,13 +205,12 @@ class Conversation:
         self._steps = []
         self._turns.append(self._steps)
 
-    def session(
-        self, context: Mapping[str, object], disposition: str = "completed", time: str | None = None
-    ) -> Session:
+    def session(self, context: Mapping[str, object], disposition: str = "completed",
+                time: str | None = None) -> Session:  # fmt: skip
         """Return the session; *context* has the other fields of the record, *disposition* is that of ``session.ended``."""
-        log, turns, events = self._outside(), list[Turn](), list[TraceEvent]()
+        log, turns, events = [*self._start(), *self._outside()], list[Turn](), list[TraceEvent]()
         events += [event for event in log if event.type != MESSAGE]
-        if self._turns and not self._rules.keep_trailing and not _has_reply(self._turns[-1]):
+        if self._turns and not self._rules.keep_trailing and not any(map(_is_reply, self._turns[-1])):
             self._drop(self._turns.pop())
         for number, steps in enumerate(self._turns):
             turn_id = self._ids.get(number) or f"{self.id}/{number + 1}"
@@ -222,12 +222,11 @@ class Conversation:
         self.counts.unmatched_calls = self._calls.open
         end = TraceEvent("session.ended", {"disposition": disposition}, time, self.id)
         if self._has_feedback:  # it may be about another turn
-            return attrs.evolve(Assembly(self.id, [*log, end]).session(), context=context, parent_id=self.parent_id)
+            return attrs.evolve(Assembly(self.id, [*log, end]).session(), context=context)
         return Session(self.id, turns, (*events, end), context, (*log, end), self.parent_id)
 
-    def _say(
-        self, role: str, parts: Sequence[Spoken], time: str | None, turn_id: str | None, *, is_turn: bool = True
-    ) -> None:
+    def _say(self, role: str, parts: Sequence[Spoken], time: str | None, turn_id: str | None, *,
+             is_turn: bool = True) -> None:  # fmt: skip
         text = visible_text(parts)
         self.counts.parts += _count_known(parts)
         step = _Step(role, text, None if all(type(part) is TextPart for part in parts) else parts, time=time)
@@ -265,14 +264,18 @@ class Conversation:
     def _drop(self, steps: list[_Step]) -> None:
         self.counts.dropped += sum(step.event is None for step in steps)
 
+    def _start(self) -> Iterator[TraceEvent]:
+        """Yield the event with the session that started this one, at the time of the first step with a time."""
+        if self.parent_id is not None:
+            call = {} if self.parent_call is None else {"parent_tool_use_id": self.parent_call}
+            times = (step.time for steps in (self._before, *self._turns) for step in steps if step.time is not None)
+            yield TraceEvent(STARTED, {"parent_id": self.parent_id, **call}, next(times, None), self.id)
+
     def _outside(self) -> list[TraceEvent]:
         """Return the events of the steps before the first turn."""
         self._calls.start(self.id)
-        return [
-            TraceEvent.of(type_, payload, step.time, self.id, None, {})
-            for step in self._before
-            for type_, payload in self._events_of(step)
-        ]
+        events = ((step.time, *event) for step in self._before for event in self._events_of(step))
+        return [TraceEvent.of(type_, payload, time, self.id, None, {}) for time, type_, payload in events]
 
     def _turn_events(self, turn_id: str, steps: Sequence[_Step]) -> list[TraceEvent]:
         """Return the events of a turn.
@@ -367,8 +370,8 @@ def _refuses(step: _Step) -> bool:
     return step.parts is not None and any(type(part) is RefusalPart for part in step.parts)
 
 
-def _has_reply(steps: Sequence[_Step]) -> bool:
-    return any(step.role in ("assistant", "tool") or step.action is not None for step in steps)
+def _is_reply(step: _Step) -> bool:
+    return step.role in ("assistant", "tool") or step.action is not None
 
 
 def _completed(steps: Sequence[_Step], called: int) -> dict[str, object]:

@@ -119,12 +119,7 @@ def media_part(value: object) -> MediaPart | None:
 
 def recorded_part(value: Mapping[str, Any]) -> MediaPart | None:
     """Return the image, sound or file with the recorded fields *value*, or None if *value* is no such part."""
-    kind, size = value.get("type"), value.get("bytes")
-    if not _is_kind(kind):
-        return None
-    texts = {key: value.get(key) for key in ("media_type", "url", "data", "file_id", "name", "transcript")}
-    fields: Any = {key: text if isinstance(text, str) else None for key, text in texts.items()}
-    return MediaPart(kind, **fields, size=size if type(size) is int else None)
+    return MediaPart.of(value) if _is_kind(value.get("type")) else None
 
 
 def without_content(value: object) -> object:

@@ -62,6 +62,14 @@ class MediaPart:
         elif self.data is not None and self.size is None:
             self.size = _size(self.data, is_base64=True)
 
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> MediaPart:
+        """Return the part with the recorded *fields*, as :meth:`fields` returns them; fields of a wrong type are left out."""
+        texts = ((key, fields.get(key)) for key in ("media_type", "url", "data", "file_id", "name", "transcript"))
+        known: Any = {key: text for key, text in texts if isinstance(text, str)}
+        size = fields.get("bytes")
+        return cls(fields["type"], **known, size=size if type(size) is int else None)
+
     @property
     def marker(self) -> str:
         """The text in place of the content, as in ``[image/png, 48 kB]``."""
@@ -125,6 +133,7 @@ class ToolResult:
     """The result of the call *id*. Without an id it belongs to the oldest open call of the tool *name*, else to the oldest open call.
 
     *content* is a text, a list of parts, or any JSON value. *is_error* marks a failure of the tool; *exit_code* is its command's exit code.
+    *session_id* is the id of the session that the call started, for a sub-agent.
     """
 
     id: str | None
@@ -132,6 +141,7 @@ class ToolResult:
     name: str | None = None
     is_error: bool = False
     exit_code: int | None = None
+    session_id: str | None = None
 
 
 Spoken: TypeAlias = TextPart | ReasoningPart | RefusalPart | MediaPart | UnknownPart
@@ -144,6 +154,13 @@ def visible_text(parts: Sequence[Spoken]) -> str | None:
     """Return the text of *parts* without reasoning, each part on a new line; None if there is no text."""
     texts = [part.text for part in parts if type(part) is not ReasoningPart]
     return "\n".join(texts) if texts else None
+
+
+def media_in(payload: Mapping[str, Any]) -> list[str]:
+    """Return the markers of the media among the recorded ``parts`` of an event's *payload*."""
+    parts = payload.get("parts")
+    recorded = [part for part in parts if isinstance(part, Mapping)] if isinstance(parts, list | tuple) else []
+    return [MediaPart.of(fields).marker for fields in recorded if fields.get("type") in ("image", "audio", "file")]
 
 
 def part_fields(part: Spoken) -> Mapping[str, object]:

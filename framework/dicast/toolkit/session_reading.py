@@ -238,11 +238,11 @@ class SessionReading:
             return None
         return value
 
-    def conversation(self, id: str, parent_id: str | None = None) -> Conversation:
-        """Return a new conversation with the unique form of *id*; *parent_id* is the id of the session that started it."""
+    def conversation(self, id: str, parent_id: str | None = None, parent_call: str | None = None) -> Conversation:
+        """Return a new conversation with the unique form of *id*; *parent_id* is the id of the session that started it, *parent_call* of the tool call."""
         unique = self._unique[id] = self.names.take(id)
         parent = None if parent_id is None else self._unique.get(parent_id, parent_id)
-        return Conversation(unique, self.rules, parent_id=parent)
+        return Conversation(unique, self.rules, parent_id=parent, parent_call=parent_call)
 
     def abandon(self, conversation: Conversation) -> None:
         """Count a *conversation* that the user took back, and that is in no session."""

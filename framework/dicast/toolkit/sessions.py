@@ -19,7 +19,6 @@ FOLLOWING = 20
 MESSAGE = "message.sent"
 """The event type of a message. Messages are in the log of a session only, and not among the events of its subjects."""
 
-
 UNKNOWN_TOOL = "unknown tool"
 """The shown name of the tool of a result without a call."""
 

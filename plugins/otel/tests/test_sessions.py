@@ -115,6 +115,8 @@ def test_an_agent_inside_another_is_a_session_with_its_parent(span, read_spans):
     assert reading.sessions[main] == ["user: Hi", "call ask_expert {}", "result 42", "assistant: Ho"]
     assert reading.sessions[expert] == ["user: Meaning?", "assistant: 42"]
     assert reading.parents == {main: None, expert: main}
+    start = reading.events[expert][0]
+    assert (start.type, start.payload) == ("session.started", {"parent_id": main, "parent_tool_use_id": "c1"})
 
 
 def test_an_agent_around_another_without_calls_of_its_own_is_no_session(span, read_spans):

@@ -521,3 +521,49 @@ def test_a_sub_agent_names_its_parent_and_links_to_it(open_page, tmp_path, dicas
         page.wait_for_url("**#row=session%2FS")
         page.wait_for_selector("dialog[open] h2:has-text('session S')")
         assert page.locator(".parent").count() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_sub_agent_is_folded_at_the_call_that_started_it(open_page, tmp_path, dicast, write_rows, width):
+    from axe_playwright_python.sync_playwright import Axe
+
+    def event(type_, session, turn, minute, **payload):
+        time = f"2026-01-01T00:{minute:02d}:00Z"
+        return {"type": type_, "session_id": session, "turn_id": turn, "time": time, "payload": payload}
+
+    def ended(session, minute, text):
+        texts = {"user_prompt_text": "Look", "final_response_text": text}
+        return event("turn.completed", session, f"{session}/1", minute, stop_reason="end_turn", signals_extra=texts)
+
+    hostile = "<img src=https://example.invalid/x onerror=alert(1)>"
+    call = {"tool_use_id": "c1", "tool_name": "Task"}
+    events = [
+        event("tool.called", "s", "s/1", 0, **call, input={"prompt": "Look"}),
+        event("tool.completed", "s", "s/1", 3, **call, success=True, output="Seen"),
+        ended("s", 4, "Done"),
+        event("session.started", "child", None, 1, parent_id="s", parent_tool_use_id="c1"),
+        event("message.sent", "child", "child/1", 2, role="assistant", text=hostile, parts=[{"type": "reasoning", "text": "Hm"}]),
+        ended("child", 2, "Inside"),
+        event("session.started", hostile, None, 1, parent_id="child"),
+        ended(hostile, 2, "Deep"),
+    ]  # fmt: skip
+    write_rows(tmp_path / "t.jsonl", events)
+    (tmp_path / "pipeline.yaml").write_text("source: {traces/events: {path: t.jsonl}}\njudges: [heuristic/turn]\n")
+    dicast(tmp_path, "run", "pipeline.yaml")
+    dicast(tmp_path, "report", "last", "--out", "page.html")
+    with open_page(tmp_path / "page.html", hash="#row=turn%2Fs%2F1", width=width) as page:
+        agent = page.locator(".call + details.agent")
+        agent.wait_for()
+        assert agent.inner_text() == "Sub-agent child"
+        assert agent.get_by_text("Inside").count() == 0
+        agent.locator("summary").first.click()
+        agent.get_by_text("Inside").wait_for()
+        assert not agent.get_by_text("Hm", exact=True).is_visible()  # its reasoning is folded
+        deep = agent.locator("details.agent")
+        assert deep.inner_text() == f"Sub-agent {hostile}"
+        deep.locator("summary").click()
+        deep.get_by_text("Deep").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        axe_report = Axe().run(page)
+        assert axe_report.violations_count == 0, axe_report.generate_report()

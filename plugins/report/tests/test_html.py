@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from dicast import Entry, Event
 from dicast.reading import Gold, LabeledOutputs, output_digest
 from dicast.toolkit.gold import GoldLabel
+from dicast.toolkit.sub_agents import SubAgents
 from dicast_report.choice import Choice
 from dicast_report.conversation import conversations
 from dicast_report.human_labels import Reliability, human_labels, wilson
@@ -462,7 +463,7 @@ def test_a_conversation_has_what_was_said_and_done_in_its_order():
         ("feedback.explicit", "t1", {"rating": "thumbs_down"}),
         ("session.ended", None, {"disposition": "abandoned"}),
     )
-    turns = conversations(read, "run", {"s"})["s"]
+    turns = conversations(read, "run", {"s"}, SubAgents())["s"]
     assert [turn["id"] for turn in turns] == [None, "t1", None]
     messages = [
         (
@@ -489,14 +490,14 @@ def test_a_conversation_has_what_was_said_and_done_in_its_order():
 
 def test_a_result_without_a_call_has_an_unknown_tool():
     read = events(("tool.completed", "t1", {"tool_use_id": "c9", "tool_name": None, "output": "sent"}))
-    ((message,),) = (turn["messages"] for turn in conversations(read, "run", {"s"})["s"])
+    ((message,),) = (turn["messages"] for turn in conversations(read, "run", {"s"}, SubAgents())["s"])
     assert (message["name"], message["result"]) == ("unknown tool", "sent")
 
 
 def test_a_ledger_without_content_has_no_conversation():
     digest = {"digest": "0" * 64}
     read = events(("tool.called", "t1", digest), ("tool.failed", "t1", digest), ("session.ended", None, digest))
-    assert conversations(read, "run", {"s"}) == {}
+    assert conversations(read, "run", {"s"}, SubAgents()) == {}
 
 
 def test_what_a_models_calls_repeat_is_told_once():
@@ -518,7 +519,7 @@ def test_what_a_models_calls_repeat_is_told_once():
             {"stop_reason": "end_turn", "signals_extra": {"user_prompt_text": "Hello", "final_response_text": "Bye"}},
         ),
     )
-    (turn,) = conversations(read, "run", {"s"})["s"]
+    (turn,) = conversations(read, "run", {"s"}, SubAgents())["s"]
     assert [(message["role"], message["text"]) for message in turn["messages"]] == [
         ("system", "P"),
         ("user", "Hello"),
@@ -590,7 +591,7 @@ def test_reasoning_is_apart_from_the_text_of_its_message():
         ("message.sent", "t1", {"role": "assistant", "text": "One moment.", "parts": [reasoning, text]}),
         ("message.sent", "t1", {"role": "assistant", "text": "", "parts": [reasoning]}),
     )
-    (turn,) = conversations(read, "run", {"s"})["s"]
+    (turn,) = conversations(read, "run", {"s"}, SubAgents())["s"]
     assert [(message["text"], message.get("reasoning")) for message in turn["messages"]] == [
         ("Where is it?", None),
         ("One moment.", "It is late."),

@@ -137,9 +137,13 @@ export class Row {
   }
 
   get turns() {
-    const turns = this.session === null ? undefined : this.run.conversations?.[this.session];
-    if (turns === undefined || this.run.kinds[this.place] === "row") return null;
-    return turns.map((turn) => ({ ...turn, messages: turn.messages.map((message) => (message.media ? { ...message, media: message.media.map((item) => this.drawn(item)) } : message)) }));
+    return this.session === null || this.run.kinds[this.place] === "row" ? null : this.turnsOf(this.session);
+  }
+
+  /** The turns of a session in the page, null if the page does not have it. */
+  turnsOf(session) {
+    const turns = Object.hasOwn(this.run.conversations ?? {}, session) ? this.run.conversations[session] : null;
+    return turns === null ? null : turns.map((turn) => ({ ...turn, messages: turn.messages.map((message) => (message.media ? { ...message, media: message.media.map((item) => this.drawn(item)) } : message)) }));
   }
 }
 

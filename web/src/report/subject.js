@@ -31,7 +31,7 @@ function OneRow({ row, run, shared, subject }) {
     ${shared ? html`<${Material} name="Output" text=${row.text("outputs")} media=${row.media(OUTPUT)} unseen=${unseen} />` : null}
     <${Verdicts} ended=${ended} row=${row} />
     ${unseen.map(({ label, counts }) => html`<p class="note" dir="auto">${label} saw markers in place of ${listed(counts)}.</p>`)}
-    ${turns === null ? null : html`<${Conversation} turns=${turns} own=${subject.kind === "session" ? null : subject.id} verdict=${verdictOf(row, subject)} />`}
+    ${turns === null ? null : html`<${Conversation} turns=${turns} own=${subject.kind === "session" ? null : subject.id} verdict=${verdictOf(row, subject)} turnsOf=${(session) => row.turnsOf(session)} />`}
     ${outside && !shared ? html`<${Given} row=${row} output unseen=${unseen} />` : null}
     <${Record} record=${row.record} row=${row} />
     <${Material} name="Context" text=${row.text("contexts")} folded />

@@ -12,11 +12,12 @@ Value = Mapping[str, Any]
 
 @attrs.frozen
 class Agent:
-    """An agent that another agent or a tool started. *time* is that of its last message."""
+    """An agent that another agent or a tool started. *time* is that of its last message, *call* the id of the tool call, if it is known."""
 
     name: str
     messages: Sequence[Value]
     time: str | None
+    call: str | None = None
 
 
 @attrs.define
@@ -24,13 +25,15 @@ class Events:
     """The model calls of a sample by the id of the returned message, and the events of tools by the id of the call.
 
     *graders* are the models that scorers called, by the name of the scorer. *groups* are the calls of models in each agent that another
-    started.
+    started. *around* has the ids of the spans around each of these agents, innermost first, *spawns* the tool calls by the id of their span.
     """
 
     calls: dict[str, Value] = attrs.field(factory=dict)
     tools: dict[str, Value] = attrs.field(factory=dict)
     graders: dict[str, str] = attrs.field(factory=dict)
     groups: dict[str, tuple[str, list[Value]]] = attrs.field(factory=dict)
+    around: dict[str, list[str]] = attrs.field(factory=dict)
+    spawns: dict[str, str] = attrs.field(factory=dict)
     pool: Sequence[Any] = ()
     final: Value = attrs.field(factory=dict)
     end_time: str | None = None
@@ -75,14 +78,18 @@ class Events:
 
     def agents(self, ids: set[str]) -> Iterator[Agent]:
         """Yield agents that others started, without agents whose messages are all in the main conversation, which has the ids *ids*."""
-        for name, calls in self.groups.values():
+        for id_, (name, calls) in self.groups.items():
             last = calls[-1]
             answers = [_message(call.get("output") or {}) for call in calls]
             if all(str(answer.get("id")) in ids for answer in answers):
                 continue
-            messages = [message for message in self._input(last) if isinstance(message, dict)]
+            messages: list[Value] = [message for message in self._input(last) if isinstance(message, dict)]
             answer = answers[-1]
-            yield Agent(name, [*messages, *([answer] if answer else []), *self._results(answer)], _time(last))
+            messages += [*([answer] if answer else []), *self._results(answer)]
+            spans = self.around.get(id_, [id_])
+            yield Agent(
+                name, messages, _time(last), next((self.spawns[span] for span in spans if span in self.spawns), None)
+            )
 
     def _results(self, answer: Value) -> Iterator[Value]:
         """Yield the results of the tool calls in an agent's last message; no later message has them."""
@@ -110,10 +117,17 @@ class Events:
             if event.get("event") == "model":
                 self._read_call(event, spans, tool)
             elif event.get("event") == "tool":
-                self.tools[str(event.get("id"))] = event
+                self._add_tool(event, spans)
                 self._read(event.get("events"), spans, event)
             elif event.get("event") == "subtask":
                 self._read(event.get("events"), spans, tool)
+
+    def _add_tool(self, event: Value, spans: _Spans) -> None:
+        id_ = str(event.get("id"))
+        self.tools[id_], self.spawns[id_] = event, id_
+        for span in (event.get("agent_span_id"), spans.tool(event.get("span_id"))):
+            if isinstance(span, str):
+                self.spawns[span] = id_
 
     def _read_call(self, event: Value, spans: _Spans, tool: Value | None) -> None:
         span = event.get("span_id")
@@ -124,6 +138,8 @@ class Events:
         agent = spans.agent(span)
         if agent is None and tool is not None:
             agent = str(tool.get("id")), str(tool.get("function", "agent"))
+        elif agent is not None:
+            self.around.setdefault(agent[0], spans.around(span))
         if agent is not None:
             self.groups.setdefault(agent[0], (agent[1], []))[1].append(event)
 
@@ -156,6 +172,16 @@ class _Spans:
         if name is None and any(begin.get("type") == "scorers" for begin in path):
             name = "scorer"
         return None if name is None else str(name)
+
+    def tool(self, span: object) -> str | None:
+        """Return *span* if it is the span of a tool."""
+        return str(span) if isinstance(span, str) and self.by_id.get(span, {}).get("type") == "tool" else None
+
+    def around(self, span: object) -> list[str]:
+        """Return the ids of the span of the agent around *span*, and of the spans between it and the next agent, innermost first."""
+        path = self.path(span)
+        agents = [place for place, begin in enumerate(path) if begin.get("type") == "agent"]
+        return [str(begin.get("id")) for begin in path[agents[0] : agents[1] if len(agents) > 1 else None]]
 
     def agent(self, span: object) -> tuple[str, str] | None:
         """Return the id and the name of the agent around *span*, if another agent or a tool started it."""

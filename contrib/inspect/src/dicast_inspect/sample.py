@@ -95,7 +95,7 @@ def sample_sessions(reading: SessionReading, sample: Sample) -> Iterator[Session
     )
     ids = {str(message.get("id")) for message in messages}
     for number, agent in enumerate(events.agents(ids), 1):
-        session = reading.conversation(f"{id_}/agent-{number}", parent_id=id_)
+        session = reading.conversation(f"{id_}/agent-{number}", id_, agent.call)
         _add_all(session, reading, agent.messages, events)
         yield reading.end(session, {"agent": agent.name, "task": sample.evaluation.task}, "completed", agent.time)
 

@@ -1,4 +1,4 @@
-"""Steps of a subject in the terminal: its messages, reasoning and tool calls, from the trace events of the ledger."""
+"""Steps of a subject in the terminal: its messages, reasoning, tool calls and sub-agents, from the trace events of the ledger."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 import attrs
 import orjson
 
-from ...toolkit.printable import one_line
+from ...toolkit.parts import media_in
+from ...toolkit.printable import one_line, short_name
+from ...toolkit.sub_agents import STARTED, AgentPlace, SubAgents
 from ...toolkit.text_table import WIDTH
 from ..contract.protocols import Ledger
 from ..events import SUBJECT_READ
 from ..values import Event, Query
+from .summary import cut
 
 _TYPES = ("message.sent", "tool.called", "tool.completed", "tool.failed", "llm.call_failed", "turn.completed")
 _SYSTEM = ("system", "developer")
@@ -21,54 +24,110 @@ _KINDS = ("tool_cycle", "turn", "session")
 MOST = 40
 """Largest number of steps that are shown; of later steps only the failed calls."""
 
+MOST_LEVELS = 6
+"""Largest number of sub-agents inside each other whose steps are shown."""
+
+
+@attrs.frozen
+class Trace:
+    """The recorded *events* of a subject, and the *agents* that it started: the place of each and its trace."""
+
+    events: Sequence[Event] = ()
+    agents: Sequence[tuple[AgentPlace, Trace]] = ()
+
 
 @attrs.define
 class _Step:
-    """A line with the lines below it, each in full length."""
+    """A line with the lines below it, each in full length, and the steps of the sub-agents that it started."""
 
     line: str
     below: list[str] = attrs.field(factory=list)
     is_failed: bool = False
+    media: Sequence[str] = ()
+    inside: list[_Step] = attrs.field(factory=list)
+
+    def lines(self, level: int) -> Iterator[str]:
+        """Yield the lines, of at most 80 characters, and a line for each of the *media* whose marker these lines do not show."""
+        shown = [_shortened("  " * level + line) for line in (self.line, *self.below)]
+        yield from shown
+        for marker in self.media:
+            if not any(marker in line for line in shown):
+                yield _shortened(f"{'  ' * level}    {marker}")
 
 
-def step_lines(events: Sequence[Event], subject: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the steps in *events* as lines of at most 80 characters, without the texts that are the input or output of *subject*."""
-    recorded = [event for event in events if event.payload.keys() != {"digest"}]
-    if len(recorded) < len(events):
+def step_lines(trace: Trace, subject: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the steps of *trace* as lines of at most 80 characters, without the texts that are the input or output of *subject*."""
+    if any(event.payload.keys() == {"digest"} for event in trace.events):
         yield "  its steps were not recorded (a ledger with content: digest)"
     left_out = 0
-    for number, step in enumerate(_steps(recorded, (subject.get("input"), subject.get("output")))):
+    steps = _flat(_steps(trace, (subject.get("input"), subject.get("output"))))
+    for number, (level, step) in enumerate(steps):
         if number < MOST or step.is_failed:
-            yield from map(_shortened, (step.line, *step.below))
+            yield from step.lines(level)
         else:
             left_out += 1
     if left_out:
         yield f"  … {left_out:,} more step{'s' * (left_out > 1)}, without a failed call; dicast report shows them"
 
 
-def trace(ledger: Ledger, subject_id: str, run_id: str) -> list[Event]:
-    """Return the messages and tool calls of a turn, a tool cycle or a session, as they were recorded for the run *run_id*; else an empty list."""
+def trace(ledger: Ledger, subject_id: str, run_id: str) -> Trace:
+    """Return the messages and tool calls of a turn, a tool cycle or a session, as they were recorded for the run *run_id*; else an empty trace."""
     query = Query(run_id, (SUBJECT_READ,), subject_id=subject_id, newest_first=True, limit=1)
     read = next((entry.event for entry in ledger.read(query)), None)
-    if read is None or read.session_id is None or read.subject_kind not in _KINDS:
-        return []
+    if read is None or read.session_id is None or (kind := read.subject_kind) not in _KINDS:
+        return Trace()
     recorded_by = str(read.payload.get("from_run") or run_id)
-    events = (entry.event for entry in ledger.read(Query(recorded_by, _TYPES, session_id=read.session_id)))
-    return [event for event in events if _is_of(event, read.subject_kind, subject_id)]
+    agents = SubAgents.of(entry.event for entry in ledger.read(Query(recorded_by, (STARTED,))))
+
+    def inside(places: Sequence[AgentPlace], levels: int) -> list[tuple[AgentPlace, Trace]]:
+        return [(place, whole(place.session_id, levels - 1)) for place in places] if levels else []
+
+    def whole(session_id: str, levels: int) -> Trace:
+        events = _events(ledger, recorded_by, session_id)
+        return Trace(events, inside(agents.places(session_id, events), levels))
+
+    events = _events(ledger, recorded_by, read.session_id)
+    places = agents.places_in(kind, subject_id, read.session_id, events)
+    return Trace([event for event in events if _is_of(event, kind, subject_id)], inside(places, MOST_LEVELS))
+
+
+def _events(ledger: Ledger, run_id: str, session_id: str) -> list[Event]:
+    """Return the events of a session's trace, without the run's events of its subjects."""
+    entries = ledger.read(Query(run_id, _TYPES, session_id=session_id))
+    return [entry.event for entry in entries if entry.event.subject_kind is None]
 
 
 def _is_of(event: Event, kind: str, id: str) -> bool:
-    if event.subject_kind is not None:  # an event of the run about a subject
-        return False
     if kind == "tool_cycle":
         return event.payload.get("tool_use_id") == id
     return kind == "session" or event.turn_id == id
 
 
-def _steps(events: Iterable[Event], known: Sequence[object]) -> list[_Step]:
+def _flat(steps: Iterable[_Step], level: int = 0) -> Iterator[tuple[int, _Step]]:
+    """Yield *steps* with the steps inside of each, each with its level."""
+    for step in steps:
+        yield level, step
+        yield from _flat(step.inside, level + 1)
+
+
+def _steps(trace: Trace, known: Sequence[object] = ()) -> list[_Step]:
     steps: list[_Step] = []
     calls: dict[str, _Step] = {}
-    for event in events:
+    turns: dict[str | None, _Step] = {}
+    for event in trace.events:
+        _add_steps(event, steps, calls, known)
+        if steps:
+            turns[event.turn_id] = steps[-1]
+    for place, inner in trace.agents:
+        agent = _Step(f"  sub-agent {short_name(place.session_id)}", inside=_steps(inner))
+        around = turns.get(place.turn) if place.call is None else calls.get(place.call)
+        (steps if around is None else around.inside).append(agent)
+    return steps
+
+
+def _add_steps(event: Event, steps: list[_Step], calls: dict[str, _Step], known: Sequence[object]) -> None:
+    """Add the steps of *event*; *calls* are the steps of calls by the call's id."""
+    if event.payload.keys() != {"digest"}:
         payload: Mapping[str, Any] = event.payload
         match event.type:
             case "message.sent":
@@ -92,9 +151,9 @@ def _steps(events: Iterable[Event], known: Sequence[object]) -> list[_Step]:
                 step.is_failed = event.type == "tool.failed" or payload.get("success") is False
                 result = payload.get("error" if event.type == "tool.failed" else "output")
                 step.below = [f"    {'failed' if step.is_failed else 'returned'}: {_text(result)}".removesuffix(": ")]
+                step.media = media_in(payload)
             case _:
                 steps.append(_Step(f"  the model's call failed: {_text(payload.get('error'))}", is_failed=True))
-    return steps
 
 
 def _of_message(payload: Mapping[str, Any], known: Sequence[object]) -> Iterator[_Step]:
@@ -104,9 +163,11 @@ def _of_message(payload: Mapping[str, Any], known: Sequence[object]) -> Iterator
     for part in payload.get("parts") or ():
         if isinstance(part, Mapping) and part.get("type") == "reasoning" and part.get("text"):
             yield _Step(f"  reasoning: {part['text']}")
-    text = payload.get("text")
-    if text and text not in known:
-        yield _Step(f"  {payload.get('role')}: {_text(text)}")
+    text, media = payload.get("text"), media_in(payload)
+    is_known = text in known
+    shown = ", ".join(marker for marker in media if marker not in cut(repr(text))) if is_known else _text(text)
+    if shown:
+        yield _Step(f"  {payload.get('role')}: {shown}", media=media)
 
 
 def _text(value: object) -> str:

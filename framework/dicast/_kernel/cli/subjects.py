@@ -18,7 +18,7 @@ from ..resume.reading import Selection, failure, subject, verdict
 from ..values import MAX_TOKENS, REFUSAL, Event, Verdict, normalize_stop_reason
 from ..values.errors import ConfigError
 from ..values.rationale import RATIONALE, SCOPE
-from .steps import step_lines, trace
+from .steps import Trace, step_lines, trace
 from .summary import cut, failure_line, reply_line, tree
 
 _SIGNAL_WORDS = {RATIONALE: "reasons"}
@@ -30,13 +30,13 @@ _MOST_EXAMPLES = 3
 
 @frozen
 class SubjectInRun:
-    """A subject in one run: the run's ``run.started`` event, the subject as it was read, its verdicts, its failures, and its trace events."""
+    """A subject in one run: the run's ``run.started`` event, the subject as it was read, its verdicts, its failures, and its trace."""
 
     start: Event
     subject: Mapping[str, Any]
     verdicts: Sequence[Verdict]
     failures: Sequence[Mapping[str, Any]]
-    trace: Sequence[Event] = ()
+    trace: Trace = Trace()
 
     @classmethod
     def of(cls, ledger: Ledger, subject_id: str, start: Event) -> SubjectInRun:
@@ -44,8 +44,8 @@ class SubjectInRun:
         selection = Selection(start.run_id, subject_id)
         verdicts = [verdict(event) for event in selection.events(ledger, EVAL_COMPLETED)]
         failures = [failure(event) for event in selection.events(ledger, EVAL_FAILED, RECORD_FAILED)]
-        events = trace(ledger, subject_id, start.run_id)
-        return cls(start, subject(ledger, subject_id, start.run_id) or {}, verdicts, failures, events)
+        steps = trace(ledger, subject_id, start.run_id)
+        return cls(start, subject(ledger, subject_id, start.run_id) or {}, verdicts, failures, steps)
 
     def json(self) -> dict[str, Any]:
         """Return the document for one run."""

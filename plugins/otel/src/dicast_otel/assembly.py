@@ -59,6 +59,8 @@ class SessionAssembly:
 
     def __init__(self, parts: Parts, shapes: Shapes) -> None:
         self.id, self.parent_id = parts.id, parts.parent_id
+        calls = (thread.parent_call for _, thread in parts.threads)
+        self.parent_call = next(filter(None, calls), None)
         self.history = History()
         self.unplaced: Counter[str] = Counter()
         self.failure: str | None = None

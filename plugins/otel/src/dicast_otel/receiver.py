@@ -188,7 +188,7 @@ class OpenReceiver:
             self.counts.update(shapes.marked)
         if assembly.failure is not None:
             return ReceivedSession(Failed(id_, assembly.failure), is_over)
-        conversation = Conversation(id_, self._rules, parent_id=assembly.parent_id)
+        conversation = Conversation(id_, self._rules, parent_id=assembly.parent_id, parent_call=assembly.parent_call)
         assembly.add_to(conversation)
         session = conversation.session(assembly.context, assembly.disposition, assembly.end_time)
         return ReceivedSession(self._scanned(session, is_counted=not is_over), is_over)
@@ -202,5 +202,5 @@ class OpenReceiver:
         if is_counted:
             self.counts.update({f"{kind} in conversations": count for kind, count in scan.counts.items()})
         masked = Assembly(session.id, subject.trail)
-        masked.context, masked.parent_id = subject.context, session.parent_id
+        masked.context = subject.context
         return masked.session()

@@ -89,7 +89,7 @@ class Spans(SessionSource):
 def _session(reading: SessionReading, assembly: SessionAssembly) -> Session | Failed:
     if assembly.failure is not None:
         return reading.failed(assembly.id, assembly.failure)
-    conversation = reading.conversation(assembly.id, assembly.parent_id)
+    conversation = reading.conversation(assembly.id, assembly.parent_id, assembly.parent_call)
     assembly.add_to(conversation)
     return reading.end(conversation, assembly.context, assembly.disposition, assembly.end_time)
 

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from .conventions.kinds import Kind, kind_of
+from .conventions.reading import tool_of
 from .span import Span
 
 SESSION_KEYS = ("gen_ai.conversation.id", "session.id", "langfuse.session.id", "traceloop.association.properties.session_id",
@@ -36,13 +37,14 @@ def session_of(attributes: Mapping[str, Any]) -> str | None:
 
 @attrs.define
 class Thread:
-    """The spans of an agent in a session. *id* is its conversation, *parent_id* the conversation that started it.
+    """The spans of an agent in a session. *id* is its conversation, *parent_id* the conversation that started it, *parent_call* the id of the tool call.
 
     *spans* are spans of models, tools and agents, *steps* other spans with an input and an output.
     """
 
     id: str
     parent_id: str | None = None
+    parent_call: str | None = None
     spans: list[tuple[Kind, Span]] = attrs.field(factory=list)
     steps: list[tuple[Kind, Span]] = attrs.field(factory=list)
 
@@ -73,12 +75,12 @@ class Trace:
                 self.unplaced["other"] += 1
                 continue
             base = self._session(span) or only or self.id
-            id_, parent = self._thread(span, base, acting)
+            id_, parent, call = self._thread(span, base, acting)
             thread = threads.get(id_)
             if thread is None:
-                thread = threads[id_] = Thread(id_, parent)
+                thread = threads[id_] = Thread(id_, parent, call)
             elif thread.parent_id is None and parent != id_:
-                thread.parent_id = parent
+                thread.parent_id, thread.parent_call = parent, call
             if kind in PLACED:
                 thread.spans.append((kind, span))
             else:
@@ -133,15 +135,24 @@ class Trace:
                     acting.add(nearest.id)
         return acting
 
-    def _thread(self, span: Span, base: str, acting: set[str]) -> tuple[str, str | None]:
-        """Return the id of the span's conversation, and the id of the conversation that started it, None if there is none."""
+    def _thread(self, span: Span, base: str, acting: set[str]) -> tuple[str, str | None, str | None]:
+        """Return the id of the span's conversation, and the ids of the conversation and of the tool call that started it; None without them."""
         chain = [around for around in self.ancestors(span) if around.id in acting]
         if self.kinds[span.id] == "agent" and span.id in acting:
             chain = [span, *chain]
         if len(chain) <= 1:
-            return base, None
+            return base, None, None
         names = [self._name(agent, chain[place + 1 :], base) for place, agent in enumerate(chain)]
-        return names[0], names[1]
+        return names[0], names[1], self._call(chain[0], chain[1])
+
+    def _call(self, agent: Span, outer: Span) -> str | None:
+        """Return the id of the tool call around *agent* and inside of *outer*, None if there is none or it has no id."""
+        for around in self.ancestors(agent):
+            if around.id == outer.id:
+                return None
+            if self.kinds[around.id] == "tool":
+                return tool_of(around).id
+        return None
 
     def _name(self, agent: Span, outer: Sequence[Span], base: str) -> str:
         """Return the id of an agent's conversation: its own session id, else the session id of the outermost agent joined with the agent's span id."""

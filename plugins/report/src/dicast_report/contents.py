@@ -9,7 +9,7 @@ import attrs
 
 from dicast import Query
 
-from .conversation import Turn, conversations
+from .conversation import Turn, conversations, sub_agents
 from .media import Item, without_media
 from .subjects import Key, Read
 from .texts import as_text
@@ -50,7 +50,9 @@ def contents(read: Read, run_id: str, subjects: Iterable[Key]) -> Contents:
             if event.session_id is not None and event.subject_kind in _OF_SESSIONS:  # a watch has no places of events
                 sessions.setdefault(str(payload.get("from_run") or run_id), set()).add(event.session_id)
     for run, session_ids in sessions.items():
-        result.turns |= conversations(read, run, session_ids)
+        agents = sub_agents(read, run)
+        result.turns |= conversations(read, run, session_ids, agents)
+        result.parents |= {session: agents.parents[session] for session in session_ids & agents.parents.keys()}
     return result
 
 

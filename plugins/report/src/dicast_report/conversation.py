@@ -10,6 +10,7 @@ import attrs
 from dicast import RESERVED_AREAS, Event, Query
 from dicast.toolkit.dialects import message_text
 from dicast.toolkit.sessions import shown_tool
+from dicast.toolkit.sub_agents import STARTED, AgentPlace, SubAgents
 
 from .media import items_in
 from .subjects import Read
@@ -23,13 +24,39 @@ _SESSIONS = 200
 """Most sessions that are queried one by one; for more the whole run is read."""
 
 
-def conversations(read: Read, run_id: str, sessions: set[str]) -> dict[str, list[Turn]]:
-    """Return the turns of those *sessions* for which the run recorded trace events."""
+def conversations(read: Read, run_id: str, sessions: set[str], agents: SubAgents) -> dict[str, list[Turn]]:
+    """Return the turns of those *sessions*, and of the sub-agents in them, for which the run recorded trace events.
+
+    *agents* are the sub-agents of the run. Each is in the message of the call that started it, or a message of its own.
+    """
+    sessions = {*sessions, *(inner for session in sessions for inner in agents.inside(session))}
     events: dict[str, list[Event]] = {}
     for event in _traces(read, run_id, sessions):
         if event.session_id in sessions:
             events.setdefault(str(event.session_id), []).append(event)
-    return {session: turns for session, session_events in events.items() if (turns := _turns(session_events))}
+    result = {session: turns for session, session_events in events.items() if (turns := _turns(session_events))}
+    for session, turns in result.items():
+        for place in agents.places(session, events[session]):
+            if place.session_id in result:
+                _insert(turns, place)
+    return result
+
+
+def sub_agents(read: Read, run_id: str) -> SubAgents:
+    """Return the sub-agents of the run."""
+    return SubAgents.of(entry.event for entry in read(Query(run_id, (STARTED,))))
+
+
+def _insert(turns: list[Turn], place: AgentPlace) -> None:
+    """Add a sub-agent to its call, else to its turn, else to the last turn."""
+    agent: Message = {"session": place.session_id}
+    calls = (entry for turn in turns for entry in turn["messages"] if entry["kind"] == "call")
+    call = None if place.call is None else next((entry for entry in calls if entry["id"] == place.call), None)
+    if call is not None:
+        call.setdefault("agents", []).append(agent)
+    else:
+        turn = next((turn for turn in turns if turn["id"] == place.turn is not None), turns[-1])
+        turn["messages"].append({"kind": "agent", **agent})
 
 
 def _traces(read: Read, run_id: str, sessions: set[str]) -> Iterator[Event]:

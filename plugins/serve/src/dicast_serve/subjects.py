@@ -21,7 +21,7 @@ def subject(ledger: Ledger, values: Values) -> Document:
 
     ``content`` and ``conversation`` are from the run ``run_id``: the requested run, else the last run that judged the subject and is not a tool's,
     such as a label. If a task produced the output, ``content.output`` is the task's and ``made`` is true. Each verdict has the ``output_digest``
-    of its output. ``finish_reason`` is the word for the end of the shown output, such as ``length``.
+    of its output. ``parent_session_id`` is the session that started the subject's session, a sub-agent. ``finish_reason`` is the word for the end of the shown output, such as ``length``.
     """
     id, kind = values["id"], values["subject_kind"]
     entries = [entry for entry in ledger.read(Query(types=TYPES, subject_id=id)) if entry.event.subject_kind == kind]
@@ -37,6 +37,7 @@ def subject(ledger: Ledger, values: Values) -> Document:
 
     session_id = entries[0].event.session_id
     read = next((entry.event for entry in reversed(entries) if _is_reading(entry.event, run_id)), None)
+    conversation = {} if session_id is None else _conversation(ledger, session_id, read)
     return {
         "data": {
             f"{kind}_id" if kind == "turn" else "subject_id": id,
@@ -46,7 +47,8 @@ def subject(ledger: Ledger, values: Values) -> Document:
             **judged_content(read, outputs, kind, id),
             "output_digest": digest(run_id),
             "finish_reason": _finish_reason(ledger, read),
-            "conversation": None if session_id is None else _conversation(ledger, session_id, read),
+            "conversation": conversation.get("turns"),
+            "parent_session_id": conversation.get("parent_id"),
             "evaluations": [
                 {
                     **attrs.asdict(verdict_of(entry.event), recurse=False),
@@ -109,13 +111,13 @@ def _is_reading(event: Event, run_id: str) -> bool:
     return event.type == "subject.read" and event.run_id == run_id
 
 
-def _conversation(ledger: Ledger, session_id: str, read: Event | None) -> Any:
-    """Return the turns of the session; null where no run recorded them, or the plugin that draws them is not installed."""
+def _conversation(ledger: Ledger, session_id: str, read: Event | None) -> Mapping[str, Any]:
+    """Return the conversation of the session; empty if the plugin that draws it is not installed."""
     run_id = None if read is None else str(read.payload.get("from_run") or read.run_id)
     try:
-        return reader("conversation")(ledger, session_id=session_id, run_id=run_id)["turns"]
+        return reader("conversation")(ledger, session_id=session_id, run_id=run_id)
     except PluginError:
-        return None
+        return {}
 
 
 def _place(entry: Entry) -> Document:

@@ -24,6 +24,7 @@ from dicast import (
     maybe_await,
 )
 from dicast.toolkit.repeats import UniqueNames
+from dicast.toolkit.sub_agents import STARTED
 
 _MOST_NAMED = 5
 """Most names of skipped files in a note."""
@@ -214,7 +215,10 @@ class _Renaming:
     def _event(self, event: TraceEvent) -> TraceEvent:
         if id(event) not in self._events:
             session_id, turn_id = self._renamed(event.session_id), self._renamed(event.turn_id)
-            renamed = TraceEvent.of(event.type, event.payload, event.time, session_id, turn_id, event.extra)
+            payload = event.payload
+            if event.type == STARTED and (parent := self._renames.get(str(payload.get("parent_id")))) is not None:
+                payload = {**payload, "parent_id": parent}
+            renamed = TraceEvent.of(event.type, payload, event.time, session_id, turn_id, event.extra)
             self._events[id(event)] = (event, renamed)
         return self._events[id(event)][1]
 

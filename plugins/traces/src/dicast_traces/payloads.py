@@ -144,6 +144,7 @@ _FIELDS_OF: Mapping[str, Mapping[str, Check]] = {
     "tool.completed": {"tool_use_id": _id, "success": _is(bool, "true or false")},
     "tool.failed": {"tool_use_id": _id},
     "llm.call_completed": {"stop_reason": _is(str, "a string")},
+    "session.started": {"parent_id": _id, "parent_tool_use_id": _id},
     "session.ended": {"disposition": _one_of("completed", "abandoned", "error")},
     "feedback.explicit": {
         "scope": _one_of("turn", "session"),
@@ -154,7 +155,7 @@ _FIELDS_OF: Mapping[str, Mapping[str, Check]] = {
 }
 """The checks of the fields of known events. Without them a wrong value could count as a good sign."""
 
-TYPES = frozenset((*_FIELDS_OF, "llm.call_failed", "route.decided", "session.started"))
+TYPES = frozenset((*_FIELDS_OF, "llm.call_failed", "route.decided"))
 """The types of events that dicast knows."""
 
 _KNOWN_FIELDS = {type_: tuple(fields.items()) for type_, fields in _FIELDS_OF.items()}

@@ -101,12 +101,14 @@ def _result(result: object, path: str, reading: SessionReading) -> Part:
         return reading.unknown("result", type(result).__name__, path)
     content = result.get("content")
     parts: list[Part] = _content(content, f"{path}.content", reading) if isinstance(content, list) else []
+    session_id = None
     for reference in objects_of(result, "subagent_trajectory_ref"):
+        session_id = text_of(reference, "trajectory_id", "session_id") or session_id
         name = text_of(reference, "trajectory_id", "session_id", "trajectory_path") or "?"
         parts.append(TextPart(f"[sub-agent trajectory {name}]"))
     if parts and isinstance(content, str):
         parts.insert(0, TextPart(content))
-    return ToolResult(text_of(result, "source_call_id"), parts or content)
+    return ToolResult(text_of(result, "source_call_id"), parts or content, session_id=session_id)
 
 
 def _content(content: object, path: str, reading: SessionReading) -> list[Part]:

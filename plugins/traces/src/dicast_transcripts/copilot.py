@@ -100,7 +100,8 @@ class _Events:
             fields = {key: data[key] for key in ("copilotVersion", "context", "selectedModel") if data.get(key)}
             self._agent(None).context.update(fields)
             return
-        agent = self._agent(text_of(record, "agentId") or text_of(data, "parentToolCallId"))
+        call = text_of(data, "parentToolCallId")
+        agent = self._agent(text_of(record, "agentId") or call, call)
         match type_:
             case "user.message":
                 agent.conversation.add("user", _prompt(data), time=time)
@@ -128,13 +129,13 @@ class _Events:
         for agent in self._agents.values():
             yield self._reading.end(agent.conversation, agent.context)
 
-    def _agent(self, name: str | None) -> _Agent:
+    def _agent(self, name: str | None, call: str | None = None) -> _Agent:
         if name not in self._agents:
             if name is not None and None not in self._agents:
                 self._agent(None)
             id_ = self._id or self._reading.stem
             conversation = self._reading.conversation(
-                id_ if name is None else f"{id_}/agent-{name}", None if name is None else id_
+                id_ if name is None else f"{id_}/agent-{name}", None if name is None else id_, call
             )
             self._agents[name] = _Agent(conversation)
         return self._agents[name]

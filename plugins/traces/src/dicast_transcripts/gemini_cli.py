@@ -202,7 +202,9 @@ def _result(call: Record, path: str, reading: SessionReading) -> ToolResult | No
         if content is None and not is_error:
             return None
         content = call.get("status") if content is None else content
-    return ToolResult(text_of(call, "id"), content, text_of(call, "name"), is_error)
+    return ToolResult(
+        text_of(call, "id"), content, text_of(call, "name"), is_error, session_id=text_of(call, "agentId")
+    )
 
 
 def _contents(result: list[Any], path: str, reading: SessionReading) -> object:

@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 from dicast import Due, ReadCounts, Subject
+from dicast.toolkit.sub_agents import AgentPlace, SubAgents
 
 
 @attrs.frozen
@@ -34,6 +35,13 @@ class Reading:
     @property
     def cycles(self) -> list[Subject]:
         return self.of_kind("tool_cycle")
+
+    @property
+    def places(self) -> list[AgentPlace]:
+        """The places of the sub-agents in the sessions that started them."""
+        trails = {session.id: list(session.trail) for session in self.sessions}
+        agents = SubAgents.of(event for trail in trails.values() for event in trail)
+        return [place for session, trail in trails.items() for place in agents.places(session, trail)]
 
     @property
     def contents(self) -> Any:

@@ -9,6 +9,7 @@ import pytest
 
 from dicast import DataError
 from dicast.toolkit.beginning import read_beginning
+from dicast.toolkit.sub_agents import AgentPlace
 from dicast_transcripts import ClaudeCode
 
 NUMBERS = count(1)
@@ -141,6 +142,37 @@ def test_a_sidechain_is_a_session_with_its_parent(read):
     assert [turn.output for turn in reading.turns] == ["Done", "Seen", "Seen there"]
 
 
+def test_a_sidechain_is_placed_by_time(read):
+    times = [{"timestamp": f"2026-01-01T00:0{minute}:00Z"} for minute in range(6)]
+    side = {"isSidechain": True, "parentUuid": None}
+    records = [
+        user("Explore", **times[0]),
+        assistant(call("t1", "Task"), **times[1]),
+        user("Look around", uuid="r1", **times[2], **side),
+        user([result("t1")], **times[2]),
+        user("Go on", **times[3]),
+        user("Look again", uuid="r2", **times[4], **side),
+        assistant(call("t2", "Task"), **times[5]),
+    ]
+    places = read(ClaudeCode, records).places
+    assert places == [AgentPlace("s/agent-r1", None, "s/1"), AgentPlace("s/agent-r2", None, "s/2")]
+
+
+def test_the_result_of_a_call_names_its_sub_agent(read, tmp_path):
+    main = [
+        user("Explore"),
+        assistant(call("t1", "Task"), call("t2", "Task")),
+        user([result("t1")], toolUseResult={"agentId": "b"}),
+        user([result("t2", is_error=True)], toolUseResult={"agentId": "a"}),
+        user([result("t3")], toolUseResult="Error: x"),
+    ]
+    read(ClaudeCode, main, name="s.jsonl")
+    for name in "ab":
+        agent = [user("Look", isSidechain=True, agentId=name), assistant(text("Seen"), isSidechain=True, agentId=name)]
+        reading = read(ClaudeCode, agent, name=f"s/subagents/agent-{name}.jsonl", path=tmp_path)
+    assert reading.places == [AgentPlace("s/agent-a", "t2"), AgentPlace("s/agent-b", "t1")]
+
+
 def test_a_file_of_a_sub_agent_has_its_session_as_parent(read, tmp_path):
     read(ClaudeCode, [user("Go"), assistant(text("Done"))], name="s.jsonl")
     agent = [user("Look", isSidechain=True, agentId="a1"), assistant(text("Seen"), isSidechain=True, agentId="a1")]
@@ -159,6 +191,7 @@ def test_stream_json_is_read_with_its_sub_agents(read):
     ]  # fmt: skip
     reading = read(ClaudeCode, records)
     assert [(turn.id, turn.output) for turn in reading.turns] == [("s/1", "Done"), ("s/agent-t1/1", "Seen")]
+    assert reading.places == [AgentPlace("s/agent-t1", "t1")]
     assert reading.counts.details["kinds"] == {"system": 1, "assistant": 3, "user": 1, "result": 1}
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from dicast.toolkit.beginning import read_beginning
+from dicast.toolkit.sub_agents import AgentPlace
 from dicast_transcripts import Codex, Copilot
 
 
@@ -279,3 +280,28 @@ def test_an_array_of_events_of_copilot_is_read_like_their_lines(read, tmp_path):
     path = tmp_path / "array.json"
     path.write_text(json.dumps(records))
     assert Copilot.detect(read_beginning(path, "utf-8")).title == "a Copilot session"
+
+
+@pytest.mark.parametrize("names", ["output", "event"])
+def test_a_sub_agent_is_placed_at_the_call_that_started_it(read, tmp_path, names):
+    output = '{"agent_id": "child", "nickname": "A"}' if names == "output" else "started"
+    records = [
+        META,
+        message("user", "Go"),
+        item("function_call", call_id="c0", name="shell", arguments="{}"),
+        item("function_call_output", call_id="c0", output='{"agent_id": "other"}'),
+        item("function_call", call_id="c1", name="spawn_agent", arguments="{}"),
+        item("function_call_output", call_id="c1", output=output),
+        event("collab_agent_spawn_end", call_id="c1", **({"new_thread_id": "child"} if names == "event" else {})),
+        message("assistant", "Done"),
+    ]
+    spawn = {"subagent": {"thread_spawn": {"parent_thread_id": "s", "depth": 1}}}
+    child = [
+        line("session_meta", {"id": "child", "source": spawn}),
+        message("user", "Look"),
+        message("assistant", "Seen"),
+    ]
+    read(Codex, records, name="a.jsonl")
+    reading = read(Codex, child, name="b.jsonl", path=tmp_path)
+    assert [(session.id, session.parent_id) for session in reading.sessions] == [("s", None), ("child", "s")]
+    assert reading.places == [AgentPlace("child", "c1")]

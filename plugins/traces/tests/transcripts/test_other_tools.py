@@ -8,6 +8,7 @@ import sqlite3
 import pytest
 
 from dicast import DataError
+from dicast.toolkit.sub_agents import AgentPlace
 from dicast_transcripts import Adk, Atif, Copilot, GeminiCli, OpenCode, OpenHands, SweAgent
 
 GEMINI = {"sessionId": "g", "projectHash": "h", "startTime": "2026-01-01T00:00:00Z"}
@@ -96,7 +97,7 @@ def test_events_of_copilot_are_a_session_with_its_sub_agent(read):
         event("tool.execution_start", toolCallId="c1", toolName="bash", arguments={"command": "ls"}),
         event("tool.execution_complete", toolCallId="c1", success=False, error={"message": "denied"}),
         event("subagent.started", agentDisplayName="Child"),
-        event("user.message", agent="a", content="Look"),
+        event("user.message", agent="a", content="Look", parentToolCallId="c1"),
         event("assistant.message", agent="a", content="Seen"),
         event("tool.execution_start", toolCallId="c2", toolName="view", arguments={}),
         event("tool.execution_complete", toolCallId="c2", success=True, result={"content": "ok"}),
@@ -105,6 +106,7 @@ def test_events_of_copilot_are_a_session_with_its_sub_agent(read):
     ]
     reading = read(Copilot, records)
     assert [(session.id, session.parent_id) for session in reading.sessions] == [("s", None), ("s/agent-a", "s")]
+    assert reading.places == [AgentPlace("s/agent-a", "c1")]
     assert (reading.contents["calls"], reading.contents["results"], reading.contents["failed_results"]) == (2, 2, 1)
     assert [turn.output for turn in reading.turns] == ["Done", "Seen"]
     assert reading.counts.marked == {"event hologram.shown": 1}
@@ -144,7 +146,7 @@ def test_a_chat_of_vs_code_is_a_session(read):
     assert (reading.contents["calls"], reading.contents["results"], reading.counts.marked) == (1, 1, {})
 
 
-TOOL = {"type": "tool", "callID": "c1", "tool": "bash", "state": {"status": "completed", "input": {"command": "ls"}, "output": "no", "metadata": {"exit": 2}}}  # fmt: skip
+TOOL = {"type": "tool", "callID": "c1", "tool": "bash", "state": {"status": "completed", "input": {"command": "ls"}, "output": "no", "metadata": {"exit": 2, "sessionId": "ses_2"}}}  # fmt: skip
 BROKEN = {
     "type": "tool",
     "callID": "c2",
@@ -202,6 +204,7 @@ def test_the_database_of_opencode_is_read_and_stays_as_it_is(read, tmp_path, jou
     check_opencode(reading)
     assert reading.counts.failed == 1
     assert [(session.id, session.parent_id) for session in reading.sessions] == [("ses_1", None), ("ses_2", "ses_1")]
+    assert reading.places == [AgentPlace("ses_2", "c1")]
     assert {name: after[name] for name in before} == before
 
 
@@ -253,6 +256,10 @@ def test_a_trajectory_of_atif_has_parts_results_and_sub_agents(read):
     }
     reading = read(Atif, document=document)
     assert [(session.id, session.parent_id) for session in reading.sessions] == [("s", None), ("c", "s")]
+    assert [place.session_id for place in reading.places] == ["c"]
+    named = {"source_call_id": "c1", "content": None, "subagent_trajectory_ref": [{"trajectory_id": "c"}]}
+    steps[2]["observation"]["results"] = [named]
+    assert read(Atif, document=document).places == [AgentPlace("c", "c1")]
     assert (reading.contents["messages"], reading.contents["calls"], reading.contents["results"]) == (7, 1, 2)
     assert reading.model_calls[0] == {"model": "m", "usage": {"prompt_tokens": 3}, "cost_usd": 0.1}
     assert reading.turns[0].input == "Go\n[image/png, a.png]"

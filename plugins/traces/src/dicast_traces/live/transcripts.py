@@ -9,16 +9,17 @@ import attrs
 from dicast import DataError, Failure, Problem, TraceEvent
 from dicast.toolkit.assembly import FEEDBACK
 from dicast.toolkit.sessions import Session
+from dicast.toolkit.sub_agents import STARTED
 
 from ..messages import Layout
 from ..reading import Totals
 from .lines import Line
 from .names import Names
 
-_CONTEXT, _PARENT = "context", "parent_id"
+_CONTEXT = "context"
 _SESSION_END = "session.ended"
-_LATE_TYPES = (_SESSION_END, *FEEDBACK)
-"""Events that a conversation's messages do not make."""
+_LATE_TYPES = (STARTED, _SESSION_END, *FEEDBACK)
+"""Events that a conversation's messages do not make. The session that started it may be known later than its messages."""
 
 
 class Growth:
@@ -44,7 +45,8 @@ class Growth:
         for new, old in zip(new_events, old_events, strict=False):
             if new != old:
                 raise DataError(self._changed(id, old))
-        fresh, end_event = new_events[len(old_events) :], _end_event(session)
+        starts = [event for event in session.log if event.type == STARTED and event not in before]
+        fresh, end_event = [*starts, *new_events[len(old_events) :]], _end_event(session)
         last = next((event for event in reversed(before) if event.type == _SESSION_END), None)
         stale = len(new_events) < len(old_events)  # an older state of the session was read again
         return fresh if stale or not is_over or end_event == last else [*fresh, end_event]
@@ -95,14 +97,6 @@ def context_of(end_event: TraceEvent) -> Mapping[str, object]:
     return context if isinstance(context, Mapping) else {}
 
 
-def parent_of(end_event: TraceEvent) -> str | None:
-    """Return the id of the session that started the session, which is in the event of its end."""
-    parent = end_event.extra.get(_PARENT)
-    return parent if isinstance(parent, str) else None
-
-
 def _end_event(session: Session) -> TraceEvent:
-    extra: dict[str, object] = {_CONTEXT: session.context} if session.context else {}
-    if session.parent_id is not None:
-        extra[_PARENT] = session.parent_id
-    return attrs.evolve(session.log[-1], extra=extra) if extra else session.log[-1]
+    end = session.log[-1]
+    return attrs.evolve(end, extra={_CONTEXT: session.context}) if session.context else end

@@ -12,7 +12,6 @@ from dicast.toolkit.sessions import Kind, Session, session_subject, turn_subject
 
 from .identity import identity
 from .names import Names
-from .transcripts import parent_of
 from .watched import BUS, FEEDBACK_ARRIVED, Decision, Watched
 
 GRACE = 0.2
@@ -217,7 +216,6 @@ class Windows:
             case "session.ended":
                 session.end_time, session.due = now, session.due or BUS
                 session.assembly.context = self._context(event)
-                session.assembly.parent_id = parent_of(event)
             case "feedback.explicit" | "feedback.implicit":
                 about = turn_of(event)
                 if about in session.judged:

@@ -69,7 +69,9 @@ class SessionFile:
         if type_ in ("user", "assistant", "attachment") or (isinstance(type_, str) and type_ in BOOKKEEPING):
             self._reading.totals.kinds[str(type_)] += 1
             if type_ not in BOOKKEEPING or (type_ == "queue-operation" and record.get("operation") == "remove"):
-                record.pop("toolUseResult", None)  # the message has it too
+                result = record.pop("toolUseResult", None)  # the message has it too
+                if isinstance(result, dict) and "agentId" in result:
+                    record["agent"] = result["agentId"]
                 self._records.append((line, record))
         else:
             self._reading.unknown(
@@ -133,7 +135,8 @@ class SessionFile:
         if thread is None:
             id_ = session_id if agent is None else f"{session_id}/agent-{agent}"
             parent = None if agent is None else session_id
-            thread = self._threads[session_id, agent] = _Thread(self._reading.conversation(id_, parent))
+            call = text_of(record, "parent_tool_use_id")
+            thread = self._threads[session_id, agent] = _Thread(self._reading.conversation(id_, parent, call))
             thread.context.update((key, record[key]) for key in _FIELDS if record.get(key))
         return thread
 
@@ -157,6 +160,7 @@ class SessionFile:
         text = visible_text([part for part in parts if not isinstance(part, ToolCall | ToolResult)]) or ""
         if any(isinstance(part, ToolResult) for part in parts):
             self._end_command(thread, is_turn=False)
+            parts = _with_agent(parts, text_of(record, "agent"), thread.conversation.id)
             thread.conversation.add("user" if not is_context(text.lstrip()) else "tool", parts, time=time)
         elif record.get("isMeta") or record.get("isCompactSummary") or is_context(text.lstrip()) or _is_sent(record):
             # The prompt of a slash command follows the command, as a text of the tool.
@@ -265,6 +269,15 @@ class SessionFile:
 
 def _is_sidechain(record: Record) -> bool:
     return record.get("isSidechain") is True or bool(text_of(record, "parent_tool_use_id"))
+
+
+def _with_agent(parts: list[Part], agent: str | None, session_id: str) -> list[Part]:
+    """Return *parts* with the session of the sub-agent *agent* that the call of the only result among them started."""
+    results = [part for part in parts if isinstance(part, ToolResult)]
+    if len(results) != 1 or agent is None:
+        return parts
+    session = f"{session_id}/agent-{agent}"
+    return [attrs.evolve(part, session_id=session) if isinstance(part, ToolResult) else part for part in parts]
 
 
 def _is_sent(record: Record) -> bool:

@@ -6,9 +6,10 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import chain
 
 import attrs
+import orjson
 
 from dicast.toolkit.conversations import Conversation
-from dicast.toolkit.parts import MediaPart, Part, ReasoningPart, TextPart, ToolResult
+from dicast.toolkit.parts import MediaPart, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from dicast.toolkit.session_reading import SessionReading
 from dicast.toolkit.sessions import Session
 
@@ -33,6 +34,7 @@ _THREAD = frozenset(
     )
 )
 _TEXTS = (TextPart, ReasoningPart)
+_SPAWN = "spawn_agent"
 _SPOKEN = {
     "user_message": "user",
     "agent_message": "assistant",
@@ -96,6 +98,7 @@ class Rollout:
         self._has_records = False
         self._ends: dict[str, _End] = {}
         self._results: set[str | None] = set()
+        self._spawns: dict[str | None, str | None] = {}  # the session of each call that started a sub-agent
 
     def add(self, record: Record, line: int) -> None:
         """Add the record on *line*."""
@@ -150,7 +153,7 @@ class Rollout:
                 continue
             if spoken.role == "assistant" and not conversation.has_turns:
                 conversation.start_turn()
-            parts = [self._completed(part) for part in spoken.parts] if self._ends else spoken.parts
+            parts = [self._completed(part) for part in spoken.parts] if self._ends or self._spawns else spoken.parts
             conversation.add(spoken.role, parts, time=item.time)
 
     def _late_results(self, place: int = 0) -> Iterator[_Item]:
@@ -230,6 +233,9 @@ class Rollout:
         if spoken is None:
             return
         self._results.update(part.id for part in spoken.parts if type(part) is ToolResult)
+        for part in spoken.parts:
+            if type(part) is ToolCall and part.name == _SPAWN:
+                self._spawns.setdefault(part.id, None)
         self._items.append(_Item(spoken, time, has_words=type_ in ("message", "reasoning")))
 
     def _add_event(self, event: Record, time: str | None) -> None:
@@ -247,6 +253,8 @@ class Rollout:
             self._roll_back(event)
         elif type_ in _EVENTS:
             self._count(type_)
+            if type_ == "collab_agent_spawn_end" and (id_ := text_of(event, "call_id")) is not None:
+                self._spawns[id_] = text_of(event, "new_thread_id")
             item = mapping_of(event, "item")
             if type_ == "item_completed" and item.get("type") == "Plan" and (plan := text_of(item, "text")):
                 self._items.append(
@@ -258,7 +266,9 @@ class Rollout:
             self._reading.unknown("event", event.get("type"), "payload.type", tuple(_EVENTS))
 
     def _completed(self, part: Part) -> Part:
-        """Return *part*; if it is a result, add the failure and the exit code from the event that ended the tool."""
+        """Return *part*; if it is a result, add the session that the call started, and the failure and exit code from the event that ended the tool."""
+        if isinstance(part, ToolResult) and part.id in self._spawns:
+            part = attrs.evolve(part, session_id=self._spawns[part.id] or _started(part.content))
         if isinstance(part, ToolResult) and part.id in self._ends:
             end = self._ends[part.id]
             code = part.exit_code if part.exit_code is not None else end.exit_code
@@ -307,6 +317,15 @@ def _turn_starts(items: Sequence[_Item]) -> list[int]:
 def _text(item: _Item) -> str:
     parts = () if item.spoken is None else item.spoken.parts
     return "\n".join(part.text for part in parts if isinstance(part, TextPart)).strip()
+
+
+def _started(content: object) -> str | None:
+    """Return the id of the session in the result of a call that started a sub-agent, None without one."""
+    try:
+        value = orjson.loads(content) if isinstance(content, str) else content
+    except orjson.JSONDecodeError:
+        return None
+    return text_of(value, "agent_id") if isinstance(value, dict) else None
 
 
 def _event_message(event: Record, role: str) -> Spoken:

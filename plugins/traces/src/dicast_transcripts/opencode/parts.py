@@ -87,15 +87,17 @@ def _tool(block: Record) -> list[Part]:
     state = mapping_of(block, "state")
     id_, name, status = text_of(block, "callID", "id"), text_of(block, "tool") or "", state.get("status")
     call = ToolCall(id_, name, state.get("input"))
+    child = text_of(mapping_of(state, "metadata"), "sessionId", "sessionID")
     if status == "error":
-        return [call, ToolResult(id_, text_of(state, "error") or state.get("output"), name, is_error=True)]
+        error = text_of(state, "error") or state.get("output")
+        return [call, ToolResult(id_, error, name, is_error=True, session_id=child)]
     if status != "completed" and "output" not in state:
         return [call]
     code = mapping_of(state, "metadata").get("exit")
     attachments: list[Part] = [_file(item) for item in objects_of(state, "attachments")]
     output = text_of(state, "output") or ""
     content: object = [TextPart(output), *attachments] if attachments else state.get("output")
-    return [call, ToolResult(id_, content, name, exit_code=code if type(code) is int else None)]
+    return [call, ToolResult(id_, content, name, exit_code=code if type(code) is int else None, session_id=child)]
 
 
 def _time(milliseconds: object) -> str | None:

@@ -15,6 +15,7 @@ from dicast.toolkit.media import without_content
 
 from ..verdicts.outcomes import Outcome
 from ..verdicts.stages import Stage
+from .agents import AgentEvidence, agent_evidence
 
 STRATA = 5
 """Number of parts of equal size, by the first stage's confidence, in a stratified draw."""
@@ -153,13 +154,18 @@ def _passes(outcome: Outcome, pass_at: float) -> bool:
 
 @attrs.frozen
 class Evidence:
-    """Evidence of a subject that a judge sees, for a labeler, without any verdict of a judge."""
+    """Evidence of a subject that a judge sees, for a labeler, without any verdict of a judge.
+
+    *agents* is the evidence of the sub-agents that it started, *thoughts* the number of its reasoning texts, which are not shown.
+    """
 
     judged: Judged
     sections: Sequence[Mapping[str, Any]]
     chars: int = 0
     total_chars: int = 0
     reason: str | None = None
+    agents: Sequence[AgentEvidence] = ()
+    thoughts: int = 0
 
     def lines(self) -> Iterator[str]:
         """Yield the evidence as text; the terminal's writer escapes it."""
@@ -170,6 +176,11 @@ class Evidence:
         for section in self.sections:
             cut = f" (cut: {'; '.join(section['cut'])})" if section["cut"] else ""
             yield from ("", f"{section['title']}{cut}", str(section["text"]))
+        for agent in self.agents:
+            yield from agent.lines()
+        if self.thoughts:
+            texts = f"{self.thoughts:,} text{'s' * (self.thoughts != 1)}"
+            yield from ("", f"its reasoning ({texts}) is folded: dicast show {subject.id!r} --run {self.judged.run_id}")
         if self.reason is not None:
             yield from ("", f"nothing to show: {self.reason}")
 
@@ -181,7 +192,20 @@ def evidence(ledger: Ledger, judged: Judged, judges: Sequence[object] = ()) -> E
         document = reader("evidence")(ledger, subject=subject, judges=judges)
     except PluginError:  # dicast-llm is not installed
         return Evidence(judged, list(_plain(subject)))
-    return Evidence(judged, document["sections"], document["chars"], document["whole"], document.get("reason"))
+    agents = list(agent_evidence(ledger, subject, judged.run_id))
+    shown = document["sections"], document["chars"], document["whole"], document.get("reason")
+    texts = "\n".join(str(section["text"]) for section in document["sections"])
+    return Evidence(judged, *shown, agents, sum(thought not in texts for thought in _thoughts(subject)))
+
+
+def _thoughts(subject: Subject) -> Iterator[str]:
+    """Yield the reasoning texts of the subject's turn or session."""
+    trail = subject.trail.events if subject.kind == "session" else list(subject.trail)
+    turns = None if subject.kind == "session" else subject.id if subject.kind == "turn" else subject.parent_id
+    parts: Any = (event.payload.get("parts") for event in trail if turns in (None, event.turn_id))
+    for part in (part for each in parts for part in each or ()):
+        if part.get("type") == "reasoning" and part.get("text"):
+            yield str(part["text"])
 
 
 def _traced(ledger: Ledger, judged: Judged) -> Subject | None:
