@@ -14,7 +14,7 @@ from dicast.toolkit.session_reading import Failed, SessionReading
 from dicast.toolkit.session_source import SessionSource
 from dicast.toolkit.sessions import Session
 
-from . import agentv, copilot_chat
+from . import agentv, copilot_chat, copilot_chat_log
 from .values import Record, mapping_of, objects_of, text_of
 
 _AREAS = ("session.", "user.", "assistant.", "tool.", "subagent.", "skill.", "hook.", "permission.", "user_input.", "system.", "model.", "elicitation.",
@@ -23,7 +23,8 @@ _AREAS = ("session.", "user.", "assistant.", "tool.", "subagent.", "skill.", "ho
 
 @attrs.frozen
 class Copilot(SessionSource):
-    """Sessions of GitHub Copilot: ``events.jsonl`` of its command line, a chat session of VS Code (JSON), or a transcript of AgentV.
+    """Sessions of GitHub Copilot: ``events.jsonl`` of its command line, a chat session of VS Code (JSON, or the log of its
+    changes), or a transcript of AgentV.
 
     A sub-agent becomes a separate session. A tool call that did not succeed is a failure.
     """
@@ -43,20 +44,26 @@ class Copilot(SessionSource):
                 mapping_of(record, "data") for record in beginning.objects if record.get("type") == "session.start"
             ]
             return Detection(cls.title, next((text_of(start, "copilotVersion") for start in starts), None))
-        return Detection("a Copilot chat of VS Code") if any(map(copilot_chat.is_chat, beginning.objects)) else None
+        records = beginning.objects
+        is_chat = any(map(copilot_chat.is_chat, records)) or any(map(copilot_chat_log.is_start, records[:1]))
+        return Detection("a Copilot chat of VS Code") if is_chat else None
 
     def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
         """Yield the sessions of one file."""
         transcripts, events = agentv.Transcripts(reading), _Events(reading)
+        log = copilot_chat_log.ChatLog(reading)
         for _, line, record in reading.records(joins_messages=False):
             if agentv.is_line(record):
                 transcripts.add(record, line)
             elif copilot_chat.is_chat(record):
                 yield copilot_chat.read_chat(record, reading)
+            elif copilot_chat_log.is_operation(record):
+                log.add(record)
             else:
                 events.add(record)
         yield from transcripts.sessions()
         yield from events.sessions()
+        yield from log.sessions()
 
 
 def _is_event(record: Record) -> bool:

@@ -28,7 +28,7 @@ _FIELDS = ("projectHash", "startTime", "lastUpdated", "directories", "summary", 
 class GeminiCli(SessionSource):
     """Sessions of Gemini CLI: its chat files (``session-*.json``, and ``session-*.jsonl`` of newer versions) and its checkpoints.
 
-    In a JSON lines file, a later record of a message replaces the earlier one, and a rewind removes messages; both are counted. Messages of the
+    In a JSON lines file, a later record of a message replaces the earlier one, and a rewind leaves messages out; both are counted. Messages of the
     program (``info``, ``error``, ``warning``) go into the evidence with the role ``context``. A file of recorded replies
     (``{"method": …, "response": […]}``) is one session, with a turn for each reply.
     """
@@ -89,6 +89,7 @@ class _Chat:
         self._meta: dict[str, Any] = {}
         self._messages: dict[object, Record] = {}
         self._history: list[Record] = []
+        self._abandoned: list[Record] = []
 
     @property
     def is_empty(self) -> bool:
@@ -122,6 +123,11 @@ class _Chat:
                 conversation.add("context", [self._reading.malformed(error, "message")])
         for number, message in enumerate(self._messages.values()):
             _add_message(message, f"messages[{number}]", conversation, self._reading)
+        if self._abandoned:
+            abandoned = Conversation(conversation.id)
+            for number, message in enumerate(self._abandoned):
+                _add_message(message, f"messages[{number}]", abandoned, self._reading)
+            self._reading.abandon(abandoned)
         return self._reading.end(conversation, {key: self._meta[key] for key in _FIELDS if key in self._meta})
 
     def _add_meta(self, record: Record) -> None:
@@ -141,10 +147,12 @@ class _Chat:
 
     def _rewind(self, target: object) -> None:
         """Remove the message *target* and all later ones, or all messages if there is no such message."""
+        self._reading.totals.kinds["$rewindTo"] += 1
+        if self._reading.keeps_abandoned:
+            return
         ids = list(self._messages)
-        for id_ in ids[ids.index(target) if target in self._messages else 0 :]:
-            del self._messages[id_]
-            self._reading.totals.kinds["rewound message"] += 1
+        removed = ids[ids.index(target) if target in self._messages else 0 :]
+        self._abandoned += [self._messages.pop(id_) for id_ in removed]
 
 
 def _add_message(message: Record, path: str, conversation: Conversation, reading: SessionReading) -> None:

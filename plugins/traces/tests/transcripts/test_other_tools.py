@@ -8,6 +8,7 @@ import sqlite3
 import pytest
 
 from dicast import DataError
+from dicast.toolkit.beginning import read_beginning
 from dicast.toolkit.sub_agents import AgentPlace
 from dicast_transcripts import Adk, Atif, Copilot, GeminiCli, OpenCode, OpenHands, SweAgent
 
@@ -64,7 +65,8 @@ def test_lines_of_gemini_replace_messages_and_rewind(read):
     reading = read(GeminiCli, records)
     assert [(turn.input, turn.output) for turn in reading.turns] == [("A", "a"), ("C", "c")]
     kinds = reading.counts.details["kinds"]
-    assert (kinds["replaced message"], kinds["rewound message"]) == (1, 2)
+    assert (kinds["replaced message"], kinds["$rewindTo"]) == (1, 1)
+    assert reading.counts.details["abandoned"]["messages"] == 2
 
 
 def test_recorded_replies_of_gemini_are_turns_without_a_prompt(read):
@@ -144,6 +146,40 @@ def test_a_chat_of_vs_code_is_a_session(read):
     reading = read(Copilot, document=document)
     assert [(turn.input, turn.output) for turn in reading.turns] == [("Go", "Done")]
     assert (reading.contents["calls"], reading.contents["results"], reading.counts.marked) == (1, 1, {})
+
+
+def test_the_log_of_a_chat_of_vs_code_is_its_session(read, tmp_path):
+    start = {"version": 3, "sessionId": "v", "creationDate": 1, "responderUsername": "", "requests": []}
+    first = {"requestId": "r1", "message": {"text": "Go"}, "response": [], "modelId": "m"}
+    records = [
+        {"kind": 0, "v": start},
+        {"kind": 1, "k": ["customTitle"], "v": "Title"},
+        {"kind": 2, "k": ["requests"], "v": [first]},
+        {"kind": 2, "k": ["requests", 0, "response"], "v": [{"value": "Wai"}]},
+        {"kind": 2, "k": ["requests", 0, "response"], "v": [{"value": "Done"}, {"kind": "undoStop"}], "i": 0},
+        {"kind": 1, "k": ["requests", 0, "result"], "v": {}},
+        {"kind": 1, "k": ["requests", 1], "v": {"message": {"text": "More"}, "response": [{"value": "Yes"}]}},
+        {"kind": 2, "k": ["requests"], "v": [{"message": {"text": "Wrong"}}]},
+        {"kind": 3, "k": ["requests", 2]},
+        {"kind": 3, "k": ["customTitle"]},
+    ]
+    reading = read(Copilot, records)
+    assert [(turn.id, turn.input, turn.output) for turn in reading.turns] == [("v/1", "Go", "Done"), ("v/2", "More", "Yes")]  # fmt: skip
+    assert (reading.counts.marked, "customTitle" in reading.sessions[0].context) == ({}, False)
+    path = tmp_path / "session.jsonl"
+    assert Copilot.detect(read_beginning(path, "utf-8")).title == "a Copilot chat of VS Code"
+    path.write_text(path.read_text() + '{"kind": 1, "k": ["requ')
+    assert read(Copilot, None, path=path, name="x").counts.marked == {"cut line": 1}
+
+
+@pytest.mark.parametrize("change", [
+    {"kind": 1, "k": ["requests", 7], "v": {}}, {"kind": 2, "k": ["sessionId"], "v": [1]}, {"kind": 2, "k": ["requests"], "v": 3},
+    {"kind": 1, "k": [], "v": {}}, {"kind": 1, "k": ["nothing", "below"], "v": 1}, {"kind": 3, "k": [0]}, {"kind": 1, "k": None, "v": 1},
+])  # fmt: skip
+def test_a_change_of_a_chat_at_a_place_that_does_not_exist_is_marked(read, change):
+    request = {"message": {"text": "Go"}, "response": [{"value": "Done"}]}
+    reading = read(Copilot, [{"kind": 0, "v": {"sessionId": "v", "requests": [request]}}, change])
+    assert ([turn.output for turn in reading.turns], sum(reading.counts.marked.values())) == (["Done"], 1)
 
 
 TOOL = {"type": "tool", "callID": "c1", "tool": "bash", "state": {"status": "completed", "input": {"command": "ls"}, "output": "no", "metadata": {"exit": 2, "sessionId": "ses_2"}}}  # fmt: skip
