@@ -109,6 +109,31 @@ def test_results_of_a_batch_are_joined_with_their_requests(read, write):
     assert read(OpenAIBatch, path, requests=other)["chat"].subject.input == "Capital of Turkey?"
 
 
+def test_second_replies_and_requests_without_a_reply_are_counted_and_named(read, write):
+    extra = [{**examples.REQUESTS[0], "custom_id": f"open-{number}"} for number in range(7)]
+    path = write("output.jsonl", [*examples.BATCH, examples.BATCH[0]], lines=True)
+    write("input.jsonl", [*examples.REQUESTS, *extra], lines=True)
+    rows = read(OpenAIBatch, path)
+    assert rows.ids[-1] == "chat#2"
+    assert "1 repeated id (chat): the second record is ID#2" in rows.counts.notes
+    known = {record["custom_id"] for record in examples.REQUESTS}
+    strangers = sum(record["custom_id"] not in known for record in examples.BATCH)
+    assert rows.counts.details["requests"] == {"without_reply": 7, "replies_without_request": strangers}
+    assert "7 requests without a reply: open-0, open-1, open-2, open-3, open-4, …" in rows.counts.notes
+    answered = write("done/output.jsonl", [examples.BATCH[0]], lines=True)
+    write("done/input.jsonl", [examples.REQUESTS[0]], lines=True)
+    assert "requests" not in read(OpenAIBatch, answered).counts.details
+    output = write(
+        "split/output.jsonl", [record for record in examples.BATCH if record["custom_id"] == "chat"], lines=True
+    )
+    write("split/error.jsonl", [{"custom_id": "responses", "response": None, "error": {"message": "late"}}], lines=True)
+    write("split/input.jsonl", examples.REQUESTS, lines=True)
+    (output.parent / "broken.jsonl").write_text('{"custom_id": "chat", "response": {}}\nbroken\n')
+    assert "requests" not in read(OpenAIBatch, output).counts.details
+    (output.parent / "broken.jsonl").unlink()
+    assert read(OpenAIBatch, output.parent).ids == ["responses", "chat"]
+
+
 def test_a_call_of_a_tool_without_a_text_is_an_empty_output(read, write):
     reply = {
         "choices": [

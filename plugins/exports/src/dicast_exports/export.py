@@ -25,6 +25,9 @@ from dicast.toolkit.scan import Scan
 from dicast.toolkit.session_reading import SessionReading
 from dicast.toolkit.session_source import RecordedSessions
 
+_NAMED = 3
+"""The most repeated ids that a note names."""
+
 
 @attrs.frozen
 class Row:
@@ -77,7 +80,10 @@ class ExportSource:
         raise NotImplementedError
 
     def companions(self, files: InputFiles) -> Any:
-        """Return the contents of other files that belong to the rows of *files*, with a ``digest``; None for a format without such files."""
+        """Return the contents of other files that belong to the rows of *files*, with a ``digest``; None for a format without such files.
+
+        They may have ``start()``, called before each pass, and ``read_counts()``, which returns further counts by name, and notes.
+        """
         return None
 
     def rows(self, reading: SessionReading, companions: Any) -> Iterator[Row]:
@@ -113,6 +119,7 @@ class RecordedRows(RecordedSessions):
         super().__init__(source, files, repeats, names)  # type: ignore[arg-type]  # its options of sessions are not used
         self._export = source
         self._companions = source.companions(files)
+        self._repeated: list[str] = []
 
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
@@ -139,10 +146,23 @@ class RecordedRows(RecordedSessions):
         """Return the counts of the newest pass, so far."""
         totals, notes = self._totals, [*self._files.notes(self._export.title)]
         if repeated := self._names.repeated:
-            notes.append(f"{repeated:,} repeated id{'s' * (repeated != 1)}: the second record is ID#2")
+            ids = f"{', '.join(self._repeated)}{', …' * (repeated > len(self._repeated))}"
+            notes.append(f"{repeated:,} repeated id{'s' * (repeated != 1)} ({ids}): the second record is ID#2")
+        details: Mapping[str, Mapping[str, int]] = {}
+        if hasattr(self._companions, "read_counts"):
+            details, further = self._companions.read_counts()
+            notes += further
         counts = totals.read_counts(notes)
         names = ("models", "unknown", "recorded_scores")
-        return attrs.evolve(counts, details={name: counts.details[name] for name in names if name in counts.details})
+        present = {name: counts.details[name] for name in names if name in counts.details}
+        return attrs.evolve(counts, details={**present, **details})
+
+    def _start(self) -> tuple[str, ...]:
+        """Start a pass over the files; return their names."""
+        self._repeated = []
+        if hasattr(self._companions, "start"):
+            self._companions.start()
+        return super()._start()
 
     def _sessions(self, file: InputFile, name: str, check: InputCheck | None, name_call: Any) -> Iterator[Any]:
         """Yield the rows of one file as subjects."""
@@ -170,6 +190,8 @@ class RecordedRows(RecordedSessions):
         totals.recorded.update(score.name for score in recorded)
         context = {key: value for key, value in row.context.items() if value is not None}
         id_ = self._names.take(row.id)
+        if id_ != row.id and len(self._repeated) < _NAMED:
+            self._repeated.append(row.id)
         subject = Subject(
             self._export.kind, id_, row.input, row.output, row.reference, context, session_id=row.session_id
         )

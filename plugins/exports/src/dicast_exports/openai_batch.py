@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ from dicast.toolkit.temporary import temporary_database
 from .export import ExportSource, Row
 from .values import Value, first, mapping, message_of, objects, text
 
+_MOST_NAMES = 5
+"""The most requests that a note names."""
+
+_REQUEST = {"custom_id", "url", "body"}
 _FIRST_ERROR = 400
 """The lowest HTTP status of an error."""
 
@@ -31,7 +36,8 @@ _FIRST_ERROR = 400
 class OpenAIBatch(ExportSource):
     """Results of a batch: its output file and its error file, joined with the requests of its input file by ``custom_id``.
 
-    Replies of chat completions, responses and completions have their text as output. A reply with an error is a failed row.
+    Replies of chat completions, responses and completions have their text as output. A reply with an error is a failed row. A second reply to a
+    ``custom_id`` is a row of its own, ``ID#2``. Both it and the requests without a reply are counted and named.
 
     :param requests: the input file of the batch. By default each input file in the folder of the results is used.
     """
@@ -52,7 +58,7 @@ class OpenAIBatch(ExportSource):
 
     def companions(self, files: InputFiles) -> _Requests:
         """Return the requests of the batch."""
-        return _Requests(self._request_files(files))
+        return _Requests(self._request_files(files), self._other_results(files))
 
     def rows(self, reading: SessionReading, companions: _Requests) -> Iterator[Row]:
         """Yield the results of a file."""
@@ -67,19 +73,28 @@ class OpenAIBatch(ExportSource):
         folder = files.root if files.root.is_dir() else files.root.parent
         if str(self.path) == "-" or not folder.is_dir():
             return []
-        return [path for path in sorted(folder.iterdir()) if path.is_file() and _has_requests(path)]
+        return [path for path in sorted(folder.iterdir()) if path.is_file() and _first_keys(path) >= _REQUEST]
+
+    def _other_results(self, files: InputFiles) -> list[Path]:
+        """Return the other files of results in the folder of a single file: the error file of an output file."""
+        if files.root.is_dir() or str(self.path) == "-":
+            return []
+        neighbors = [path for path in sorted(files.root.parent.iterdir()) if path.is_file() and path != files.root]
+        return [path for path in neighbors if {"custom_id", "response"} <= _first_keys(path)]
 
 
 class _Requests:
     """The bodies of the requests in some files, by ``custom_id``, in a temporary file."""
 
-    def __init__(self, paths: list[Path]) -> None:
+    def __init__(self, paths: list[Path], others: list[Path]) -> None:
         self._database: sqlite3.Connection | None = None
         self.digest = ""
+        self._strangers = 0
         if not paths:
             return
         digest = sha256()
-        self._database = temporary_database(self, "CREATE TABLE requests(id TEXT PRIMARY KEY, body BLOB) WITHOUT ROWID")
+        table = "CREATE TABLE requests(id TEXT PRIMARY KEY, body BLOB, is_answered INT DEFAULT 0, is_elsewhere INT DEFAULT 0) WITHOUT ROWID"
+        self._database = temporary_database(self, table)
         self._database.execute("BEGIN")
         for path in paths:
             with InputFile.opened(path) as file:
@@ -87,28 +102,59 @@ class _Requests:
                     if "custom_id" in record:
                         row = str(record["custom_id"]), orjson.dumps(record.get("body"))
                         digest.update(row[1])
-                        self._database.execute("INSERT OR REPLACE INTO requests VALUES (?, ?)", row)
+                        self._database.execute("INSERT OR REPLACE INTO requests (id, body) VALUES (?, ?)", row)
+        for path in others:
+            with InputFile.opened(path) as file, suppress(DataError):  # a broken file is reported where it is read
+                ids = ((str(record.get("custom_id")),) for _, record in file.objects())
+                self._database.executemany("UPDATE requests SET is_elsewhere = 1 WHERE id = ?", ids)
         self._database.execute("COMMIT")
         self.digest = digest.hexdigest()
 
+    def start(self) -> None:
+        """Start a pass over the replies."""
+        self._strangers = 0
+        if self._database is not None:
+            self._database.execute("UPDATE requests SET is_answered = is_elsewhere")
+
+    def read_counts(self) -> tuple[dict[str, dict[str, int]], list[str]]:
+        """Return the numbers of requests without a reply and of replies without a request, and notes that name the requests."""
+        if self._database is None:
+            return {}, []
+        query = "SELECT id FROM requests WHERE is_answered = 0 ORDER BY id"
+        ids = [id_ for (id_,) in self._database.execute(query)]
+        notes = [f"{len(ids):,} request{'s' * (len(ids) != 1)} without a reply: {_named(ids)}"] if ids else []
+        if self._strangers:
+            notes.append(
+                f"{self._strangers:,} repl{'ies' if self._strangers != 1 else 'y'} without a request in the input file"
+            )
+        counts = {"without_reply": len(ids), "replies_without_request": self._strangers}
+        return {"requests": counts} if any(counts.values()) else {}, notes
+
     def body(self, id_: str) -> dict[str, Any]:
-        """Return the body of a request; an empty one if it is unknown."""
+        """Return the body of a request, which is answered now; an empty one if it is unknown."""
         if self._database is None:
             return {}
+        self._strangers += not self._database.execute(
+            "UPDATE requests SET is_answered = 1 WHERE id = ?", (id_,)
+        ).rowcount
         row = self._database.execute("SELECT body FROM requests WHERE id = ?", (id_,)).fetchone()
         return {} if row is None else mapping(orjson.loads(row[0]))
 
 
-def _has_requests(path: Path) -> bool:
-    """Return whether the first line of a file is a request of a batch; a neighbor that cannot be read is not."""
+def _named(ids: Sequence[str]) -> str:
+    return f"{', '.join(ids[:_MOST_NAMES])}{', …' * (len(ids) > _MOST_NAMES)}"
+
+
+def _first_keys(path: Path) -> frozenset[str]:
+    """Return the keys of the object on the first line of a file; none for a neighbor that cannot be read."""
     if path.suffix not in (".jsonl", ".json", ".ndjson", ".gz", ".txt"):
-        return False
+        return frozenset()
     try:
         with InputFile.opened(path) as file, file.binary() as stream:
             record = mapping(orjson.loads(stream.readline(MAX_LINE_BYTES)))
     except (DataError, EOFError, OSError, zlib.error, orjson.JSONDecodeError):
-        return False
-    return {"custom_id", "url", "body"} <= record.keys()
+        return frozenset()
+    return frozenset(record)
 
 
 def _row(id_: str, record: Value, request: Value, reading: SessionReading) -> Row:
