@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import pickle
 import re
 import subprocess
@@ -44,6 +45,7 @@ from dicast.testing import (
     run_pipeline,
     sample,
 )
+from dicast.testing.members import unread_fault
 from dicast.testing.pipeline import Bench, typical_events
 
 CONTRACTS = {
@@ -454,6 +456,25 @@ class Words:
 @hookimpl
 def dicast_metrics(): return [Words]
 """
+
+
+@pytest.mark.parametrize(("text", "message"), [(b"a = 1\ndef f(:\n", ":2: invalid syntax"), (b"a = 1\0\n", ":1: ")])
+def test_module_that_is_not_python_is_named_only_where_an_option_seems_unread(tmp_path, monkeypatch, text, message):
+    package = tmp_path / "dicast_halves"
+    package.mkdir()
+    header = "import attrs\nfrom dicast import *\n"
+    unread = WORDS.replace("Words", "Unread").replace("self.most", "1").replace("most", "least")
+    (package / "__init__.py").write_text(f"{header}{WORDS}{unread}")
+    (package / "broken.py").write_bytes(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        halves = importlib.import_module("dicast_halves")
+        assert unread_fault("metric", halves.Words) is None
+        fault = unread_fault("metric", halves.Unread)
+    finally:
+        sys.modules.pop("dicast_halves", None)
+    assert fault is not None
+    assert fault.startswith(f"no code reads least of Unread; {package / 'broken.py'}{message}")
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from .._kernel.pipeline.clause import missing_members
 from .._kernel.plan.clauses import Clause, Finding, GateClause, GatedFile, GatedRun
 from .conformance import Contract
 from .fakes import FakeMetric
-from .members import undocumented, unread_options
+from .members import undocumented, unread_fault
 from .pipeline import run_pipeline
 from .subjects import sample
 
@@ -77,8 +77,8 @@ class GateClauseConformance(Contract):
 
     def test_every_key_is_read(self, cls: type[Any]) -> None:
         """A key that no code reads decides nothing."""
-        unread = unread_options("executor", cls)
-        assert not unread, f"no code reads {', '.join(unread)} of {cls.__qualname__}: the key has no effect"
+        fault = unread_fault("executor", cls)
+        assert fault is None, f"{fault}. Such a key has no effect"
 
     def test_label_key_is_a_key_of_the_class(self, cls: type[Any]) -> None:
         """The kernel looks for the ``label_key`` in the file."""

@@ -20,7 +20,7 @@ from .._kernel.pipeline.describe import describe
 from .._kernel.stream.opening import open_component
 from .._kernel.values import Cost, Rubric, RunContext, Secret
 from .._kernel.values.errors import ConfigError, PluginError, RequestError
-from .members import misnamed, mistyped, undocumented, unread_options
+from .members import misnamed, mistyped, undocumented, unread_fault
 from .pipeline import Bench
 from .probe import probe
 from .secrets import SHORTEST, planted_secrets, secrets, texts_of
@@ -214,9 +214,8 @@ class Conformance(Contract):
 
     def test_every_option_is_read(self, bench: Bench) -> None:
         """An option that no code reads has no effect, and its user cannot know."""
-        cls = self.offer(bench).cls
-        unread = unread_options(self.kind, cls)
-        assert not unread, f"no code reads {', '.join(unread)} of {cls.__qualname__}: the option has no effect"
+        fault = unread_fault(self.kind, self.offer(bench).cls)
+        assert fault is None, f"{fault}. Such an option has no effect"
 
     def test_options_have_the_types_of_secrets_and_paths(self, bench: Bench) -> None:
         """A secret in a ``str`` is stored and shown; a path in a ``str`` depends on the current directory."""

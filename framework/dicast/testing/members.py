@@ -145,10 +145,19 @@ def undocumented(cls: type[Any], readme: str) -> list[str]:
     return [name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)]
 
 
+def unread_fault(kind: str, cls: type[Any]) -> str | None:
+    """Return a sentence about the options of *cls* that no code reads, with the place of each module that is not Python; None if all are read."""
+    if not (unread := unread_options(kind, cls)):
+        return None
+    faults = [tree for path in _files(cls.__module__) if isinstance(tree := _parse(path), str)]
+    return "; ".join([f"no code reads {', '.join(unread)} of {cls.__qualname__}", *faults])
+
+
 def unread_options(kind: str, cls: type[Any]) -> list[str]:
     """Return the options of *cls* that no code of its package reads, and that the kernel does not read either.
 
     Options of a base class from another package are not checked, and neither is a package that reads attributes by computed names.
+    A module that is not Python reads nothing.
     """
     names = set(_declared(cls)) - known_members(kind) - {*CLAIMABLE} - _looked_up()
     function = function_of(cls)
@@ -205,7 +214,8 @@ def _names_read(source: str) -> set[str]:
 def _attributes_of(path: Path, changed: int) -> frozenset[str]:
     """Return the attributes that the file *path*, *changed* at this time, reads; :data:`_COMPUTED` for computed names."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = _parse(path)
+    for node in () if isinstance(tree, str) else ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             names.add(node.attr)
         elif isinstance(node, ast.Call):
@@ -215,6 +225,16 @@ def _attributes_of(path: Path, changed: int) -> frozenset[str]:
                 names.add(_COMPUTED)
             names |= set(texts) if function in _READERS else set()
     return frozenset(names)
+
+
+def _parse(path: Path) -> ast.Module | str:
+    """Return the tree of a Python file; the place and the error of a file that is not Python."""
+    try:
+        return ast.parse(path.read_bytes())
+    except SyntaxError as error:
+        return f"{path}:{error.lineno or 1}: {error.msg}"
+    except ValueError as error:  # a null byte
+        return f"{path}:1: {error}"
 
 
 def _files(module: str) -> list[Path]:
