@@ -63,7 +63,8 @@ class ScannedSource:
 class SecretScan:
     """Search for secrets in the subjects of a source, in the source's order: all subjects of a session follow each other.
 
-    A secret counts once for each record, which is a row or a session. Ids are never masked, since verdicts name them.
+    A secret counts once for each record, which is a row or a session. Ids are never masked, since verdicts name them. *counts* has the number of
+    secrets of each kind, *places* the first place of each kind.
     """
 
     def __init__(self, scan: Scan) -> None:
@@ -71,8 +72,9 @@ class SecretScan:
         self.in_ids = 0
         self._masks = scan == "mask"
         self._any_shape = any_shape()
-        self._places: dict[str, str] = {}
+        self.places: dict[str, str] = {}
         self._record: object = None
+        self._sessions: dict[str | None, set[tuple[str, bytes]]] = {}
         self._known: set[tuple[str, bytes]] = set()
         self._place = ""
         self._events: dict[int, tuple[TraceEvent, TraceEvent]] = {}
@@ -133,19 +135,19 @@ class SecretScan:
             trail=Trail(state.masked, subject.trail.stop) if log else subject.trail,
         )
 
+    def event(self, event: TraceEvent) -> TraceEvent:
+        """Return *event* of any session, with masks in place of its secrets if the scan masks. A secret counts once for each session."""
+        name = event.session_id
+        self._known = self._sessions.get(name, set())
+        self._place = f"session {name}"
+        masked = self._event(event)
+        if self._known:
+            self._sessions[name] = self._known
+        return masked if self._masks else event
+
     def add_counts(self, counts: ReadCounts) -> ReadCounts:
         """Return *counts* with the number of secrets of each kind, and with a note that names kinds and places but no secret."""
-        if not self.counts:
-            return counts
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.counts.items()))
-        places = ", ".join(f"{kind} in {place}" for kind, place in [*self._places.items()][:_MOST_NOTED])
-        result = "replaced by masks" if self._masks else "left as they are; scan: mask replaces them"
-        notes = [f"secrets and personal data: {kinds} ({result}), first {places}"]
-        if self.in_ids:
-            notes.append(
-                f"{self.in_ids:,} subject ids have secrets or personal data; ids are not masked: choose others"
-            )
-        return evolve(counts, details={**counts.details, COUNTS: dict(self.counts)}, notes=(*counts.notes, *notes))
+        return with_secrets(counts, self.counts, self.places, is_masked=self._masks, in_ids=self.in_ids)
 
     def _start_record(self, subject: Subject) -> None:
         record = ("session", subject.session_id) if subject.events or subject.trail.stop else (subject.kind, subject.id)
@@ -224,7 +226,22 @@ class SecretScan:
         if (kind, secret) not in self._known:
             self._known.add((kind, secret))
             self.counts[kind] += 1
-            self._places.setdefault(kind, self._place)
+            self.places.setdefault(kind, self._place)
+
+
+def with_secrets(
+    counts: ReadCounts, secrets: Mapping[str, int], places: Mapping[str, str], *, is_masked: bool, in_ids: int = 0
+) -> ReadCounts:
+    """Return *counts* with the number of *secrets* of each kind, and with a note that names kinds and their first *places* but no secret."""
+    if not secrets:
+        return counts
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(secrets.items()))
+    shown = ", ".join(f"{kind} in {place}" for kind, place in [*places.items()][:_MOST_NOTED])
+    result = "replaced by masks" if is_masked else "left as they are; scan: mask replaces them"
+    notes = [f"secrets and personal data: {kinds} ({result}), first {shown}"]
+    if in_ids:
+        notes.append(f"{in_ids:,} subject ids have secrets or personal data; ids are not masked: choose others")
+    return evolve(counts, details={**counts.details, COUNTS: dict(secrets)}, notes=(*counts.notes, *notes))
 
 
 class _Log:

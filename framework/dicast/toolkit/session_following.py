@@ -32,6 +32,9 @@ OVER = 600.0
 
 _LOOK = 1.0
 
+_RESTS = 10
+"""A file that grows rests for this many times the time of its reading, which takes at most a tenth of the processor then."""
+
 Version = tuple[int, int, bool, bool]
 """Time of the last change in nanoseconds, size in bytes, whether the file is quiet, and whether it is over."""
 
@@ -44,7 +47,7 @@ class SessionFollower:
 
     @contextmanager
     def receiving(self, reception: Reception) -> Iterator[FollowedSessions]:
-        """Yield the receiver of the sessions. A file is read again after each change."""
+        """Yield the receiver of the sessions. A file is read again after a change, a large one less often."""
         yield FollowedSessions(self._source, reception)
 
 
@@ -60,6 +63,7 @@ class FollowedSessions:
         self._others: dict[Path, int] = {}
         self._owners: dict[str, Path] = {}
         self._folders: dict[Path, SessionFolder] = {}
+        self._rest_until: dict[Path, float] = {}
 
     @property
     def unread(self) -> int:
@@ -69,18 +73,26 @@ class FollowedSessions:
     def sessions(self, now: float) -> Sequence[ReceivedSession]:
         """Return the sessions of the next changed file; none if no file has changed."""
         if not self._waiting and now >= self._next:
-            self._waiting += [path for path in self._paths() if self._version(path, now) != self._versions.get(path)]
+            self._waiting += [path for path in self._paths() if self._is_due(path, now)]
             self._next = now + _LOOK
         while self._waiting:
             path = self._waiting.popleft()
             version = self._version(path, now)
+            began = time.monotonic()
             sessions = [] if version is None else self._sessions(path, version)
+            self._rest_until[path] = now + _RESTS * (time.monotonic() - began)
             if sessions and version is not None:
                 self._read[path] = version
                 return sessions
             if version is not None:
                 self._versions[path] = version
         return ()
+
+    def _is_due(self, path: Path, now: float) -> bool:
+        """Return whether the file has changed and does not rest. A file that is quiet does not rest."""
+        version = self._version(path, now)
+        is_quiet = version is not None and version[2]
+        return version != self._versions.get(path) and (is_quiet or now >= self._rest_until.get(path, 0.0))
 
     def settle(self) -> None:
         """Note that the newest sessions are in the ledger."""

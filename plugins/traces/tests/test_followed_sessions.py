@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,26 @@ def test_turns_that_the_user_takes_back_stay_turns_of_a_session_that_is_followed
         assert live.read_counts().details["abandoned"]["turns"] == 1
 
 
+def test_a_file_that_takes_long_to_read_is_read_less_often_until_it_is_quiet(folder, monkeypatch):
+    agent, followed, reads = Agent(folder / "a.jsonl"), follow(folder), []
+
+    def slowly(source, reading, *, read=transcripts.ClaudeCode.sessions):
+        reads.append(reading.name)
+        time.sleep(0.3)
+        return read(source, reading)
+
+    monkeypatch.setattr(transcripts.ClaudeCode, "sessions", slowly)
+    agent.turn("one")
+    assert turns(followed, agent.path, 0, NOW) == [("S", 0, False)]
+    agent.turn("two")
+    assert turns(followed, agent.path, 0.1, NOW + 1.1) is None
+    agent.turn("three")
+    assert turns(followed, agent.path, 0.2, NOW + 2.2) is None
+    assert turns(followed, agent.path, 0.2, NOW + 90) == [("S", 2, False)]
+    assert turns(followed, agent.path, QUIET + 1, NOW + 91.1) == [("S", 3, False)]
+    assert len(reads) == 3
+
+
 def test_new_files_and_equal_ids_are_given_under_stable_names(folder):
     first, followed = Agent(folder / "a.jsonl"), follow(folder)
     first.turn("one")
@@ -129,10 +150,24 @@ def test_a_watch_judges_each_turn_once_and_continues_where_it_ended(folder):
 
 
 @pytest.mark.slow
-def test_a_watch_refuses_to_mask(folder):
+@pytest.mark.parametrize("scan", ["warn", "mask", "off"])
+def test_a_watch_counts_or_masks_secrets_of_sessions_once(folder, scan):
+    key = "AKIA" + "IOSFODNN7EXAMPLE"
     Path("w.yaml").write_text(
-        "name: w\nsource: {transcripts/claude_code: {path: s, scan: mask}}\njudges: [heuristic/turn]\n"
+        f"name: w\nsource: {{transcripts/claude_code: {{path: s, scan: {scan}}}}}\njudges: [heuristic/turn]\n"
     )
-    refused = dicast("watch", "w.yaml", "--once")
-    assert refused.returncode == 2
-    assert "dicast watch cannot mask" in refused.stderr
+    agent = Agent(folder / "a.jsonl")
+    agent.turn(f"use {key}")
+    agent.turn("mail joe@example.org")
+    os.utime(agent.path, (1, 1))
+    first = dicast("watch", "w.yaml", "--once")
+    agent.turn(f"{key} again")
+    os.utime(agent.path, (2, 2))
+    second = dicast("watch", "w.yaml", "--once", "--json")
+    assert (first.returncode, second.returncode) == (0, 0), second.stderr
+    verdicts = json.loads(dicast("verdicts", "--json", "--run", "last").stdout)["verdicts"]
+    assert [verdict["subject_id"] for verdict in verdicts] == ["S/1", "S/2", "S/3"]
+    assert json.loads(second.stdout)["read"].get("scan") == (None if scan == "off" else {"aws-key": 1, "email": 1})
+    assert ("secrets and personal data: 1 aws-key, 1 email" in first.stdout + first.stderr) == (scan != "off")
+    stored = b"".join(path.read_bytes() for path in Path(".dicast").rglob("*") if path.is_file())
+    assert (key.encode() in stored, b"[masked: aws-key]" in stored) == (scan != "mask", scan == "mask")

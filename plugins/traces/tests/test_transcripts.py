@@ -200,3 +200,44 @@ def test_watch_names_unknown_shapes_and_failed_records_as_bad_lines(shop):
     assert (
         "chats.jsonl:2: conversation 'b' is not judged: the record failed where it was recorded: timeout" in shop.stderr
     )
+
+
+@pytest.mark.parametrize("scan", ["warn", "mask"])
+def test_secrets_of_lines_are_counted_or_masked_once_for_each_conversation(shop, scan):
+    setting = ("--json", "--set", f"source.traces/messages.scan={scan}")
+    key = "AKIA" + "IOSFODNN7EXAMPLE"
+    secret = chat("a", 1, note=f"the key {key}")
+    secret["messages"][1]["content"] = f"question with {key}"
+    shop.write(secret, chat("b", 1))
+    assert shop.watch(*setting)[0] == 0, shop.stderr
+    assert shop.read()["scan"] == {"aws-key": 1}
+    longer = {**secret, "messages": [*secret["messages"], *turn(1, "x")]}
+    shop.write(longer, longer)
+    assert shop.watch(*setting) == (0, ["tool_cycle x", "turn a/2", "session a"])
+    assert shop.read()["scan"] == {"aws-key": 1}
+    stored = (shop.folder / "watched.db").read_bytes()
+    assert (key.encode() in stored) == (scan == "warn")
+
+
+@pytest.mark.parametrize("scan", ["warn", "mask", "off"])
+def test_secrets_of_events_are_counted_or_masked(tmp_path, monkeypatch, scan):
+    monkeypatch.chdir(tmp_path)
+    key = "AKIA" + "IOSFODNN7EXAMPLE"
+    texts = {"user_prompt_text": f"use {key}", "final_response_text": f"used {key}"}
+    lines_ = [
+        {"type": "turn.completed", "session_id": name, "turn_id": f"{name}/{number}", "payload": {"stop_reason": "end_turn", "tool_call_count": 0, "signals_extra": texts}}
+        for number in (1, 2) for name in ("s", "t")
+    ] + [{"type": "session.ended", "session_id": name, "payload": {"disposition": "completed"}} for name in ("s", "t")]  # fmt: skip
+    Path("trace.jsonl").write_text("".join(json.dumps(line_) + "\n" for line_ in lines_))
+    Path("w.yaml").write_text(
+        f"source: {{traces/events: {{path: trace.jsonl, scan: {scan}}}}}\njudges: [heuristic/turn]\n"
+        "ledger: {ledger/sqlite: {path: w.db}}\n"
+    )
+    done = CliRunner().invoke(watch, ["w.yaml", "--once", "--json"], standalone_mode=False)
+    assert done.return_value == 0, done.stderr
+    read = json.loads(done.stdout)["read"]
+    assert (read["records"], read.get("scan")) == (6, None if scan == "off" else {"aws-key": 2})
+    assert (key.encode() in Path("w.db").read_bytes()) == (scan != "mask")
+    judged = len(verdicts(Path("w.db")))
+    again = CliRunner().invoke(watch, ["w.yaml", "--once", "--json"], standalone_mode=False)
+    assert (again.return_value, judged, len(verdicts(Path("w.db")))) == (0, 4, 4)

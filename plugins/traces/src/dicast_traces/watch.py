@@ -84,13 +84,13 @@ def watch(
             return Watching(Path(), component.kinds, 0, once, poll, otlp_address, console=console, receiver=component)
         if otlp_address is not None:
             raise ConfigError(f"--otlp receives spans: the source of {file} has to be otel/receiver")
-        if getattr(component, "scan", None) == "mask":
-            raise ConfigError("dicast watch cannot mask: remove scan: mask, or judge the files with dicast run")
         if isinstance(component, SessionSource):
             if address is not None:
                 raise ConfigError(f"--listen receives events of traces; the source of {file} reads files of sessions")
             follower = SessionFollower(component)
-            return Watching(Path(), component.kinds, 0, once, poll, None, console=console, receiver=follower)
+            return Watching(
+                Path(), component.kinds, 0, once, poll, console=console, receiver=follower, scan=component.scan
+            )
         if not isinstance(component, Events | Messages):
             expected = "traces/events or traces/messages, or a reader of recorded sessions"
             raise ConfigError(f"dicast watch follows a trace: the source of {file} has to be {expected}")
@@ -103,7 +103,7 @@ def watch(
                 f"a named pipe cannot be followed; let path be '-' and give it as input: … < {component.path}"
             )
         kinds, most = component.kinds, component.max_line_bytes
-        return Watching(component.path, kinds, most, once, poll, address, token, console, layout)
+        return Watching(component.path, kinds, most, once, poll, address, token, console, layout, scan=component.scan)
 
     code = run_command(file, follow, overrides=overrides, live=True, new=new, as_json=as_json)
     return 3 if console.bad and code in (0, 1) else code

@@ -10,6 +10,7 @@ import attrs
 
 from dicast import DataError, Due, Entry, Failure, Problem, Query, ReadCounts, RunContext, TraceEvent
 from dicast.toolkit.reception import ReceivedSession
+from dicast.toolkit.scan import Scan
 from dicast.toolkit.session_reading import Failed
 from dicast.toolkit.sessions import Kind
 
@@ -20,6 +21,7 @@ from .backlog import Backlog
 from .lines import Line
 from .listening import Post
 from .names import Names
+from .scanning import Scanning
 from .status import Console, Snapshot
 from .tail import Position
 from .transcripts import Growth, Transcripts, context_of
@@ -43,6 +45,7 @@ class Intake:
     :param conversations: the layout of the lines if each is a whole conversation, not one event. Posted lines are
         always events.
     :param receives: whole sessions are added with :meth:`step`.
+    :param scan: search for secrets in events and sessions, before they are recorded.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Intake:
         conversations: Layout | None = None,
         *,
         receives: bool = False,
+        scan: Scan = "off",
     ) -> None:
         self._run, self._console, self._give = run, console, give
         self._calls_named = "tool_cycle" in kinds
@@ -62,9 +66,12 @@ class Intake:
         self.windows = Windows(
             kinds, run.lookahead, self._archive, names, context_of if receives or conversations else no_context
         )
-        self.growth = Growth(names, self.windows.log)
+        self._scanning = Scanning(scan)
+        self.growth = Growth(names, self.windows.log, self._scanning)
         self._has_sessions = receives or conversations is not None
-        self._transcripts = None if conversations is None else Transcripts(conversations, names, self.windows.log)
+        self._transcripts = (
+            None if conversations is None else Transcripts(conversations, names, self.windows.log, self._scanning)
+        )
         self.backlog = Backlog(self.windows.settle)
         self._seq = self._accepted = 0
         self.accepted = self.duplicates = self.rejected = self._restored = 0
@@ -161,12 +168,13 @@ class Intake:
         """Yield the new events of a line. A fault is reported, and the rest of the line is left out."""
         try:
             if self._transcripts is None:
-                events_found = [line.event(calls_named=self._calls_named)]
+                event = line.event(calls_named=self._calls_named)
+                events_found = [] if event is None else [self._scanning.event(event)]
             else:
                 added = self._transcripts.events(line)
                 events_found, self.duplicates = [*(added or ())], self.duplicates + (added is not None and not added)
             for event in events_found:
-                if event is not None and self._admit(event, now):
+                if self._admit(event, now):
                     yield event
         except DataError as error:
             self._console.report(error, line)
@@ -190,6 +198,7 @@ class Intake:
         for line in post.lines:
             try:
                 event = line.event(calls_named=self._calls_named)
+                event = None if event is None else self._scanning.event(event)
                 is_new = event is not None and self._admit(event, now)
             except DataError as error:
                 self.rejected += 1
@@ -221,9 +230,10 @@ class Intake:
         dropped = {reason: count for reason, count in left_out.items() if count}
         records = self._restored + self._accepted + sum(dropped.values())
         if self._transcripts is None:
-            return ReadCounts(records, dropped=dropped)
+            return self._scanning.add_counts(ReadCounts(records, dropped=dropped))
         totals = self._transcripts.totals
-        return ReadCounts(records, totals.contents.marked, dropped, details={"formats": totals.formats})
+        counts = ReadCounts(records, totals.contents.marked, dropped, details={"formats": totals.formats})
+        return self._scanning.add_counts(counts)
 
 
 def _seconds(time: str | None) -> float | None:

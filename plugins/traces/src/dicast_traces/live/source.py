@@ -16,6 +16,7 @@ from dicast import ConfigError, Due, ReadCounts, RunContext
 from dicast.optional import HasReceiver
 from dicast.toolkit.listening import ListenAddress
 from dicast.toolkit.reception import ReceivedSession, Reception
+from dicast.toolkit.scan import Scan
 from dicast.toolkit.sessions import Kind
 
 from ..events import STDIN
@@ -52,6 +53,7 @@ class Watching:
     :param conversations: the layout of the lines if each is a whole conversation; None if each is one event.
     :param listen: the address that takes events over HTTP, with the *token* that a request must bear.
     :param receiver: a source that receives sessions at the address *listen*, in place of the path.
+    :param scan: search for secrets in the input; a receiver of spans searches by itself.
     """
 
     path: Path
@@ -64,6 +66,7 @@ class Watching:
     console: Console = attrs.field(factory=Console, eq=False, repr=False)
     conversations: Layout | None = None
     receiver: HasReceiver | None = None
+    scan: Scan = "off"
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Watch]:
@@ -102,8 +105,9 @@ class Watch:
         names = stack.enter_context(Names())
         receives = options.receiver is not None
         self.intake = Intake(
-            run, options.kinds, options.console, names, self._queue.put_nowait, options.conversations, receives=receives
-        )
+            run, options.kinds, options.console, names, self._queue.put_nowait, options.conversations, receives=receives,
+            scan=options.scan,
+        )  # fmt: skip
         most = options.max_line_bytes
         self._input: Following | Piped | Receiving
         if options.receiver is not None:

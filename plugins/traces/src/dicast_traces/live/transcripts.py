@@ -15,6 +15,7 @@ from ..messages import Layout
 from ..reading import Totals
 from .lines import Line
 from .names import Names
+from .scanning import Scanning
 
 _CONTEXT = "context"
 _SESSION_END = "session.ended"
@@ -27,10 +28,13 @@ class Growth:
 
     :param log: returns the recorded events of a session.
     :param hint: is added to the message about a session whose earlier events have changed.
+    :param scanning: searches the sessions for secrets, and masks them, before they are compared.
     """
 
-    def __init__(self, names: Names, log: Callable[[str], Sequence[TraceEvent]], hint: str = "") -> None:
-        self._names, self._log, self._hint = names, log, hint
+    def __init__(
+        self, names: Names, log: Callable[[str], Sequence[TraceEvent]], scanning: Scanning, hint: str = ""
+    ) -> None:
+        self._names, self._log, self._scanning, self._hint = names, log, scanning, hint
 
     def events(self, session: Session | Failure, id: str, *, is_over: bool = True) -> Sequence[TraceEvent]:
         """Return the events that *session* adds to its recorded events, maybe none. Its end is included only if it *is_over*.
@@ -39,6 +43,7 @@ class Growth:
         """
         if isinstance(session, Failure):
             raise DataError(Problem(f"conversation {id!r} is not judged: {session.message}", path="error"))
+        session = self._scanning.session(session)
         new_events = [event for event in session.log if event.type not in _LATE_TYPES]
         before = self._log(id)
         old_events = [event for event in before if event.type not in _LATE_TYPES]
@@ -69,9 +74,11 @@ class Transcripts:
     :param log: returns the recorded events of a session.
     """
 
-    def __init__(self, layout: Layout, names: Names, log: Callable[[str], Sequence[TraceEvent]]) -> None:
+    def __init__(
+        self, layout: Layout, names: Names, log: Callable[[str], Sequence[TraceEvent]], scanning: Scanning
+    ) -> None:
         hint = "; where a line number can come twice, name conversations by the option id" if layout.id is None else ""
-        self._layout, self._growth = layout, Growth(names, log, hint)
+        self._layout, self._growth = layout, Growth(names, log, scanning, hint)
         self._reader = layout.reader(self._growth.name_call)
 
     @property
