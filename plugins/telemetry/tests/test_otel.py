@@ -175,9 +175,16 @@ def test_results_are_events_of_the_subject_s_span_where_a_collector_takes_traces
 def test_log_events_go_to_their_own_address(receiver):
     other = receiver.url.replace("/v1/traces", "/otlp")
     with pytest.raises(ConfigError, match="endpoint does not end in /v1/traces"):
-        Otel(other)
+        Otel(other, evaluations="logs")
     Otel(other, logs_endpoint="http://127.0.0.1:9/logs")
     Otel(other, evaluations="span_events")
+
+
+def test_results_are_events_of_spans_if_the_address_for_log_events_is_unknown(receiver):
+    receiver.url = receiver.url.replace("/v1/traces", "/otlp")
+    send(receiver, [STARTED, *SUBJECT, COMPLETED])
+    assert not receiver.log_requests
+    assert [event.name for event in receiver.span("row").events].count(RESULT) == 4
 
 
 def test_scores_read_out_of_a_record_are_results_too_with_their_flag(receiver):

@@ -61,7 +61,7 @@ class Otel:
     :param max_reply_bytes: the longest answer of the collector in bytes, decoded; a longer answer counts as not accepted.
     :param service_name: the resource's ``service.name``.
     :param evaluations: ``logs`` sends evaluation results as log events to *logs_endpoint*; ``span_events`` makes them events of the subjects' spans, for a
-        collector that takes traces alone.
+        collector that takes traces alone. The default is ``logs`` if the address for log events is known, else ``span_events``.
     :param logs_endpoint: the collector's address for log events; by default *endpoint* with ``/v1/logs`` in place of ``/v1/traces``.
     :param content: also send inputs, outputs, explanations and messages of failures, each cut to 8,192 characters.
     """
@@ -79,16 +79,25 @@ class Otel:
         default=MAX_REPLY_BYTES, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
     )
     service_name: str = "dicast"
-    evaluations: Literal["logs", "span_events"] = attrs.field(
-        default="logs", validator=attrs.validators.in_(("logs", "span_events"))
+    evaluations: Literal["logs", "span_events"] | None = attrs.field(
+        default=None, validator=attrs.validators.in_(("logs", "span_events", None))
     )
     logs_endpoint: str | None = attrs.field(default=None, validator=attrs.validators.optional(_check_endpoint))
     content: bool = False
 
     def __attrs_post_init__(self) -> None:
-        if self.evaluations == "logs" and self.logs_endpoint is None and not self.endpoint.endswith(_TRACES):
+        if self.evaluations == "logs" and self._logs_address is None:
             message = f"endpoint does not end in {_TRACES}, so the address for log events is unknown; name it, or use evaluations: span_events"
             raise ConfigError(Problem(message, path="logs_endpoint"))
+
+    @property
+    def _logs_address(self) -> str | None:
+        """The address for log events, if it is known and wanted."""
+        if self.evaluations == "span_events":
+            return None
+        if self.logs_endpoint is None and self.endpoint.endswith(_TRACES):
+            return self.endpoint.removesuffix(_TRACES) + _LOGS
+        return self.logs_endpoint
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Feed]:
@@ -100,13 +109,12 @@ class Otel:
             service_name=self.service_name,
             content=self.content,
             stops=[entry.event for entry in stops],
-            as_logs=self.evaluations == "logs",
+            as_logs=self._logs_address is not None,
         )
         headers = {name: secret.value for name, secret in self.headers.items()}
         connect = partial(Collector.connected, headers=headers, seconds=self.timeout, most=self.max_reply_bytes)
         async with AsyncExitStack() as stack:
             collector, logs = await stack.enter_async_context(connect(self.endpoint)), None
-            if self.evaluations == "logs":
-                address = self.logs_endpoint or self.endpoint.removesuffix(_TRACES) + _LOGS
-                logs = await stack.enter_async_context(connect(address))
+            if self._logs_address is not None:
+                logs = await stack.enter_async_context(connect(self._logs_address))
             yield Feed(collector, spans, logs)
