@@ -239,6 +239,13 @@ class HasNoOutput(Protocol):
         """The reason why no subject has an output, after the check; the run is refused if outputs are judged and no task makes them. Without it, or None, subjects may have outputs."""
 
 
+class HasUndrawn(Protocol):
+    """Sources; on the live object."""
+
+    def undrawn(self, ids: Collection[str]) -> Collection[str]:
+        """Return the *ids* of subjects and sessions that a sample leaves out: data about them is no mistake. Without it, none."""
+
+
 class HasReadCounts(Protocol):
     """Sources; on the live object."""
 

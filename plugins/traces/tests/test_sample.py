@@ -86,3 +86,11 @@ def test_an_allocation_draws_equally_many_and_never_too_many(counts, more):
     assert all(1 <= drawn[name] <= counts[name] for name in counts)
     open_groups = [drawn[name] for name in counts if drawn[name] < counts[name]]
     assert not open_groups or max(drawn.values()) - min(open_groups) <= 1
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ((20, ", by: taem"), "no session has a value 'taem'"), ((1, ", by: team"), "by team makes more than 1 group; draw more"),
+])  # fmt: skip
+def test_a_key_that_no_session_has_and_too_many_groups_are_refused(options, message):
+    with pytest.raises(DataError, match=message):
+        run_pipeline(PIPELINE % options)

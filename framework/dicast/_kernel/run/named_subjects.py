@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from ..asking.call import Call
+from ..contract.protocols import Source
 from ..plan.sections import Slot
 from ..values import Due
 
@@ -13,21 +14,28 @@ _SHOWN = 5
 """The number of ids in a warning."""
 
 
-def named_subjects(subjects: AsyncIterator[Due], calls: Iterable[Call]) -> NamedSubjects | None:
-    """Return *subjects*, compared with the ``subject_ids`` of the live components of *calls*; None if no component has such ids."""
+def named_subjects(subjects: AsyncIterator[Due], calls: Iterable[Call], source: Source | None) -> NamedSubjects | None:
+    """Return *subjects* of *source*, compared with the ``subject_ids`` of the live components of *calls*; None if no component has such ids."""
     named = [(call, getattr(getattr(call.function, "__self__", None), "subject_ids", ())) for call in calls]
     unused = [(call.slot, dict.fromkeys(map(str, ids))) for call, ids in named if ids]
-    return NamedSubjects(subjects, unused) if unused else None
+    return NamedSubjects(subjects, unused, getattr(source, "undrawn", None)) if unused else None
 
 
 class NamedSubjects:
     """The subjects of a run. It removes the id of each subject, and of its session, from the ids of each slot in *unused*.
 
-    Ids that remain after the last subject are reported: the user's data about them is not used.
+    Ids that remain after the last subject are reported: the user's data about them is not used. Ids that a sample left out, which *undrawn*
+    returns, are not reported.
     """
 
-    def __init__(self, subjects: AsyncIterator[Due], unused: Sequence[tuple[Slot, dict[str, None]]]) -> None:
+    def __init__(
+        self,
+        subjects: AsyncIterator[Due],
+        unused: Sequence[tuple[Slot, dict[str, None]]],
+        undrawn: Callable[[Collection[str]], Collection[str]] | None = None,
+    ) -> None:
         self._subjects, self._unused, self._is_complete = subjects, unused, False
+        self._undrawn = undrawn
 
     def __aiter__(self) -> NamedSubjects:
         return self
@@ -46,7 +54,14 @@ class NamedSubjects:
 
     def warnings(self) -> list[dict[str, Any]]:
         """Return a warning for each component with ids that no subject has; none if not all subjects were read."""
-        return [_warning(slot.label, [*ids]) for slot, ids in self._unused if ids and self._is_complete]
+        if not self._is_complete:
+            return []
+        remaining = ((slot.label, self._without_undrawn([*ids])) for slot, ids in self._unused)
+        return [_warning(label, ids) for label, ids in remaining if ids]
+
+    def _without_undrawn(self, ids: list[str]) -> list[str]:
+        undrawn = () if self._undrawn is None or not ids else frozenset(self._undrawn(ids))
+        return [id_ for id_ in ids if id_ not in undrawn]
 
 
 def _warning(label: str, ids: list[str]) -> dict[str, Any]:

@@ -346,7 +346,7 @@ class _Run:
         )
         with patient_collector():
             calls = () if isinstance(self._source, SubjectList) else plan.calls.values()
-            self._subjects = named_subjects(subjects, calls)
+            self._subjects = named_subjects(subjects, calls, self._source)
             await window.run(self._subjects or subjects, self._limit())
         if not self.request.pause_after:
             budget.close()

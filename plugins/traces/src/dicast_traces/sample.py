@@ -6,7 +6,7 @@ import hashlib
 import heapq
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -92,6 +92,7 @@ class LiveSample:
     _weights: Mapping[Unit, float] = attrs.field(factory=dict)
     _drawn: Mapping[str, int] = attrs.field(factory=dict)
     _failed: int = 0
+    _left: set[int] = attrs.field(factory=set)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -112,10 +113,12 @@ class LiveSample:
         if self._groups is None:
             await self._draw()
         self._failed = 0
+        self._left.clear()
         async for item in items_of(self.source):
             subject = item.subject if isinstance(item, Due) else item
             weight = self._weights.get(_unit(subject))
             if weight is None:
+                self._left |= {hash(subject.id), hash(subject.session_id)}
                 continue
             weighted = attrs.evolve(subject, weight=weight)
             if isinstance(item, Due):
@@ -123,6 +126,10 @@ class LiveSample:
                 yield attrs.evolve(item, subject=weighted)
             else:
                 yield weighted
+
+    def undrawn(self, ids: Collection[str]) -> Collection[str]:
+        """Return the *ids* of subjects and sessions that were not drawn in the newest pass."""
+        return [id_ for id_ in ids if hash(id_) in self._left]
 
     def read_counts(self) -> ReadCounts:
         """Return the counts of the source, with the sessions that were not drawn."""
@@ -162,8 +169,12 @@ class LiveSample:
             group = groups.setdefault(_group(subject, options.by), Group())
             group.add(number, unit, options.size)
             if len(groups) > options.size:
-                message = f"by {options.by} makes more than {options.size:,} groups; draw more sessions, or group by another key"
+                groups_ = f"{options.size:,} group{'s' * (options.size != 1)}"
+                message = f"by {options.by} makes more than {groups_}; draw more sessions, or group by another key"
                 raise DataError(Problem(message, path="source.by"))
+        if options.by not in (None, "model", "day") and groups.keys() == {_NONE}:
+            message = f"no session has a value {options.by!r}; group by model, by day, or by a key of the context"
+            raise DataError(Problem(message, path="source.by", value=options.by))
         self._groups = dict(sorted(groups.items()))
         self._drawn = allocation({name: group.count for name, group in self._groups.items()}, options.size)
         self._weights = {
