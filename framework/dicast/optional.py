@@ -23,6 +23,7 @@ from .optional_records import HasNeedsShuffle as HasNeedsShuffle
 from .optional_records import HasObservesFailedRequests as HasObservesFailedRequests
 from .optional_records import HasObservesFailures as HasObservesFailures
 from .optional_records import HasSourceField as HasSourceField
+from .optional_records import HasTakesWeights as HasTakesWeights
 
 if TYPE_CHECKING:
     from dicast.toolkit.beginning import Beginning

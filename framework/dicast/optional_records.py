@@ -62,6 +62,14 @@ class HasNeedsScore(Protocol):
         """True if it watches the run's score: the file is refused if its score has no label. With ``needs_shuffle``, it gets that label as ``on``. Without it, False."""
 
 
+class HasTakesWeights(Protocol):
+    """Aggregates, early stops, comparisons; on the class."""
+
+    @property
+    def takes_weights(self) -> bool:
+        """True if its figures are right for subjects with weights, as a sample has them: it uses each record's ``weight``, or weights change none of its figures. Without it, False: in such a run it is refused, with a message in ``broken``."""
+
+
 class HasObservesFailures(Protocol):
     """Early stops and aggregates; on the live object."""
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import statistics
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import DataError, Score, Subject, metric
+import dicast
+from dicast import ConfigError, DataError, Event, Score, Subject, metric
+from dicast._kernel.cli import main
+from dicast._kernel.report.recorded import RecordedTally
 from dicast._kernel.report.spool import Passes, ScoreFile
 from dicast._kernel.report.statistics import confidence_interval, pass_rate, pass_rate_bounds
+from dicast.reading import refuse_weights, weighted_runs
 from dicast.testing import run_pipeline
+from dicast_stats.compare.command import compare as compare_command
 
 PIPELINE = "name: w\nmetrics: [value]\nscoring: {pass_at: 0.5}\n"
 ROWS = st.lists(
@@ -123,6 +130,115 @@ def test_open_subjects_bound_a_weighted_rate():
     assert pass_rate(passes)["value"] == pytest.approx(2 / 3)
     (least, _), (most, _) = pass_rate_bounds(passes)
     assert (least, most) == (pytest.approx(2 / 6), pytest.approx(5 / 6))
+
+
+@given(ROWS)
+def test_the_mean_of_recorded_scores_is_that_of_repeated_subjects(rows):
+    def tally(values, weights=None):
+        events = [
+            Event("1", "eval.completed", "2026-01-01T00:00:00Z", "r", {"score": score, "basis": "proxy", "signals": {}})
+            for score in values
+        ]
+        result = RecordedTally()
+        result.add(events, weights)
+        return result
+
+    weighted = tally([score for _, score, _ in rows], [float(weight) for *_, weight in rows])
+    repeated = tally([score for _, score, weight in rows for _ in range(weight)])
+    assert weighted.mean() == pytest.approx(repeated.mean())
+    document = weighted.document()
+    assert document["scored"] == len(rows)
+    if any(weight != 1 for *_, weight in rows):
+        total, squares = sum(weight for *_, weight in rows), sum(weight**2 for *_, weight in rows)
+        assert (document["weight"], document["effective_n"]) == (total, pytest.approx(total**2 / squares))
+
+
+ROWS_OF_TWO_WEIGHTS = [(None, 0.0, 1.0), (None, 1.0, 3.0), (None, 1.0, 1.0), (None, 0.4, 2.0)]
+
+
+@attrs.frozen
+class Seen:
+    """Aggregate and early stop that keep the weights of the records."""
+
+    name = "seen"
+    weights: list[float] = attrs.field(factory=list, eq=False)
+
+    def add(self, record):
+        self.weights.append(record.get("weight", 1.0))
+
+    def finish(self):
+        return {"weights": self.weights}
+
+    def observe(self, record):
+        self.weights.append(record.get("weight", 1.0))
+
+
+@attrs.frozen
+class Weighing(Seen):
+    takes_weights = True
+
+
+@pytest.mark.parametrize("section", ["aggregates", "early_stop"])
+def test_a_component_that_counts_each_subject_once_is_refused_by_name(section):
+    text = f"{PIPELINE}{section}: [counting, {{weighing: {{as: w}}}}]\n"
+    components = {"value": value(), "counting": (plain := Seen()), "weighing": (weighing := Weighing())}
+
+    def judged(rows):
+        subjects = [Subject("row", f"r{n}", output=score, weight=weight) for n, (_, score, weight) in enumerate(rows)]
+        return run_pipeline(text, subjects=subjects, components=components).document
+
+    (message,) = judged(ROWS_OF_TWO_WEIGHTS)["broken"].values()
+    assert message.startswith(
+        "counting: it counts each subject once, and the subjects of this run have weights; remove it"
+    )
+    assert weighing.weights == [1.0, 3.0, 1.0, 2.0]
+    assert 3.0 not in plain.weights
+    assert judged([(None, 0.5, 1.0)])["broken"] == {}
+
+
+def test_a_corrected_mean_of_weighted_subjects_is_refused():
+    text = "name: w\nmetrics: {proxy: [{value: {as: cheap}}], truth: [{value: {as: dear, weight: 2}}]}\nscoring: {audit: {rate: 0.9, seed: 1}}\n"
+    done = run(ROWS_OF_TWO_WEIGHTS, text).document
+    assert done["score"]["corrected"] is None
+    assert done["score"]["reasons"]["corrected"]["reason"] == "weights"
+
+
+def test_a_comparison_with_a_weighted_run_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def judged(name, rows, **sections):
+        subjects = [Subject("row", f"r{n}", output=score, weight=weight) for n, (_, score, weight) in enumerate(rows)]
+        define = {"define": {"value": value()}, "metrics": ["value"], "name": name, **sections}
+        return dicast.run(define, subjects=subjects)
+
+    drawn = judged("drawn", ROWS_OF_TWO_WEIGHTS)
+    whole = [(session, score, 1.0) for session, score, _ in ROWS_OF_TWO_WEIGHTS]
+    later = judged("later", whole, baseline={"run": drawn.run_id, "compare": ["stats/paired"]})
+    (message,) = later.broken.values()
+    assert f"stats/paired: it counts each subject once, and the subjects of run {drawn.run_id} have weights" in message
+    assert later.comparison == {"stats/paired": None}
+    names = [drawn.run_id, later.run_id, "--allow-incomparable"]
+    with pytest.raises(ConfigError, match=f"run {drawn.run_id} have weights.*--unweighted"):
+        compare_command.main(names, standalone_mode=False)
+    compare_command.main([*names, "--unweighted"], standalone_mode=False)
+    assert main(["baseline", "save", "kept", drawn.run_id, "--file", "kept.json"]) == 0
+    with pytest.raises(ConfigError, match="have weights"):
+        compare_command.main(["kept.json", later.run_id, "--allow-incomparable"], standalone_mode=False)
+
+
+def test_figures_over_many_runs_name_the_weighted_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    subjects = [
+        Subject("row", f"r{n}", output=score, weight=weight) for n, (_, score, weight) in enumerate(ROWS_OF_TWO_WEIGHTS)
+    ]
+    drawn = dicast.run({"define": {"value": value()}, "metrics": ["value"], "name": "d"}, subjects=subjects)
+    assert dicast.read_ledger(None, weighted_runs) == [drawn.run_id]
+    assert main(["quality", "--subject-kind", "row", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["weighted_runs"] == [drawn.run_id]
+    assert main(["quality", "--subject-kind", "row"]) == 0
+    assert f"each subject counts once, although subjects of run {drawn.run_id} have weights" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match=f"run {drawn.run_id} have weights.* a plan counts each subject once"):
+        dicast.read_ledger(None, lambda live: refuse_weights(live, (drawn.run_id,), "a plan"))
 
 
 @pytest.mark.slow

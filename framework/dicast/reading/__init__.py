@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .numbering import Numbering, exact_sum, first_places, parts_by_key, rows_by_key, view
     from .outputs import JudgedContents, JudgedOutput, JudgedOutputs, output_digest
     from .readers import Reader, reader
+    from .weights import refuse_weights, weighted_runs, weights_note
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("JudgedContents", "JudgedOutput", "JudgedOutputs", "output_digest"), ".outputs"),
@@ -73,6 +74,9 @@ _ON_FIRST_USE = {
     "first_places": ".numbering:first_places",
     "parts_by_key": ".numbering:parts_by_key",
     "view": ".numbering:view",
+    "weighted_runs": ".weights:weighted_runs",
+    "refuse_weights": ".weights:refuse_weights",
+    "weights_note": ".weights:weights_note",
     "run_document": ".._kernel.resume.reading:document",
     "verdict_of": ".._kernel.resume.reading:verdict",
 }
@@ -126,11 +130,14 @@ __all__ = [
     "read_open_judgments",
     "read_verdicts",
     "reader",
+    "refuse_weights",
     "rows_by_key",
     "run_document",
     "still_open",
     "verdict_of",
     "view",
+    "weighted_runs",
+    "weights_note",
 ]
 
 

@@ -104,7 +104,7 @@ class Aggregate(Protocol):
     """Summary of all records of a run. It has state, so ``open(run)`` returns the live object.
 
     An option ``criteria`` restricts it, or a comparison, to the scores of these criteria. The scores are under ``metrics.scores``, or under
-    the option ``source_field``.
+    the option ``source_field``. A record of a subject with a weight other than 1 has it as ``weight``.
     """
 
     def add(self, record: Record) -> None:

@@ -118,4 +118,4 @@ def of_file(path: Path) -> Results:
 
     if not sum(1 for _ in records()):  # reads the whole file
         raise DataError(Problem("the file has no record to compare with; jsonl/rows writes such files", file=str(path)))
-    return Results(str(path), path.stem, records)
+    return Results(str(path), path.stem, records, weighted=lambda: any("weight" in record for _, record in records()))

@@ -20,6 +20,17 @@ from ..values import Event, Record, Results, RunContext, Sizes, Subject
 from .reader import RecordReader, SubjectRecord
 
 
+def takes_weights(component: object) -> bool:
+    """Return whether the figures of an aggregate, an early stop or a comparison are right for subjects with weights."""
+    return getattr(component, "takes_weights", False) is True
+
+
+def weights_message(label: str, run: str) -> str:
+    """Return the message that the component *label* is refused because subjects of *run* have weights."""
+    fix = "remove it, or judge all subjects without a sample; the means and pass rates in labels are weighted"
+    return f"{label}: it counts each subject once, and the subjects of {run} have weights; {fix}"
+
+
 class RecordObservers:
     """Dispatcher of every record, in the order of the source, to *aggregates* and *stops*: live objects with their slots.
 
@@ -32,6 +43,7 @@ class RecordObservers:
     ) -> None:
         self._aggregates, self._stops, self._reader = aggregates, stops, RecordReader(started)
         self.broken: dict[str, str] = {}
+        self._is_weighted = False
         self._rows = 0
         self.stopped: Mapping[str, object] | None = None
 
@@ -64,7 +76,16 @@ class RecordObservers:
             if subject is not None:
                 self._reader.keep_row(subject)
             for result in chain(self._reader.read(events), self._reader.rest() if complete else ()):
+                if self._reader.weights and not self._is_weighted:
+                    self._refuse_weights()
                 self._take(result)
+
+    def _refuse_weights(self) -> None:
+        """Break each observer that would count a subject with a weight once."""
+        self._is_weighted = True
+        for slot, _ in (*self._aggregates, *self._stops):
+            if not takes_weights(slot.component):
+                self.broken.setdefault(slot.path, weights_message(slot.label, "this run"))
 
     def _take(self, result: SubjectRecord) -> None:
         subject, record, missing, failed = result
@@ -110,8 +131,11 @@ class RecordObservers:
                 yield slot.component.on, interval
 
     def compare(self, slots: Iterable[Slot], baseline: Results, variant: Results) -> Iterator[tuple[Slot, Any]]:
-        """Yield the result of each comparison in *slots*; None if it is broken."""
+        """Yield the result of each comparison in *slots*; None if it is broken, or would count a subject with a weight once."""
+        weighted = [results.run_id for results in (baseline, variant) if results.weighted()]
         for slot in slots:
+            if weighted and not takes_weights(slot.component):
+                self.broken.setdefault(slot.path, weights_message(slot.label, f"run {' and '.join(weighted)}"))
             yield slot, self._call(slot, slot.component.compare, baseline, variant)
 
 

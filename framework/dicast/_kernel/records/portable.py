@@ -16,6 +16,7 @@ from ...toolkit.json_values import numbers_in
 from ..values import Head, Record, Results
 from ..values.errors import DataError, Problem
 from ..values.passes import PassRule
+from .reader import has_weights
 
 FORMAT = "dicast.baseline/1"
 """Value of the member ``format`` of such a file."""
@@ -93,7 +94,9 @@ def read_portable(path: Path) -> Results | None:
     by_label = {**(content["document"].get("labels") or {}), **(content["document"].get("metrics") or {})}
     raw = tuple(name for name, figures in by_label.items() if figures.get("scale") == "raw")
     members = (content["run_id"], content["name"], records, content["fingerprints"], content["models"], pass_at)
-    return Results(*members, rule=rule, raw=raw, adapted=content["document"].get("adapted") or {})
+    document = content["document"]
+    adapted = document.get("adapted") or {}
+    return Results(*members, rule=rule, raw=raw, adapted=adapted, weighted=lambda: has_weights(document))
 
 
 def _loaded(path: Path) -> dict[str, Any] | None:

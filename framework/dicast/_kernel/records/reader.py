@@ -39,7 +39,7 @@ class RecordReader:
 
     Without extractors the verdicts provide the scores: ``metrics.scores`` has the value of each metric and judge, by label, unless the
     task reported scores itself. If verdicts alone make the records, their rows are the rows of the subjects, as far as known. With
-    *late*, a subject with a failure comes last, because its retries are recorded later.
+    *late*, a subject with a failure comes last, because its retries are recorded later. *weights* are the weights of subjects that differ from 1.
     """
 
     def __init__(self, started: Mapping[str, Any], *, late: bool = False) -> None:
@@ -50,23 +50,31 @@ class RecordReader:
         self._metrics = {label: started.get("on", {}).get(label) for label in started.get("metrics", ())}
         self.is_bare = not (started.get("task") or started.get("extractors"))  # only verdicts make the records
         self._late, self._rows = late, dict[tuple[str, str], Mapping[str, Any]]()
+        self.weights: dict[tuple[str, str], float] = {}
         self._pending: list[Event] = []
         self._waiting: dict[tuple[str | None, str | None], list[Event]] = {}
 
     def read(self, events: Iterable[Event]) -> Iterator[SubjectRecord]:
         """Yield the subjects with their records, each after the first event of the next subject."""
         for event in events:
-            if event.type == SUBJECT_READ and event.payload.get("content"):
-                self.keep_row(_subject_of(event))
+            if event.type == SUBJECT_READ:
+                self._note_weight(str(event.subject_kind), str(event.subject_id), event.payload.get("weight", 1.0))
+                if event.payload.get("content"):
+                    self.keep_row(_subject_of(event))
             elif event.type in self.types and not str(event.payload.get("judge", "")).startswith(RECORDED_PREFIX):
                 if self._pending and _subject(self._pending[0]) != _subject(event):
                     yield from self._next()
                 self._pending.append(event)
 
     def keep_row(self, subject: Subject) -> None:
-        """Keep the row of *subject* until :meth:`rest`, or until its record is complete."""
+        """Keep the weight and the row of *subject*; the row until :meth:`rest`, or until its record is complete."""
+        self._note_weight(subject.kind, subject.id, subject.weight)
         if self.is_bare:
             self._rows[subject.kind, subject.id] = columns(subject)
+
+    def _note_weight(self, kind: str, id: str, weight: Any) -> None:
+        if weight != 1:
+            self.weights[kind, id] = float(weight)
 
     def rest(self) -> Iterator[SubjectRecord]:
         """Yield the record of the last subject, and the records that wait for retries."""
@@ -97,6 +105,8 @@ class RecordReader:
                 label = {} if scored_by is None else {"scored_by": scored_by}
                 record = {**(record or {"row": row or identity}), **label, "metrics": {**metrics, **scores}}
                 record |= self._combined(events)
+        if record is not None and (weight := self.weights.get((kind, subject_id))) is not None:
+            record = {**record, "weight": weight}
         failed = next((event.payload for event in reversed(events) if event.type in TYPES[:2]), None)
         is_failed = failed is not None and not any(event.type == RECORD_COMPLETED for event in events)
         return (kind, subject_id, session), record, missing, failed if is_failed else None
@@ -187,7 +197,20 @@ def results(ledger: Ledger, run_id: str) -> Results:
         start.seq,
         tuple(started.get("raw", ())),
         document.get("adapted") or {},
+        partial(_is_weighted, ledger, run_id, document),
     )
+
+
+def _is_weighted(ledger: Ledger, run_id: str, document: Mapping[str, Any]) -> bool:
+    """Return whether subjects of the run have weights, by its *document*; of a run without one, by its readings."""
+    if document:
+        return has_weights(document)
+    return any("weight" in entry.event.payload for entry in ledger.read(Query(run_id=run_id, types=(SUBJECT_READ,))))
+
+
+def has_weights(document: Mapping[str, Any]) -> bool:
+    """Return whether the *document* of a run warns that its subjects have weights."""
+    return any(warning.get("kind") == "weights" for warning in document.get("warnings", ()))
 
 
 _NOT_SCORING = ("aggregates[", "early_stop[")

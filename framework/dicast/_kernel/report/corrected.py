@@ -17,6 +17,11 @@ from ..values.errors import PluginError
 
 NOT_INSTALLED = "not_installed"
 
+_WEIGHTED = {
+    "reason": "weights",
+    "message": "the estimate counts each subject once, and the subjects of the run have weights; audit a run over all subjects, or over a sample with equal weights",
+}
+
 
 class Corrections:
     """Collector of the verdicts of an audited run for the correction. *started* is the payload of ``run.started``."""
@@ -62,8 +67,10 @@ class Corrections:
             "costs": [*_costs(payload["scores"])],
         }
 
-    def document(self, done: dict[str, Any]) -> dict[str, Any]:
-        """Return the run's document *done* with the corrected figures."""
+    def document(self, done: dict[str, Any], *, is_weighted: bool = False) -> dict[str, Any]:
+        """Return the run's document *done* with the corrected figures; without them if the subjects have weights, which the estimator does not use."""
+        if is_weighted:
+            self._live, self._reason = None, _WEIGHTED
         if self._live is None:
             labels = dict.fromkeys((METRICS, *self._truths))
             correction_ = {"corrected": labels, "reasons": dict.fromkeys(labels, self._reason), "cost": {}}

@@ -88,7 +88,7 @@ def document(
         "failed_subjects": report.failed_shown,
     }
     if report.corrections is not None:
-        done = report.corrections.document(done)
+        done = report.corrections.document(done, is_weighted=bool(report.weights))
     return done | report.batches.figures() | answered(gate, report, coverage, ending, done)
 
 
@@ -108,7 +108,7 @@ def _warnings(report: Report, stopped: Mapping[str, object] | None, intervals: M
     """Return the warnings that cast doubt on scores although nothing failed."""
     warnings = []
     if report.weights:
-        message = "weights count in means, medians, pass rates and their intervals; aggregates, comparisons, corrected means, recorded scores and early stops count each subject once"
+        message = "subjects have weights: means, medians, pass rates and their intervals use them; figures that would count each subject once are refused"
         warnings.append({"kind": "weights", "message": message})
     decided = None if stopped is None or "decision" not in stopped else stopped["on"]
     for label in report.started.get("counted", ()):

@@ -223,12 +223,12 @@ class Report:
     def _tally_recorded(self, label: str, events: Sequence[Event]) -> None:
         """Count the scores of another tool. They make no subject judged or scored."""
         tally = self.recorded.setdefault(label, RecordedTally())
-        numbers = tally.add(events)
+        numbers = tally.add(events, weights := self.weights.of(events))
         if tally.is_raw:
             self.raw.add(label)
         if (watched := self.watched.get(label)) is not None:
             passes = [self.rule.verdict(label, event.payload) for event in events]
-            watched.add([event.session_id for event in events], numbers, passes)
+            watched.add([event.session_id for event in events], numbers, passes, weights)
         self._note_score(label, events, numbers)
 
     def coverage(self, label: str) -> float | None:

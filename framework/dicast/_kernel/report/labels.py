@@ -10,10 +10,8 @@ import attrs
 from ..classes import frozen
 from ..values.aggregation import Aggregation
 from .fold import Report
-from .recorded import RecordedTally
 from .spool import Passes
 from .statistics import aggregate_all, confidence_interval, pass_rate
-from .tally import Tally
 
 Document = dict[str, Any]
 
@@ -69,10 +67,6 @@ def raw_scale(report: Report, label: str) -> Document:
     return {"scale": "raw"} | ({} if report.rule.states(label) else {"reasons": ["raw_scale"]})
 
 
-def _weights(tally: Tally | RecordedTally) -> Document:
-    return tally.weights() if isinstance(tally, Tally) else {}
-
-
 def label_figures(report: Report, label: str, ending: Ending) -> Document:
     """Return the figures of *label*, a label of the file: its mean, its pass rate, and its number of scored subjects."""
     tally, watched = report.tally(label), report.watched[label]
@@ -83,7 +77,7 @@ def label_figures(report: Report, label: str, ending: Ending) -> Document:
         counts = {"scored": tally.scored, "failed": tally.failed, "total": tally.total}
     return {
         "mean": report.mean(label),
-        **_weights(tally),
+        **tally.weights(),
         **raw_scale(report, label),
         **ending.passes(report, label, watched.passes),
         **ending.interval(report, label),
@@ -101,7 +95,7 @@ def score_figures(report: Report, aggregation: Aggregation, ending: Ending) -> D
     return {
         "label": label,
         "mean": report.mean(label),
-        **_weights(tally),
+        **tally.weights(),
         **raw_scale(report, label),
         **ending.passes(report, label, watched.passes),
         "aggregation": aggregation if isinstance(aggregation, str) else attrs.asdict(aggregation),

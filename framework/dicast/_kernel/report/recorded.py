@@ -8,7 +8,7 @@ from typing import Any
 
 from ..classes import define, field
 from ..values import BASES, Basis, Event, weakest
-from .tally import ExactSum
+from .tally import ScoreSum, weights_of
 
 CATEGORIES = 50
 """Largest number of categories of one label that are counted separately."""
@@ -18,13 +18,12 @@ OTHER = "(other categories)"
 
 
 @define
-class RecordedTally:
+class RecordedTally(ScoreSum):
     """Running sums over the verdicts of one label of another tool.
 
     *is_raw* is True if its numbers are not in [0, 1]. *categories* counts the verdicts without a number.
     """
 
-    scored: int = 0
     total: int = 0
     failed: int = 0
     is_raw: bool = False
@@ -32,10 +31,9 @@ class RecordedTally:
     bases: Counter[Basis] = field(factory=Counter)
     kinds: Counter[str | None] = field(factory=Counter)
     categories: Counter[str] = field(factory=Counter)
-    _sum: ExactSum = field(factory=ExactSum)
 
-    def add(self, verdicts: Sequence[Event]) -> list[float | None]:
-        """Count ``eval.completed`` events; return their numbers, None for a category."""
+    def add(self, verdicts: Sequence[Event], weights: Sequence[float] | None = None) -> list[float | None]:
+        """Count ``eval.completed`` events of subjects with *weights*; return their numbers, None for a category."""
         payloads: list[Mapping[str, Any]] = [event.payload for event in verdicts]
         numbers = [_number(payload) for payload in payloads]
         self.is_raw = self.is_raw or any(payload["score"] is None is not payload.get("raw") for payload in payloads)
@@ -47,9 +45,7 @@ class RecordedTally:
                 category = str(payload["signals"].get("category"))
                 has_counter = category in self.categories or len(self.categories) < CATEGORIES
                 self.categories[category if has_counter else OTHER] += 1
-        values = [number for number in numbers if number is not None]
-        self.scored += len(values)
-        self._sum.add(values)
+        self.add_scores([number for number in numbers if number is not None], weights_of(numbers, weights))
         return numbers
 
     def share(self, subjects: Mapping[str, int], failed: int) -> float | None:
@@ -60,10 +56,6 @@ class RecordedTally:
         """
         count = sum(subjects.get(str(kind), 0) for kind in self.kinds) + failed
         return min(self.scored / count, 1.0) if count else None
-
-    def mean(self) -> float | None:
-        """Return the mean of the numbers; None without numbers."""
-        return self._sum.over(self.scored)
 
     def basis(self) -> Basis | None:
         """Return the weakest basis for a gate: a score of another tool counts as a proxy, unless a person or a reference made it."""
@@ -79,6 +71,7 @@ class RecordedTally:
         """Return the figures for the run's document."""
         return {
             "mean": self.mean(),
+            **self.weights(),
             **({"scale": "raw"} if self.is_raw else {}),
             "by_basis": self.by_basis(),
             "scored": self.scored,

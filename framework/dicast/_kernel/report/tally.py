@@ -35,62 +35,14 @@ _FINEST = 1074
 
 
 @define
-class Tally:
-    """Running sums over the verdicts of one label.
-
-    *bases* counts the scores by basis; *calibrated* counts the scores that a calibrated cascade kept.
-    """
+class ScoreSum:
+    """Running sums over scores of subjects, with the weights of the subjects."""
 
     scored: int = 0
-    failed: int = 0
-    total: int = 0
-    escalated: int = 0
-    skipped: int = 0
-    spared: int = 0
-    saved: dict[str, Cost] = field(factory=zero_costs)
     score: ExactSum = field(factory=ExactSum)
-    confidence: ExactSum = field(factory=ExactSum)
-    kinds: Counter[str | None] = field(factory=Counter)
-    fallbacks: Counter[str] = field(factory=Counter)
-    passes: Passes = field(factory=Passes)
-    bases: Counter[Basis] = field(factory=Counter)
-    calibrated: int = 0
-    held_back: int = 0
-    lowest: float = math.inf
-    highest: float = -math.inf
     weight: float = 0.0
     weight_squares: float = 0.0
     weighted: float = 0.0
-
-    def add(
-        self, verdicts: Sequence[Event], weights: Sequence[float] | None = None, *, raw: bool = False
-    ) -> list[float | None]:
-        """Count one or more ``eval.completed`` events; return their scores, or their *raw* values.
-
-        A raw value is None if the proxies held the subject back.
-        """
-        payloads: list[Mapping[str, Any]] = [event.payload for event in verdicts]
-        scores: list[float | None] = [payload["raw" if raw else "score"] for payload in payloads]
-        self.total += len(scores)
-        self.kinds.update([event.subject_kind for event in verdicts])
-        values = [score for score in scores if score is not None]
-        self.add_scores(values, weights_of(scores, weights))
-        self.held_back += len(scores) - len(values)
-        self.lowest, self.highest = min(self.lowest, *values, math.inf), max(self.highest, *values, -math.inf)
-        self.confidence.add([payload["confidence"] for payload in payloads])
-        self.bases.update(
-            [
-                payload.get("basis") or basis_of(payload["judge_kind"], payload["tier"], payload["judge_model"])
-                for payload in payloads
-            ]
-        )
-        self.calibrated += sum([payload.get("calibrated") is True for payload in payloads])
-        signals = [payload["signals"] for payload in payloads]
-        self.escalated += sum([signal.get("escalated") is True for signal in signals])
-        self.fallbacks.update(
-            [str(signal["escalation_skipped"]) for signal in signals if "escalation_skipped" in signal]
-        )
-        return scores
 
     def add_scores(self, scores: Sequence[float], weights: Sequence[float] | None = None) -> None:
         """Count *scores* of subjects, each with its weight if there are *weights*."""
@@ -121,6 +73,60 @@ class Tally:
         if not self.scored or not self.is_weighted:
             return {}
         return {"weight": self.weight, "effective_n": self.weight**2 / self.weight_squares}
+
+
+@define
+class Tally(ScoreSum):
+    """Running sums over the verdicts of one label.
+
+    *bases* counts the scores by basis; *calibrated* counts the scores that a calibrated cascade kept.
+    """
+
+    failed: int = 0
+    total: int = 0
+    escalated: int = 0
+    skipped: int = 0
+    spared: int = 0
+    saved: dict[str, Cost] = field(factory=zero_costs)
+    confidence: ExactSum = field(factory=ExactSum)
+    kinds: Counter[str | None] = field(factory=Counter)
+    fallbacks: Counter[str] = field(factory=Counter)
+    passes: Passes = field(factory=Passes)
+    bases: Counter[Basis] = field(factory=Counter)
+    calibrated: int = 0
+    held_back: int = 0
+    lowest: float = math.inf
+    highest: float = -math.inf
+
+    def add(
+        self, verdicts: Sequence[Event], weights: Sequence[float] | None = None, *, raw: bool = False
+    ) -> list[float | None]:
+        """Count one or more ``eval.completed`` events; return their scores, or their *raw* values.
+
+        A raw value is None if the proxies held the subject back.
+        """
+        payloads: list[Mapping[str, Any]] = [event.payload for event in verdicts]
+        scores: list[float | None] = [payload["raw" if raw else "score"] for payload in payloads]
+        self.total += len(scores)
+        self.kinds.update([event.subject_kind for event in verdicts])
+        values = [score for score in scores if score is not None]
+        self.add_scores(values, weights_of(scores, weights))
+        self.held_back += len(scores) - len(values)
+        self.lowest, self.highest = min(self.lowest, *values, math.inf), max(self.highest, *values, -math.inf)
+        self.confidence.add([payload["confidence"] for payload in payloads])
+        self.bases.update(
+            [
+                payload.get("basis") or basis_of(payload["judge_kind"], payload["tier"], payload["judge_model"])
+                for payload in payloads
+            ]
+        )
+        self.calibrated += sum([payload.get("calibrated") is True for payload in payloads])
+        signals = [payload["signals"] for payload in payloads]
+        self.escalated += sum([signal.get("escalated") is True for signal in signals])
+        self.fallbacks.update(
+            [str(signal["escalation_skipped"]) for signal in signals if "escalation_skipped" in signal]
+        )
+        return scores
 
     def mean_confidence(self) -> float | None:
         """Return the mean confidence; None without scores."""

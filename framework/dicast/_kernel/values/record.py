@@ -51,7 +51,7 @@ class Results:
     if the records do not have them: for a run of metrics and judges alone, whose ledger stores content. *rule* is the run's rule for passing,
     and *passes()* returns whether each subject passes by a rule, failed judgments included; a file has neither. *started_at* is the row of
     ``run.started`` in the ledger. *raw* are the labels whose values are on a scale of their own. *adapted* are the parameters that endpoints
-    refused, by the label of the calling component.
+    refused, by the label of the calling component. *weighted()* returns whether subjects have weights other than 1.
 
     :param run_id: the id of the run.
     :param name: the name of its pipeline.
@@ -71,6 +71,7 @@ class Results:
     started_at: int | None = None
     raw: tuple[str, ...] = ()
     adapted: Mapping[str, Iterable[str]] = attrs.field(factory=dict)
+    weighted: Callable[[], bool] = lambda: False
     kept: dict[object, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     def differs(self, other: Results) -> list[str]:

@@ -11,7 +11,7 @@ import click
 import orjson
 
 from dicast import ConfigError, DataError, Ledger, Problem, named_run, nearest, read_ledger
-from dicast.reading import LabeledOutputs, read_gold
+from dicast.reading import LabeledOutputs, read_gold, weighted_runs
 from dicast.toolkit.printable import one_line
 
 from .comparison import Comparison
@@ -112,7 +112,7 @@ def read_agreement(
     :raises ConfigError: when the ledger lacks a requested item, or there are not two raters.
     """
     options = ComparisonOptions(tuple(dict.fromkeys(judge)), tuple(dict.fromkeys(run)), subject_kind, between, None)
-    return options.compare(ledger, window, worst)[0].document()
+    return options.compare(ledger, window, worst)[0].document() | options.weighted(ledger)
 
 
 @attrs.frozen
@@ -135,7 +135,13 @@ class ComparisonOptions:
         if self.of is not None and (not self.prevalence or (self.between or "judges") != "judges"):
             raise ConfigError("--of needs --prevalence and compares judges: leave --between out")
         comparison, rates = self.compare(ledger, window, worst)
-        return comparison.document() | ({} if rates is None else {"prevalence": rates.document()})
+        corrected = {} if rates is None else {"prevalence": rates.document()}
+        return comparison.document() | self.weighted(ledger) | corrected
+
+    def weighted(self, ledger: Ledger) -> dict[str, Any]:
+        """Return the member with the runs whose subjects have weights, which the agreement does not use; empty without such runs."""
+        runs = weighted_runs(ledger, [named_run(ledger, run) for run in self.runs])
+        return {"weighted_runs": runs} if runs else {}
 
     def compare(self, ledger: Ledger, window: float, worst: int) -> tuple[Comparison, Prevalences | None]:
         """Return the comparison of raters in *ledger*, and with *prevalence* the rates of judges corrected by labels.

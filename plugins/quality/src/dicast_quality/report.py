@@ -20,6 +20,8 @@ from dicast.reading import (
     read_activity,
     read_open_judgments,
     read_verdicts,
+    weighted_runs,
+    weights_note,
 )
 
 from .many import verdicts_of
@@ -97,7 +99,9 @@ class QualityOptions:
         groups = list(verdicts.groups(self.min_confidence))
         elsewhere = None if groups else self._elsewhere(ledger)
         saved_costs = verdicts.saved() if saved else None
-        return Report(self, groups, self._backlog(open_), elsewhere, _newest_prices(rows), saved_costs, of_tools)
+        weighted = weighted_runs(ledger, () if run_id is None else (run_id,), since=written(self.start))
+        prices = _newest_prices(rows)
+        return Report(self, groups, self._backlog(open_), elsewhere, prices, saved_costs, of_tools, weighted)
 
     def _backlog(self, events: Iterable[Event]) -> int:
         """Return the number of judgments started in the window, among *events* of judgments without an end."""
@@ -158,6 +162,7 @@ class Report:
     pricing_version: str | None = None
     saved: Mapping[Key, Decimal] | None = None
     of_tools: int = 0
+    weighted: Sequence[str] = ()
 
     @property
     def groups(self) -> list[Group]:
@@ -177,6 +182,7 @@ class Report:
             "floor": options.floor,
             "backlog": self.backlog,
             "tool_verdict_count": self.of_tools,
+            **({"weighted_runs": self.weighted} if self.weighted else {}),
             "data": [{**self._names(group), **self._figures(group)} for group in self.groups],
         }
 
@@ -243,6 +249,8 @@ class Report:
             )
         if self.of_tools:
             yield f"without {self.of_tools:,} verdicts of dicast doctor and other tools (--run ID shows the verdicts of one run)"
+        if self.weighted:
+            yield weights_note(self.weighted)
         if self.backlog:
             yield f"backlog: {self.backlog:,} judgments were started and have not ended"
         yield from (self._advice(group) for group in self.groups if self._below(group))

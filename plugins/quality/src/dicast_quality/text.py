@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dicast.reading import weights_note
+
 from .options import as_texts
 
 _MEANINGS = ((0.8, "reliable"), (0.667, "enough for tentative conclusions"), (-math.inf, "too little to rely on"))
@@ -40,6 +42,8 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
             (kappa,) = as_texts("{:.4f}".format, pair["kappa"])
             yield f"  {kappa:>7}  {' and '.join(pair['raters'])} ({pair['n']:,} subjects)"
     yield from _contents(document)
+    if "weighted_runs" in document:
+        yield weights_note(document["weighted_runs"])
     for judge, fingerprints in document["fingerprints"].items():
         yield from _differing(judge, fingerprints)
     if document["worst"]:

@@ -38,6 +38,7 @@ class CostSummary:
     """
 
     name = "cost_summary"
+    takes_weights = True  # requests were made once, whatever the weight of their row
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Costs]:
@@ -56,6 +57,7 @@ class LatencySummary:
     """
 
     name = "latency_summary"
+    takes_weights = True  # requests were made once, whatever the weight of their row
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Latencies]:

@@ -52,6 +52,11 @@ LAST = "last"
 )
 @click.option("--allow-incomparable", is_flag=True, help="Compare runs that differ in more than their task, too.")
 @click.option(
+    "--unweighted",
+    is_flag=True,
+    help="Count each subject of a weighted sample once: the differences are about the sample.",
+)
+@click.option(
     "--ledger",
     type=click.Path(path_type=Path),
     help="Path of the ledger. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
@@ -64,6 +69,7 @@ def compare(
     difference: float | None,
     gold: Path | None,
     allow_incomparable: bool,
+    unweighted: bool,
     ledger: Path | None,
     as_json: bool,
 ) -> None:
@@ -83,6 +89,8 @@ def compare(
 
     def read(live: Ledger | None) -> tuple[Pair, Mapping[str, Any]]:
         pair = find_pair(live, a, b, allow_incomparable=allow_incomparable)
+        if not unweighted:
+            pair.refuse_weights("--unweighted counts each subject once, so that the differences are about the sample")
         return pair, pair.document([*full_names], paired, configured)
 
     try:
@@ -108,8 +116,9 @@ def read_comparison(
 ) -> Mapping[str, Any]:
     """Return the document that ``dicast compare --json`` prints for the runs *a* and *b* of *ledger*.
 
-    :raises ConfigError: if there are no such runs, or they are not comparable.
+    :raises ConfigError: if there are no such runs, they are not comparable, or their subjects have weights.
     """
     full_names = [find_full_name(name) for name in dict.fromkeys(compare or DEFAULT_NAMES)]
     pair = find_pair(ledger, a, b, allow_incomparable=allow_incomparable)
+    pair.refuse_weights("dicast compare A B --unweighted counts each subject once")
     return pair.document(full_names, Paired(difference=difference))

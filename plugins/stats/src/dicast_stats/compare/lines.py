@@ -23,6 +23,8 @@ def lines(a: Results, b: Results, document: Figures) -> Iterator[Any]:
     if document["differs"]:
         verdict = "" if document["comparable"] else "NOT COMPARABLE; "
         yield f"{verdict}they differ in {', '.join(document['differs'])}"
+    if weighted := document.get("unweighted"):
+        yield f"subjects of {' and '.join(weighted)} have weights; here each counts once, so the differences are about the sample"
     for name, comparison in document["comparisons"].items():
         yield ""
         yield from comparison_lines(name, comparison)

@@ -54,6 +54,21 @@ class Pair:
         fix = "--allow-incomparable compares them anyway, and reports the differences"
         return f"runs {self.a.run_id} and {self.b.run_id} are not comparable: {cause}; {fix}"
 
+    @property
+    def weighted(self) -> list[str]:
+        """Return the ids of the runs whose subjects have weights."""
+        return [run.run_id for run in (self.a, self.b) if run.weighted()]
+
+    def refuse_weights(self, fix: str) -> None:
+        """Refuse runs whose subjects have weights; *fix* is what the user can do.
+
+        :raises ConfigError: naming the runs.
+        """
+        if self.weighted:
+            runs = f"run{'s' * (len(self.weighted) > 1)} {' and '.join(self.weighted)}"
+            message = f"the subjects of {runs} have weights, because a sample drew them, and comparisons count each subject once"
+            raise ConfigError(f"{message}; compare runs over all subjects; {fix}")
+
     def document(
         self,
         names: Sequence[str],
@@ -81,6 +96,7 @@ class Pair:
         return {
             "comparable": self.comparable,
             "differs": self.differs,
+            **({"unweighted": self.weighted} if self.weighted else {}),
             "a": {"run_id": self.a.run_id, "name": self.a.name},
             "b": {"run_id": self.b.run_id, "name": self.b.name},
             "comparisons": documents,

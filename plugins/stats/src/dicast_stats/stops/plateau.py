@@ -31,6 +31,7 @@ class Plateau:
     """
 
     name = "plateau"
+    takes_weights = True  # the best score has no weight
 
     metric: str = attrs.field(validator=check_metric)
     window: int = attrs.field(validator=COUNT)

@@ -60,6 +60,7 @@ class Threshold:
     """
 
     name = "threshold"
+    takes_weights = True  # the best score has no weight
 
     metric: str = attrs.field(validator=check_metric)
     threshold: float

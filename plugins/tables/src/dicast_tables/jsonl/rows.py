@@ -23,7 +23,7 @@ class Rows:
 
     The keys of a line are ``subject_kind, subject_id, session_id`` and the record's keys: ``row``, ``response``, ``responses``,
     ``metrics``, ``retry``, ``security_level``, ``determinism_level``, as far as the record has them. A row whose task failed has ``row``,
-    ``failure: {kind, message}``, ``timestamp``, ``retry`` and the levels. A task or extractors make the records; without both the file is empty.
+    ``failure: {kind, message}``, ``timestamp``, ``retry`` and the levels. A row of a weighted sample has its ``weight``. A task or extractors make the records; without both the file is empty.
     Rows that ``--retry-failed`` repeats come after the other rows.
     The file appears under its name when the run ends, also when the run is interrupted; until then an older file stays.
 
@@ -32,7 +32,7 @@ class Rows:
     """
 
     name = "rows"
-    wants = ("run.started", "record.completed", "record.failed")
+    wants = ("run.started", "subject.read", "record.completed", "record.failed")
     rewrites = True
 
     path: Path = attrs.field(converter=Path)
@@ -56,6 +56,7 @@ class RecordFile:
     def __init__(self, file: LineFile) -> None:
         self._file = file
         self._levels: dict[str, object] = {}
+        self._weights: dict[tuple[str | None, str | None], object] = {}
         self._newest: Event | None = None
 
     def write(self, events: Sequence[Event]) -> int:
@@ -66,7 +67,9 @@ class RecordFile:
         for event in events:
             if event.type == "run.started":
                 self._levels = {name: event.payload[name] for name in _LEVELS if event.payload.get(name)}
-        records = [event for event in (self._newest, *events) if event is not None and event.type != "run.started"]
+            elif event.type == "subject.read" and "weight" in event.payload:
+                self._weights[_subject(event)] = event.payload["weight"]
+        records = [event for event in (self._newest, *events) if event is not None and event.type.startswith("record.")]
         finished = [event for event, later in pairwise(records) if _subject(event) != _subject(later)]
         self._append(finished)
         self._newest = records[-1] if records else None
@@ -82,7 +85,12 @@ class RecordFile:
         return len(records)
 
     def _append(self, records: Iterable[Event]) -> None:
-        self._file.append(_document(event, self._levels) for event in records)
+        weights = self._weights
+        self._file.append(
+            _document(event, self._levels)
+            | ({"weight": weights[_subject(event)]} if _subject(event) in weights else {})
+            for event in records
+        )
 
 
 def _subject(event: Event) -> tuple[str | None, str | None]:

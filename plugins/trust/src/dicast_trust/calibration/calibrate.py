@@ -12,6 +12,7 @@ import orjson
 
 from dicast import ConfigError, Ledger, LedgerRefused, PipelineJudges, Problem, Slot, named_run, pipeline_judges
 from dicast.commands import as_json, ledger_path, overrides, print_json
+from dicast.reading import refuse_weights
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.terminal import print_lines
 
@@ -222,7 +223,11 @@ class Request:
 
         def go(live: Ledger) -> Calibration:
             cascade, stages = stages_of(self.judges.judges, self.labels)
-            return calibrated(live, gold, cascade, stages, self.rules, self._run_ids(live), any_output=self.any_output)
+            run_ids = self._run_ids(live)
+            calibration = calibrated(live, gold, cascade, stages, self.rules, run_ids, any_output=self.any_output)
+            judged_in = {outcome.run_id for stage in stages for outcome in stage.outcomes.values()}
+            refuse_weights(live, run_ids or judged_in or ("",), "calibration")
+            return calibration
 
         return self.judges.read_ledger(go, self.path)
 
@@ -230,7 +235,9 @@ class Request:
         """Return the document of the threshold of a metric, by the scores in the ledger."""
 
         def read(live: Ledger) -> dict[str, Any]:
-            return calibrate_metric(live, gold, slot, self.options, self._run_ids(live), any_output=self.any_output)
+            run_ids = self._run_ids(live)
+            refuse_weights(live, run_ids, "calibration")
+            return calibrate_metric(live, gold, slot, self.options, run_ids, any_output=self.any_output)
 
         return self.judges.read_ledger(read, self.path)
 

@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from dicast import ConfigError, Cost, InvalidCost, Ledger, Query, prospect, started_runs
 from dicast.commands import as_json, overrides, print_json
+from dicast.reading import refuse_weights
 from dicast.toolkit.terminal import print_lines
 
 from ..terminal.options import rate
@@ -144,7 +145,7 @@ def make_plan(request: PlanRequest) -> dict[str, Any]:
         if stopped is not None and stopped["reason"] not in ("paused", "early_stop"):
             raise ConfigError(f"the pilot did not complete: {stopped['reason']}; fix the cause, then plan again")
     with closing(PlanRows(subject.label)) as rows:
-        earlier = subject.read(lambda ledger: find_earlier(ledger, subject, rows)) or Earlier()
+        earlier = subject.read(lambda ledger: _unweighted(ledger, find_earlier(ledger, subject, rows))) or Earlier()
         sizes = Sizes(rows, subject.kinds)
         data = subject.visit(sizes.add).data
         setup = {**subject.setup, **({} if data is None else {"data": data})}
@@ -152,6 +153,16 @@ def make_plan(request: PlanRequest) -> dict[str, Any]:
         document = Plan(request, subject, earlier, rows, sizes).document()
     subject.record(document, data)
     return document
+
+
+def _unweighted(ledger: Ledger, earlier: Earlier | None) -> Earlier | None:
+    """Return *earlier*.
+
+    :raises ConfigError: if its subjects have weights.
+    """
+    if earlier is not None and earlier.run_id is not None:
+        refuse_weights(ledger, (earlier.run_id,), "a plan")
+    return earlier
 
 
 def find_earlier(ledger: Ledger, subject: Any, rows: PlanRows) -> Earlier | None:
