@@ -53,12 +53,15 @@ _INSIDE = "sandbox/src/dicast_sandbox/inside/"
 
 _FUNCTIONS = {"open", "os.open", "io.open", "sqlite3.connect", "tarfile.open", "gzip.open", "np.load"}
 _METHODS = {"read_text", "read_bytes"}
+_LAST_NAMES = {name.rpartition(".")[2] for name in _FUNCTIONS} | _METHODS
 
 
 def _opens(module: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield each call that opens a file to read it, with its line."""
     for call in ast.walk(module):
         if not isinstance(call, ast.Call):
+            continue
+        if getattr(call.func, "attr", getattr(call.func, "id", "")) not in _LAST_NAMES:
             continue
         name = ast.unparse(call.func)
         first = call.args[0] if call.args else None

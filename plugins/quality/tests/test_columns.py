@@ -171,7 +171,7 @@ def total(amounts):
     return f"{sum(known_amounts):f}" if known_amounts else "0"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=3 * settings.default.max_examples // 5, deadline=None)
 @given(
     events=happenings,
     size=st.sampled_from([1, 3, 100]),
@@ -201,7 +201,7 @@ def test_quality_of_columns_is_that_of_the_rows(make_ledger, events, size, group
     assert result[0]["backlog"] == sum("2026-03-01" <= row["time"] < "2026-03-03" for row in open_)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=3 * settings.default.max_examples // 5, deadline=None)
 @given(events=happenings, size=st.sampled_from([1, 3, 100]))
 def test_agreement_of_columns_is_that_of_the_rows(make_ledger, events, size):
     ledger = make_ledger()
@@ -248,7 +248,7 @@ def scores_of(rows):
     return {JUDGES.index(judge): item[0] for judge, item in sorted(newest.items())}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=2 * settings.default.max_examples // 5, deadline=None)
 @given(appended=happenings, size=st.sampled_from([1, 2, 100]), block_rows=st.sampled_from([1, 20_000]))
 def test_columns_are_read_into_one_block_where_there_are_many(make_ledger, appended, size, block_rows):
     ledger = make_ledger()
@@ -269,7 +269,7 @@ def test_columns_are_read_into_one_block_where_there_are_many(make_ledger, appen
     assert plain(block_columns) == plain(events), "a block grows as arrays do"
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=2 * settings.default.max_examples // 5, deadline=None)
 @given(events=happenings, size=st.sampled_from([1, 2, 100]))
 def test_columns_that_end_before_the_chain_are_read_on_from_it(make_ledger, events, size):
     ledger = make_ledger()

@@ -131,14 +131,14 @@ def alike(first, second):
     return first == second
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=4 * settings.default.max_examples // 5, deadline=None)
 @given(happened=happenings, options=qualities)
 def test_quality_is_the_same_in_both_ways(make_ledger, happened, options):
     slow, quick = both(make_ledger, happened, "quality", {**options, "start": FROM, "end": TO})
     assert alike(slow, quick)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=4 * settings.default.max_examples // 5, deadline=None)
 @given(happened=happenings, options=agreements, blocks=st.sampled_from([2, 1000]))
 def test_agreement_is_the_same_in_both_ways(make_ledger, happened, options, blocks):
     with mock.patch("dicast_quality.reliability.RESAMPLES", 200):
@@ -146,7 +146,7 @@ def test_agreement_is_the_same_in_both_ways(make_ledger, happened, options, bloc
     assert alike(slow, quick)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=2 * settings.default.max_examples // 5, deadline=None)
 @given(happened=happenings, options=agreements)
 def test_agreement_by_the_day_is_the_same_in_both_ways(make_ledger, happened, options):
     slow, quick = both(make_ledger, happened, "agreement_days", options)

@@ -43,7 +43,7 @@ def by_hand(pairs):
 eighths = st.integers(-8, 8).map(lambda n: n / 8)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples // 2, deadline=None)
 @given(st.lists(st.tuples(eighths, eighths), min_size=12, max_size=40), st.data())
 def test_figures_are_those_of_the_formula(pairs, data):
     m = data.draw(st.integers(10, len(pairs)))

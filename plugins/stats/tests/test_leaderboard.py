@@ -35,7 +35,7 @@ def drawn(count, seed, **true):
     return games(*results)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(
     st.integers(2, 6).flatmap(
         lambda k: st.lists(st.lists(st.integers(0, 30), min_size=k, max_size=k), min_size=k, max_size=k)

@@ -45,7 +45,7 @@ def test_practical_has_the_settled_figures(results):
     assert (figures["meaningful_change_rate"], figures["success_delta"]) == pytest.approx((1.0, 2 / 3))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(GRADES, st.sampled_from([0.5, 1.0, 2.0]), st.integers(1, 5))
 def test_practical_counts_changes_and_successes(pairs, threshold, success):
     from scipy import stats
@@ -61,7 +61,7 @@ def test_practical_counts_changes_and_successes(pairs, threshold, success):
         assert (figures["ci_low"], figures["ci_high"]) == pytest.approx(tuple(test), **CLOSE)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(GRADES, st.integers(1, 6))
 def test_outliers_are_the_largest_changes(pairs, top):
     outliers = only(Outliers(top_n=top).compare(*runs(pairs)))["outliers"]
@@ -72,7 +72,7 @@ def test_outliers_are_the_largest_changes(pairs, top):
         assert outlier["difference"] == pytest.approx(outlier["variant"] - outlier["baseline"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(GRADES)
 def test_flips_are_counted_on_the_scale(pairs):
     from scipy import stats
@@ -105,7 +105,7 @@ def test_referees_marks_are_read_as_they_are_written():
     assert comparison["baseline"]["agreement_rate_within_1"] == 0.75
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(st.lists(st.tuples(st.floats(1, 5), st.floats(1, 5), st.integers(1, 5)), min_size=3, max_size=40))
 def test_alignment_is_the_error_against_the_mean_mark(rows):
     from scipy import stats

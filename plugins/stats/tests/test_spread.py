@@ -28,7 +28,7 @@ def only(document):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(SCORES, st.floats(0.001, 0.25), st.floats(0.3, 0.99))
 def test_power_is_statsmodels(aggregated, scores, alpha, target):
     from scipy import stats
@@ -69,7 +69,7 @@ def test_required_samples_are_those_of_statsmodels(aggregated):
     assert "5 scores detect a difference" in figures["words"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(SCORES, st.integers(1, 20))
 def test_distribution_is_numpy_s_and_scipy_s(aggregated, scores, bins):
     from scipy import stats
@@ -83,7 +83,7 @@ def test_distribution_is_numpy_s_and_scipy_s(aggregated, scores, bins):
     assert figures["histogram"]["edges"] == pytest.approx(edges.tolist(), **CLOSE)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.floats(0.05, 0.95))
 def test_a_pass_rate_has_wilson_s_interval(aggregated, passes, line):
     from statsmodels.stats.proportion import proportion_confint, proportion_effectsize
@@ -157,7 +157,7 @@ def test_rationales_of_low_and_high_scores_are_separated(aggregated):
     assert "low scores mention refund" in figures["words"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 90)), min_size=4, max_size=30))
 def test_length_and_score_correlate_as_scipy_says(aggregated, scored_lengths):
     from scipy import stats

@@ -25,7 +25,7 @@ def only(comparison):
     return figures
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(SCORES, SCORES, st.floats(0.5, 0.999))
 def test_bayes_is_the_t_posterior_with_welch_s_error(before, after, width):
     from scipy import stats
@@ -41,7 +41,7 @@ def test_bayes_is_the_t_posterior_with_welch_s_error(before, after, width):
     assert figures["n"] == len(before) + len(after)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(SCORES, SCORES)
 def test_assumptions_are_shapiro_s_and_levene_s_tests(before, after):
     from scipy import stats
@@ -69,7 +69,7 @@ def test_the_interval_of_the_ratio_of_deviations_covers_it():
     assert 0.92 <= covered / 400 <= 0.98
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(GRADES, GRADES)
 def test_rank_tests_are_scipy_s(before, after):
     from scipy import stats
@@ -97,7 +97,7 @@ def test_the_interval_of_cliff_s_delta_covers_it():
     assert 0.92 <= covered / 400 <= 0.985
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(GRADES, GRADES, st.integers(2, 12))
 def test_distribution_shift_is_scipy_s(before, after, bins):
     from scipy import stats
