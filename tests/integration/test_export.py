@@ -153,6 +153,30 @@ def test_log_events_have_the_ids_of_the_judged_spans(judged, capfd):
         assert record["traceId"] in recorded
 
 
+def test_the_verdict_on_a_tool_cycle_has_the_id_of_the_span_of_its_call(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = EXAMPLES / "otel" / "spans.jsonl"
+    source = f"otel/spans: {{path: {path}, subjects: [tool_cycle, turn]}}"
+    Path("spans.yaml").write_text(f"name: s\nsource: {{{source}}}\njudges: [heuristic/tool_cycle, heuristic/turn]\n")
+    assert main(["run", "spans.yaml"]) == 0
+    spans = {span["context"]["span_id"].removeprefix("0x"): span for span in lines(path)}
+    for again in (False, True):
+        if again:
+            recorded = "source: {traces/recorded: {subject: tool_cycle}}\njudges: [heuristic/tool_cycle]\n"
+            Path("again.yaml").write_text(f"name: again\n{recorded}")
+            assert main(["run", "again.yaml"]) == 0
+        Path("out.otlp").unlink(missing_ok=True)
+        requests = lines(export("otlp"))
+        records = [one for request in requests for one in request["resourceLogs"][0]["scopeLogs"][0]["logRecords"]]
+        operations = {}
+        for record in records:
+            attributes = {item["key"]: item["value"].get("stringValue") for item in record["attributes"]}
+            operation = spans[record["spanId"]]["attributes"]["gen_ai.operation.name"]
+            operations.setdefault(attributes["gen_ai.evaluation.name"], set()).add(operation)
+        assert operations.pop("heuristic/tool_cycle") == {"execute_tool"}
+        assert operations == ({} if again else {"heuristic/turn": {"chat"}})
+
+
 def test_log_events_without_a_span_are_counted(judged, capfd):
     requests = lines(export("otlp", "--json"))
     assert json.loads(capfd.readouterr().out)["left_out"] == {"parents of results: their subjects are no spans": 4}

@@ -53,6 +53,7 @@ class CallMatching:
             self._queues[queue][id_] = None
         input_, digest, error = _plain(call) if call.is_plain else _arguments(call.arguments)
         payload = {"tool_use_id": id_, "tool_name": call.name, "input_hash": digest, "input": input_}
+        payload |= {} if call.span is None else {"span": call.span}
         error = call.error or error
         return payload if error is None else {**payload, "arguments_error": error}
 

@@ -118,7 +118,7 @@ class UnknownPart:
 class ToolCall:
     """A call of a tool. *arguments* are as recorded: a value, or its JSON as a text; with *is_plain* they are a text that is not JSON.
 
-    *error* is the reason why the arguments are not JSON, if the format records it.
+    *error* is the reason why the arguments are not JSON, if the format records it. *span* has the ``trace_id`` and the ``span_id`` of the call's span.
     """
 
     id: str | None
@@ -126,6 +126,7 @@ class ToolCall:
     arguments: object = None
     is_plain: bool = False
     error: str | None = None
+    span: Mapping[str, str] | None = None
 
 
 @attrs.define

@@ -179,13 +179,18 @@ def cycle_events(calls: Sequence[TraceEvent], number: int, ends: Mapping[object,
 
 
 def cycle_subject(session: Session, turn_id: str | None, events: tuple[TraceEvent, ...], place: int) -> Subject:
-    """Return a tool cycle of the turn *turn_id*. *events* come from :func:`cycle_events`; *place* is the call's index in the log."""
+    """Return a tool cycle of the turn *turn_id*. *events* come from :func:`cycle_events`; *place* is the call's index in the log.
+
+    A call from a span has this span in its context, in place of the spans of the session's turns.
+    """
     call = events[0].payload
     id_ = call["tool_use_id"]
     has_end = len(events) > 1 and events[1].type != "tool.called"
     request = {"tool_name": call.get("tool_name"), "input": call.get("input")}
     result = _result(events[1] if has_end else None)
-    content, trail = (request, result, None, session.context, events), Trail(session.log, place)
+    span = call.get("span")
+    context = session.context if span is None else {**session.context, "otel": {"spans": [span]}}
+    content, trail = (request, result, None, context, events), Trail(session.log, place)
     return Subject("tool_cycle", str(id_), *content, session.id, turn_id, trail)
 
 

@@ -202,7 +202,7 @@ class SessionAssembly:
         called: list[ToolCall] = []
 
         def call() -> None:
-            called.append(self.history.call_tool(use, text_of_time(span.start), span.trace_id))
+            called.append(self.history.call_tool(use, text_of_time(span.start), span.trace_id, span.id))
 
         def end() -> None:
             failed = attrs.evolve(use, error=use.error or error_text(span)) if use.error is not None else use

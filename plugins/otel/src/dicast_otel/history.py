@@ -74,7 +74,7 @@ class History:
         """Add a call of a model whose messages are unknown."""
         self.entries.append(Entry("", [], time, trace_id, figures))
 
-    def call_tool(self, use: ToolUse, time: str | None, trace_id: str) -> ToolCall:
+    def call_tool(self, use: ToolUse, time: str | None, trace_id: str, span_id: str) -> ToolCall:
         """Return the call of a tool's span; it is added if no model has requested it."""
         call = self._calls.get(use.id or "") or self._open_call(use)
         if call is None:
@@ -82,6 +82,7 @@ class History:
             self._append(Message("assistant", [call]), time, trace_id, None)
         elif call.arguments is None:
             call.arguments = use.arguments
+        call.span = call.span or {"trace_id": trace_id, "span_id": span_id}
         self._used.add(id(call))
         return call
 

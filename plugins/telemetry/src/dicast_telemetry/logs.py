@@ -32,7 +32,7 @@ def origin_of(read: Event) -> Origin | None:
     """Return the span that a subject came from, None for a subject of another source.
 
     A source of spans has them in the context of its subjects, as ``otel.spans``: an entry for each turn of the session, in their order. A session
-    came from the span of its last turn.
+    came from the span of its last turn; the context of a tool cycle has the span of its call alone, if the trace has one.
     """
     content = read.payload.get("content")
     context = content.get("context") if isinstance(content, Mapping) else None
