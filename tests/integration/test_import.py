@@ -385,6 +385,7 @@ def test_sessions_without_a_reply_are_counted_and_break_no_import_of_their_folde
     assert {name for name, file in files.items() if "no subjects" in file.get("reason", "")} == {
         "asked.jsonl", "old.jsonl", "files.jsonl",
     }  # fmt: skip
+    assert files["old.jsonl"]["reason"] == "there are no subjects: the input has no messages, only 1 summary"
     assert "{path: home, unknown: mark}" in Path("pipeline.yaml").read_text()
     assert dicast("run", "pipeline.yaml") == 0
     assert json.loads(run_import("home/asked.jsonl", "--json", "--dry-run"))["files"][0]["messages"] == 1
@@ -443,3 +444,33 @@ def test_a_folder_with_a_file_for_each_event_is_one_session(folder, capfd):
     assert json.loads(capfd.readouterr().out)["subjects"] == 12
     named = json.loads(run_import("home/first", "home/first/events", "--dry-run", "--json"))["files"]
     assert [(file["path"], file["sessions"]) for file in named if file["format"]] == [("home/first/events", 1)]
+
+
+def test_a_folder_that_cannot_be_read_is_named_and_the_others_are_read(folder, monkeypatch, capfd):
+    session = {"type": "user", "message": {"role": "user", "content": "hello"}}
+    reply = {"type": "assistant", "uuid": "u2", "message": {"role": "assistant", "content": "hi"}}
+    (folder / "home" / "private").mkdir(parents=True)
+    write_claude_code(folder / "home" / "a.jsonl", session, reply)
+    scan = os.scandir
+
+    def refusing(path):
+        if Path(path).name == "private":
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    files = {file["path"]: file for file in json.loads(run_import("home", "--json"))["files"]}
+    assert (files["home/a.jsonl"]["turns"], files["home/private"]["reason"]) == (1, "the folder cannot be read: Permission denied")  # fmt: skip
+    assert dicast("run", "pipeline.yaml", "--json") == 0
+    assert "private" in " ".join(json.loads(capfd.readouterr().out)["read"]["notes"])
+    assert "the folder cannot be read" in run_import("home/private", "--dry-run", code=2)
+
+
+def test_a_pipe_is_named_once_and_a_value_that_is_no_list_is_named(folder):
+    os.mkfifo(folder / "data" / "pipe")
+    (folder / "data" / "wrong.jsonl").write_text('{"messages": 3}\n')
+    files = {Path(file["path"]).name: file for file in json.loads(run_import("data", "--json"))["files"]}
+    assert files["pipe"]["reason"].startswith("this is a pipe")
+    assert files["wrong.jsonl"]["reason"].endswith(
+        "wrong.jsonl:1: the value of 'messages' is 3, not a list of messages"
+    )

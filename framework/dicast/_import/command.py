@@ -84,7 +84,8 @@ def import_files(
     if not dry_run:
         refuse_existing([out])
     with only_document(as_json):
-        every_path = [*_files(paths)]
+        unreadable: list[ImportedFile] = []
+        every_path = [*_files(paths, unreadable)]
         folders = SessionFolders.below(
             paths, every_path, [item for item in sources if request.format in (None, item[0])]
         )
@@ -92,6 +93,7 @@ def import_files(
         files += [
             inspect_file(path, request, is_named=path in paths) for path in every_path if path not in folders.parts
         ]
+        files += unreadable
         files += [ImportedFile(path, reason="it repeats events of the other files") for path in folders.copies]
         _refuse_unknown(files, is_written=not dry_run)
         sampling = Sampling(sample, by)
@@ -129,8 +131,8 @@ def _known_format(name: str | None, sources: Sequence[tuple[str, Any]]) -> str |
     raise ConfigError(Problem(message, value=name, hint=nearest(name, names)))
 
 
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files at and below *paths*, in the order of their names, each once.
+def _files(paths: Sequence[Path], unreadable: list[ImportedFile]) -> Iterator[Path]:
+    """Yield the files at and below *paths*, in the order of their names, each once. Folders that cannot be read are added to *unreadable*.
 
     :raises DataError: with each path that does not exist and the nearest name in its folder.
     """
@@ -139,7 +141,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
         raise DataError([_missing(path) for path in missing])
     seen: set[Path] = set()
     for path in paths:
-        for file in _walk(path) if path.is_dir() else [path]:
+        for file in _walk(path, unreadable) if path.is_dir() else [path]:
             if (real := file.resolve()) not in seen:
                 seen.add(real)
                 yield file
@@ -152,14 +154,16 @@ def _missing(path: Path) -> Problem:
     return Problem("no such file or folder", str(path), hint=nearest(path.name, names))
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    for base, folders, names in os.walk(folder, onerror=_refuse_folder):
+def _walk(folder: Path, unreadable: list[ImportedFile]) -> Iterator[Path]:
+    def note(error: OSError) -> None:
+        reason = f"the folder cannot be read: {error.strerror}"
+        if Path(str(error.filename)) == folder:
+            raise DataError(Problem(reason, str(folder))) from error
+        unreadable.append(ImportedFile(Path(str(error.filename)), reason=reason))
+
+    for base, folders, names in os.walk(folder, onerror=note):
         folders[:] = sorted(set(folders) - _NO_RECORDS)
         yield from (Path(base, name) for name in sorted(names))
-
-
-def _refuse_folder(error: OSError) -> None:
-    raise DataError(Problem(f"the folder cannot be read: {error.strerror}", str(error.filename))) from error
 
 
 def _refuse_unknown(files: Sequence[ImportedFile], *, is_written: bool) -> None:

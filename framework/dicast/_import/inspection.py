@@ -316,4 +316,4 @@ def _message(error: Exception) -> str:
     problems = getattr(error, "problems", None) or ()
     texts = [f"line {problem.line}: {problem.message}" if problem.line else problem.message for problem in problems]
     suffix = f" (and {len(texts) - 1} more problems)" if len(texts) > 1 else ""
-    return f"{texts[0]}{suffix}" if texts else str(error)
+    return f"{texts[0]}{suffix}" if texts else getattr(error, "strerror", None) or str(error)

@@ -26,6 +26,9 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 }
 """Keys of a record of each format."""
 
+_LISTS = ("messages", "conversations", "contents")
+"""Keys of a list of messages."""
+
 
 def nearest_format(path: Path, beginning: Beginning) -> str:
     """Return a phrase with the nearest format of a file and the first place that does not fit."""
@@ -42,6 +45,10 @@ def nearest_format(path: Path, beginning: Beginning) -> str:
         similar = nearest(key, [written for written in record if written not in _KEYS[name]])
         if key not in record and similar:
             return f"nearest is {name}; {place}: the key {similar!r} is unknown, did you mean {key!r}?"
+    if name == "traces/messages" and (
+        wrong := next((key for key in _LISTS if not isinstance(record.get(key, []), list)), None)
+    ):
+        return f"nearest is {name}; {place}: the value of {wrong!r} is {record[wrong]!r:.40}, not a list of messages"
     missing = next((key for key in _KEYS[name] if key not in record), None)
     if missing is not None:
         return f"nearest is {name}; {place}: the record has no {missing!r}"

@@ -85,7 +85,7 @@ def find_files(
         return InputFiles(path, str(path))
     names: list[str] = []
     others: list[tuple[str, str]] = []
-    names_below = [*_walk(path)]
+    names_below = [*_walk(path, others)]
     listed = () if session_folders is None else session_folders(path, names_below)
     folders = {folder.name: folder for folder in listed if _is_detected(folder, detects)}
     first = {folder.files[0]: folder for folder in folders.values()}
@@ -132,12 +132,16 @@ def refuse_missing(path: Path) -> None:
     raise DataError(Problem("no such file or folder", str(path), hint=nearest(path.name, names)))
 
 
-def _walk(folder: Path) -> Iterator[str]:
-    for base, folders, files in os.walk(folder, onerror=_refuse_folder):
+def _walk(folder: Path, unreadable: list[tuple[str, str]]) -> Iterator[str]:
+    """Yield the names of the files below *folder*, and add each folder that cannot be read to *unreadable*, with the reason."""
+
+    def note(error: OSError) -> None:
+        place, reason = Path(str(error.filename)), f"the folder cannot be read: {error.strerror}"
+        if place == folder:
+            raise DataError(Problem(reason, str(folder))) from error
+        unreadable.append((place.relative_to(folder).as_posix(), reason))
+
+    for base, folders, files in os.walk(folder, onerror=note):
         folders.sort()
         for file in sorted(files):
             yield Path(base, file).relative_to(folder).as_posix()
-
-
-def _refuse_folder(error: OSError) -> None:
-    raise DataError(Problem(f"the folder cannot be read: {error.strerror}", str(error.filename))) from error

@@ -37,6 +37,7 @@ MOST_KINDS = 100
 MOST_NOTES = 10
 """The most kinds of marked content in the summary of a run."""
 
+_ABANDONED = (("turns", "turn"), ("messages", "message"), ("calls", "tool call"), ("results", "tool result"))
 _REASONS = {
     "trailing": "without a reply to the last user message (trailing: keep judges it)",
     "no_turn": "without a user message",
@@ -93,8 +94,8 @@ class Totals:
         contents = self.contents.contents()
         sessions = {"sessions": self.records - self.failed, "turns": self.turns}
         details = {"contents": sessions | contents, "models": self.models, "kinds": self.kinds, "unknown": self.unknown}
-        details |= {"recorded_scores": self.recorded} if self.recorded else {}
-        details |= {"abandoned": self.abandoned} if self.abandoned else {}
+        others = {"recorded_scores": self.recorded, "abandoned": self.abandoned}
+        details |= {name: counts for name, counts in others.items() if counts}
         return ReadCounts(self.records, self.marked, self.dropped, self.failed, details, (*notes, *self._notes()))
 
     def note_dropped(self, session: Session) -> None:
@@ -114,8 +115,12 @@ class Totals:
     def without_subjects(self) -> str:
         """Return the message for records without any subject."""
         reasons = "; ".join(f"{count:,} {_REASONS[name]}" for name, count in sorted(self.dropped.items()))
-        reasons = "; ".join(filter(None, (reasons, self._left_out()))) or "no records"
-        return f"there are no subjects in {self.records:,} session{'s' * (self.records != 1)}: {reasons}"
+        reasons = "; ".join(filter(None, (reasons, self._left_out())))
+        if not reasons and self.kinds:
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.kinds.items()))
+            return f"there are no subjects: the input has no messages, only {kinds}"
+        sessions = f"{self.records:,} session{'s' * (self.records != 1)}"
+        return f"there are no subjects in {sessions}: {reasons or 'no records'}"
 
     def _left_out(self) -> str:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(self.left_out.items()))
@@ -129,8 +134,7 @@ class Totals:
         if left_out := self._left_out():
             yield left_out
         if abandoned := self.abandoned:
-            names = {"turns": "turn", "messages": "message", "calls": "tool call", "results": "tool result"}
-            counts = [f"{abandoned[key]:,} {name}{'s' * (abandoned[key] != 1)}" for key, name in names.items()]
+            counts = [f"{abandoned[key]:,} {name}{'s' * (abandoned[key] != 1)}" for key, name in _ABANDONED]
             yield f"{', '.join(counts)} left out: the user took them back"
         if count := self.contents.unmatched_results:
             yield f"{count:,} tool result{'s' * (count != 1)} without a call"
@@ -144,8 +148,7 @@ class SessionReading:
 
     Iterate over :meth:`objects` or :meth:`records`; make a :meth:`conversation` for each session, and :meth:`end` it. Report undocumented
     shapes with :meth:`unknown`; pass *shapes* to the functions of :mod:`dicast.toolkit.dialects` that read messages. Without *check* the
-    first fault is raised. *line* is the line of the newest record. With *keeps_abandoned*, a format adds the turns that the user took back in
-    the order of the file, because a watch has already judged them.
+    first fault is raised. *line* is the line of the newest record. With *keeps_abandoned*, turns stay that the user took back.
     """
 
     file: InputFile
