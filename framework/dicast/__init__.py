@@ -31,6 +31,7 @@ from ._kernel.contract.protocols import (
 from ._kernel.leases.protocol import Leasing
 from ._kernel.resume.named_runs import known_run, named_run, newest_run, run_kind, started_runs
 from ._kernel.values import (
+    ALL_METRICS,
     BASES,
     COMPLETE,
     ONLY,
@@ -136,6 +137,7 @@ _ON_FIRST_USE = {
 """Modules of the kernel that are imported when the name is first used: few programs need them, or they import asyncio or pluggy."""
 
 __all__ = [
+    "ALL_METRICS",
     "BASES",
     "COMPLETE",
     "ONLY",

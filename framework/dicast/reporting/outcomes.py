@@ -11,15 +11,12 @@ import attrs
 
 from .._kernel.events import EVAL_STARTED, RECORD_ENDS, RUN_STARTED, SUBJECT_READ, VERDICT_ENDS
 from .._kernel.plan.labels import recorded_score_label
-from .._kernel.values import Event, weakest
+from .._kernel.values import ALL_METRICS, Event, weakest
 from .._kernel.values.passes import TOLERANCE, PassRule
 from .._kernel.values.rationale import RATIONALE, SCOPE
 from .._kernel.values.stop_reasons import output_ending
 from ..toolkit.table_texts import TableTexts
 from .figures import figure
-
-ALL_METRICS = "metrics"
-"""The label of all metrics together."""
 
 RECORD = "record"
 """The label of a run without judges and metrics: a row passes if its record was completed."""

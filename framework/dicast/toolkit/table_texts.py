@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .._kernel.values import ALL_METRICS
 from .flat import LEVEL, Place, names
 
 VERDICT, ENDING, CONTENT, REASON, RATIONALE = range(LEVEL + 1, LEVEL + 6)
 """The groups of columns that come behind a record's, in their order."""
 
-METRICS, RECORD = "metrics", "record"
-"""Labels under which failures of all metrics together, and of a task, are recorded."""
+RECORD = "record"
+"""Label under which failures of a task are recorded."""
 
 _NOT_IN_A_COLUMN = re.compile(r"[^A-Za-z0-9_]")
 
@@ -29,7 +30,7 @@ class TableTexts:
 
     def __init__(self, started: Mapping[str, Any], *, records: bool) -> None:
         self._metrics: tuple[str, ...] = tuple(started["metrics"])
-        labels = (*self._metrics, *started["judges"], METRICS, RECORD)
+        labels = (*self._metrics, *started["judges"], ALL_METRICS, RECORD)
         columns = dict(zip(labels, column_names(labels), strict=True))
         content = () if records else ("input", "output", "reference")
         self._content: list[tuple[Place, str]] = [((CONTENT, name), name) for name in content]
@@ -50,7 +51,7 @@ class TableTexts:
         for label, payload in verdicts.items():
             if "failure_mode" in payload:
                 self._add_failure(texts, label, str(payload.get("error_message") or ""))
-            elif label == METRICS:
+            elif label == ALL_METRICS:
                 self._add_metrics(texts, payload)
             else:
                 self._add_judge(texts, label, payload["signals"])
@@ -58,9 +59,9 @@ class TableTexts:
 
     def _add_failure(self, texts: dict[Place, object], label: str, message: str) -> None:
         """Add the reason why there is no verdict; a failure of a single metric goes into this metric's column."""
-        if label == METRICS:
+        if label == ALL_METRICS:
             failing = [metric for metric in self._metrics if message.startswith(f"{metric}: ")]
-            label = max(failing, key=len, default=METRICS)
+            label = max(failing, key=len, default=ALL_METRICS)
             message = message.removeprefix(f"{label}: ")
         texts[self.reasons.get(label, (REASON, f"reason_{label}"))] = message
 

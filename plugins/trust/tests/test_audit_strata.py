@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import ConfigError, Cost, Score
+from dicast import ALL_METRICS, ConfigError, Cost, Score
 from dicast.testing import run_pipeline
-from dicast_trust.audits.corrected import METRICS, Corrected
+from dicast_trust.audits.corrected import Corrected
 from dicast_trust.audits.rates import rates_for_width
 
 GROUPS, RATES = np.array(["easy", "hard"]), {"easy": 0.1, "hard": 0.5}
@@ -41,7 +41,7 @@ def run_subjects(score, truth, passed, audited, group, session):
             "stratum": "" if has_passed else str(part),
             "state": "passed" if has_passed else "audited" if is_audited else "held",
             "score": float(value),
-            "truths": {METRICS: float(y)} if has_passed or is_audited else {},
+            "truths": {ALL_METRICS: float(y)} if has_passed or is_audited else {},
             "costs": [],
         }
         for value, y, has_passed, is_audited, part, session_id in rows
@@ -49,10 +49,10 @@ def run_subjects(score, truth, passed, audited, group, session):
 
 
 def corrected(subjects, rates=None):
-    live = Corrected([METRICS], 0.2, RATES if rates is None else rates)
+    live = Corrected([ALL_METRICS], 0.2, RATES if rates is None else rates)
     live.add(subjects)
-    result = live.finish({METRICS: sum(subject["score"] for subject in subjects) / len(subjects)})
-    return result["corrected"][METRICS], result["reasons"].get(METRICS), result["audit"]
+    result = live.finish({ALL_METRICS: sum(subject["score"] for subject in subjects) / len(subjects)})
+    return result["corrected"][ALL_METRICS], result["reasons"].get(ALL_METRICS), result["audit"]
 
 
 def draw(rng, passed, group, rates=RATES):
@@ -114,9 +114,9 @@ def test_one_group_is_as_without_groups():
     audited = ~passed & (rng.random(300) < 0.3)
     subjects = run_subjects(score, truth, passed, audited, np.full(300, "all"), session)
     grouped, _, _ = corrected(subjects, {"all": 0.3})
-    live = Corrected([METRICS], 0.3)
+    live = Corrected([ALL_METRICS], 0.3)
     live.add([{**subject, "stratum": ""} for subject in subjects])
-    other = live.finish({METRICS: score.mean()})["corrected"][METRICS]
+    other = live.finish({ALL_METRICS: score.mean()})["corrected"][ALL_METRICS]
     method = other.pop("method")
     assert grouped["method"] == method
     assert {key: grouped[key] for key in other} == pytest.approx(other, rel=1e-12)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast_trust.statistics.binomial import clustered_upper, least_labels, most_errors, passes, upper, wilson
+from dicast_trust.statistics.binomial import clustered_upper, least_labels, most_errors, passes, share_interval, upper
 from dicast_trust.statistics.e_process import ln_above, ln_below
 
 RATES = st.floats(0.01, 0.99)
@@ -101,7 +101,7 @@ def test_wilson_agrees_with_statsmodels(count):
     from statsmodels.stats.proportion import proportion_confint
 
     low, high = proportion_confint(*count, 0.05, "wilson")
-    assert wilson(*count) == pytest.approx((max(0, low), min(1, high)), abs=1e-9)
+    assert share_interval(*count) == pytest.approx((max(0, low), min(1, high)), abs=1e-9)
 
 
 def test_published_evidence():

@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicast import Score
+from dicast import ALL_METRICS, Score
 from dicast.testing import run_pipeline
-from dicast_trust.audits.corrected import Corrected, combined_wilson, wilson
-
-METRICS = "metrics"
+from dicast.toolkit.intervals import wilson
+from dicast_trust.audits.corrected import Corrected, combined_wilson
 
 
 def population(rng, n, *, pass_line=0.5, binary=False, sessions=False, noise=0.2):
@@ -38,7 +37,7 @@ def run_subjects(score, truth, passed, audited, groups):
             "session_id": group,
             "state": "passed" if has_passed else "audited" if is_audited else "held",
             "score": float(value),
-            "truths": {METRICS: float(y)} if has_passed or is_audited else {},
+            "truths": {ALL_METRICS: float(y)} if has_passed or is_audited else {},
             "costs": [],
         }
         for value, y, has_passed, is_audited, group in zip(score, truth, passed, audited, groups, strict=True)
@@ -46,12 +45,12 @@ def run_subjects(score, truth, passed, audited, groups):
 
 
 def corrected(subjects, rate=0.2):
-    live = Corrected([METRICS], rate)
+    live = Corrected([ALL_METRICS], rate)
     live.add(subjects[: len(subjects) // 2])
     live.add(subjects[len(subjects) // 2 :])
     plain = sum(subject["score"] for subject in subjects) / len(subjects)
-    result = live.finish({METRICS: plain})
-    return result["corrected"][METRICS], result["reasons"].get(METRICS)
+    result = live.finish({ALL_METRICS: plain})
+    return result["corrected"][ALL_METRICS], result["reasons"].get(ALL_METRICS)
 
 
 def general(score, truth, passed, audited, groups):
@@ -135,10 +134,10 @@ def test_strata_of_0_and_1(passing, failing, right, audits, held_count):
     n_passed = passing + failing
     scores = [1.0] * passing + [0.0] * failing
     subjects = [
-        {"session_id": None, "state": "passed", "score": s, "truths": {METRICS: s}, "costs": []} for s in scores
+        {"session_id": None, "state": "passed", "score": s, "truths": {ALL_METRICS: s}, "costs": []} for s in scores
     ]
     for at in range(held_count):
-        truths = {METRICS: float(at < right)} if at < audits else {}
+        truths = {ALL_METRICS: float(at < right)} if at < audits else {}
         subjects.append(
             {"session_id": None, "state": "audited" if truths else "held", "score": 0.25, "truths": truths, "costs": []}
         )
@@ -175,8 +174,8 @@ def test_all_audited_is_the_mean_itself():
 @given(st.integers(0, 1), st.integers(2, 9))
 def test_too_few_audits_give_no_mean_and_say_how_many_subjects_would(binary, audits):
     held_count = 40
-    passed = [{"session_id": None, "state": "passed", "score": 1.0, "truths": {METRICS: 1.0}, "costs": []}] * 60
-    truths = {METRICS: 1.0 if binary else 0.7}
+    passed = [{"session_id": None, "state": "passed", "score": 1.0, "truths": {ALL_METRICS: 1.0}, "costs": []}] * 60
+    truths = {ALL_METRICS: 1.0 if binary else 0.7}
     audited_subjects = [{"session_id": None, "state": "audited", "score": 0.2, "truths": truths, "costs": []}] * audits
     rest = [{"session_id": None, "state": "held", "score": 0.2, "truths": {}, "costs": []}] * (held_count - audits)
     estimate, reason = corrected([*passed, *audited_subjects, *rest], rate=0.05)
@@ -189,7 +188,7 @@ def test_too_few_audits_give_no_mean_and_say_how_many_subjects_would(binary, aud
 
 def test_what_the_budget_skipped_leaves_no_mean():
     skipped = {"session_id": None, "state": "skipped", "score": 0.6, "truths": {}, "costs": []}
-    passed = {"session_id": None, "state": "passed", "score": 1.0, "truths": {METRICS: 1.0}, "costs": []}
+    passed = {"session_id": None, "state": "passed", "score": 1.0, "truths": {ALL_METRICS: 1.0}, "costs": []}
     estimate, reason = corrected([passed] * 20 + [skipped])
     assert (estimate, reason["reason"]) == (None, "truths_skipped")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicast_trust.statistics.binomial import wilson
+from dicast_trust.statistics.binomial import share_interval
 from dicast_trust.statistics.chance_agreement import ac1, alpha, auc, balanced, kappa, newcombe, resampled, tables
 from dicast_trust.statistics.forecasts import calibration
 from dicast_trust.statistics.regression import holm, linear, logit, p_value
@@ -200,4 +200,4 @@ def test_wilson_is_that_of_scipy(k, rest):
 
     if k + rest:
         reference = stats.binomtest(k, k + rest).proportion_ci(method="wilson")
-        assert wilson(k, k + rest) == pytest.approx((reference.low, reference.high), rel=1e-6, abs=1e-9)
+        assert share_interval(k, k + rest) == pytest.approx((reference.low, reference.high), rel=1e-6, abs=1e-9)

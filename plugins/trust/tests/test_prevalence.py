@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dicast.testing import run_pipeline
 from dicast.toolkit.function_task import FunctionTask
-from dicast_trust.audits.corrected import wilson
+from dicast.toolkit.intervals import wilson
 from dicast_trust.audits.prevalence import Prevalence, rogan_gladen
 
 

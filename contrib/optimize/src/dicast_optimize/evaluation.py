@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Due, Event, Problem, Run, Subject, nearest, run
+from dicast import ALL_METRICS, ConfigError, Due, Event, Problem, Run, Subject, nearest, run
 from dicast.signals import shared_signals
 from dicast.toolkit import yaml
 from dicast.toolkit.files import read_bytes
@@ -20,7 +20,6 @@ from .journal import Journal, digest
 from .spec import Example, Spec
 
 COMPLETED, FAILED = "eval.completed", "eval.failed"
-METRICS = "metrics"
 
 
 class Stopped(Exception):
@@ -195,8 +194,8 @@ class Evaluator:
         """Return the evaluation by the label whose score counts."""
         terminal_events = _terminal(events)
         on = self._spec.evaluator.get("on")
-        label = on or (METRICS if METRICS in terminal_events else next(iter(terminal_events), METRICS))
-        if label not in terminal_events or (on is None and label != METRICS and len(terminal_events) > 1):
+        label = on or (ALL_METRICS if ALL_METRICS in terminal_events else next(iter(terminal_events), ALL_METRICS))
+        if label not in terminal_events or (on is None and label != ALL_METRICS and len(terminal_events) > 1):
             message = f"choose the label whose score counts with evaluator.on: {', '.join(terminal_events)}"
             raise ConfigError(
                 self._spec.document.problem(("evaluator", "on"), message, on, nearest(label, terminal_events))

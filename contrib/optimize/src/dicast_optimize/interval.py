@@ -7,7 +7,8 @@ from collections.abc import Hashable, Sequence
 from math import fsum, sqrt
 from typing import Any
 
-Z = 1.959963984540054
+from dicast.toolkit.intervals import Z_95
+
 METHOD = "normal, 95 %, standard errors clustered by session_id (g/(g-1))"
 
 
@@ -25,5 +26,5 @@ def mean_interval(
     groups = len(sums)
     if groups < 2:
         return {"score": mean, "ci_low": None, "ci_high": None, "n": n}
-    error = Z * sqrt(groups / (groups - 1) * fsum(total * total for total in sums.values())) / n
+    error = Z_95 * sqrt(groups / (groups - 1) * fsum(total * total for total in sums.values())) / n
     return {"score": mean, "ci_low": max(low, mean - error), "ci_high": min(high, mean + error), "n": n}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from ...toolkit.intervals import Z_95, wilson
 from ..values.aggregation import Aggregation, TrimmedMean
 from ..values.passes import TOLERANCE
-from .intervals import RATE_METHOD, RATE_METHOD_CLUSTERED, Z_95, Interval, wilson
+from .intervals import RATE_METHOD, RATE_METHOD_CLUSTERED, Interval
 from .spool import Passes, ScoreFile
 from .weighted import weighted_bounds, weighted_rate
 

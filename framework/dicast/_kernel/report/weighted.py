@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ...toolkit.intervals import wilson
 from ..values import Event
-from .intervals import RATE_METHOD_WEIGHTED, Interval, wilson
+from .intervals import RATE_METHOD_WEIGHTED, Interval
 from .spool import Passes, WeightedPasses
 
 Cluster = tuple[float, float]

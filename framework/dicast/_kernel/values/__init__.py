@@ -22,6 +22,7 @@ from .event import (
     Verification,
     sensitivity,
 )
+from .passes import METRICS as ALL_METRICS
 from .paths import InputPath
 from .read_counts import ReadCounts
 from .record import ONLY, Answered, Record, Results
@@ -31,6 +32,7 @@ from .stop_reasons import COMPLETE, MAX_TOKENS, REFUSAL, normalize_stop_reason
 from .subject import KINDS, PARENTS, Due, Subject, TraceEvent
 
 __all__ = [
+    "ALL_METRICS",
     "BASES",
     "COMPLETE",
     "KINDS",

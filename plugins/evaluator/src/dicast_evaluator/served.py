@@ -8,11 +8,10 @@ from typing import Any
 
 import orjson
 
-from dicast import Event, Subject, nearest
+from dicast import ALL_METRICS, Event, Subject, nearest
 from dicast.signals import shared_signals
 from dicast.toolkit.json_data import not_finite
 
-METRICS = "metrics"
 _VERSIONS = (1, 2)
 
 
@@ -94,8 +93,8 @@ def result(events: Sequence[Event], on: str | None) -> dict[str, Any]:
         near = nearest(label, [*verdicts])
         raise NoScore(f"nothing is labeled {label!r}{f', did you mean {near!r}?' if near else ''}", "missing_input")
     counted = verdicts[label]
-    metrics = {score["metric"]: _metric(score) for score in _scores(verdicts.get(METRICS))}
-    judges = {name: _judge(event) for name, event in verdicts.items() if name != METRICS}
+    metrics = {score["metric"]: _metric(score) for score in _scores(verdicts.get(ALL_METRICS))}
+    judges = {name: _judge(event) for name, event in verdicts.items() if name != ALL_METRICS}
     return {
         **_counted_score(counted),
         "reasoning": _reasoning(metrics, judges),
@@ -110,8 +109,8 @@ def result(events: Sequence[Event], on: str | None) -> dict[str, Any]:
 
 
 def _counted(labels: Sequence[str]) -> str:
-    if METRICS in labels or len(labels) == 1:
-        return METRICS if METRICS in labels else labels[0]
+    if ALL_METRICS in labels or len(labels) == 1:
+        return ALL_METRICS if ALL_METRICS in labels else labels[0]
     if not labels:
         raise NoScore(_NOBODY, "missing_input")
     raise NoScore(f"several judges and no metrics: choose one with --on: {', '.join(labels)}", "crashed")

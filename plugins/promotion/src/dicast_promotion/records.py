@@ -10,13 +10,10 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Event, Ledger, Query, mean, nearest
+from dicast import ALL_METRICS, ConfigError, Event, Ledger, Query, mean, nearest
 from dicast.reporting import value_of
 
 from .gates import GATES, OVERALL, Evidence, Gates, Shadow
-
-COMBINED = "metrics"
-"""The label of the combined verdict of a pipeline's metrics."""
 
 Row = tuple[int, str, str, str, float]
 """The run (0 the baseline, 1 the candidate), the label, the kind and id of the subject, and the score."""
@@ -103,8 +100,8 @@ class Records:
         )
         common = baseline & candidate
         names = ", ".join(sorted(common))
-        if label is None and (COMBINED in common or len(common) == 1):
-            return COMBINED if COMBINED in common else common.pop()
+        if label is None and (ALL_METRICS in common or len(common) == 1):
+            return ALL_METRICS if ALL_METRICS in common else common.pop()
         if not common:
             raise ConfigError("the runs have no label in common; compare runs with the same judges or metrics")
         if label is None:
@@ -160,6 +157,6 @@ def _differences(labels: Collection[str], *fingerprints: Mapping[str, str]) -> I
     """Yield the names of fingerprints that concern *labels* and differ between the runs, such as ``metrics[helpful]``."""
     for name in sorted(set().union(*fingerprints)):
         _, _, label = name.rstrip("]").partition("[")
-        combined = COMBINED in labels and name.startswith(("scoring", "metrics["))
+        combined = ALL_METRICS in labels and name.startswith(("scoring", "metrics["))
         if (combined or label in labels) and len({run.get(name) for run in fingerprints}) > 1:
             yield name

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import sqrt
 from typing import Any
 
 import attrs
 
-from dicast import Query
+from dicast import ALL_METRICS, Query
 from dicast.reading import Gold, LabeledOutputs, decides, from_event
 from dicast.reporting import value_of
 from dicast.toolkit.gold import GoldLabel
+from dicast.toolkit.intervals import wilson
 
-from .marking import METRICS, Marking, is_number
+from .marking import Marking, is_number
 from .subjects import Read, SubjectResults
 
 BINS = 10
 _HALF = 0.5
 """Least passing value of a label without a line."""
 LABEL_GIVEN = "label.given"
-Z_95 = 1.959963984540054
-"""The 97.5 % quantile of the standard normal distribution."""
 
 
 @attrs.frozen
@@ -74,7 +72,7 @@ class Reliability:
 
     def json(self) -> list[dict[str, Any]]:
         """Return each judge with labels for its verdicts, for the page. The combined verdict of metrics is left out next to other judges."""
-        judges = [label for label in self._bins if label != METRICS] or list(self._bins)
+        judges = [label for label in self._bins if label != ALL_METRICS] or list(self._bins)
         return [self._json(label, self._bins[label]) for label in judges]
 
     def _json(self, label: str, bins: list[list[float]]) -> dict[str, Any]:
@@ -87,14 +85,6 @@ def _bin_documents(bins: Iterable[list[float]]) -> Iterator[dict[str, float]]:
         if count:
             low, high = wilson(agree / count, count)
             yield {"confidence": confidence / count, "agree": agree / count, "n": count, "ci_low": low, "ci_high": high}
-
-
-def wilson(rate: float, n: float) -> tuple[float, float]:
-    """Return the 95 % interval of a rate of *n* (E. B. Wilson, Journal of the American Statistical Association 22, 1927, 209-212)."""
-    square = Z_95 * Z_95
-    centre = (rate + square / (2 * n)) / (1 + square / n)
-    half = Z_95 / (1 + square / n) * sqrt(rate * (1 - rate) / n + square / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def _from_people(subject: SubjectResults) -> float | None:

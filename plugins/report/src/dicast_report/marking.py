@@ -8,12 +8,10 @@ from typing import Any, Literal, Self
 
 import attrs
 
+from dicast import ALL_METRICS
 from dicast.reporting import PassRule, metric_values, value_of
 
 from .subjects import SubjectResults
-
-METRICS = "metrics"
-"""Label of the combined verdict of all metrics."""
 
 Outcome = Literal["pass", "fail", "none", "open"]
 """``none``: without a score; ``open``: without a verdict of a counted label."""
@@ -56,7 +54,7 @@ class Marking:
         if any("failure_mode" in subject.results[label] for label in labels):
             return "none"
         passes = [self.passes(subject, label) for label in labels]
-        combined = subject.results.get(METRICS, {})
+        combined = subject.results.get(ALL_METRICS, {})
         passes += [
             self.rule.metric(label, combined)
             for label in self.gated
@@ -100,23 +98,23 @@ class Marking:
         """Return the value that each metric, judge and criterion gave *subject*."""
         values = _numbers(_metrics(subject).get("scores"))
         for label, result in subject.results.items():
-            if "failure_mode" not in result and label != METRICS:
+            if "failure_mode" not in result and label != ALL_METRICS:
                 values[label] = result["score"]
-        combined = subject.results.get(METRICS)
+        combined = subject.results.get(ALL_METRICS)
         if combined is not None and "failure_mode" not in combined:
             values |= _numbers(metric_values(combined))
         return values
 
     def role(self, label: str) -> str:
         """Return the role of *label*."""
-        if label == METRICS:
+        if label == ALL_METRICS:
             return "all metrics"
         return "metric" if label in self.metrics else "judge" if label in self.judges else "criterion"
 
 
 def _left_out(subject: SubjectResults) -> set[str]:
     """Return the metrics that should have scored *subject* and gave no score. Metrics spared by the gate of the proxies are not included."""
-    combined = subject.results.get(METRICS, {})
+    combined = subject.results.get(ALL_METRICS, {})
     return set() if "failure_mode" in combined else {skip["metric"] for skip in combined.get("skipped", ())}
 
 

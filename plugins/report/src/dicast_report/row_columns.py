@@ -8,13 +8,13 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import normalize_stop_reason
+from dicast import ALL_METRICS, normalize_stop_reason
 from dicast.reporting import facts, output_ending
 
 from .baseline import Baseline
 from .contents import Contents, texts
 from .conversation import Turn
-from .marking import METRICS, Marking
+from .marking import Marking
 from .media import Pictures
 from .subjects import SubjectResults
 
@@ -111,7 +111,7 @@ class RowColumns:
         return ""
 
     def _of_verdict(self, label: str, result: Mapping[str, Any]) -> str:
-        if label == METRICS:
+        if label == ALL_METRICS:
             scores = sorted(result.get("scores", ()), key=lambda score: (score["value"] is None, score["value"] or 0.0))
             details = (
                 f"{score['metric']}: {score['details']}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from dicast import Event, Query
+from dicast import ALL_METRICS, Event, Query
 from dicast.reporting import current_document
 
 from .baseline import Baseline, baseline
@@ -81,7 +81,7 @@ class RunReader:
             "document": document,
             "pass_at": {
                 label: line
-                for label in (*marking.metrics, *marking.judges, "metrics")
+                for label in (*marking.metrics, *marking.judges, ALL_METRICS)
                 if (line := marking.line(label)) is not None
             },
             **_times(started, end),

@@ -10,10 +10,11 @@ from typing import Any
 
 import attrs
 
+from dicast import ALL_METRICS
 from dicast.reporting import value_of
 from dicast.toolkit.money import plain_text
 
-from .marking import METRICS, Marking, is_number
+from .marking import Marking, is_number
 from .subjects import RECORD, SubjectResults
 
 BINS = 20
@@ -92,7 +93,7 @@ class Spreads:
 
     def __init__(self, marking: Marking) -> None:
         self._marking = marking
-        labels = (METRICS, *marking.metrics, *marking.judges)
+        labels = (ALL_METRICS, *marking.metrics, *marking.judges)
         self._labels: dict[str, Spread] = {label: Spread() for label in labels}
         self._lines = {label: marking.line(label) for label in labels}
         self._task: dict[str, Spread] = {}
@@ -104,7 +105,7 @@ class Spreads:
         for label, result in subject.results.items():
             if "failure_mode" in result:
                 self._of(label).failures[str(result["failure_mode"])] += 1
-            elif label == METRICS and (combined := value_of(result)) is not None:
+            elif label == ALL_METRICS and (combined := value_of(result)) is not None:
                 self._passes(label, combined, passed=self._marking.passes(subject, label))
             if label != RECORD:
                 self._of(label).spend(result)

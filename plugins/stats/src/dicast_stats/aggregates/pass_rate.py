@@ -6,12 +6,12 @@ from array import array
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import chain
-from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from dicast import Record, RunContext, Within
+from dicast.toolkit.intervals import wilson
 from dicast.toolkit.json_values import MISSING, lookup
 
 from ..numbers.ties import reaches
@@ -22,9 +22,6 @@ from ..text.reasons import with_reasons, without_empty
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-_Z = 1.959963984540054
-"""The .975 quantile of the normal distribution."""
 
 _SESSION = "session_id"
 _NO_FLAG = 2
@@ -170,7 +167,7 @@ class Passes:
         line = self._options.at_least
         figures["effect_size"] = float(2 * np.arcsin(np.sqrt(rate)) - 2 * np.arcsin(np.sqrt(line)))
         if effective is not None:
-            low, high = _wilson_interval(rate, effective)
+            low, high = wilson(rate, effective)
             figures |= {"design_effect": count / effective, "ci_low": low, "ci_high": high}
         reasons = {} if effective is not None else {"ci_low": "all records are of one session"}
         return with_reasons({**figures, "words": self._words(figures)}, reasons)
@@ -205,10 +202,3 @@ def _effective_count(count: int, passed: int, sizes: Sequence[int], sums: Sequen
         return count * count / squares
     residuals = sum((count * total - size * passed) ** 2 for size, total in zip(sizes, sums, strict=True))
     return count / max(1.0, sessions / (sessions - 1) * residuals / (count * passed * (count - passed)))
-
-
-def _wilson_interval(rate: float, count: float) -> tuple[float, float]:
-    square = _Z * _Z
-    center = (rate + square / (2 * count)) / (1 + square / count)
-    half = _Z / (1 + square / count) * sqrt(rate * (1 - rate) / count + square / (4 * count * count))
-    return (max(0.0, center - half) if rate > 0 else 0.0), (min(1.0, center + half) if rate < 1 else 1.0)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dicast import Results
+from dicast import ALL_METRICS, Results
 
 from ..numbers.values import ignore_float_warnings
 from ..text.reasons import without_empty
-from .table import METRICS, Table
+from .table import Table
 
 if TYPE_CHECKING:
     from ..numbers.values import Column
@@ -41,7 +41,7 @@ def compare_criteria(
     tables = Table.of(baseline), Table.of(variant)
     names = set(criteria) or tables[0].criteria | tables[1].criteria
     if not criteria and tables[0].only_metric is not None and tables[0].only_metric == tables[1].only_metric:
-        names -= {METRICS}  # the only metric has the same scores under its name
+        names -= {ALL_METRICS}  # the only metric has the same scores under its name
     ours, theirs = (set(table.criteria & names) for table in tables)
     with ignore_float_warnings():
         results = {criterion: measure(Sides(criterion, *tables)) for criterion in sorted(ours & theirs)}

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from math import nan
 from typing import TYPE_CHECKING
 
-from dicast import Record, Results
+from dicast import ALL_METRICS, Record, Results
 
 from ..numbers.ties import reaches
 from ..numbers.values import number_or_nan
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     Rows = NDArray[np.intp]
 
 SCORES, FLAGS = "scores", "score_flags"
-METRICS = "metrics"
-"""Label of all metrics combined."""
-
 Key = tuple[str, str]
 """Kind and id of a subject: a turn and a session may have the same id."""
 
@@ -137,11 +134,11 @@ class Table:
     def _write(self, row: int, record: Record) -> None:
         score = record_score(record)
         self._record_scores[row] = nan if score is None else score
-        combined = {METRICS: record["combined"]} if "combined" in record else {}
+        combined = {ALL_METRICS: record["combined"]} if "combined" in record else {}
         for criterion, value in {**combined, **read_metrics(record, SCORES)}.items():
             self._mark(criterion, row, _NAMED)
             self._scores[criterion][row] = number_or_nan(value)
-        combined = {METRICS: record["combined_passes"]} if "combined_passes" in record else {}
+        combined = {ALL_METRICS: record["combined_passes"]} if "combined_passes" in record else {}
         for criterion, flag in {**combined, **read_metrics(record, FLAGS)}.items():
             if flag is not None:
                 self._mark(criterion, row, _FLAGGED | (_PASSED if flag else 0))

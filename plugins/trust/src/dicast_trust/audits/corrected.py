@@ -14,7 +14,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..statistics.binomial import Z
+from dicast import ALL_METRICS
+from dicast.toolkit.intervals import Z_95, wilson
+
 from .costs import AuditCosts, Audited
 from .rates import audit_rates
 from .sessions import AuditSessions
@@ -25,8 +27,6 @@ LEAST_OF_GROUP = {True: 1, False: 3}
 
 FEW, TINY = 20, 1e-12
 """Number of sessions below which the variance itself is uncertain, and the mean square up to which truths count as equal."""
-
-METRICS = "metrics"
 
 
 class Corrected:
@@ -76,7 +76,7 @@ class Corrected:
             result["corrected"][label] = corrected
             if reason is not None:
                 result["reasons"][label] = reason
-        strata = self._strata[METRICS]
+        strata = self._strata[ALL_METRICS]
         if strata.held_back and (missing_groups := (self._rates or {}).keys() - strata.groups.keys()):
             names = ", ".join(map(repr, sorted(strata.groups)))
             logging.getLogger(__name__).warning(
@@ -251,13 +251,6 @@ def _interval(mean: float, variance: float, degrees: float) -> tuple[float, floa
     return max(0.0, mean - half), min(1.0, mean + half)
 
 
-def wilson(rate: float, n: float, z: float = Z) -> tuple[float, float]:
-    """Return Wilson's interval of a *rate* of *n* (Journal of the American Statistical Association 22, 1927, 209-212)."""
-    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
-    return (max(0.0, centre - half) if rate > 0 else 0.0), (min(1.0, centre + half) if rate < 1 else 1.0)
-
-
 def stratified_wilson(strata: Strata) -> tuple[float, float]:
     """Return the interval of a mean of truths that are 0 or 1, known for all passed and for the audited subjects."""
     passed = strata.passed
@@ -266,7 +259,7 @@ def stratified_wilson(strata: Strata) -> tuple[float, float]:
     return combined_wilson([stratum for stratum in counts if stratum[0]])
 
 
-def combined_wilson(strata: Sequence[tuple[float, float, float]], z: float = Z) -> tuple[float, float]:
+def combined_wilson(strata: Sequence[tuple[float, float, float]], z: float = Z_95) -> tuple[float, float]:
     """Return the interval of a mean over *strata*: the size of each, its rate, and the number of known truths behind the rate.
 
     The sizes are random too, which gives the last term: with two strata ``z^2 (p1 - p2)^2 w (1 - w) / n``.

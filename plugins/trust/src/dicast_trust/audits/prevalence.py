@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import attrs
 
-from dicast import Record, RunContext
+from dicast import ALL_METRICS, Record, RunContext
+from dicast.toolkit.intervals import Z_95
 from dicast.toolkit.json_values import MISSING, lookup
 
-from ..statistics.binomial import Z
 from ..statistics.moments import Moments
-from ..stopping.anytime import METRICS, score
+from ..stopping.anytime import score
 from .corrected import combined_wilson
 from .strata import LEAST_OF_TWO
 
@@ -36,7 +36,7 @@ class Prevalence:
 
     name = "prevalence"
 
-    on: str = METRICS
+    on: str = ALL_METRICS
     label: str = "label"
     labels: Literal["same", "other"] = "same"
 
@@ -158,7 +158,7 @@ class Prevalences:
 
 
 def rogan_gladen(
-    rate: float, n: int, sensitivity: tuple[float, int], specificity: tuple[float, int], z: float = Z
+    rate: float, n: int, sensitivity: tuple[float, int], specificity: tuple[float, int], z: float = Z_95
 ) -> tuple[float, float, float] | None:
     """Return the prevalence behind a *rate* of positive verdicts among *n*, and its interval.
 
@@ -166,7 +166,7 @@ def rogan_gladen(
     :return: all three in [0, 1]: if the judge's errors alone explain more than the rate, the prevalence is 0. None if labels are too few for an
         interval: both shares, with one more right and one more wrong answer each, are no better than chance.
 
-    W. J. Rogan and B. Gladen, American Journal of Epidemiology 107 (1978), 71-76; Z. Lang and J. Reiczigel, Preventive Veterinary Medicine 113
+    W. J. Rogan and B. Gladen, American Journal of Epidemiology 107 (1978), 71-76; Z_95. Lang and J. Reiczigel, Preventive Veterinary Medicine 113
     (2014), 13-22.
     """
     mean = (rate + specificity[0] - 1) / (sensitivity[0] + specificity[0] - 1)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..statistics.binomial import Z
+from dicast.toolkit.intervals import Z_95
 
 LEAST, AUDITS = 0.01, 10
 """Least rate of a group, and its least expected number of audits: a group without a difference so far may still have one."""
@@ -43,7 +43,7 @@ def rate_for_width(width: float, subjects: int, variance: float, tau2: float, sh
 
     :raises ValueError: if there is none, with the least number of subjects that allows one.
     """
-    target = (width / Z) ** 2
+    target = (width / Z_95) ** 2
     remaining = subjects * target - (variance - share_held * tau2)
     rate = share_held * tau2 / remaining if remaining > 0 else math.inf
     if not 0 < rate <= 1:
@@ -67,7 +67,7 @@ def rates_for_width(
 
     :param parts: by group, its share of all subjects (held back subjects only), and tau2.
     """
-    total = subjects * (width / Z) ** 2 - (variance - math.fsum(share * tau2 for share, tau2 in parts.values()))
+    total = subjects * (width / Z_95) ** 2 - (variance - math.fsum(share * tau2 for share, tau2 in parts.values()))
     rates: dict[str, float] = {}
     rest = dict(parts)
     while rest:

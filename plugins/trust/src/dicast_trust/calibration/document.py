@@ -17,7 +17,7 @@ from dicast.toolkit.money import plain_text
 
 from ..labels.gold import Gold, LabeledOutputs
 from ..labels.matching import check_count, check_judged, check_kinds, matched
-from ..statistics.binomial import wilson
+from ..statistics.binomial import share_interval
 from ..verdicts.outcomes import Outcome
 from ..verdicts.rules import Rules
 from ..verdicts.stages import Stage, Subject, check_identity, read_stages
@@ -268,7 +268,7 @@ def _rung(rung: Rung) -> dict[str, Any]:
 
 def _interval(is_right: Sequence[bool] | None) -> dict[str, float | None]:
     """Return the share of true values in *is_right*, with its 95 % interval by Wilson."""
-    interval = None if not is_right else wilson(sum(is_right), len(is_right))
+    interval = None if not is_right else share_interval(sum(is_right), len(is_right))
     if is_right is None or interval is None:
         return {"value": None, "low": None, "high": None}
     return {"value": sum(is_right) / len(is_right), "low": interval[0], "high": interval[1]}

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Event, Ledger, PipelineJudges, Problem, Query, Slot, nearest
+from dicast import ALL_METRICS, ConfigError, Event, Ledger, PipelineJudges, Problem, Query, Slot, nearest
 
 from ..labels.gold import Gold, LabeledOutputs
 from ..labels.matching import matched
@@ -20,7 +20,6 @@ from ..verdicts.rules import Rules
 from ..verdicts.stages import Skips, Stage, check_identity
 from .document import Calibration, digest
 
-_METRICS = "metrics"
 _PASS = 1.0
 
 
@@ -76,7 +75,7 @@ def _read(ledger: Ledger, slot: Slot, runs: Sequence[str], excludes: Skips) -> S
         for entry in ledger.read(Query(run_id=run_id, types=("eval.completed", "eval.failed"))):
             event = entry.event
             subject = str(event.subject_kind), str(event.subject_id)
-            is_metrics = event.payload["judge"] == _METRICS and event.run_id in fingerprints
+            is_metrics = event.payload["judge"] == ALL_METRICS and event.run_id in fingerprints
             if is_metrics and not excludes(event.run_id, *subject):
                 stage.add(fingerprints[event.run_id], _outcome(event, slot.label))
     return stage

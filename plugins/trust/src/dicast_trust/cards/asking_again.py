@@ -8,13 +8,12 @@ from hashlib import sha256
 import attrs
 import orjson
 
-from dicast import DicastError, Due, Ledger, PipelineJudges, Query, Run, Subject
+from dicast import ALL_METRICS, DicastError, Due, Ledger, PipelineJudges, Query, Run, Subject
 
 from ..labels.gold import LabeledOutputs
 from .canaries import can_plant, canaries, with_canaries
 from .card import Answers, LabeledVerdict, labeled_verdicts
 from .history import JudgeHistory, PastVerdict
-from .identity import METRICS
 
 MOST_REPEATED = 50
 """Greatest number of labeled subjects to judge again."""
@@ -167,13 +166,13 @@ class Asking:
         scores: dict[Key, float] = {}
         for verdict in run.verdicts:
             score = verdict.score if verdict.judge == label else _metric_value(verdict.signals, label)
-            if score is not None and verdict.judge in (label, "metrics"):
+            if score is not None and verdict.judge in (label, ALL_METRICS):
                 scores[verdict.subject_kind, verdict.subject_id] = score
         return scores
 
     def _can_repeat(self, label: str) -> bool:
         """Return whether a model of the judge *label* can answer from a recording or a cache."""
-        slots = [slot for slot in (*self.pipeline.judges, *self.pipeline.metrics) if label in (slot.label, METRICS)]
+        slots = [slot for slot in (*self.pipeline.judges, *self.pipeline.metrics) if label in (slot.label, ALL_METRICS)]
         options = [orjson.dumps(slot.options, default=str).decode() for slot in slots]
         return any(f'"{name}"' in text for name in _REPEATING for text in options)
 

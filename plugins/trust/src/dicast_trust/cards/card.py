@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from ..labels.gold import LabeledOutputs
-from ..statistics.binomial import wilson
+from ..statistics.binomial import share_interval
 from ..statistics.chance_agreement import ac1, alpha, auc, balanced, kappa, resampled, tables
 from ..statistics.regression import holm
 from ..verdicts.rules import Agree, Rules
@@ -175,7 +175,7 @@ def _agreement(rows: Sequence[LabeledVerdict], rules: Rules, seed: int) -> tuple
     figures: Figures = {
         "agree": rules.agree,
         "labels": {"n": n, "passes": classes[0], "fails": classes[1], "ties": n - sum(classes), "least_class": min(classes), "sessions": len(by_session)},
-        "accuracy": _ends(right_count / n if n else None, wilson(right_count, n)),
+        "accuracy": _ends(right_count / n if n else None, share_interval(right_count, n)),
     }  # fmt: skip
     unknown = {}
     for name, figure in (("kappa", kappa), ("ac1", ac1), ("alpha", alpha)):
@@ -186,7 +186,7 @@ def _agreement(rows: Sequence[LabeledVerdict], rules: Rules, seed: int) -> tuple
         if figures[name]["low"] is None:
             unknown[name] = _one_class(judged, good, len(order)) or "too few sessions to resample"
     sides = {"sensitivity": (table[0][0], classes[0]), "specificity": (table[-1][-1], classes[1])}
-    rates = {name: _ends(int(k) / m if m else None, wilson(int(k), m)) for name, (k, m) in sides.items()}
+    rates = {name: _ends(int(k) / m if m else None, share_interval(int(k), m)) for name, (k, m) in sides.items()}
     figures["balanced_accuracy"] = _ends(*balanced(table)) | rates
     clear = [(row.verdict.score, cls == 0) for row, cls in zip(rows, good, strict=True) if order[cls] != 0.5]
     figures["auc"] = _ends(*auc([score for score, _ in clear], [is_good for _, is_good in clear]))
@@ -271,7 +271,7 @@ def _calibration(rows: Sequence[LabeledVerdict], rules: Rules, seed: int) -> tup
 def _answer_figures(answers: Answers) -> Figures:
     from ..statistics.binomial import upper
 
-    ends = wilson(answers.consistent, answers.repeated)
+    ends = share_interval(answers.consistent, answers.repeated)
     consistency = _ends(answers.consistent / answers.repeated if answers.repeated else None, ends)
     injected: Figures = {"value": None, "low": None, "high": None}
     if answers.tried:
@@ -297,7 +297,7 @@ def _spent(history: JudgeHistory) -> tuple[Figures, dict[str, str]]:
         [verdict for verdicts in history.verdicts.values() for verdict in verdicts if not verdict.is_preview],
     )
     n = failed + len(verdicts)
-    failures = _ends(failed / n if n else None, wilson(failed, n))
+    failures = _ends(failed / n if n else None, share_interval(failed, n))
     costs = sorted(float(verdict.cost) for verdict in verdicts if verdict.cost is not None)
     figures: Figures = {
         "failures": {**failures, "failed": failed, "n": n, "by_kind": dict(sorted(history.failures.items()))},

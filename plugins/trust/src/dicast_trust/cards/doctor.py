@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dicast import ConfigError, DataError, Ledger, PipelineJudges, Problem, nearest, pipeline_judges
+from dicast import ALL_METRICS, ConfigError, DataError, Ledger, PipelineJudges, Problem, nearest, pipeline_judges
 from dicast.commands import as_json, ledger_path, print_json
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.printable import one_line
@@ -20,7 +20,7 @@ from ..verdicts.rules import Agree
 from .asking_again import Asking
 from .card import add_warnings, judge_card
 from .history import JudgeHistory, read_labels
-from .identity import METRICS, card_digest
+from .identity import card_digest
 from .text import card_lines, verdict_words
 
 VERSION = 1
@@ -91,7 +91,7 @@ def doctor(
     for path in (out, html):
         check_out(path, file, gold)
     pipeline = pipeline_judges(file)
-    for label in labels or (["metrics"] if pipeline.metrics and not pipeline.judges else []):
+    for label in labels or ([ALL_METRICS] if pipeline.metrics and not pipeline.judges else []):
         if label in pipeline.pass_at:
             pipeline.line(label)  # refuses a label with its own scale before the ledger is read
     if ledger is not None and ask:
@@ -156,7 +156,7 @@ def _chosen(
 
     :raises ConfigError: for each unknown judge, and each judge without verdicts in the ledger.
     """
-    every = [slot.label for slot in (*pipeline.judges, *pipeline.metrics)] + ([METRICS] if pipeline.metrics else [])
+    every = [slot.label for slot in (*pipeline.judges, *pipeline.metrics)] + ([ALL_METRICS] if pipeline.metrics else [])
     problems = [
         Problem(f"no judge or metric {label!r} in {pipeline.file}; its labels are {', '.join(every)}", path="--judge", value=label, hint=nearest(label, every))
         for label in labels
@@ -164,7 +164,7 @@ def _chosen(
     ]  # fmt: skip
     if problems:
         raise ConfigError(problems)
-    default = [slot.label for slot in pipeline.judges] or [METRICS]
+    default = [slot.label for slot in pipeline.judges] or [ALL_METRICS]
     chosen = (
         list(dict.fromkeys(labels))
         or [label for label in default if label in histories and histories[label].verdicts]

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from dicast import Event, Ledger, Query
+from dicast import ALL_METRICS, Event, Ledger, Query
 from dicast.reading import output_digest
 from dicast.toolkit.json_values import MISSING, lookup
 
-from .identity import METRICS, label_fingerprint
+from .identity import label_fingerprint
 
 _TYPES = (
     *("run.started", "subject.read", "record.completed", "eval.completed", "eval.failed"),
@@ -108,7 +108,7 @@ class _Reader:
         self._author = author
         labels = [key.partition("[")[2][:-1] for key in fingerprints if key.startswith(("judges[", "metrics["))]
         if any(key.startswith("metrics[") for key in fingerprints):
-            labels.append(METRICS)
+            labels.append(ALL_METRICS)
         self._histories = {label: JudgeHistory(label, str(label_fingerprint(fingerprints, label))) for label in labels}
         self._runs: dict[str, tuple[bool, Mapping[str, str]]] = {}
         self._read: dict[tuple[str, Subject], str] = {}
@@ -169,7 +169,7 @@ class _Reader:
         judge, subject = str(payload["judge"]), _subject(event)
         preview, fingerprints = self._runs.get(event.run_id, (False, {}))
         for label, history in self._histories.items():
-            if judge not in (label, METRICS) or (judge == METRICS and not self._is_metric(label, payload)):
+            if judge not in (label, ALL_METRICS) or (judge == ALL_METRICS and not self._is_metric(label, payload)):
                 continue
             if fingerprints.get(label) != history.fingerprint:
                 history.excluded += event.type == "eval.completed"
@@ -181,7 +181,7 @@ class _Reader:
 
     @staticmethod
     def _is_metric(label: str, payload: Mapping[str, Any]) -> bool:
-        if label == METRICS:
+        if label == ALL_METRICS:
             return True
         return label in (payload.get("signals") or {}).get("metrics", {})
 
@@ -190,7 +190,7 @@ class _Reader:
         signals: Mapping[str, Any] = payload.get("signals") or {}
         score, confidence, kind = payload["score"], payload["confidence"], str(payload["judge_kind"])
         cost, model = payload.get("judge_cost_usd"), payload.get("judge_model")
-        if str(payload["judge"]) == METRICS and label != METRICS:
+        if str(payload["judge"]) == ALL_METRICS and label != ALL_METRICS:
             items = [item for item in payload["scores"] if item["metric"] == label]
             score = signals["metrics"][label]
             if score is None or not items:
@@ -253,7 +253,7 @@ def _last_models(label: str, answered: Iterable[Mapping[str, Sequence[str]]]) ->
         last |= {
             asker: list(names)
             for asker, names in models.items()
-            if label in (METRICS, asker) or asker.startswith((f"{label}.", f"{label}["))
+            if label in (ALL_METRICS, asker) or asker.startswith((f"{label}.", f"{label}["))
         }
     return dict(sorted(last.items()))
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import orjson
 
-METRICS = "metrics"
-"""Label of all metrics together."""
+from dicast import ALL_METRICS
 
 Card = Mapping[str, Any]
 
@@ -25,7 +24,7 @@ def label_fingerprint(fingerprints: Mapping[str, str], label: str) -> str | None
 
     :param fingerprints: the fingerprints of a run or a pipeline.
     """
-    if label != METRICS:
+    if label != ALL_METRICS:
         return fingerprints.get(f"judges[{label}]") or fingerprints.get(f"metrics[{label}]")
     parts = [f"{key}={value}" for key, value in sorted(fingerprints.items()) if key.startswith("metrics[")]
     return sha256("\n".join([fingerprints.get("scoring", ""), *parts]).encode()).hexdigest() if parts else None
@@ -37,7 +36,7 @@ def models_of(models: Mapping[str, Iterable[str]], label: str, fingerprints: Map
     :param models: the names of the models that answered, by the asking label.
     """
     metrics = [key[len("metrics[") : -1] for key in fingerprints if key.startswith("metrics[")]
-    labels = metrics if label == METRICS else [label]
+    labels = metrics if label == ALL_METRICS else [label]
     return {
         asking: sorted(names)
         for asking, names in sorted(models.items())

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from math import log
 from typing import Any, NamedTuple
 
-from ..statistics.binomial import Z, wilson
+from dicast.toolkit.intervals import Z_95
+
+from ..statistics.binomial import share_interval
 from ..statistics.chance_agreement import newcombe
 from ..statistics.regression import linear, logit, p_value
 
@@ -55,7 +57,7 @@ class Graded(NamedTuple):
 def order_flips(pairs: Iterable[Pair]) -> dict[str, Any]:
     """Return how often the winner changes with the order, with Wilson's interval."""
     flips = [len(set(pair.winners)) > 1 for pair in pairs]
-    ends = wilson(sum(flips), len(flips))
+    ends = share_interval(sum(flips), len(flips))
     low, high = ends or (None, None)
     value = sum(flips) / len(flips) if flips else None
     return {"value": value, "low": low, "high": high, "flipped": sum(flips), "n": len(flips)}
@@ -132,7 +134,7 @@ def _coefficient(fit: Any, design: Any, place: int) -> dict[str, Any] | None:
 
 
 def _effect(value: float, error: float, z: float, effect: float) -> dict[str, Any]:
-    ends = {"low": value - Z * error, "high": value + Z * error}
+    ends = {"low": value - Z_95 * error, "high": value + Z_95 * error}
     return {"value": value, **ends, "z": z, "p_value": p_value(z), "effect": effect}
 
 
@@ -182,6 +184,6 @@ def self_preference(rights: Sequence[tuple[str, bool]], judge: str | None) -> tu
         )
     value, (low, high) = difference
     groups = [{"n": n, "accuracy": hits / n} for hits, n in counts]
-    z = value / ((high - low) / (2 * Z)) if high > low else 0.0
+    z = value / ((high - low) / (2 * Z_95)) if high > low else 0.0
     figures = {"value": value, "low": low, "high": high, "own": groups[0], "others": groups[1], "family": judge_family}
     return {**figures, "p_value": p_value(z), "effect": value}, None

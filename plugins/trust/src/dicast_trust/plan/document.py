@@ -7,10 +7,10 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 from dicast import Cost
+from dicast.toolkit.intervals import Z_95
 from dicast.toolkit.money import rounded
 
 from ..audits.rates import audit_rates
-from ..statistics.binomial import Z
 from ..statistics.moments import Moments
 from .cost import LEAST, LEAST_AT_ALL, LEAST_STAGED, Range, from_rows, from_size
 from .request import PlanRequest
@@ -251,7 +251,7 @@ class Plan:
         if history is None or history.get("tau2") is None or request.width is None:
             self._reasons["solve"] = "no earlier run of these metrics had audits: run once with audit: {rate: 0.2}"
             return {"what": "audit", "rate": None, "best_rate": None}
-        least = math.ceil(history["variance"] * (Z / request.width) ** 2)
+        least = math.ceil(history["variance"] * (Z_95 / request.width) ** 2)
         rate, rates = None, dict[str, float]()
         try:
             rate, rates = audit_rates(history, self._sizes.judged, request.width, groups=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..statistics.binomial import Z
+from dicast.toolkit.intervals import Z_95
 
 
 def quantile(probability: float) -> float:
@@ -16,7 +16,7 @@ def quantile(probability: float) -> float:
 
 def width(spread: float, subjects: int, effect: float) -> float:
     """Return the width of the 95 % interval of a mean: ``2 z s sqrt(D / n)``."""
-    return 2 * Z * spread * math.sqrt(effect / subjects)
+    return 2 * Z_95 * spread * math.sqrt(effect / subjects)
 
 
 def high_spread(spread: float, rows: int) -> float:
@@ -31,17 +31,17 @@ def high_spread(spread: float, rows: int) -> float:
 
 def subjects_for_width(spread: float, target: float, effect: float) -> int:
     """Return the least number of subjects whose mean has an interval of the width *target*."""
-    return max(1, math.ceil(effect * (2 * Z * spread / target) ** 2))
+    return max(1, math.ceil(effect * (2 * Z_95 * spread / target) ** 2))
 
 
 def least_difference(spread: float, subjects: int, effect: float, power: float) -> float:
     """Return the paired difference that is detected with this *power*, at 5 % two-sided; *spread* is the standard deviation of differences."""
-    return (Z + quantile(power)) * spread * math.sqrt(effect / subjects)
+    return (Z_95 + quantile(power)) * spread * math.sqrt(effect / subjects)
 
 
 def subjects_for_difference(spread: float, difference: float, effect: float, power: float) -> int:
     """Return the least number of pairs in which a *difference* is detected with this *power*."""
-    return max(1, math.ceil(effect * ((Z + quantile(power)) * spread / difference) ** 2))
+    return max(1, math.ceil(effect * ((Z_95 + quantile(power)) * spread / difference) ** 2))
 
 
 def mcnemar_subjects(discordant: float, difference: float, power: float) -> int | None:
@@ -51,5 +51,5 @@ def mcnemar_subjects(discordant: float, difference: float, power: float) -> int 
     """
     if discordant < abs(difference):
         return None
-    root = Z * math.sqrt(discordant) + quantile(power) * math.sqrt(discordant - difference**2)
+    root = Z_95 * math.sqrt(discordant) + quantile(power) * math.sqrt(discordant - difference**2)
     return max(1, math.ceil((root / difference) ** 2))

@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from dicast.toolkit.intervals import Z_95, wilson
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Numbers = NDArray[Any]
-
-Z = 1.959963984540054
-"""The 97.5 % quantile of the normal distribution."""
 
 
 def least_labels(risk: float, alpha: float) -> int:
@@ -87,11 +86,6 @@ def clustered_upper(errors: Sequence[int] | Numbers, sessions: Sequence[int] | N
     return float(upper(p * effective, effective, alpha))
 
 
-def wilson(successes: float, n: int, z: float = Z) -> tuple[float, float] | None:
-    """Return the interval of Wilson (1927) for a share, at 95 % by default; None if *n* is 0."""
-    if n == 0:
-        return None
-    p, denominator = successes / n, 1 + z * z / n
-    middle = (p + z * z / (2 * n)) / denominator
-    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / denominator
-    return (max(0.0, middle - half) if successes > 0 else 0.0), (min(1.0, middle + half) if successes < n else 1.0)
+def share_interval(successes: float, n: int, z: float = Z_95) -> tuple[float, float] | None:
+    """Return Wilson's interval of a share, at 95 % by default; None if *n* is 0."""
+    return wilson(successes / n, n, z) if n else None

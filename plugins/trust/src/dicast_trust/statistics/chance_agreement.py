@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from math import atanh, log, sqrt, tanh
 from typing import TYPE_CHECKING, Any
 
-from .binomial import Z, wilson
+from dicast.toolkit.intervals import Z_95
+
+from .binomial import share_interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,7 +108,7 @@ def resampled(by_session: Numbers, figure: Callable[[Any], Any], seed: int = 0) 
     spread = float(figures.std(ddof=1))
     if abs(value) >= 1:
         return value, (value, value) if not spread else None
-    reach = Z * spread / (1 - value**2)
+    reach = Z_95 * spread / (1 - value**2)
     return value, (tanh(atanh(value) - reach), tanh(atanh(value) + reach))
 
 
@@ -117,7 +119,7 @@ def balanced(table: Numbers) -> tuple[float | None, Ends | None]:
     G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008), 1693-1702. None if labels have one class only.
     """
     (a, n), (d, m) = ((float(table[at][at]), float(table[at].sum())) for at in (0, -1))
-    sides = (a, wilson(a, int(n))), (d, wilson(d, int(m)))
+    sides = (a, share_interval(a, int(n))), (d, share_interval(d, int(m)))
     if sides[0][1] is None or sides[1][1] is None:
         return None, None
     shares = a / n, d / m
@@ -148,14 +150,14 @@ def auc(scores: Sequence[float], gold: Sequence[bool]) -> tuple[float | None, En
     if not 0 < value < 1 or min(len(good_scores), len(bad_scores)) < 2:
         return value, None
     spread = sqrt(float(wins.var(ddof=1)) / len(good_scores) + float(losses.var(ddof=1)) / len(bad_scores))
-    middle, reach = log(value / (1 - value)), Z * spread / (value * (1 - value))
+    middle, reach = log(value / (1 - value)), Z_95 * spread / (value * (1 - value))
     low, high = (1 / (1 + np.exp(-(middle + sign * reach))) for sign in (-1, 1))
     return value, (float(low), float(high))
 
 
 def newcombe(first_counts: tuple[int, int], second_counts: tuple[int, int]) -> tuple[float, Ends] | None:
     """Return the difference of two shares, each ``(successes, n)``, with R. G. Newcombe's interval (Statistics in Medicine 17, 1998, 873-890, method 10)."""
-    first, second = wilson(*first_counts), wilson(*second_counts)
+    first, second = share_interval(*first_counts), share_interval(*second_counts)
     if first is None or second is None:
         return None
     p, q = first_counts[0] / first_counts[1], second_counts[0] / second_counts[1]

@@ -10,12 +10,9 @@ from typing import Any, Literal
 
 import attrs
 
-from dicast import ConfigError, Problem, Record, Results, RunContext, Sizes, Within
+from dicast import ALL_METRICS, ConfigError, Problem, Record, Results, RunContext, Sizes, Within
 
 from ..statistics.betting import METHOD, BettingTest
-
-METRICS = "metrics"
-"""Label of all metrics together, and of a record's score if the record names no label."""
 
 _TARGETS = ("population", "file")
 
@@ -88,7 +85,7 @@ class Anytime:
 
         :raises ConfigError: if the subjects are not in random order, or a paired stop has no baseline.
         """
-        on = self.on or METRICS  # the kernel has set it if the file has labels
+        on = self.on or ALL_METRICS  # the kernel has set it if the file has labels
         sizes = run.sizes(on)
         if run.shuffle is None or sizes is None:
             raise ConfigError(
@@ -132,7 +129,7 @@ class Watch:
         if self._reason is not None or (self._sizes.kinds and record["subject_kind"] not in self._sizes.kinds):
             return self._reason
         self._seen += 1
-        value = score(record, self._options.on or METRICS)
+        value = score(record, self._options.on or ALL_METRICS)
         if value is not None and self._options.paired:
             baseline_score = self._earlier.score(record["subject_kind"], record["subject_id"])
             value = None if baseline_score is None else value - baseline_score
@@ -174,7 +171,7 @@ def score(record: Record, label: str) -> float | None:
     :raises TypeError: if the score is not a number.
     """
     metrics = record.get("metrics") or {}
-    is_whole = label == record.get("scored_by", METRICS)
+    is_whole = label == record.get("scored_by", ALL_METRICS)
     value = metrics.get("score") if is_whole else (metrics.get("scores") or {}).get(label)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise TypeError(f"the score of {label} is {value!r:.100}, not a number")
