@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 import zipfile
 import zlib
@@ -14,7 +15,7 @@ import orjson
 
 from .databases import SQLITE, open_database
 from .encodings import UTF_8, marked_encoding
-from .input_file import MAX_LINE_BYTES, InputFile
+from .input_file import InputFile
 from .scanning import Scanner, TooLong
 from .surrogates import with_lone_surrogates
 
@@ -23,6 +24,13 @@ MOST_RECORDS = 50
 
 _MOST_BYTES = 64 * 2**20
 _PIECE = 2**18
+_LONG_DOCUMENT = 2**20
+_FIRST_ITEMS = 10
+_ENOUGH = 4 * 2**20
+"""The bytes of lines after which no further line is read; the first two lines are read whole."""
+
+_LONG_LINE = 2**23
+
 
 Layout = Literal["lines", "array", "document", "other"]
 
@@ -86,19 +94,21 @@ def _tables(file: InputFile) -> frozenset[str]:
 
 
 def _starts_long(file: InputFile) -> bool:
-    """Return whether the first line has more than :data:`MAX_LINE_BYTES`, as a large document without line breaks has."""
+    """Return whether the first line is very long, as in a large document without line breaks."""
     with file.binary() as stream:
         try:
-            return len(stream.readline(MAX_LINE_BYTES + 2)) > MAX_LINE_BYTES
+            return len(stream.readline(_LONG_LINE)) == _LONG_LINE
         except (EOFError, OSError, zlib.error):
             return False  # the reader of lines reports the fault
 
 
 def _first_lines(file: InputFile) -> Iterator[bytes]:
+    size = 0
     for number, line in file.lines():
         if line.strip():
             yield line.strip()
-        if number >= MOST_RECORDS:
+        size += len(line)
+        if number >= MOST_RECORDS or (size >= _ENOUGH and number > 1):
             return
 
 
@@ -106,26 +116,54 @@ def _records(file: InputFile, lines: tuple[bytes, ...]) -> tuple[Layout, tuple[o
     first = lines[0] if lines else b""
     if first[:1] not in (b"{", b"["):
         return "other", ()
-    values = [value for line in lines if (value := _parsed(line)) is not None]
-    if values and _parsed(first) is not None and (first[:1] == b"{" or len(lines) > 1):
-        is_document = len(lines) == 1
-        return ("document" if is_document else "lines"), tuple(values)
+    is_long = len(lines) == 1 and len(first) >= _LONG_DOCUMENT
+    values = [] if is_long else [*map(_parsed, lines)]
+    if values and values[0] is not None and (first[:1] == b"{" or len(lines) > 1):
+        layout: Layout = "document" if len(lines) == 1 else "lines"
+        return layout, tuple(value for value in values if value is not None)
     if first[:1] == b"[":
         return "array", tuple(_values(file, is_array=True))
     documents = tuple(_values(file, is_array=False))
     return ("document" if documents else "other"), documents
 
 
+def _sampled(scanner: Scanner, levels: int = 3) -> Any:
+    """Return the next value of a long document, with only the first items of the lists in its first *levels*."""
+    first = scanner.peek()
+    if not levels or not (scanner.skip(b"{") or scanner.skip(b"[")):
+        return _parsed(scanner.value())
+    members: dict[Any, Any] = {}
+    items: list[Any] = []
+    while scanner.peek() not in (b"}", b"]", b""):
+        if first == b"{":
+            key = _parsed(scanner.value())
+            if not isinstance(key, str) or not scanner.skip(b":"):
+                break
+            members[key] = _sampled(scanner, levels - 1)
+        elif len(items) < _FIRST_ITEMS:
+            items.append(_parsed(scanner.value()))
+        elif not scanner.value():
+            break
+        scanner.skip(b",")
+    scanner.skip(b"}" if first == b"{" else b"]")
+    return members if first == b"{" else items
+
+
 def _values(file: InputFile, *, is_array: bool) -> Iterator[object]:
-    """Yield the first items of a JSON array, or the first of several JSON documents in a row."""
+    """Yield the first items of a JSON array, or the first of several JSON documents in a row. The lists of a long file are cut."""
     with file.binary() as stream:
-        scanner = Scanner(iter(lambda: stream.read(_PIECE), b""), _MOST_BYTES)
+        pieces = [stream.read(_LONG_DOCUMENT)]
+        is_long = len(pieces[0]) == _LONG_DOCUMENT
+        rest = (stream.read(_PIECE) for _ in range(_MOST_BYTES // _PIECE))
+        scanner = Scanner(itertools.chain(pieces, rest), _MOST_BYTES)
         scanner.peek()
         if is_array:
             scanner.skip(b"[")
         try:
             for _ in range(MOST_RECORDS):
-                value = _parsed(scanner.value()) if scanner.peek() not in (b"]", b"") else None
+                if scanner.peek() in (b"]", b""):
+                    return
+                value = _sampled(scanner) if is_long and not is_array else _parsed(scanner.value())
                 if value is None:
                     return
                 yield value

@@ -13,7 +13,7 @@ from dicast import Problem
 from dicast.toolkit.dialects import is_message
 from dicast.toolkit.input_file import InputCheck, InputFile
 from dicast.toolkit.json_values import inexact, too_deep
-from dicast.toolkit.scanning import Scanner, TooLong
+from dicast.toolkit.scanning import Scanner, TooLong, is_balanced
 from dicast.toolkit.surrogates import with_lone_surrogates
 
 Layout = Literal["lines", "lists", "array", "documents"]
@@ -23,6 +23,9 @@ Placed = Iterator[tuple[int, int, dict[str, Any]]]
 """Records, each with its number and the line on which it begins."""
 
 _CHUNK = 2**18
+_LONG = 2**23
+"""The bytes of a first line that is read as a document without line breaks, item by item."""
+
 _SPACE = b" \t\r\n"
 
 
@@ -35,12 +38,14 @@ def layout_of(file: InputFile, most: int) -> Layout:
         try:
             line = b""
             while not line.strip(_SPACE):
-                line = data.readline(most + 2)
+                line = data.readline(min(_LONG, most + 2))
                 if not line:
                     return "lines"
-            if line.lstrip(_SPACE)[:1] not in (b"[", b"{") or len(line) > most:
+            if line.lstrip(_SPACE)[:1] not in (b"[", b"{"):
                 return "lines"
             is_list = line.lstrip(_SPACE)[:1] == b"["
+            if len(line) >= min(_LONG, most):
+                return "array" if is_list else "documents"
             if not _is_json(line):
                 return "array" if is_list else _broken_layout(line)
             if not is_list:
@@ -68,6 +73,8 @@ def _opens(line: bytes) -> bool:
 
 
 def _is_json(line: bytes) -> bool:
+    if is_balanced(line.strip(_SPACE)):  # the reader parses it, and reports its faults
+        return True
     try:
         orjson.loads(line)
     except orjson.JSONDecodeError:

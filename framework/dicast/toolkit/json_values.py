@@ -23,6 +23,8 @@ MAX_DEPTH = 200
 _WRITABLE = 254  # orjson reads 1,024 levels, and writes these
 _ANY_DIGIT = bytes.maketrans(b"0123456789", b"0" * 10)
 _LONG = b"0" * 19  # an integer of so many digits may need more than 64 bits
+_MOST = b"9223372036854775807"
+_BEFORE, _AFTER = frozenset(b'":, \t\r\n['), frozenset(b'",}] \t\r\n')
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
 """A text that is a number, as statistics read it."""
 _SHOWN_DIGITS = 40
@@ -123,7 +125,16 @@ def inexact_message(digits: str) -> str:
 
 
 def _may_be_long(text: bytes) -> bool:
-    return _LONG in text.translate(_ANY_DIGIT)
+    """Return whether *text* has so many digits in a row that they may need more than 64 bits. A time in nanoseconds does not."""
+    digits = text.translate(_ANY_DIGIT)
+    place = digits.find(_LONG)
+    while place >= 0:
+        end = place + len(_LONG)
+        is_alone = place > 0 and text[place - 1] in _BEFORE and end < len(text) and text[end] in _AFTER
+        if not is_alone or text[place:end] > _MOST:
+            return True
+        place = digits.find(_LONG, end)
+    return False
 
 
 def _is_wide(digits: str) -> bool:

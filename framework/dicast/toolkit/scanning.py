@@ -41,6 +41,12 @@ _SCALAR = re.compile(rb"[^ \t\r\n,:\[\]{}]++")
 _OPENS, _CLOSES = b"{[", b"}]"
 
 
+def is_balanced(text: bytes) -> bool:
+    """Return whether *text* is one object or list by its brackets and strings. False is no proof: it may have more than 64 levels."""
+    shallow = _shallow()
+    return shallow is not None and shallow.fullmatch(text) is not None
+
+
 class TooLong(Exception):
     """A value that begins on *line* is longer than the limit."""
 

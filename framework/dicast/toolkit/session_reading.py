@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from .._kernel.values.names import json_type
 from .conversations import Conversation, Counts, Rules
 from .databases import database_files, open_database
 from .dialects import Shapes
-from .documents import Placed, Records, layout_of
+from .documents import Layout, Placed, Records, layout_of
 from .files import open_file
 from .input_file import InputCheck, InputFile, Numbered
 from .json_values import inexact, marked_numbers, too_deep
@@ -169,16 +170,19 @@ class SessionReading:
     def __attrs_post_init__(self) -> None:
         self.shapes = Shapes(self.is_marked)
 
+    @cached_property
+    def layout(self) -> Layout:
+        """The layout of the file's records."""
+        return layout_of(self.file, self.max_bytes)
+
     def objects(self) -> Numbered[dict[str, Any]]:
         """Yield ``(line, object)`` for the JSON object of each line that is not blank; for an array or longer documents, with the first line of each.
 
         A last line without an end, cut while it was written, is marked. So are NaN, infinity, numbers that need more than 64 bits, and lone
         surrogates.
         """
-        layout = layout_of(self.file, self.max_bytes)
-        if layout in ("array", "documents"):
-            documents = Records(self.file, layout, self.max_bytes, self.check, joins_messages=False)
-            yield from ((line, record) for _, line, record in self._placed(documents))
+        if self.layout in ("array", "documents"):
+            yield from ((line, record) for _, line, record in self.records(joins_messages=False))
             return
         for number, line in self.file.lines(self.max_bytes, self.check):
             self.line = number
@@ -204,11 +208,12 @@ class SessionReading:
 
         An array of messages is one record with *joins_messages*, else each of its items is a record.
         """
-        layout = layout_of(self.file, self.max_bytes)
-        if layout == "lines":
+        if self.layout == "lines":
             yield from ((line, line, record) for line, record in self.objects())
             return
-        yield from self._placed(Records(self.file, layout, self.max_bytes, self.check, joins_messages=joins_messages))
+        yield from self._placed(
+            Records(self.file, self.layout, self.max_bytes, self.check, joins_messages=joins_messages)
+        )
 
     def _placed(self, records: Records) -> Placed:
         for number, line, record in records:

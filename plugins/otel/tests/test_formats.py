@@ -158,6 +158,38 @@ def test_every_format_has_the_same_conversation(number, recorded, read, tmp_path
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["Jaeger", "OTLP JSON, base64", "OTLP JSON, an array of requests", "OTLP protobuf, requests after their lengths"],
+)
+def test_a_file_may_be_longer_than_the_longest_record(name, recorded, read, tmp_path):
+    path = tmp_path / "spans"
+    data = _files(recorded)[name]
+    if name.startswith("OTLP JSON, base64"):
+        document = json.loads(data)
+        document["resourceSpans"] += [{"scopeSpans": [{"spans": [{"traceId": "f" * 32, "spanId": f"{n:016x}", "name": "x" * 2000}]}]} for n in range(20)]  # fmt: skip
+        data = json.dumps(document, indent=2).encode()
+    elif name == "Jaeger":
+        document = json.loads(data)
+        document["data"] += [{"traceID": "e" * 32, "spans": [{"traceID": "e" * 32, "spanID": f"{n}", "operationName": "x" * 3000}], "processes": {}} for n in range(20)]  # fmt: skip
+        data = json.dumps(document, indent=2).encode()
+    path.write_bytes(data)
+    reading = read(path, max_line_bytes=len(data) - 1)
+    assert reading.sessions == {"talk": LINES}
+
+
+def test_a_wrong_value_of_a_document_is_named_by_its_number(recorded, tmp_path):
+    document = json.loads(_files(recorded)["Jaeger"])
+    trace = document["data"][0]
+    document["data"].append({**trace, "spans": [*trace["spans"], {**trace["spans"][0], "startTime": "soon"}]})
+    path = tmp_path / "spans.json"
+    path.write_text(json.dumps(document, indent=2), encoding="utf-8")
+    with pytest.raises(DataError) as error, Spans(path).reading() as live:
+        live.check()
+    (problem,) = error.value.problems
+    assert problem.path == f"data[1].spans[{len(trace['spans'])}].startTime"
+
+
 @pytest.mark.parametrize("size", [1, 7, 40, 200])
 def test_a_cut_file_is_refused(size, recorded, tmp_path):
     data = encode_spans(recorded).SerializeToString()

@@ -12,11 +12,11 @@ import orjson
 from dicast import RecordedScore
 from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.detection import Detection
+from dicast.toolkit.document_parts import document_parts
 from dicast.toolkit.input_file import InputCheck, InputFile
 from dicast.toolkit.session_reading import SessionReading
 from dicast.toolkit.temporary import temporary_database
 
-from .document import parts
 from .export import ExportSource, Row
 from .values import Value, mapping, message_of, objects, text
 
@@ -50,7 +50,7 @@ class Helm(ExportSource):
         """Yield the requests of a scenario state."""
         statistics = _Statistics(reading, Path(reading.file.path).with_name(_STATISTICS))
         adapter: Value = {}
-        for line, path, value in parts(reading, [_STATES]):
+        for line, path, value in document_parts(reading, [_STATES]):
             if path == ("adapter_spec",):
                 adapter = mapping(value)
             elif path == _STATES:
@@ -72,7 +72,7 @@ class _Statistics:
         self._database.execute("BEGIN")
         with InputFile.opened(path) as file, InputCheck(file) as check:
             other = attrs.evolve(reading, file=file, check=check)
-            for _, _, item in parts(other, [()]):
+            for _, _, item in document_parts(other, [()]):
                 row = (str(item.get("instance_id")), str(item.get("train_trial_index") or 0), _perturbation(item))
                 self._database.execute("INSERT INTO stats VALUES (?, ?, ?, ?)", (*row, orjson.dumps(item.get("stats"))))
             digest = check.finish(1)

@@ -15,13 +15,13 @@ import orjson
 from dicast import Basis, DataError, RecordedScore
 from dicast.toolkit.beginning import Beginning, read_beginning
 from dicast.toolkit.detection import Detection
+from dicast.toolkit.document_parts import document_parts
 from dicast.toolkit.encodings import UTF_8
 from dicast.toolkit.input_file import InputFile
 from dicast.toolkit.input_files import InputFiles
 from dicast.toolkit.session_reading import SessionReading
 from dicast.toolkit.temporary import temporary_database
 
-from .document import parts
 from .export import ExportSource, Row
 from .values import Value, decoded, first, mapping, objects, single, text
 
@@ -153,7 +153,7 @@ def _records(reading: SessionReading) -> Iterator[tuple[int, Value]]:
     with reading.file.binary() as stream:
         start = stream.read(64).lstrip()[:1]
     if start == b"[":
-        for line, path, value in parts(reading, [()]):
+        for line, path, value in document_parts(reading, [()]):
             if path == ():
                 yield line, value
     elif start == b"{":

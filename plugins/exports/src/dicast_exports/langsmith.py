@@ -9,9 +9,9 @@ import attrs
 from dicast import Basis, RecordedScore
 from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.detection import Detection
+from dicast.toolkit.document_parts import document_parts
 from dicast.toolkit.session_reading import SessionReading
 
-from .document import parts
 from .export import ExportSource, Row
 from .values import Value, decoded, first, mapping, message_of, objects, single, text
 
@@ -61,7 +61,7 @@ def _runs(reading: SessionReading) -> Iterator[tuple[int, Value]]:
     if line.lstrip()[:1] == b"{" and line.rstrip().endswith(b"}") and b'"runs"' not in line[:20]:
         yield from reading.objects()
         return
-    for number, path, value in parts(reading, [("runs",)]):
+    for number, path, value in document_parts(reading, [("runs",)]):
         if path in (("runs",), ()) and isinstance(value, dict):
             yield number, value
 

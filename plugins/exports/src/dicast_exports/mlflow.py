@@ -9,9 +9,9 @@ import attrs
 from dicast import Basis, RecordedScore
 from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.detection import Detection
+from dicast.toolkit.document_parts import document_parts
 from dicast.toolkit.session_reading import SessionReading
 
-from .document import parts
 from .export import ExportSource, Row
 from .values import Value, decoded, first, mapping, message_of, objects, single, text
 
@@ -61,7 +61,7 @@ def _traces(reading: SessionReading) -> Iterator[tuple[int, Value]]:
         yield from reading.objects()
         return
     document: dict[str, object] = {}
-    for number, path, value in parts(reading, [("traces",)]):
+    for number, path, value in document_parts(reading, [("traces",)]):
         if path in (("traces",), ()) and isinstance(value, dict):
             yield number, value
         elif len(path) == 1:

@@ -11,10 +11,10 @@ import attrs
 from dicast import Basis, ConfigError, Problem, RecordedScore
 from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.detection import Detection
+from dicast.toolkit.document_parts import document_parts
 from dicast.toolkit.session_reading import SessionReading
 from dicast.toolkit.yaml import MAX_DATA_NODES, read_yaml
 
-from .document import parts
 from .export import ExportSource, Row
 from .values import Value, first, mapping, message_of, objects, text
 
@@ -87,7 +87,7 @@ def _results(reading: SessionReading) -> Iterator[tuple[int, Value]]:
     if b'"results"' not in line[:100_000] and line.rstrip().endswith(b"}") and b'"score"' in line:
         yield from reading.objects()
         return
-    for line_number, path, value in parts(reading, _PLACES):
+    for line_number, path, value in document_parts(reading, _PLACES):
         if path in (*_PLACES, ()) and isinstance(value, dict):
             yield line_number, value
 

@@ -74,6 +74,7 @@ class SessionAssembly:
             self._plan(trace, thread)
         for step in sorted(self._steps, key=lambda step: (step.time, step.order, step.number)):
             step.act()
+        self._steps.clear()  # its functions refer to this object, which would have to wait for the garbage collector
         self._settle()
 
     def add_to(self, conversation: Conversation) -> None:
@@ -175,12 +176,11 @@ class SessionAssembly:
 
     def _note_origin(self, span: Span) -> None:
         """Note *span* as the origin of the newest turn: the last call of a model that received the user's message."""
-        users = sum(entry.role == "user" for entry in self.history.entries)
         origin = {"trace_id": span.trace_id, "span_id": span.id}
         response = span.attributes.get("gen_ai.response.id") or span.attributes.get("ai.response.id")
         if isinstance(response, str):
             origin["response_id"] = response
-        while len(self._origins) < users:
+        while len(self._origins) < self.history.users:
             self._origins.append(origin)
         if self._origins:
             self._origins[-1] = origin

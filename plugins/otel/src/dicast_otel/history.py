@@ -26,13 +26,26 @@ class Entry:
     time: str | None
     trace_id: str
     figures: Figures | None = None
+    _key: tuple[Any, ...] | None = None
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The key of the message. It is computed once, unless it has contents that later spans complete."""
+        key = self._key
+        if key is None:
+            key = key_of(self.role, self.parts)
+            if all(part.id for part in self.parts if isinstance(part, ToolCall | ToolResult)):
+                self._key = key
+        return key
 
 
 class History:
-    """The messages of a conversation, each once, in the order of the spans."""
+    """The messages of a conversation, each once, in the order of the spans. *users* is the number of the user's messages."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.users = 0
+        self._places: dict[tuple[bool, str], int] = {}  # of calls (True) and results by their ids
         self._calls: dict[str, ToolCall] = {}
         self._results: dict[str, ToolResult] = {}
         self._used: set[int] = set()  # ids of the calls with a span of a tool
@@ -134,21 +147,25 @@ class History:
     def _append(self, message: Message, time: str | None, trace_id: str, figures: Figures | None) -> None:
         """Add a message without calls and results that are in the history."""
         parts: list[Part] = []
+        place = len(self.entries)
         for part in message.parts:
             if isinstance(part, ToolCall):
                 if part.id and part.id in self._calls:
                     continue
                 if part.id:
                     self._calls[part.id] = part
+                    self._places[True, part.id] = place
             elif isinstance(part, ToolResult):
                 if part.id and part.id in self._results:
                     self._merge(self._results[part.id], part)
                     continue
                 if part.id:
                     self._results[part.id] = part
+                    self._places[False, part.id] = place
             parts.append(part)
         if parts or not message.parts or figures is not None:
             role = message.role if parts or not message.parts else ""
+            self.users += role == "user"
             self.entries.append(Entry(role, parts, time, trace_id, figures))
 
     def _complete(self, message: Message) -> None:
@@ -191,16 +208,12 @@ class History:
         start = 0 if message.role == "system" else place
         for number in range(start, len(self.entries)):
             entry = self.entries[number]
-            if entry.role == message.role and key_of(entry.role, entry.parts) == key:
+            if entry.role == message.role and entry.key == key:
                 return number if message.role != "system" else place - 1
         return None
 
     def _place_of(self, id_: tuple[bool, str], place: int) -> int:
-        kind = ToolCall if id_[0] else ToolResult
-        for number, entry in enumerate(self.entries):
-            if any(isinstance(part, kind) and part.id == id_[1] for part in entry.parts):
-                return max(number, place - 1)
-        return place - 1
+        return max(self._places.get(id_, -1), place - 1)
 
 
 def _tool_ids(message: Message) -> list[tuple[bool, str]]:

@@ -59,7 +59,7 @@ def text_of_time(nanoseconds: int | None) -> str | None:
         moment = datetime.fromtimestamp(second, UTC)
     except (OverflowError, ValueError, OSError):  # outside of the range of datetime
         return None
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
+    return f"{moment.isoformat()[:19]}.{rest // 1000:06d}Z"
 
 
 def flat(attributes: Mapping[str, Any]) -> dict[str, Any]:

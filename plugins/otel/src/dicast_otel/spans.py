@@ -5,20 +5,20 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import attrs
 
 from dicast import DataError, Problem
 from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.detection import Detection
-from dicast.toolkit.documents import layout_of
+from dicast.toolkit.document_parts import split_documents
 from dicast.toolkit.session_reading import Failed, SessionReading
 from dicast.toolkit.session_source import SessionSource
 from dicast.toolkit.sessions import Session
 
 from .assembly import SessionAssembly
-from .readers import TITLES, Malformed, read_document, shape_of
+from .readers import PLACES, TITLES, Malformed, read_document, shape_of
 from .readers.protobuf import delimited, is_request, parse_request, read_request
 from .store import SpanStore
 
@@ -77,7 +77,8 @@ class Spans(SessionSource):
                 assembly = SessionAssembly(parts, reading.shapes)
                 unplaced += assembly.unplaced
                 yield _session(reading, assembly)
-                reading.settle(store.line_of(parts.threads[0][0].id))
+                if reading.shapes.marked or reading.shapes.problems:
+                    reading.settle(store.line_of(parts.threads[0][0].id))
             left_out = {_PLURALS[kind]: count for kind, count in unplaced.items()}
             if store.repeated:
                 left_out["spans that came twice"] = store.repeated
@@ -104,34 +105,41 @@ def _spans(reading: SessionReading) -> Iterator[tuple[Any, int]]:
     if is_request(start) or is_request(start[4:]):
         yield from _protobuf_spans(reading, is_delimited=not is_request(start))
         return
-    if layout_of(reading.file, reading.max_bytes) == "lines":
-        records = reading.objects()
+    records: Iterator[tuple[int, int, dict[str, Any]]]
+    if reading.layout == "lines":
+        records = ((line, 0, record) for line, record in reading.objects())
+    elif reading.layout == "documents":
+        records = split_documents(reading, PLACES)
     else:
-        records = ((line, record) for _, line, record in reading.records())
-    for line, record in records:
+        records = ((line, 0, record) for _, line, record in reading.records())
+    for line, place, record in records:
         values = record["messages"] if set(record) == {"messages"} else [record]  # a list on one line
         for number, value in enumerate(values):
             try:
                 for span in read_document(value, f"[{number}]" if len(values) > 1 else ""):
                     yield span, line
             except Malformed as error:
-                reading.refuse(Problem(error.message, path=error.path.lstrip(".") or None), line)
+                path = error.path.lstrip(".").replace("[0]", f"[{place}]", 1) if place else error.path.lstrip(".")
+                reading.refuse(Problem(error.message, path=path or None), line)
 
 
 def _protobuf_spans(reading: SessionReading, *, is_delimited: bool) -> Iterator[tuple[Any, int]]:
+    """Yield the spans of a file in protobuf; one request is in memory."""
     with reading.file.binary() as stream:
         try:
-            data = stream.read(reading.max_bytes + 1)
+            for request in delimited(stream, reading.max_bytes) if is_delimited else _whole(stream, reading.max_bytes):
+                if reading.check is not None:
+                    reading.check.digest.update(request)
+                for span in read_request(parse_request(request)):
+                    yield span, 1
+        except Malformed as error:
+            reading.refuse(error.message, 1)
         except (EOFError, OSError, zlib.error) as error:
             raise DataError(Problem(f"the data cannot be read to its end: {error}", reading.file.label)) from error
-    if len(data) > reading.max_bytes:
-        reading.refuse(f"a request of OTLP is longer than max_line_bytes ({reading.max_bytes:,})", 1)
-        return
-    if reading.check is not None:
-        reading.check.digest.update(data)
-    try:
-        for request in delimited(data) if is_delimited else [data]:
-            for span in read_request(parse_request(request)):
-                yield span, 1
-    except Malformed as error:
-        reading.refuse(error.message, 1)
+
+
+def _whole(stream: BinaryIO, most: int) -> Iterator[bytes]:
+    data = stream.read(most + 1)
+    if len(data) > most:
+        raise Malformed(f"a request of OTLP is longer than max_line_bytes ({most:,})", "")
+    yield data

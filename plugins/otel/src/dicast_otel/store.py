@@ -23,7 +23,8 @@ CREATE INDEX IF NOT EXISTS members_trace ON members (trace);
 ADD = "INSERT OR IGNORE INTO spans (trace, id, begin, line, data) VALUES (?, ?, ?, ?, ?)"
 """The statement that adds a row of :func:`row_of`, unless the table has a span with the same ids."""
 _BATCH = 1000
-_IN_MEMORY = 32
+_IN_MEMORY = 4 * 2**20
+"""The bytes of packed spans in memory, beyond the newest trace."""
 
 
 def packed(span: Span) -> bytes:
@@ -84,6 +85,7 @@ class SpanStore:
     repeated: int = 0
     _rows: list[tuple[Any, ...]] = attrs.field(factory=list)
     _traces: dict[str, Trace] = attrs.field(factory=dict)
+    _sizes: dict[str, int] = attrs.field(factory=dict)
 
     @classmethod
     def temporary(cls) -> SpanStore:
@@ -120,15 +122,19 @@ class SpanStore:
         trace = self._traces.get(trace_id)
         if trace is None:
             rows = self.database.execute("SELECT data FROM spans WHERE trace = ? ORDER BY begin, number", (trace_id,))
-            trace = Trace(trace_id, [unpacked(data) for (data,) in rows])
-            if len(self._traces) >= _IN_MEMORY:
-                del self._traces[next(iter(self._traces))]
+            packed_spans = [data for (data,) in rows]
+            trace = Trace(trace_id, [*map(unpacked, packed_spans)])
+            self._sizes[trace_id] = sum(map(len, packed_spans))
+            while self._traces and sum(self._sizes.values()) > _IN_MEMORY:
+                oldest = next(iter(self._traces))
+                del self._traces[oldest], self._sizes[oldest]
             self._traces[trace_id] = trace
         return trace
 
     def refresh(self) -> None:
         """Remove all traces from memory, so that they are read again."""
         self._traces.clear()
+        self._sizes.clear()
 
     def line_of(self, trace_id: str) -> int:
         """Return the first line with a span of a trace."""

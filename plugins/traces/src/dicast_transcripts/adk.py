@@ -11,6 +11,7 @@ from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.conversations import Conversation
 from dicast.toolkit.detection import Detection
 from dicast.toolkit.dialects.gemini import read_part
+from dicast.toolkit.document_parts import split_documents
 from dicast.toolkit.parts import Part, TextPart, ToolCall, ToolResult
 from dicast.toolkit.session_reading import Failed, SessionReading
 from dicast.toolkit.session_source import SessionSource
@@ -43,13 +44,13 @@ class Adk(SessionSource):
     def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
         """Yield a session for each case; the queries of an old test file are one session."""
         queries: list[Record] = []
-        for _, line, record in reading.records():
+        for line, place, record in _records(reading):
             if "query" in record:
                 queries.append(record)
             elif isinstance(record.get("data"), list):
                 yield _queries(objects_of(record, "data"), text_of(record, "name"), reading)
             elif _has(record, "eval_cases"):
-                for number, case in enumerate(_list(record, "eval_cases")):
+                for number, case in enumerate(_list(record, "eval_cases"), place):
                     yield _case(case, f"eval_cases[{number}]", text_of(record, "eval_set_id", "evalSetId"), reading)
             elif _has(record, "conversation"):
                 yield _case(record, "", None, reading)
@@ -57,6 +58,14 @@ class Adk(SessionSource):
                 reading.refuse("an evaluation set has 'eval_cases'", line)
         if queries:
             yield _queries(queries, None, reading)
+
+
+def _records(reading: SessionReading) -> Iterator[tuple[int, int, Record]]:
+    """Yield the records of a file with their lines; a document is yielded once for each of its cases, with the number of the case."""
+    if reading.layout == "documents":
+        yield from split_documents(reading, [("eval_cases",), ("evalCases",)])
+    else:
+        yield from ((line, 0, record) for _, line, record in reading.records())
 
 
 def _case(case: Record, path: str, set_id: str | None, reading: SessionReading) -> Session:

@@ -27,7 +27,7 @@ _BEDROCK = (
 def is_bedrock(blocks: Sequence[object]) -> bool:
     """Return whether *blocks* are blocks of Amazon Bedrock, which have a key for their kind in place of a type."""
     return bool(blocks) and all(
-        isinstance(block, Mapping) and "type" not in block and any(key in block for key in _BEDROCK) for block in blocks
+        isinstance(block, dict) and "type" not in block and any(key in block for key in _BEDROCK) for block in blocks
     )
 
 
@@ -38,13 +38,13 @@ def read_blocks(blocks: Sequence[object], path: str, shapes: Shapes) -> list[Par
 
 def is_known(block: object) -> bool:
     """Return whether *block* has a type that only the GenAI conventions or Vercel AI have."""
-    return isinstance(block, Mapping) and block.get("type") in _TYPES
+    return isinstance(block, dict) and block.get("type") in _TYPES
 
 
 def _read(block: object, path: str, shapes: Shapes) -> Part:
     if isinstance(block, str):
         return TextPart(block)
-    if not isinstance(block, Mapping):
+    if not isinstance(block, dict):
         return shapes.unknown("part", block, path)
     type_ = block.get("type")
     if type_ is None:
@@ -79,7 +79,7 @@ def _id(block: Block, *keys: str) -> str | None:
 def _call(block: Block) -> Part:
     inner = block.get("server_tool_call")
     arguments = _first(block, "arguments", "args", "input")
-    if arguments is None and isinstance(inner, Mapping):
+    if arguments is None and isinstance(inner, dict):
         arguments = inner.get("arguments", dict(inner))
     return ToolCall(
         _id(block, "id", "toolCallId", "tool_call_id"), str(_first(block, "name", "toolName") or ""), arguments
@@ -90,7 +90,7 @@ def _result(block: Block) -> Part:
     content = _first(block, "response", "result", "content", "server_tool_call_response")
     failed = block.get("isError") is True or block.get("is_error") is True
     output = block.get("output")
-    if content is None and isinstance(output, Mapping) and "type" in output:  # {"type": "json", "value": …}
+    if content is None and isinstance(output, dict) and "type" in output:  # {"type": "json", "value": …}
         failed = failed or str(output["type"]).startswith("error")
         content = output.get("value")
     elif content is None:
@@ -138,32 +138,32 @@ _TYPES = frozenset(("tool_call", "tool-call", "tool_call_response", "tool-result
 
 
 def _bedrock_result(value: Any) -> Part:
-    block: Block = value if isinstance(value, Mapping) else {}
+    block: Block = value if isinstance(value, dict) else {}
     content = block.get("content")
     if isinstance(content, list):
-        texts = [item.get("text") if isinstance(item, Mapping) else None for item in content]
+        texts = [item.get("text") if isinstance(item, dict) else None for item in content]
         plain = [text for text in texts if isinstance(text, str)]
-        content = "\n".join(plain) if len(plain) == len(content) else content[0].get("json", content) if len(content) == 1 and isinstance(content[0], Mapping) else content  # fmt: skip
+        content = "\n".join(plain) if len(plain) == len(content) else content[0].get("json", content) if len(content) == 1 and isinstance(content[0], dict) else content  # fmt: skip
     return ToolResult(_id(block, "toolUseId"), content, is_error=block.get("status") == "error")
 
 
 def _bedrock_call(value: Any) -> Part:
-    block: Block = value if isinstance(value, Mapping) else {}
+    block: Block = value if isinstance(value, dict) else {}
     return ToolCall(_id(block, "toolUseId"), str(block.get("name") or ""), block.get("input"))
 
 
 def _bedrock_thought(value: Any) -> Part:
-    text = value.get("reasoningText") if isinstance(value, Mapping) else None
-    return ReasoningPart(str(text.get("text") or "") if isinstance(text, Mapping) else "")
+    text = value.get("reasoningText") if isinstance(value, dict) else None
+    return ReasoningPart(str(text.get("text") or "") if isinstance(text, dict) else "")
 
 
 def _bedrock_media(kind: MediaKind) -> Callable[[Any], Part]:
     def read(value: Any) -> Part:
-        block: Block = value if isinstance(value, Mapping) else {}
+        block: Block = value if isinstance(value, dict) else {}
         format_ = block.get("format")
         media_type = f"image/{format_}" if kind == "image" and format_ else None
         source = block.get("source")
-        data = source.get("bytes") if isinstance(source, Mapping) else None
+        data = source.get("bytes") if isinstance(source, dict) else None
         return MediaPart(kind, media_type, data=data if isinstance(data, str) else None, name=_id(block, "name"))
 
     return read

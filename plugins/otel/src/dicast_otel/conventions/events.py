@@ -44,7 +44,7 @@ def _body(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the body of an event: its attributes, or the JSON in one of them."""
     for key in ("gen_ai.event.content", "body"):
         value = parsed(attributes.get(key))
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             return value
     return attributes
 
@@ -70,7 +70,7 @@ def _read_choice(body: Mapping[str, Any], outputs: Collector) -> None:
         return
     message = parsed(body.get("message"))
     before = len(outputs.messages)
-    if isinstance(message, Mapping):
+    if isinstance(message, dict):
         read_message(_message({**body, **message}, "assistant"), CHOICE, outputs)
     elif isinstance(message, list):
         read_value([{"role": "assistant", "content": message}], "assistant", CHOICE, outputs)

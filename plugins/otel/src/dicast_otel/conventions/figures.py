@@ -71,7 +71,7 @@ def figures_of(attributes: Attributes) -> Figures:
     usage: dict[str, object] = {}
     if model is None:
         bodies = (parsed(attributes.get(key)) for key in _BODIES)
-        models = (body.get("model") for body in bodies if isinstance(body, Mapping))
+        models = (body.get("model") for body in bodies if isinstance(body, dict))
         model = next((name for name in models if isinstance(name, str) and name), None)
     for name, keys in _USAGE.items():
         value = next((number for key in keys if (number := _number(attributes.get(key))) is not None), None)
@@ -79,11 +79,11 @@ def figures_of(attributes: Attributes) -> Figures:
             usage[name] = value
     for key in _OBJECTS:
         details = parsed(attributes.get(key))
-        if isinstance(details, Mapping):
+        if isinstance(details, dict):
             usage = {**{_WORDS.get(str(name), str(name)): value for name, value in details.items()}, **usage}
     cost: object = next((number for key in _COSTS if (number := _number(attributes.get(key))) is not None), None)
     costs = parsed(attributes.get("langfuse.observation.cost_details"))
-    if cost is None and isinstance(costs, Mapping):
+    if cost is None and isinstance(costs, dict):
         cost = _number(costs.get("total"))
     return Figures(model, usage or None, cost, _stop(attributes))
 

@@ -36,7 +36,7 @@ def _put(target: dict[str, Any], names: list[str], value: object) -> None:
 
 def _listed(value: object) -> list[Any]:
     """Return an object whose keys are numbers as a list; other values that are no list as an empty list."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return value if isinstance(value, list) else []
     return [value[key] for key in sorted(value, key=lambda key: int(key) if key.isdigit() else 0)]
 
@@ -49,10 +49,10 @@ def read_openllmetry(attributes: Attributes, prefix: str, role: str, collector: 
             message["tool_calls"] = [
                 {key: value for key, value in call.items() if key in ("id", "name", "arguments")}
                 for call in _listed(item["tool_calls"])
-                if isinstance(call, Mapping)
+                if isinstance(call, dict)
             ]
         call = item.get("function_call")
-        if isinstance(call, Mapping):
+        if isinstance(call, dict):
             message["function_call"] = call
         if isinstance(item.get("reasoning"), str) and item["reasoning"]:
             message["reasoning"] = item["reasoning"]
@@ -67,7 +67,7 @@ def read_openllmetry(attributes: Attributes, prefix: str, role: str, collector: 
 def parsed_content(content: object) -> object:
     """Return the parts of a content that is a JSON text of parts, else *content* unchanged."""
     value = parsed(content)
-    if isinstance(value, list) and value and all(isinstance(block, Mapping) and "type" in block for block in value):
+    if isinstance(value, list) and value and all(isinstance(block, dict) and "type" in block for block in value):
         return value
     return content
 
@@ -76,7 +76,7 @@ def read_openinference(attributes: Attributes, prefix: str, role: str, collector
     """Collect the messages of ``llm.input_messages.N`` or ``llm.output_messages.N``."""
     for number, item in enumerate(tree(attributes, prefix)):
         inner = item.get("message")
-        fields: Mapping[str, Any] = inner if isinstance(inner, Mapping) else item
+        fields: Mapping[str, Any] = inner if isinstance(inner, dict) else item
         message: dict[str, Any] = {"role": fields.get("role") or role}
         contents = [_content(content) for content in _listed(fields.get("contents"))]
         message["content"] = contents or fields.get("content")
@@ -93,13 +93,13 @@ def read_openinference(attributes: Attributes, prefix: str, role: str, collector
 
 
 def _content(value: object) -> object:
-    inner = value.get("message_content") if isinstance(value, Mapping) else None
-    if not isinstance(inner, Mapping):
+    inner = value.get("message_content") if isinstance(value, dict) else None
+    if not isinstance(inner, dict):
         return value
     image = inner.get("image")
-    if isinstance(image, Mapping):
+    if isinstance(image, dict):
         nested = image.get("image")
-        url = image.get("url") or (nested.get("url") if isinstance(nested, Mapping) else None)
+        url = image.get("url") or (nested.get("url") if isinstance(nested, dict) else None)
         return {"type": "image_url", "image_url": {"url": url}}
     if inner.get("type") == "image":
         return {"type": "image_url", "image_url": {"url": image}}
@@ -107,10 +107,10 @@ def _content(value: object) -> object:
 
 
 def _call(value: object) -> dict[str, Any]:
-    inner = value.get("tool_call") if isinstance(value, Mapping) else None
-    call: Mapping[str, Any] = inner if isinstance(inner, Mapping) else value if isinstance(value, Mapping) else {}
+    inner = value.get("tool_call") if isinstance(value, dict) else None
+    call: Mapping[str, Any] = inner if isinstance(inner, dict) else value if isinstance(value, dict) else {}
     function = call.get("function")
-    fields: Mapping[str, Any] = function if isinstance(function, Mapping) else call
+    fields: Mapping[str, Any] = function if isinstance(function, dict) else call
     id_ = call.get("id")
     return {
         "id": id_ if isinstance(id_, str) else None,

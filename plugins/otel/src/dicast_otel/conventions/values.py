@@ -45,7 +45,7 @@ def read_value(value: object, role: str, path: str, collector: Collector, depth:
         return
     if isinstance(value, list):
         _read_list(value, role, path, collector, depth)
-    elif isinstance(value, Mapping) and depth < _DEPTH:
+    elif isinstance(value, dict) and depth < _DEPTH:
         _read_object(value, role, path, collector, depth)
     else:
         collector.messages.append(Message(role, [TextPart(as_text(value))]))
@@ -56,7 +56,7 @@ def _read_list(value: list[Any], role: str, path: str, collector: Collector, dep
     if all(_is_message(item) for item in value):
         for number, item in enumerate(value):
             read_message(item, f"{path}[{number}]", collector)
-    elif len(value) == 1 and isinstance(value[0], list | Mapping) and not _is_block(value[0]):
+    elif len(value) == 1 and isinstance(value[0], list | dict) and not _is_block(value[0]):
         read_value(value[0], role, path, collector, depth + 1)
     elif all(_is_block(item) for item in value):
         collector.messages.append(Message(role, _parts(value, path, collector)))
@@ -65,11 +65,11 @@ def _read_list(value: list[Any], role: str, path: str, collector: Collector, dep
 
 
 def _is_block(value: object) -> bool:
-    return isinstance(value, Mapping) and ("type" in value or is_bedrock([value]))
+    return isinstance(value, dict) and ("type" in value or is_bedrock([value]))
 
 
 def _is_message(value: object) -> bool:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return False
     if isinstance(value.get("role"), str) or ("from" in value and "value" in value):
         return True
@@ -81,7 +81,7 @@ def _read_object(value: Mapping[str, Any], role: str, path: str, collector: Coll
         read_message(value, path, collector)
     elif isinstance(choices := value.get("choices"), list) and choices:
         for number, choice in enumerate(choices[:1]):
-            if isinstance(choice, Mapping):
+            if isinstance(choice, dict):
                 _read_choice(choice, f"{path}.choices[{number}]", collector)
     elif role == "assistant":
         _read_answer(value, path, collector, depth)
@@ -92,7 +92,7 @@ def _read_object(value: Mapping[str, Any], role: str, path: str, collector: Coll
 def _read_choice(choice: Mapping[str, Any], path: str, collector: Collector) -> None:
     message = choice.get("message") or choice.get("delta")
     before = len(collector.messages)
-    if isinstance(message, Mapping):
+    if isinstance(message, dict):
         read_message({"role": "assistant", **message}, f"{path}.message", collector)
     else:
         read_value(choice.get("text", message), "assistant", path, collector)
@@ -103,7 +103,7 @@ def _read_choice(choice: Mapping[str, Any], path: str, collector: Collector) -> 
 
 def _read_prompt(value: Mapping[str, Any], role: str, path: str, collector: Collector, depth: int) -> None:
     config = value.get("config")
-    for holder in (value, config if isinstance(config, Mapping) else {}):
+    for holder in (value, config if isinstance(config, dict) else {}):
         for key in _SYSTEMS:
             if holder.get(key):
                 _read_system(holder[key], f"{path}.{key}", collector)
@@ -120,7 +120,7 @@ def _read_prompt(value: Mapping[str, Any], role: str, path: str, collector: Coll
 
 def _read_system(value: object, path: str, collector: Collector) -> None:
     value = parsed(value)
-    if isinstance(value, Mapping) and isinstance(value.get("parts"), list):
+    if isinstance(value, dict) and isinstance(value.get("parts"), list):
         value = value["parts"]
     if isinstance(value, list):
         parts = _parts(value, path, collector)
@@ -143,9 +143,9 @@ def _read_answer(value: Mapping[str, Any], path: str, collector: Collector, dept
     content = value.get("content")
     if isinstance(generations, list) and generations:
         _read_generation(generations, path, collector)
-    elif isinstance(candidates, list) and candidates and isinstance(candidates[0], Mapping):
+    elif isinstance(candidates, list) and candidates and isinstance(candidates[0], dict):
         _read_answer(candidates[0], f"{path}.candidates[0]", collector, depth + 1)
-    elif isinstance(content, Mapping) and isinstance(content.get("parts"), list):
+    elif isinstance(content, dict) and isinstance(content.get("parts"), list):
         read_message({"role": "model", **content}, f"{path}.content", collector)
     elif (name := next((key for key in _LISTS if isinstance(value.get(key), list)), None)) is not None:
         messages = Collector(collector.shapes)
@@ -167,9 +167,9 @@ def _read_generation(generations: list[Any], path: str, collector: Collector) ->
     first = generations[0]
     while isinstance(first, list) and first:
         first = first[0]
-    if isinstance(first, Mapping):
+    if isinstance(first, dict):
         message = first.get("message")
-        read_value(message if isinstance(message, Mapping) else first.get("text"), "assistant", path, collector)
+        read_value(message if isinstance(message, dict) else first.get("text"), "assistant", path, collector)
 
 
 def read_message(item: Mapping[str, Any], path: str, collector: Collector) -> None:
@@ -204,8 +204,8 @@ def read_message(item: Mapping[str, Any], path: str, collector: Collector) -> No
 def _needs_blocks(item: Mapping[str, Any], content: list[Any]) -> bool:
     """Return whether the parts of a message have the types of the conventions, not of a provider."""
     if any(is_known(block) for block in content) or is_bedrock(content):
-        return not any(isinstance(block, Mapping) and _GEMINI.intersection(block) for block in content)
-    return "parts" in item and any(isinstance(block, Mapping) and "type" in block for block in content)
+        return not any(isinstance(block, dict) and _GEMINI.intersection(block) for block in content)
+    return "parts" in item and any(isinstance(block, dict) and "type" in block for block in content)
 
 
 _GEMINI = frozenset(
@@ -226,6 +226,6 @@ def _parts(blocks: list[Any], path: str, collector: Collector) -> list[Part]:
 
 def _typed(block: Any) -> Any:
     """Return a text block with the key ``text``, in place of the conventions' ``content``; other blocks unchanged."""
-    if isinstance(block, Mapping) and block.get("type", "text") == "text" and isinstance(block.get("content"), str):
+    if isinstance(block, dict) and block.get("type", "text") == "text" and isinstance(block.get("content"), str):
         return {"type": "text", "text": block["content"]}
     return block

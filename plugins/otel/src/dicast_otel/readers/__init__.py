@@ -9,9 +9,9 @@ from ..span import Span
 from .dumps import is_attributes, is_by_operation, is_span, read_attributes, read_dump
 from .faults import Malformed
 from .jaeger import is_jaeger, read_jaeger
-from .otlp import is_otlp, read_otlp, read_span
+from .otlp import RESOURCES, is_otlp, read_otlp, read_span
 
-__all__ = ["TITLES", "Malformed", "Shape", "read_document", "shape_of"]
+__all__ = ["PLACES", "TITLES", "Malformed", "Shape", "read_document", "shape_of"]
 
 Shape = Literal["otlp", "tempo", "jaeger", "dump", "operations", "attributes", "span"]
 
@@ -24,6 +24,9 @@ TITLES: Mapping[Shape, str] = {
     "attributes": "attributes of a span",
     "span": "a span of OTLP JSON",
 }
+
+PLACES = (("data",), *((key,) for key in RESOURCES), *(("trace", key) for key in RESOURCES))
+"""The lists of a document whose items are read one at a time."""
 
 
 def shape_of(value: object) -> Shape | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,14 +12,15 @@ from ..span import Span, SpanEvent, flat
 from .faults import Malformed, integer, items, mapping
 
 _HEX = frozenset("0123456789abcdefABCDEF")
-_RESOURCES = ("resourceSpans", "resource_spans", "batches")
+_USUAL_ID = re.compile("[0-9a-f]{16}(?:[0-9a-f]{16})?")
+RESOURCES = ("resourceSpans", "resource_spans", "batches")
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans", "ilSpans")
 _ERROR_CODES = (2, "2", "STATUS_CODE_ERROR", "ERROR", "Error", "error")
 
 
 def is_otlp(document: Mapping[str, Any]) -> bool:
     """Return whether *document* has groups of spans by resource."""
-    return any(isinstance(document.get(key), list) for key in _RESOURCES) or isinstance(_trace(document), Mapping)
+    return any(isinstance(document.get(key), list) for key in RESOURCES) or isinstance(_trace(document), Mapping)
 
 
 def read_otlp(document: Mapping[str, Any], path: str = "") -> Iterator[Span]:
@@ -30,7 +32,7 @@ def read_otlp(document: Mapping[str, Any], path: str = "") -> Iterator[Span]:
     if isinstance(inner, Mapping):
         yield from read_otlp(inner, f"{path}trace.")
         return
-    key = next(key for key in _RESOURCES if isinstance(document.get(key), list))
+    key = next(key for key in RESOURCES if isinstance(document.get(key), list))
     for number, group in items(document[key], f"{path}{key}"):
         where = f"{path}{key}[{number}]"
         described = mapping(group.get("resource") or {}, f"{where}.resource")
@@ -48,7 +50,7 @@ def read_otlp(document: Mapping[str, Any], path: str = "") -> Iterator[Span]:
 def _trace(document: Mapping[str, Any]) -> object:
     """Return the object with the groups in a response of Tempo's second API, None for another document."""
     inner = document.get("trace")
-    return inner if isinstance(inner, Mapping) and any(isinstance(inner.get(key), list) for key in _RESOURCES) else None
+    return inner if isinstance(inner, Mapping) and any(isinstance(inner.get(key), list) for key in RESOURCES) else None
 
 
 def read_span(span: Mapping[str, Any], path: str, scope: str = "", resource: Mapping[str, Any] | None = None) -> Span:
@@ -90,8 +92,9 @@ def read_span(span: Mapping[str, Any], path: str, scope: str = "", resource: Map
     )
 
 
-def _either(value: Mapping[str, Any], *names: str) -> Any:
-    return next((value[name] for name in names if value.get(name) is not None), None)
+def _either(value: Mapping[str, Any], name: str, other: str) -> Any:
+    content = value.get(name)
+    return value.get(other) if content is None else content
 
 
 def hex_id(value: object, path: str) -> str:
@@ -99,6 +102,8 @@ def hex_id(value: object, path: str) -> str:
 
     :raises Malformed: if it is neither.
     """
+    if type(value) is str and _USUAL_ID.fullmatch(value):
+        return value
     if not isinstance(value, str) or not value:
         raise Malformed(f"an id is a text of hex digits, not {value!r:.60}", path)
     text = value.removeprefix("0x")
@@ -134,12 +139,15 @@ def attributes_of(value: object, path: str) -> dict[str, Any]:
 
 
 def _simple(pairs: list[Any]) -> dict[str, Any] | None:
-    """Return the attributes if all values are texts, numbers and booleans in their JSON types, as in most spans; else None."""
-    result = {}
+    """Return the attributes if all values are texts, numbers and booleans, as in most spans; else None."""
+    result: dict[str, Any] = {}
     try:
         for pair in pairs:
             ((kind, value),) = pair["value"].items()
-            if kind not in _SIMPLE or type(value) not in _SIMPLE[kind]:
+            type_ = type(value)
+            if kind == "intValue" and type_ is str and value.isdecimal() and value.isascii() and len(value) <= _DIGITS:
+                value = int(value)  # as protobuf's JSON form writes integers
+            elif type_ not in _SIMPLE[kind]:
                 return None
             result[pair["key"]] = value
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -147,6 +155,7 @@ def _simple(pairs: list[Any]) -> dict[str, Any] | None:
     return result
 
 
+_DIGITS = 19
 _SIMPLE: Mapping[str, tuple[type, ...]] = {
     "stringValue": (str,),
     "intValue": (int,),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..span import Span, SpanEvent, flat
 from .faults import Malformed
@@ -55,16 +55,18 @@ def is_request(start: bytes) -> bool:
     return pair is not None and pair[0] in (_FIRST, _SECOND) and pair[1] < inner[1]
 
 
-def delimited(data: bytes) -> Iterator[bytes]:
+def delimited(stream: BinaryIO, most: int) -> Iterator[bytes]:
     """Yield the requests of a file of the Collector, which has four bytes with the length before each request.
 
-    :raises Malformed: if the last request is cut.
+    :raises Malformed: if the last request is cut, or a request has more than *most* bytes.
     """
     place = 0
-    while place < len(data):
-        length = int.from_bytes(data[place : place + _LENGTH], "big")
-        request = data[place + _LENGTH : place + _LENGTH + length]
-        if len(request) < length or not length:
+    while head := stream.read(_LENGTH):
+        length = int.from_bytes(head, "big")
+        if length > most:
+            raise Malformed(f"the request at byte {place:,} is cut, or longer than max_line_bytes ({most:,})", "")
+        request = stream.read(length)
+        if len(head) < _LENGTH or len(request) < length or not length:
             raise Malformed(f"the request at byte {place:,} is cut", "")
         yield request
         place += _LENGTH + length
