@@ -180,7 +180,7 @@ def test_blocks_are_of_a_language_that_is_checked(page):
     assert page.read_text(encoding="utf-8").count("```") == 2 * len(blocks(page)), "a fence without a language"
 
 
-@pages_with("python", needs=lambda block: not block.title)
+@pages_with("python", slow=("docs/how-to/notebooks", "docs/how-to/python"), needs=lambda block: not block.title)
 def test_python_runs(page, folder):
     done = run(folder, "page.py")
     assert done.returncode == 0, done.stderr

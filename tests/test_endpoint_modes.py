@@ -240,6 +240,7 @@ def test_runs_with_other_adaptations_are_not_alike(judged):
     assert run.baseline["differs"] == ["the parameters that the endpoint of judge refused (temperature, not none)"]
 
 
+@pytest.mark.slow
 def test_the_summary_says_once_what_was_adapted_and_assumed(chat_server, endpoint_modes, tmp_path):
     chat_server.answer = endpoint_modes.MODES["tgi_temperature"]
     rows = "".join(json.dumps({"id": str(number), "input": "q", "output": "a"}) + "\n" for number in range(3))
@@ -273,6 +274,7 @@ def test_a_loopback_price_is_asked_for_with_a_key_or_a_listed_model(judged, opti
         judged("plain", price=None, **options)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_keeps_the_adaptations_of_replies_that_were_paid(chat_server, endpoint_modes, tmp_path):
     refused = [True]
 

@@ -111,7 +111,7 @@ def test_nothing_recorded_and_no_leave_says_what_to_do(folder, capsys):
     assert "1 of 4 cells, too few to compare" in capsys.readouterr().err
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples // 5, deadline=None)
 @given(st.lists(st.integers(0, 8).map(lambda n: n / 8), min_size=8, max_size=8))
 def test_values_are_the_means_over_all_orders_of_swaps(values):
     factors = ["a", "b", "c"]
@@ -136,6 +136,7 @@ def test_the_interval_is_that_of_2000_resamples():
     assert (share.low, share.high) == pytest.approx((low, high), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_true_share():
     rng, covered = np.random.default_rng(3), 0
     for seed in range(200):

@@ -89,7 +89,7 @@ def test_what_is_no_bridge_is_refused(anchors, capsys, args, message):
     assert "wrods" not in args or "did you mean 'words'" in err
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples // 5, deadline=None)
 @given(st.lists(st.tuples(st.integers(-8, 8), st.integers(0, 9)), min_size=30, max_size=60))
 def test_intervals_are_those_of_a_clustered_regression(pairs):
     import statsmodels.api as sm

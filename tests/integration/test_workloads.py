@@ -32,7 +32,7 @@ blocks = st.dictionaries(st.sampled_from(KEYS), values | texts | credit, max_siz
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)  # two runs
+@settings(max_examples=2 * settings.default.max_examples // 5, deadline=None)  # two runs
 @given(blocks)
 def test_source_and_judge_take_and_refuse_the_same_blocks(tmp_path_factory, block):
     folder = tmp_path_factory.mktemp("parity")

@@ -53,7 +53,7 @@ def test_the_cut_is_the_whole_part_of_the_percent(percent, count, cut):
 
 
 @given(st.integers(10, 500), st.integers(1, 50), st.integers(-1, 1))
-@settings(max_examples=300)
+@settings(max_examples=3 * settings.default.max_examples)
 def test_the_cut_is_that_of_the_percent_as_it_is_written(tenths, times, extra):
     """Also with counts next to an exact multiple."""
     percent = Fraction(tenths, 10)

@@ -150,7 +150,7 @@ def test_asking_again_waits_for_room_that_others_hold(subjects):
     assert done.document["cost"]["usd"] == f"{0.03 * subjects:.2f}"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=3 * settings.default.max_examples // 5)
 @given(
     st.integers(1, 8), st.integers(1, 5), st.integers(0, 3), st.integers(1, 3), st.integers(1, 25), st.integers(0, 20)
 )

@@ -86,7 +86,7 @@ def test_claims_of_one_moment_are_one_transaction_with_what_was_told_before():
     using("1", work)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2, deadline=None)
 @given(mills=st.lists(st.integers(0, 30), max_size=500), cap=st.integers(0, 300))
 def test_each_claim_is_decided_with_those_before_it_counted(mills, cap):
     async def work(run):

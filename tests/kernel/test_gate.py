@@ -409,7 +409,7 @@ PAIRS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples // 5, deadline=None)
 @given(PAIRS)
 def test_the_interval_of_a_pass_rate_is_the_formula_s(pairs):
     interval = counted(pairs)

@@ -98,7 +98,7 @@ def test_subjects_under_way_are_asked_about_together(kind):
 
 @pytest.mark.slow
 @EITHER
-@settings(max_examples=30, deadline=None)  # two runs
+@settings(max_examples=3 * settings.default.max_examples // 10, deadline=None)  # two runs
 @given(
     outputs=st.lists(
         st.floats(0, 1) | st.sampled_from(["raise", "fail", "odd", "none", "bare"]), min_size=1, max_size=20

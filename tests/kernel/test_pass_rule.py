@@ -111,7 +111,7 @@ VALUES = st.sampled_from([0.0, 0.3, 0.5, 0.59, 0.6, 0.8, 1.0])
 ROLLOUTS = st.lists(st.tuples(VALUES, VALUES), min_size=3, max_size=3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples // 5, deadline=None)
 @given(st.lists(ROLLOUTS, min_size=1, max_size=4), st.sampled_from(["all", "truth"]))
 def test_document_and_outcomes_agree_with_the_rule_in_words(subjects, combine):
     requests = [roll for rolls in subjects for roll in rolls]

@@ -128,7 +128,7 @@ def test_a_metric_of_another_kind_of_subject_is_not_spared():
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=3 * settings.default.max_examples // 5)
 @given(
     st.lists(st.tuples(st.lists(st.sampled_from([0.0, 0.4, 0.5, 1.0]), min_size=2, max_size=2), st.integers(0, 30)), min_size=1, max_size=6),
     st.sampled_from([0.0, 0.5, 1.0]),

@@ -125,7 +125,7 @@ def test_a_paid_answer_is_found_by_all_of_its_key():
         assert spool.reply((*key[:place], other, *key[place + 1 :])) is None
 
 
-@settings(max_examples=30)
+@settings(max_examples=3 * settings.default.max_examples // 10)
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xy"), st.integers(0, 99)), max_size=12))
 def test_reads_and_units_do_not_mix(notes):
     spool, reads, units = EarlierUnits(), {}, {}

@@ -471,6 +471,7 @@ def test_a_commit_between_run_and_log_is_not_reverted(repository):
     assert repository.git("for-each-ref", "refs/dicast/discarded") == ""
 
 
+@pytest.mark.slow
 def test_a_shallow_clone_has_its_history_in_the_checkout(repository, place):
     begin(repository)
     shallow = repository.root.parent / "shallow"

@@ -332,6 +332,7 @@ def test_a_proposer_that_fails_is_a_crash_with_its_exit_code_and_stderr(reposito
     assert (entry["hypothesis"], entry["commit"], entry["discarded_ref"]) == ("none", None, None)
 
 
+@pytest.mark.slow
 def test_regressions_of_secondary_metrics_are_named_in_learned(repository):
     repository.write(
         "measure.py",

@@ -251,7 +251,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)  # each example waits for the disk
+@settings(max_examples=3 * settings.default.max_examples // 5, deadline=None)  # each example waits for the disk
 @given(steps=STEPS)
 def test_the_sums_are_those_of_a_plain_recount(tmp_path_factory, opened, reserved, closed, lost, steps):
     """The model counts each reservation by its last event."""

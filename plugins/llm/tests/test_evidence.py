@@ -270,7 +270,7 @@ def texts(shortest, longest):
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=2 * settings.default.max_examples // 5)
 @given(st.lists(texts(0, 400), max_size=30), st.lists(texts(1, 900), min_size=1, max_size=30), st.integers(1, 5000))
 def test_evidence_never_exceeds_its_bound_by_more_than_heads(earlier, texts_, most):
     before = tuple(completed(f"e-{n}", text, "!") for n, text in enumerate(earlier))

@@ -113,7 +113,9 @@ def whole_schema(draft):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("draft", DRAFTS)
-@settings(max_examples=100, deadline=None)  # a schema of the reference implementation takes its time
+@settings(
+    max_examples=settings.default.max_examples, deadline=None
+)  # a schema of the reference implementation takes its time
 @given(data=st.data())
 def test_the_reference_implementation_agrees(draft, data):
     schema, params = data.draw(whole_schema(draft), "schema"), data.draw(VALUES, "params")
@@ -129,7 +131,9 @@ def test_the_reference_implementation_agrees(draft, data):
     assert score.value == expected, score.details
 
 
-@settings(max_examples=100, deadline=None)  # a schema of the reference implementation takes its time
+@settings(
+    max_examples=settings.default.max_examples, deadline=None
+)  # a schema of the reference implementation takes its time
 @given(
     st.recursive(
         VALUES,

@@ -419,7 +419,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=2 * settings.default.max_examples // 5)
 @given(st.lists(st.tuples(st.text("abc", min_size=1), JSON), unique_by=lambda pair: pair[0], min_size=1, max_size=4))
 def test_json_yaml_and_json_lines_say_the_same(tmp_path_factory, tasks):
     folder = tmp_path_factory.mktemp("t")

@@ -286,7 +286,7 @@ def attrs_evolve_type(entry, type):
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples // 10, deadline=None)
 @given(st.integers(0, 10**9))
 def test_a_killed_watch_and_its_successors_judge_everything_once_for_each_trigger(seed):
     drawn = random.Random(seed)

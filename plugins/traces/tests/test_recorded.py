@@ -217,7 +217,7 @@ def make(steps):
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2, deadline=None)
 @given(STEPS, st.sampled_from(["as they happened", "otherwise", "unknown", "some unknown"]))
 def test_subjects_of_any_trace_are_what_was_judged_whatever_its_times(steps, times):
     with tempfile.TemporaryDirectory() as name:

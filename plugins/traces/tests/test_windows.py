@@ -478,7 +478,7 @@ def test_close_judges_all_that_was_completed_and_every_session():
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples // 5, deadline=None)
 @given(st.data())
 def test_however_time_passes_every_turn_is_due_once_and_again_only_for_feedback(data):
     desk = Desk(("turn", "session"), messages=2, hours=1)

@@ -23,7 +23,7 @@ def table(pairs):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of statsmodels, where a rater has one value only
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=settings.default.max_examples, deadline=None)
 @given(votes)
 def test_kappa_and_alpha_are_those_of_other_libraries(pairs):
     import krippendorff
@@ -40,7 +40,7 @@ def test_kappa_and_alpha_are_those_of_other_libraries(pairs):
         assert float(kappa(counts)) == pytest.approx(cohens_kappa(counts.reshape(2, 2)).kappa, **CLOSE)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=settings.default.max_examples, deadline=None)
 @given(votes)
 def test_ac1_is_gwets(pairs):
     n = len(pairs)
@@ -71,7 +71,7 @@ def test_perfect_agreement_has_the_interval_1_to_1_and_one_class_has_none():
     assert resampled(tables([True] * 10, [True] * 10, range(10)), kappa) == (None, None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples // 5, deadline=None)
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
 def test_balanced_accuracy_has_movers_interval(a, b, c, d):
     from statsmodels.stats.proportion import proportion_confint
@@ -89,7 +89,7 @@ def test_balanced_accuracy_has_movers_interval(a, b, c, d):
     assert ends[1] <= 1 + 1e-12
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples // 5, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=2, max_size=50))
 def test_auc_is_the_mann_whitney_statistic(pairs):
     from scipy import stats
@@ -109,7 +109,7 @@ def test_auc_is_the_mann_whitney_statistic(pairs):
     assert ends is None or 0 <= ends[0] <= value <= ends[1] <= 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples // 5, deadline=None)
 @given(st.integers(0, 30), st.integers(1, 30), st.integers(0, 30), st.integers(1, 30))
 def test_differences_of_shares_have_newcombes_interval(k, misses, m, rest):
     from statsmodels.stats.proportion import confint_proportions_2indep
@@ -119,7 +119,7 @@ def test_differences_of_shares_have_newcombes_interval(k, misses, m, rest):
     assert result[1] == pytest.approx(reference, rel=1e-6, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples // 5, deadline=None)
 @given(st.integers(0, 2**31), st.integers(20, 60))
 def test_logit_with_clustered_errors_is_that_of_statsmodels(seed, pairs):
     import statsmodels.api as sm
@@ -185,7 +185,7 @@ def test_one_class_has_neither_skill_nor_slope():
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples // 5, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_is_that_of_statsmodels(p_values):
     from statsmodels.stats.multitest import multipletests
@@ -193,7 +193,7 @@ def test_holm_is_that_of_statsmodels(p_values):
     assert holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]), **CLOSE)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples // 5, deadline=None)
 @given(st.integers(0, 50), st.integers(0, 50))
 def test_wilson_is_that_of_scipy(k, rest):
     from scipy import stats
