@@ -129,12 +129,7 @@ def ledger(tmp_path: Path) -> Path:
     names = {"1": GOOD, "2": BAD, "3": GOOD}
     for _ in range(2):
         rows = [row(id_, score, RecordedScore("stars", raw=int(id_))) for id_, score in names.items()]
-        dicast.run(
-            {"judges": [{"heuristic/turn": {"on": ["row"]}}]}
-            if False
-            else {"metrics": [half()], "ledger": {"ledger/sqlite": {"path": str(path)}}},
-            subjects=rows,
-        )
+        dicast.run({"metrics": [half()], "ledger": {"ledger/sqlite": {"path": str(path)}}}, subjects=rows)
     return path
 
 
@@ -167,6 +162,47 @@ def test_agreement_compares_a_recorded_label_with_the_runs_own(ask):
     assert (document["n"], document["base_rate"]) == (3, pytest.approx(5 / 6))
     document = ask("agreement", "--judge", "metrics", "--gold", "recorded/accuracy", "--run", "last")
     assert document["n"] == 3
+    assert {*document["raters"]} == {"metrics", "recorded/accuracy"}
+
+
+def test_labels_of_another_kind_of_subject_are_named_with_the_fix(ledger, command, ask):
+    scored = Due(Subject("session", "s", output="x", session_id="s"), recorded=[RecordedScore("whole", 1.0)])
+    pipeline = {
+        "define": {"half": half()},
+        "metrics": [{"half": {"on": ["turn"]}}],
+        "ledger": {"ledger/sqlite": {"path": str(ledger)}},
+    }
+    done = dicast.run({**pipeline, "name": "k"}, subjects=[scored, Subject("turn", "s/1", output="x", session_id="s")])
+    document = ask("agreement", "--judge", "metrics", "--judge", "recorded/whole", "--run", done.run_id)
+    kinds = "metrics judged subjects of kind turn", "recorded/whole judged subjects of kind session"
+    assert all(text in document["reasons"]["alpha"] for text in kinds)
+    code, output = command("agreement", "--judge", "metrics", "--gold", "recorded/whole", "--run", done.run_id)
+    assert code == 2
+    assert "judge subjects of kind session, such as by on: [session]" in output
+
+
+def test_a_threshold_by_recorded_scores_is_not_about_people(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    results = [
+        {"testIdx": n, "promptIdx": 0, "prompt": {"raw": "?"}, "vars": {}, "provider": {"id": "echo"},
+         "response": {"output": "yes" if n % 4 else "no"}, "success": bool(n % 4), "failureReason": 0, "score": int(n % 4 > 0)}
+        for n in range(40)
+    ]  # fmt: skip
+    Path("results.json").write_text(
+        json.dumps({"results": {"version": 3, "results": results, "prompts": [], "stats": {}}, "config": {}})
+    )
+    Path("p.yaml").write_text(
+        "name: p\nsource: {exports/promptfoo: {path: results.json}}\nmetrics: [check/contains: {as: said, value: 'yes'}]\n"
+    )
+    assert main(["run", "p.yaml"]) == 0
+    capsys.readouterr()
+    calibrate = ["calibrate", "p.yaml", "--metric", "said", "--gold", "recorded/promptfoo"]
+    assert main(calibrate) == 0
+    text = capsys.readouterr().out
+    assert "of kept verdicts agree with recorded/promptfoo" in text
+    assert "people" not in text
+    assert main([*calibrate, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["gold"]["source"] == "recorded/promptfoo"
 
 
 def test_labels_of_a_raw_scale_are_refused_as_gold(command):
@@ -335,5 +371,6 @@ def test_calibration_takes_recorded_scores_as_labels(shop, plugin):
     done = shop.dicast("calibrate", pipeline, "--gold", "recorded/accuracy", "--assume-random", "--json")
     assert done.code == 2
     assert "recorded/accuracy: 7 labels are too few" in done.json["error"]["message"]
+    assert "judge more subjects that have such scores" in done.json["error"]["message"]
     done = shop.dicast("calibrate", pipeline, "--gold", "recorded/acuracy", "--json")
     assert done.json["error"]["errors"][0]["hint"] == "recorded/accuracy"

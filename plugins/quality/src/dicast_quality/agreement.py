@@ -11,13 +11,13 @@ import click
 import orjson
 
 from dicast import ConfigError, DataError, Ledger, Problem, named_run, nearest, read_ledger
-from dicast.reading import LabeledOutputs, read_gold, weighted_runs
+from dicast.reading import LabeledOutputs, is_in_ledger, read_gold, weighted_runs
 from dicast.toolkit.printable import one_line
 
 from .comparison import Comparison
 from .many_ratings import ratings_of
 from .options import as_json, check_labels, ledger_path, share
-from .ratings import BETWEEN, Between, Ratings, VerdictFilter
+from .ratings import BETWEEN, RECORDED, Between, Ratings, VerdictFilter
 from .text import lines
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class ComparisonOptions:
         """
         labels = self._labels(ledger)
         ratings, between = self.ratings(ledger, labels)
-        gold = None if labels is None or self.gold is None else ratings.add_gold(labels, self.gold.name)
+        gold = None if labels is None or self.gold is None else ratings.add_gold(labels, self._gold_name(self.gold))
         comparison = Comparison(between, ratings.raters, window, worst, gold)
         comparison.read(ratings)
         if labels is not None:
@@ -159,6 +159,12 @@ class ComparisonOptions:
         if gold is not None and not comparison.matched:
             raise DataError(self._no_match(comparison, ratings))
         return comparison, self._prevalences(ledger, ratings, gold) if self.prevalence else None
+
+    @staticmethod
+    def _gold_name(gold: Path) -> str:
+        """Return the name of the labels: of scores of another tool their label, else the name of the file."""
+        label = gold.as_posix()
+        return label if label.startswith(RECORDED) and is_in_ledger(gold) else gold.name
 
     def _labels(self, ledger: Ledger) -> LabeledOutputs | None:
         """Return the labels with their outputs."""
@@ -231,7 +237,13 @@ class ComparisonOptions:
         if kinds and not set(kinds) & set(judged):
             message = (
                 f"no label in {self.gold} is about a judged subject{self._where()}: the labels are about subjects of "
-                f"kind {', '.join(kinds)}, the judged subjects are of kind {', '.join(judged)}; fix subject_kind, or leave it out"
+                f"kind {', '.join(kinds)}, the judged subjects are of kind {', '.join(judged)}; "
+            )
+            is_recorded = self.gold is not None and self._gold_name(self.gold).startswith(RECORDED)
+            message += (
+                f"judge subjects of kind {kinds[0]}, such as by on: [{kinds[0]}]"
+                if is_recorded
+                else "fix subject_kind, or leave it out"
             )
             return Problem(message, path="subject_kind", value=kinds[0], hint=nearest(kinds[0], judged))
         return Problem(

@@ -50,6 +50,7 @@ class Comparison:
         self._least = 0.0
         self._verdict_counts: Counter[int] = Counter()
         self._excluded, self._first_excluded, self._several = 0, list[Subject](), 0
+        self._ratings: Ratings | None = None
         self.makers: Sequence[Maker] = ()
         self._maker: Callable[[int], int] = int
         self.matched = 0
@@ -58,6 +59,7 @@ class Comparison:
     def read(self, ratings: Ratings) -> None:
         """Add every judged subject, in the order of ids."""
         self.makers, self._maker = ratings.makers, ratings.maker
+        self._ratings = ratings
         if self._gold is not None:
             self._read_labeled(ratings)
         elif isinstance(ratings, ManyRatings) and (table := ratings.table) is not None:
@@ -189,7 +191,7 @@ class Comparison:
             **figures,
             "failures": {name: _failures(rater) for name, rater in raters.items() if name != self._label},
             "worst": [_worst(disagreement) for disagreement in self.worst],
-            "reasons": _reasons(figures),
+            "reasons": self._reasons_with_kinds(figures),
             "different_content": self._excluded,
             "different_content_subjects": [
                 {"subject_kind": kind, "subject_id": id} for kind, id in self._first_excluded
@@ -207,6 +209,17 @@ class Comparison:
             },
             **({"against_gold": [self._with_gold(*item) for item in self._against.items()]} if self._against else {}),
         }
+
+    def _reasons_with_kinds(self, figures: Mapping[str, Any]) -> dict[str, str]:
+        """Return the reasons of nulls; if there is no common subject because raters judged different kinds, with the kinds."""
+        if figures["n"] or self._ratings is None:
+            return _reasons(figures)
+        newest = sorted(self._ratings.newest.items(), key=lambda item: item[0])
+        kinds = {self._names[rater]: " and ".join(sorted({kind for _, kind in places})) for rater, places in newest}
+        if len(set(kinds.values())) < 2:
+            return _reasons(figures)
+        kinds_text = ", ".join(f"{name} judged subjects of kind {text}" for name, text in kinds.items())
+        return {name: f"{reason}: {kinds_text}" for name, reason in _reasons(figures).items()}
 
     def _with_gold(self, rater: int, tally: Tally) -> dict[str, Any]:
         """Return the figures of one rater and the labels."""

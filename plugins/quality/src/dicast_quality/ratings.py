@@ -182,9 +182,10 @@ class Ratings:
         return dict(zip(places(failed), failed, strict=True)) | dict(zip(places(scored), scored, strict=True))
 
     def add_gold(self, labels: LabeledOutputs, name: str) -> str:
-        """Add *labels* as a rater; return its name, which may contain *name*, the file's."""
+        """Add *labels* as a rater; return its name: *name* for scores of another tool, else a name that may contain *name*, the file's."""
         self.gold = labels
-        rater = GOLD if GOLD not in self.raters else f"{GOLD} ({name})"
+        rater = name if name.startswith(RECORDED) else GOLD
+        rater = rater if rater not in self.raters else f"{GOLD} ({name})"
         self._number(rater)
         return rater
 

@@ -100,7 +100,11 @@ class Calibration:
             "window": rules.window if rules.agree == "within" else None,
             "pass_at": rules.pass_at if rules.agree == "pass" else None,
             "assume_random": rules.assume_random,
-            "gold": {"n": len(self.labels), "digest": None if self.gold is None else self.gold.digest},
+            "gold": {
+                "n": len(self.labels),
+                "digest": None if self.gold is None else self.gold.digest,
+                **self._source(),
+            },
             "population": {"runs": list(_runs(self.stages)), "n": len(self.stages[0].outcomes)},
             "stages": stages,
             "cascade": self._cascade() if len(self.stages) > 1 else None,
@@ -119,6 +123,11 @@ class Calibration:
             step.model.features, outcome.score, outcome.confidence, outcome.signals, self.lengths.get(key)
         )
         return values is not None and step.model.probability(values) >= at
+
+    def _source(self) -> dict[str, str]:
+        """Return the label of another tool's scores as ``source`` if they are the labels; empty for labels of people."""
+        is_recorded = self.gold is not None and self.gold.source.startswith("recorded/")
+        return {"source": self.gold.source} if self.gold is not None and is_recorded else {}
 
     def _cascade(self) -> dict[str, Any]:
         """Return the figures of the cascade as a whole, next to its last stage alone."""

@@ -22,7 +22,7 @@ def parts(document: Mapping[str, Any], path: str) -> Iterator[Part]:
     )
     for stage in document["stages"]:
         yield ""
-        yield from _stage(stage, target, alpha, len(document["stages"]))
+        yield from _stage(stage, target, alpha, len(document["stages"]), document["gold"].get("source", "people"))
     if document["cascade"] is not None:
         yield ""
         yield from _cascade(document["cascade"])
@@ -40,7 +40,7 @@ def _use(document: Mapping[str, Any], path: str) -> str:
     return f"use it as the metric's pass line, pass_at: {stage['threshold']!r}"
 
 
-def _stage(stage: Mapping[str, Any], target: float, alpha: float, steps: int) -> Iterator[Part]:
+def _stage(stage: Mapping[str, Any], target: float, alpha: float, steps: int, labeller: str) -> Iterator[Part]:
     failed = f", {stage['failures']} failed" if stage["failures"] else ""
     labels = stage["kept"]
     if stage["threshold"] is None:
@@ -54,7 +54,7 @@ def _stage(stage: Mapping[str, Any], target: float, alpha: float, steps: int) ->
         yield f"{stage['label']}: keep verdicts with {stage['signal']} >= {stage['threshold']:.4g}"
         yield f"  keeps {share} of all subjects; {stage['errors']} of {_n(stage)} kept labels are wrong{upper}{failed}"
         sure = f"{1 - alpha / steps:.1%}".replace(".0%", "%").replace("%", " %")
-        yield f"  {_certainty(stage, sure)} that at least {target:.4g} of kept verdicts agree with people ({stage['method']})"
+        yield f"  {_certainty(stage, sure)} that at least {target:.4g} of kept verdicts agree with {labeller} ({stage['method']})"
     if stage["needed"] is not None:
         yield f"  more labels: {stage['needed']['words']}"
     yield from (f"  {reason}" for reason in stage["reasons"])

@@ -22,9 +22,14 @@ def check_count(gold: Gold, rules: Rules) -> None:
     """
     least = least_labels(rules.risk, rules.alpha)
     if len(gold.by_subject) < least:
+        more = (
+            "judge more subjects that have such scores"
+            if gold.source.startswith("recorded/")
+            else "label more subjects (dicast label --random N)"
+        )
         raise DataError(
             f"{gold.source}: {len(gold.by_subject)} labels are too few; a target of {rules.target:g} at alpha {rules.alpha:g} needs at least {least}, all without an error; "
-            "label more subjects (dicast label --random N), or lower the goal (--target, --alpha)"
+            f"{more}, or lower the goal (--target, --alpha)"
         )
 
 
