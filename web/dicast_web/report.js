@@ -150,7 +150,7 @@
     <h2 id=${`cost-${t.key}`}>Cost and time</h2>
     <p class="lead">spent ${o.map(([l,c],f)=>u`${f?", ":""}${c===null?"an unknown amount of":u`<strong><${_} value=${c} path=${A(t.prefix,"cost",l)} form=${String} /></strong>`} ${l}`)}
       ${ht(t.seconds)?u` in <${_} value=${t.seconds} form=${l=>Gt(1e3*Number(l))} />`:null}</p>
-    ${s.length?u`<p class="small">lost, reserved for calls that ended unheard: ${s.map(([l,c])=>u`<${_} value=${c}
+    ${s.length?u`<p class="small">lost, reserved for calls without a reply: ${s.map(([l,c])=>u`<${_} value=${c}
       path=${A(t.prefix,"spend_lost",l)} form=${String} /> ${l} `)}</p>`:null}
     ${Number(n.overruns)?u`<p class="small">calls that cost more than was projected: <${_} value=${n.overruns} path=${A(t.prefix,"overruns")} /></p>`:null}
     ${Object.entries(n.throttled??{}).map(([l,c])=>u`<p class="small">calls not made because of the ${l.replaceAll("_"," ")}: <${_} value=${c} path=${A(t.prefix,"throttled",l)} /></p>`)}

@@ -84,7 +84,7 @@ export function Costs({ run }) {
     <p class="lead">spent ${spent.map(([unit, amount], number) => html`${number ? ", " : ""}${amount === null ? "an unknown amount of"
       : html`<strong><${Figure} value=${amount} path=${at(run.prefix, "cost", unit)} form=${String} /></strong>`} ${unit}`)}
       ${known(run.seconds) ? html` in <${Figure} value=${run.seconds} form=${(value) => milliseconds(1000 * Number(value))} />` : null}</p>
-    ${lost.length ? html`<p class="small">lost, reserved for calls that ended unheard: ${lost.map(([unit, amount]) => html`<${Figure} value=${amount}
+    ${lost.length ? html`<p class="small">lost, reserved for calls without a reply: ${lost.map(([unit, amount]) => html`<${Figure} value=${amount}
       path=${at(run.prefix, "spend_lost", unit)} form=${String} /> ${unit} `)}</p>` : null}
     ${Number(done.overruns) ? html`<p class="small">calls that cost more than was projected: <${Figure} value=${done.overruns} path=${at(run.prefix, "overruns")} /></p>` : null}
     ${Object.entries(done.throttled ?? {}).map(([reason, count]) => html`<p class="small">calls not made because of the ${reason.replaceAll("_", " ")}: <${Figure} value=${count} path=${at(run.prefix, "throttled", reason)} /></p>`)}
