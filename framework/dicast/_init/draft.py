@@ -57,8 +57,8 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
     if guesses is None:
         source_of(sample.source, data, sample.options).check()
     choice = for_turns(sample.source) if guesses is None else for_rows(guesses, wishes.model)
-    what = "turn" if sample.turns else "row"
-    count = f"{len(sample.rows)}{'' if sample.is_complete else ' or more'} {what}{'' if len(sample.rows) == 1 else 's'}"
+    unit = "turn" if sample.turns else "row"
+    count = f"{len(sample.rows)}{'' if sample.is_complete else ' or more'} {unit}{'' if len(sample.rows) == 1 else 's'}"
     says = [*sample.says] if guesses is None else [*_guessed(guesses, sample.source), *_unread(sample)]
     path = os.path.relpath(data.absolute(), out.absolute().parent)
     head = [

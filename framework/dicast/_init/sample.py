@@ -114,9 +114,9 @@ def _of_detected(detection: Detection, path: Path, options: Mapping[str, Any], b
 def _of_rows(source: str, path: Path, options: Mapping[str, Any], kind: str | None) -> Sample:
     first = _first(source, path, options)
     if kind == "turns" or (kind is None and source != "rows/jsonl" and is_conversation(first)):
-        what = f"{source} reads rows, and has columns {', '.join(first) or 'none'}"
+        description = f"{source} reads rows, and has columns {', '.join(first) or 'none'}"
         advice = "conversations are JSON: one a line, or an array of them, each with messages; or one event a line"
-        raise DataError(Problem(f"{what}: {advice}; --kind rows takes them as rows", str(path)))
+        raise DataError(Problem(f"{description}: {advice}; --kind rows takes them as rows", str(path)))
     try:
         rows = list(_rows(source, path, {**options, "fields": {"id": "id"}}, named=True))
     except DataError:  # no such column, or a repeated id; another fault is raised again by the next line

@@ -34,8 +34,8 @@ def prompts(node: Node | None, folders: Folders, losses: Losses) -> list[Prompt]
         for text in _texts(body, folders, losses):
             templates = _templates(text)
             if templates is None:
-                what = "a prompt of more messages than one of the system and one of the user"
-                losses.add(place.place, what, _ASK)
+                feature = "a prompt of more messages than one of the system and one of the user"
+                losses.add(place.place, feature, _ASK)
             else:
                 result.append(Prompt(slug(label or f"prompt{len(result) + 1}"), text, templates, place.place))
     return result

@@ -194,8 +194,8 @@ def _untried(takeover: _Takeover) -> str | None:
     return None if takeover.judged or not takeover.has_assertions else "no test is judged"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _name(root: Mapping[str, Node], path: Path) -> str:

@@ -34,8 +34,8 @@ def known_encoding(name: str) -> str:
     try:
         "a".encode(name)  # codecs.lookup also accepts codecs from bytes to bytes
     except (LookupError, ValueError) as error:
-        what = f"unknown encoding {name!r}; Python's names are taken, such as {', '.join(_COMMON[:4])}"
-        raise ConfigError(Problem(what, path="encoding", value=name, hint=nearest(name, _COMMON))) from error
+        problem = f"unknown encoding {name!r}; Python's names are taken, such as {', '.join(_COMMON[:4])}"
+        raise ConfigError(Problem(problem, path="encoding", value=name, hint=nearest(name, _COMMON))) from error
     proper = codecs.lookup(name).name
     return UTF_8 if proper == "utf-8-sig" else proper
 

@@ -206,8 +206,8 @@ def _checked(
         actual or (claimed if is_stated or kind == "file" else None) or (_fallback(kind) if kind == "file" else None)
     )
     if type_ is None or (kind != "file" and not type_.startswith(f"{kind}/")):
-        what = type_ or "of an unknown type"
-        raise BadMedia(f"this is no {kind}: its content is {what}; name another file, or another kind as media")
+        type_text = type_ or "of an unknown type"
+        raise BadMedia(f"this is no {kind}: its content is {type_text}; name another file, or another kind as media")
     part = MediaPart(kind, type_, data=base64.b64encode(data).decode(), name=name, size=len(data))
     return part.fields()
 

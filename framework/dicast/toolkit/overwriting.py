@@ -29,5 +29,5 @@ def refuse_overwrite(output: Path | None, inputs: Mapping[str, Path | str | None
     named = inputs if isinstance(inputs, Mapping) else {str(path): path for path in inputs}
     for name, path in named.items():
         if output is not None and path is not None and is_same_file(output, Path(path)):
-            what = f" as {name}" if name != str(path) else ""
-            raise ConfigError(f"{output}: the command reads this file{what}. Name another file to write.")
+            given_name = f" as {name}" if name != str(path) else ""
+            raise ConfigError(f"{output}: the command reads this file{given_name}. Name another file to write.")

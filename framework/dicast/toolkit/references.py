@@ -29,8 +29,10 @@ def missing_reference(subject: Subject, metric: str) -> Failure | None:
     reference = subject.reference
     if not is_missing(reference):
         return None
-    what = "has none" if reference is None else "has a blank one" if isinstance(reference, str) else "has an empty list"
-    return Failure("missing_input", f"{metric} compares with a reference, and {subject.id!r} {what}")
+    fault = (
+        "has none" if reference is None else "has a blank one" if isinstance(reference, str) else "has an empty list"
+    )
+    return Failure("missing_input", f"{metric} compares with a reference, and {subject.id!r} {fault}")
 
 
 @frozen

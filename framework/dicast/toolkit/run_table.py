@@ -250,7 +250,7 @@ class _Verdicts:
         for name, label in zip(column_names(labels), labels, strict=True):
             columns += (f"metric_{name}", *([f"metric_{name}_raw"] if label in raw else []))
         for name in column_names(judges):
-            columns += (f"judge_{name}_{what}" for what in ("score", "confidence", "kind", "failure"))
+            columns += (f"judge_{name}_{field}" for field in ("score", "confidence", "kind", "failure"))
         places = tuple((VERDICT, column) for column in columns)
         return cls(labels, judges, recorded_score_label(started), tuple(started["counted"]), places, raw)
 

@@ -35,8 +35,8 @@ def chosen(subjects: Sequence[Kind]) -> tuple[Kind, ...]:
     :raises ConfigError: if it is empty or names an unknown kind.
     """
     if not subjects or (unknown := [kind for kind in subjects if kind not in KINDS]):
-        what = f"unknown subject kind {unknown[0]!r}" if subjects else "no subject kinds"
-        raise ConfigError(Problem(f"{what}; choose from {', '.join(KINDS)}", path="subjects"))
+        fault = f"unknown subject kind {unknown[0]!r}" if subjects else "no subject kinds"
+        raise ConfigError(Problem(f"{fault}; choose from {', '.join(KINDS)}", path="subjects"))
     return tuple(kind for kind in KINDS if kind in subjects)
 
 

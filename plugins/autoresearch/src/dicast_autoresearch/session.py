@@ -168,9 +168,9 @@ def _wrong(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return name and problem of each invalid value in *values*."""
     problems: list[tuple[str, str]] = []
 
-    def expect(name: str, what: str, *, holds: bool) -> None:
+    def expect(name: str, expected: str, *, holds: bool) -> None:
         if values.get(name) is not None and not holds:
-            problems.append((name, f"invalid value for {name}, expected {what}, got {values[name]!r:.100}"))
+            problems.append((name, f"invalid value for {name}, expected {expected}, got {values[name]!r:.100}"))
 
     for name in ("name", "primary", "goal", "validation"):
         expect(name, "text", holds=isinstance(values.get(name), str))

@@ -127,8 +127,8 @@ class _Reading:
             node = waiting.pop()
             content = self._content(node)
             inside = self._kept_children(node) if content is None else []
-            what = (node.type, len(inside), *self._between(node)) if content is None else content
-            yield what, node.start_point.row + 1, node.start_point.column
+            token = (node.type, len(inside), *self._between(node)) if content is None else content
+            yield token, node.start_point.row + 1, node.start_point.column
             waiting += reversed(inside)
 
     def _text(self, node: Node) -> bytes:

@@ -81,10 +81,10 @@ class Json:
         listed = "; ".join(map(str, counted[:_MAX_LISTED])) + (
             f"; and {number - _MAX_LISTED:,} more" if number > _MAX_LISTED else ""
         )
-        what = "1 difference" if number == 1 else f"{number:,} differences{' or more' if number == _COUNTED else ''}"
+        summary = "1 difference" if number == 1 else f"{number:,} differences{' or more' if number == _COUNTED else ''}"
         paths = [pointer(difference.path) for difference in counted[:_LISTED]]
         signals = {"is_json": True, "equal": False, "differences": number, "paths": paths}
-        return Score(0.0, details=f"{what}: {listed}", signals=signals)
+        return Score(0.0, details=f"{summary}: {listed}", signals=signals)
 
 
 def _value(side: object) -> object:

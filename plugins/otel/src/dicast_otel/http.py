@@ -90,7 +90,7 @@ class OtlpHandler(Handler):
 
     def _accept(self, kind: str, invalid: int, too_many: int) -> None:
         reasons = [
-            f"{count:,} {what}" for count, what in ((invalid, "without a trace id and a span id"), (too_many, "over the limit of their traces")) if count
+            f"{count:,} {fault}" for count, fault in ((invalid, "without a trace id and a span id"), (too_many, "over the limit of their traces")) if count
         ]  # fmt: skip
         message = f"spans rejected: {', '.join(reasons)}" if reasons else ""
         rejected = invalid + too_many

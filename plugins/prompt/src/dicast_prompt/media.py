@@ -75,9 +75,9 @@ class Printing:
         if faults := [fault for _, fault in markers if fault is not None]:
             raise Unrenderable(f"{template.place}: {'; '.join(faults)} (media: mark shows markers)", "missing_input")
         if markers and self.gallery.mode == "show":
-            what = ", ".join(part.marker for part, _ in markers)
+            shown = ", ".join(part.marker for part, _ in markers)
             why = "its content is not recorded, and its address is not one of urls"
-            raise Unrenderable(f"{template.place}: media: show cannot show {what}: {why}", "missing_input")
+            raise Unrenderable(f"{template.place}: media: show cannot show {shown}: {why}", "missing_input")
         self.marked.update(str(part.kind) for part, _ in markers)
         return Message.of_parts(role, self.gallery.split(text))
 

@@ -123,8 +123,8 @@ def expressions(
         except re2.error as error:
             reason, _, fragment = bytes(error.args[0]).decode("utf-8", "replace").partition(": ")
             at = _position(pattern, fragment) + 1
-            what = f"{reason} {fragment!r:.40}" if fragment != pattern else reason
-            wrong.append(f"{option}[{index}]: {pattern!r:.100} is wrong at character {at}: {what}")
+            fault = f"{reason} {fragment!r:.40}" if fragment != pattern else reason
+            wrong.append(f"{option}[{index}]: {pattern!r:.100} is wrong at character {at}: {fault}")
         except UnicodeEncodeError as error:
             wrong.append(f"{option}[{index}]: {pattern!r:.100} has no character at {error.start + 1}, but half of one")
     if wrong:

@@ -57,9 +57,9 @@ class Contents:
         rows = np.flatnonzero(several[places])
         order, ids = numbering.sorted_texts(names[view(np, reads.numbers)[rows]])
         for row, id in zip(rows[order].tolist(), ids, strict=True):
-            run_id, _, what = reads.origins[reads.codes[row]]
-            if kind in (None, what):
-                read.setdefault((id, what), []).append((run_id, reads.seqs[row], reads.content_hashes[row]))
+            run_id, _, subject_kind = reads.origins[reads.codes[row]]
+            if kind in (None, subject_kind):
+                read.setdefault((id, subject_kind), []).append((run_id, reads.seqs[row], reads.content_hashes[row]))
         return cls(read)
 
     def count(self, place: Place) -> int:

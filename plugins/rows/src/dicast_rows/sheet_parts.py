@@ -138,7 +138,7 @@ def _place(text: str) -> tuple[int, int]:
     return column, int(match[2])
 
 
-def _integer(text: str, what: str) -> int:
+def _integer(text: str, noun: str) -> int:
     if not re.fullmatch("[0-9]{1,9}", text, re.ASCII):
-        raise BadSheet(f"{text!r:.100} is not the number of a {what}")
+        raise BadSheet(f"{text!r:.100} is not the number of a {noun}")
     return int(text)

@@ -63,15 +63,15 @@ def mapped(item: Shape) -> Shape:
     return check
 
 
-def record(what: str, members: Mapping[str, Shape], required: tuple[str, ...] = ()) -> Shape:
+def record(noun: str, members: Mapping[str, Shape], required: tuple[str, ...] = ()) -> Shape:
     """Return the shape of an object with these *members* alone. A member that is not *required* may be null.
 
-    :param what: names the object in messages.
+    :param noun: names the object in messages.
     """
 
     def check(value: Any, path: Path) -> Iterator[Fault]:
         if not isinstance(value, Mapping):
-            yield Fault(path, f"{what} is an object, not {shorten(value)}")
+            yield Fault(path, f"{noun} is an object, not {shorten(value)}")
             return
         for name, member in value.items():
             if member is None and name in members and name not in required:
@@ -80,10 +80,10 @@ def record(what: str, members: Mapping[str, Shape], required: tuple[str, ...] = 
                 yield from members[name](member, (*path, name))
             else:
                 hint = nearest(name, members)
-                yield Fault((*path, name), f"{what} has no {name!r} (it has {', '.join(members)})", hint, key=True)
+                yield Fault((*path, name), f"{noun} has no {name!r} (it has {', '.join(members)})", hint, key=True)
         for name in required:
             if name not in value:
-                yield Fault(path, f"{what} needs {name!r}")
+                yield Fault(path, f"{noun} needs {name!r}")
 
     return check
 

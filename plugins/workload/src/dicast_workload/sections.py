@@ -19,12 +19,12 @@ class Section:
         if data is not None and not isinstance(data, Mapping):
             faults.append(Fault(path, f"{self._named()} is a mapping, not {data!r:.80}", data))
 
-    def only(self, keys: Sequence[str], what: str) -> None:
-        """Refuse all other keys as ``unknown {what} keys``."""
+    def only(self, keys: Sequence[str], noun: str) -> None:
+        """Refuse all other keys as ``unknown {noun} keys``."""
         unknown = sorted(key for key in self.data if key not in keys)
         if unknown:
             hint = nearest(unknown[0], keys)
-            message = f"unknown {what} keys: {unknown}"
+            message = f"unknown {noun} keys: {unknown}"
             self._faults.append(Fault((*self._path, unknown[0]), message, unknown[0], hint, at_key=True))
 
     def text(self, key: str) -> str | None:

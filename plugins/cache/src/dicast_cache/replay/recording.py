@@ -110,8 +110,8 @@ class Recording:
             _read_reply(data)
             digest = bytes.fromhex(data["digest"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            what = f"no {error}" if isinstance(error, KeyError) else error
-            return f"this is not a recorded reply ({what}): remove the line, or record it again"
+            reason = f"no {error}" if isinstance(error, KeyError) else error
+            return f"this is not a recorded reply ({reason}): remove the line, or record it again"
         self._places.setdefault(digest, (start, len(line)))
         return None
 
