@@ -210,6 +210,12 @@ def test_subjects_that_the_proxies_held_back_do_not_vanish_from_a_truth_metric_s
         ]
 
 
+def test_a_mean_of_0_is_at_most_the_share_that_the_proxies_held_back():
+    done = truths({"on": "t", "max_score": 0.2}, [0.0] * 18, proxies=[1.0] * 18 + [0.0] * 2)
+    assert passed(done) is True
+    assert done.document["gate"]["clauses"][1]["high"] < 0.3
+
+
 def test_a_truth_metric_that_was_left_out_is_not_covered():
     done = truths({"on": "t", "min_score": 0.5}, [1.0, None], slot={"on_failure": "exclude"})
     assert passed(done) is None

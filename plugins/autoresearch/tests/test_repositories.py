@@ -232,3 +232,23 @@ def test_whatever_is_proposed_the_user_s_files_stay_and_what_is_kept_is_the_scop
         else:
             assert repository.git("rev-parse", rounds.ref) == head
         assert repository.git("status", "--porcelain", "--", "slow.py") == ""
+
+
+READ_ONLY = """
+import os, tempfile
+from pathlib import Path
+from dicast_autoresearch.checkout import remove
+if os.geteuid() == 0:  # root may write everywhere
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+folder = Path(tempfile.mkdtemp())
+(folder / "inner").mkdir()
+(folder / "inner" / "file").touch()
+(folder / "inner").chmod(0o500)
+remove(folder)
+print(folder.exists())
+"""
+
+
+def test_a_folder_that_cannot_be_written_is_deleted_too():
+    done = subprocess.run([sys.executable, "-c", READ_ONLY], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("False\n", "")

@@ -252,6 +252,12 @@ def test_a_run_audits_each_group_at_its_rate(audited):
     assert audit["hard"]["tau2"] > audit["easy"]["tau2"]
 
 
+def test_subjects_of_several_rollouts_are_audited_at_the_rate_of_their_group(audited):
+    result = audited("{rate: 0.1, seed: 1, strata: {by: topic, rates: {hard: 0.6}}}, rollouts: 2")
+    assert rates_of(result) == {"easy": {0.1}, "hard": {0.6}}
+    assert result.document["score"]["corrected"]["strata"]["hard"]["rate"] == 0.6
+
+
 def test_auto_takes_rates_in_proportion_to_tau(audited):
     ledger = "ledger: {ledger/sqlite: {path: ledger.db}}\n"
     pilot = audited("{rate: 0.4, seed: 1, strata: {by: topic}}", ledger).document["score"]["audit"]["strata"]
