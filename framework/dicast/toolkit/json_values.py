@@ -118,6 +118,14 @@ def marked_numbers(
     )
 
 
+def has_constants(line: bytes) -> bool:
+    """Return whether *line* is JSON but for the constants NaN and infinity, as Python writes them."""
+    try:
+        return (b"NaN" in line or b"Infinity" in line) and bool(json.loads(line, parse_int=str, parse_float=str))
+    except (ValueError, RecursionError):
+        return False
+
+
 def inexact_message(digits: str) -> str:
     """Return the message about a number that cannot be recorded exactly, for every format."""
     excerpt = digits if len(digits) <= _SHOWN_DIGITS else f"{digits[:_SHOWN_DIGITS]}…"

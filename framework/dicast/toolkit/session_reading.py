@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from .dialects import Shapes
 from .documents import Layout, Placed, Records, layout_of
 from .files import open_file
 from .input_file import InputCheck, InputFile, Numbered
-from .json_values import inexact, marked_numbers, too_deep
+from .json_values import has_constants, inexact, marked_numbers, too_deep
 from .parts import UnknownPart
 from .recorded_scores import ScoreScales, with_unique_names
 from .repeats import UniqueNames
@@ -374,7 +373,7 @@ class SessionReading:
         if with_lone_surrogates(line) is not None and (repaired := escaped(marked_numbers(line, self._mark_number))):
             self.mark("lone surrogate")
             return repaired.value
-        if _has_constants(line):
+        if has_constants(line):
             return self.value(line, number)
         try:
             text = line.decode()
@@ -392,14 +391,3 @@ class SessionReading:
         else:
             self.refuse("the last line was cut while it was written (unknown: mark leaves it out)", number)
         return None
-
-
-def _has_constants(line: bytes) -> bool:
-    """Return whether *line* is JSON but for the constants NaN and infinity, as Python writes them."""
-    if b"NaN" not in line and b"Infinity" not in line:
-        return False
-    try:
-        json.loads(line, parse_int=str, parse_float=str)
-    except (ValueError, RecursionError):
-        return False
-    return True
