@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 
 from count import EXPECTED, HERE, TOOLS
@@ -42,13 +44,15 @@ OUTPUTS = ("Thank you, please.", "No.")
 class Way:
     """Steps of an author with one tool.
 
-    *requirements* are the arguments of the installer. *install* and *run* are the further commands. *files* are the files that the author writes next to the
+    *requirements* are the arguments of the installer. *install* and *run* are the further commands, and *prepare* makes the
+    outputs. *files* are the files that the author writes next to the
     extensions, and *data* the files with the two outputs.
     """
 
     requirements: Sequence[str]
     run: Sequence[str]
     install: Sequence[str] = ()
+    prepare: Sequence[str] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
 
@@ -97,12 +101,12 @@ def ways() -> dict[str, Way]:
             ["dicast"],
             ["dicast run pipeline.yaml"],
             ["pip install ."],
-            {"pipeline.yaml": PIPELINE},
-            {"outputs.jsonl": rows},
+            files={"pipeline.yaml": PIPELINE},
+            data={"outputs.jsonl": rows},
         ),
-        "pytest": Way(["pytest"], ["pytest -q --lines out.txt"], ["pip install ."], {"test_outputs.py": TEST}),
+        "pytest": Way(["pytest"], ["pytest -q --lines out.txt"], ["pip install ."], files={"test_outputs.py": TEST}),
         "Inspect AI": Way(
-            ["inspect-ai"], ["python use.py"], ["pip install ."], {"use.py": read("inspect_ai", "use.py")}
+            ["inspect-ai"], ["python use.py"], ["pip install ."], files={"use.py": read("inspect_ai", "use.py")}
         ),
         "promptfoo": Way(
             ["promptfoo"],
@@ -112,7 +116,7 @@ def ways() -> dict[str, Way]:
         "pydantic-evals": Way(
             ["pydantic-evals"], ["python use.py"], files={"use.py": read("pydantic_evals", "use.py")}
         ),
-        "llm": Way(["llm"], ["llm polite"], ["python log.py", "llm install ."], data={"log.py": LOG}),
+        "llm": Way(["llm"], ["llm polite"], ["llm install ."], ["python log.py"], data={"log.py": LOG}),
     }
 
 
@@ -151,8 +155,29 @@ def call(command: str | Sequence[str], folder: Path, environment: Mapping[str, s
     return done.stdout
 
 
-def measure(tool: str, wheels: Path | None) -> tuple[int, int, float, float]:
-    """Return the number of written files and of commands, the seconds of the tool's installation, and the seconds to the scores after it."""
+@dataclass(frozen=True)
+class Clock:
+    """Seconds of the wall and of the CPU, with all child processes that ended."""
+
+    wall: float
+    cpu: float
+
+    @classmethod
+    def now(cls) -> Clock:
+        """Return the present times."""
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return cls(time.perf_counter(), used.ru_utime + used.ru_stime)
+
+    def since(self, start: Clock) -> Clock:
+        """Return the times from *start* to here."""
+        return Clock(self.wall - start.wall, self.cpu - start.cpu)
+
+    def __str__(self) -> str:
+        return f"{self.wall:.0f} ({self.cpu:.0f})"
+
+
+def measure(tool: str, wheels: Path | None) -> tuple[int, int, Clock, Clock]:
+    """Return the number of written files and of commands, the times of the tool's installation, and the times from there to the scores."""
     way = ways()[tool]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -168,23 +193,20 @@ def measure(tool: str, wheels: Path | None) -> tuple[int, int, float, float]:
             subprocess.run([sys.executable, "-m", "venv", folder / ".venv"], check=True)
             links = ["--find-links", str(wheels)] if tool == "dicast" else []
             installer = ["pip", "install", "-q", *links, *way.requirements]
-        start = time.perf_counter()
+        start = Clock.now()
         call(installer, project, environment)
-        installed = time.perf_counter()
+        installation = Clock.now().since(start)
         written = write_files(tool, way, project)
-        steps = [command for command in way.install if "log.py" not in command]
-        prepared = 0.0
-        for command in way.install:
-            before = time.perf_counter()
+        for command in way.prepare:
             call(command, project, environment)
-            prepared += 0.0 if command in steps else time.perf_counter() - before
-        output = [call(command, project, environment) for command in way.run][-1]
-        end = time.perf_counter()
+        start = Clock.now()
+        output = [call(command, project, environment) for command in (*way.install, *way.run)][-1]
+        use = Clock.now().since(start)
         lines = output if tool == "llm" else (project / "out.txt").read_text() if tool != "pydantic-evals" else output
         scores = [float(line.split()[-1]) for line in lines.splitlines()[-2:]]
         if sorted(scores) != sorted(EXPECTED):
             raise SystemExit(f"{tool}: {scores}")
-        return len(written), 1 + len(steps) + len(way.run), installed - start, end - installed - prepared
+        return len(written), 1 + len(way.install) + len(way.run), installation, use
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -201,8 +223,8 @@ def main(arguments: Sequence[str]) -> int:
             measure(tool, options.wheels)
         results = [measure(tool, options.wheels) for _ in range(options.passes)]
         files, commands = results[0][:2]
-        install, use = (min(result[column] for result in results) for column in (2, 3))
-        print(f"| {tool} | {files} | {commands} | {install:.0f} s | {use:.1f} s |", flush=True)
+        installation, use = (min((result[column] for result in results), key=attrgetter("wall")) for column in (2, 3))
+        print(f"| {tool} | {files} | {commands} | {installation} | {use} |", flush=True)
     return 0
 
 
