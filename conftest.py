@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
+import shutil
+import subprocess
 import sys
 import sysconfig
 import time
 from collections.abc import Callable, Generator, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -239,3 +241,27 @@ def model_file() -> Path:
     """The path of a real model's GGUF file."""
     path: Path = load("model_server").model_file()
     return path
+
+
+@pytest.fixture(scope="session")
+def run_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return a function that runs a *script* with packages in an environment of its own, and returns the folder, its first argument."""
+
+    def run(script: Path, *arguments: str, packages: tuple[str, ...], module: str) -> Path:
+        if shutil.which("uv") is None:
+            pytest.skip(f"uv, which installs {packages[0]}, is not installed")
+        folder = tmp_path_factory.mktemp("packages")
+        cache = os.environ.get("UV_CACHE_DIR", str(Path.home() / ".cache" / "uv"))
+        environment = {**os.environ, "HOME": str(folder), "UV_CACHE_DIR": cache}
+        for name in ("UV_ENV_FILE", "PYTHONWARNINGS"):  # warnings of other packages are no errors
+            environment.pop(name, None)
+        options = [word for package in packages for word in ("--with", package)]
+        command = ["uv", "run", "-q", "--no-project", "--python", sys.executable, *options, "python"]
+        call = partial(subprocess.run, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+        if (done := call([*command, "-c", f"import {module}"])).returncode:
+            pytest.skip(f"{packages[0]} cannot be installed here: {done.stderr.strip()[-200:]}")
+        done = call([*command, str(script), str(folder), *arguments])
+        assert done.returncode == 0, done.stdout + done.stderr
+        return folder
+
+    return run

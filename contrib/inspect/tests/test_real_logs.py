@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,25 +14,9 @@ SCRIPT = Path(__file__).parent / "write_logs.py"
 
 
 @pytest.fixture(scope="module")
-def logs(tmp_path_factory):
+def logs(run_with):
     """Return a folder with logs, which a process with Inspect in an environment of its own writes."""
-    if shutil.which("uv") is None:
-        pytest.skip("uv, which installs inspect-ai, is not installed")
-    folder = tmp_path_factory.mktemp("logs")
-    # a deprecation in a package of others may not be an error
-    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONWARNINGS", "UV_ENV_FILE")}
-    environment = {
-        **inherited,
-        "HOME": str(folder),
-        "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR", str(Path.home() / ".cache" / "uv")),
-    }
-    install = ["uv", "run", "-q", "--no-project", "--with", INSPECT, "--with", "openai", "python"]
-    if subprocess.run(
-        [*install, "-c", "import inspect_ai"], env=environment, cwd=folder, check=False, capture_output=True
-    ).returncode:
-        pytest.skip(f"{INSPECT} cannot be installed here")
-    subprocess.run([*install, str(SCRIPT), str(folder)], env=environment, cwd=folder, check=True)
-    return folder
+    return run_with(SCRIPT, packages=(INSPECT, "openai"), module="inspect_ai")
 
 
 @pytest.mark.parametrize("log_format", ["eval", "json"])

@@ -7,8 +7,11 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
+
+from dicast.testing import run_pipeline
 
 pytestmark = pytest.mark.slow  # importing the client takes seconds
 
@@ -70,14 +73,19 @@ class Endpoint(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.mark.parametrize("package", ["openinference.instrumentation.openai", "opentelemetry.instrumentation.openai"])
-def test_the_conversation_of_a_program_is_read_from_its_spans(package, read, tmp_path):
+@pytest.fixture
+def url():
+    """Yield the address of the endpoint."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-        command = [sys.executable, "-c", PROGRAM, url, package]
-        done = subprocess.run(command, capture_output=True, check=True, timeout=120)
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
         server.shutdown()
+
+
+@pytest.mark.parametrize("package", ["openinference.instrumentation.openai", "opentelemetry.instrumentation.openai"])
+def test_the_conversation_of_a_program_is_read_from_its_spans(package, read, tmp_path, url):
+    command = [sys.executable, "-c", PROGRAM, url, package]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=120)
     path = tmp_path / "spans.json"
     path.write_bytes(done.stdout)
     reading = read(path)
@@ -92,3 +100,18 @@ def test_the_conversation_of_a_program_is_read_from_its_spans(package, read, tmp
     assert [call["usage"]["input_tokens"] for call in calls if "usage" in call] == [5, 5]
     assert {call["model"] for call in calls if "usage" in call} == {"m-1-may"}
     assert not reading.counts.marked
+
+
+def test_the_conversation_of_an_agent_of_the_agents_sdk_is_read_from_its_spans_and_its_items(read, run_with, url):
+    packages = ("openai-agents==0.24.0", "openinference-instrumentation-openai-agents==2.6.0", "opentelemetry-sdk")
+    module = "agents, openinference.instrumentation.openai_agents"
+    folder = run_with(Path(__file__).parent / "run_agents.py", url, packages=packages, module=module)
+    lines = ["user: Weather in Rome?", 'call weather {"city": "Rome"}', "result 22C", "assistant: It is 22C."]
+    reading = read(folder / "spans.json")
+    assert reading.only == ["system: Be brief.", *lines]
+    assert {payload["model"] for payload in reading.payloads("llm.call_completed")} == {"m-1"}
+    source = json.dumps({"traces/messages": {"path": str(folder / "items.json")}})
+    run = run_pipeline(f"source: {source}\njudges: [heuristic/turn]\n")
+    contents = run.document["read"]["contents"]
+    assert [contents[name] for name in ("messages", "calls", "results", "unmatched_results")] == [4, 1, 1, 0]
+    assert run.document["coverage"] == 1.0
