@@ -25,11 +25,11 @@ MODULES = {
     "library": ("import json\njson.loads('{')\n", "(dicast_x.py:5)"),
     "no mark": (
         f"{GOOD}def dicast_metrics(): return [brevity]\n",
-        "dicast_metrics has no @hookimpl, so it is no hook; add @dicast.hookimpl to dicast_metrics (dicast_x.py:6)",
+        "dicast_metrics has no @hookimpl, so it is not a hook; add @dicast.hookimpl to dicast_metrics (dicast_x.py:6)",
     ),
     "no mark, near": (
         f"{GOOD}def dicast_metric(): return [brevity]\n",
-        "dicast_metric has no @hookimpl, so it is no hook; add @dicast.hookimpl to dicast_metrics (dicast_x.py:6)",
+        "dicast_metric has no @hookimpl, so it is not a hook; add @dicast.hookimpl to dicast_metrics (dicast_x.py:6)",
     ),
     "near": (f"{GOOD}{HOOK.replace('metrics', 'metrcs')}", "unknown hook 'dicast_metrcs', did you mean 'dicast_metrics'?"),
     "takes": (f"{GOOD}{HOOK.replace('()', '(config)')}", "dicast_metrics takes no arguments, so remove config (dicast_x.py:6)"),

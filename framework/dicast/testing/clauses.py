@@ -60,7 +60,7 @@ class GateClauseConformance(Contract):
 
     def test_class_is_a_frozen_clause_with_a_field_for_each_key(self, cls: type[Any]) -> None:
         """A key without a field is refused, and a field without a key cannot be written."""
-        assert attrs.has(cls), f"{cls.__qualname__} is no attrs class; decorate it with @attrs.frozen"
+        assert attrs.has(cls), f"{cls.__qualname__} is not an attrs class; decorate it with @attrs.frozen"
         clause = cls(**self.options)
         assert isinstance(clause, GateClause), missing_members(cls)
         fields = {field.name for field in attrs.fields(cls) if field.init}
@@ -130,6 +130,6 @@ def _faults(finding: object) -> list[str]:
     )
     numbers = (finding.line, finding.value, finding.low, finding.high)
     infinite = [
-        f"{number} is no finite number" for number in numbers if isinstance(number, float) and not isfinite(number)
+        f"{number} is not a finite number" for number in numbers if isinstance(number, float) and not isfinite(number)
     ]
     return [*answers, *infinite, *([] if finding.reason else ["a finding has no reason"])]

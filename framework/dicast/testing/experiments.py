@@ -98,12 +98,12 @@ def _cost(answer: object) -> Cost:
 
 
 def _wrong_answer(answer: object) -> str:
-    """Return the message about an answer of a task that is no Subject and no Failure."""
+    """Return the message about an answer of a task that is neither a Subject nor a Failure."""
     if isinstance(answer, UnknownName):
         return f"{describe_error(answer)}; return a Failure of a known kind"
     if isinstance(answer, Exception):
         return f"raised {describe_error(answer)}; return a Failure"
-    return f"returned {answer!r:.300}, which is no Subject and no Failure"
+    return f"returned {answer!r:.300}, which is neither a Subject nor a Failure"
 
 
 class TaskConformance(Conformance):

@@ -96,7 +96,7 @@ def misnamed(kind: str, cls: type[Any]) -> Iterator[str]:
                 continue
             if near := get_close_matches(name, names, 1, _ALIKE):
                 fix = f"did you mean {near[0]!r}? Rename it, or begin the name of a helper with '_'"
-                yield f"{cls.__name__}.{name} is no member of a {kind}, {fix}{_at(value, base)}"
+                yield f"{cls.__name__}.{name} is not a member of a {kind}, {fix}{_at(value, base)}"
             elif owners := [other for other in KINDS if name in _optional()[other] - _COMMON]:
                 yield f"{cls.__name__}.{name} has no effect on a {kind}; it is a member of a {' or a '.join(owners)}{_at(value, base)}"
     for name in sorted(options - names):

@@ -103,7 +103,7 @@ def _faults(module: Any) -> Iterator[str]:
         if isinstance(mark, Mapping):
             yield from _faults_of_hook(mark.get("specname") or name, function)
         elif callable(function) and (hook := _meant_hook(name, function, module)):
-            yield f"{name} has no @hookimpl, so it is no hook; add @dicast.hookimpl to {hook}{_at(function)}"
+            yield f"{name} has no @hookimpl, so it is not a hook; add @dicast.hookimpl to {hook}{_at(function)}"
 
 
 def _faults_of_hook(hook: str, function: Any) -> Iterator[str]:

@@ -201,7 +201,7 @@ def _refuse_invalid_subject(subject: object, name: str) -> None:
         raise DataError(f"{name} yields {subject!r:.100}, not a Subject")
     subject_id: object = subject.id
     if subject.weight != 1 and not (type(subject.weight) in (int, float) and 0 < subject.weight < inf):
-        raise DataError(f"{name}: the weight {subject.weight!r} of {subject.id!r} is no finite number above 0")
+        raise DataError(f"{name}: the weight {subject.weight!r} of {subject.id!r} is not a finite number above 0")
     kind, alone = subject.kind, subject.session_id is subject.parent_id is None
     if subject_id and alone and type(subject_id) is type(kind) is str and f"{kind}{subject_id}".isascii():
         return  # fast path for most rows

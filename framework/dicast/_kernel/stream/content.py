@@ -85,7 +85,7 @@ def _text(value: object) -> str | None:
 def _columns(subject: Subject) -> dict[str, str | list[object]]:
     """Return the columns that became parts of *subject*, each with the name of its part.
 
-    A column that is no part and is not in the context has its value in a list.
+    A column that is neither a part nor in the context has its value in a list.
 
     :raises DataError: if a value is not JSON.
     """
