@@ -23,6 +23,7 @@ import kill
 import memory
 import processes_executor
 import proxy
+import readers
 import report
 import sandbox
 import throughput
@@ -46,6 +47,7 @@ WHAT = (
     "diff",
     "sandbox",
     "report",
+    "readers",
 )
 
 
@@ -96,6 +98,8 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
             return diff.measure(folder)
         case "report":
             return report.measure(folder, given.rows)
+        case "readers":
+            return readers.measure(folder, given.rows, given.repeats)
         case "sandbox":
             return sandbox.measure(folder, given.rows, given.repeats)
         case _:
