@@ -1,14 +1,19 @@
 // A conversation: its messages by role, its tool calls with their arguments, and the conversations of its sub-agents, folded.
 import { html, useEffect, useRef, useState } from "./html.js";
+import { plain } from "./figures.js";
 import { Mark } from "./marks.js";
 import { Media } from "./media.js";
+
+const WHOLE = 120; // turns of a conversation that is drawn at once
+const NEAR = 40; // turns before and after the marked one that are drawn of a longer conversation
+const MORE = 200; // turns that a button adds
 
 const WHO = { user: "User", assistant: "Assistant", system: "Policy", developer: "Policy", model: "Model input" };
 
 /**
  * `turns` are `{id, messages}` with messages `{kind: said|call|note|agent, role?, text?, reasoning?, name?, arguments?, result?, failed?, agents?, session?}`.
  * A sub-agent is `{session, turns?}`: in `agents` of the call that started it, or a message; without `turns`, `turnsOf(session)` has them.
- * The turn or the call that is `own` is marked, and, unless `follow` is false, scrolled to. `verdict(id)` returns the verdict on a turn, or null.
+ * Of a long conversation the turns near `own` are drawn, and buttons add others. The turn or the call that is `own` is marked, and, unless `follow` is false, scrolled to. `verdict(id)` returns the verdict on a turn, or null.
  */
 export function Conversation({ turns, own = null, verdict = () => null, follow = true, turnsOf = () => null, label = "Conversation" }) {
   const marked = useRef(null);
@@ -18,16 +23,27 @@ export function Conversation({ turns, own = null, verdict = () => null, follow =
     const later = requestAnimationFrame(() => marked.current?.scrollIntoView({ block: "start" }));
     return () => cancelAnimationFrame(later);
   }, [own]);
+  const [[first, end], setShown] = useState(() => shownAround(turns, own));
   const inside = { verdict, turnsOf };
-  return html`<ol class="conversation" aria-label=${label}>
-    ${turns.map((turn) => {
+  const later = turns.length - end;
+  return html`${first > 0 ? html`<p class="more-turns"><button class="chip" type="button" onClick=${() => setShown([Math.max(0, first - MORE), end])}>Show ${plain(Math.min(MORE, first))} of ${plain(first)} earlier turns</button></p>` : null}
+  <ol class="conversation" aria-label=${label}>
+    ${turns.slice(first, end).map((turn) => {
       const isOwn = own !== null && turn.id === own;
       return html`<li class=${isOwn ? "turn own" : "turn"} ref=${isOwn ? marked : null} aria-current=${isOwn ? "true" : undefined}>
         ${turn.id === null ? null : html`<div class="turn-head"><span dir="auto">${turn.id}</span>${verdict(turn.id)}</div>`}
         ${turn.messages.map((message) => html`<${Message} message=${message} own=${own} inside=${inside} />`)}
       </li>`;
     })}
-  </ol>`;
+  </ol>
+  ${later > 0 ? html`<p class="more-turns"><button class="chip" type="button" onClick=${() => setShown([first, end + MORE])}>Show ${plain(Math.min(MORE, later))} of ${plain(later)} later turns</button></p>` : null}`;
+}
+
+/** The first turn that is drawn, and the one after the last. */
+function shownAround(turns, own) {
+  if (turns.length <= WHOLE) return [0, Infinity];
+  const at = own === null ? 0 : Math.max(0, turns.findIndex((turn) => turn.id === own || turn.messages.some((one) => one.id === own)));
+  return [Math.max(0, at - NEAR), Math.min(turns.length, at + NEAR + 1)];
 }
 
 function Message({ message, own, inside }) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Protocol
 
 import attrs
@@ -86,17 +87,20 @@ class SubAgents:
         children = self._children.get(session_id, ())
         if not children:
             return []
-        calls = {str(event.payload["tool_use_id"]) for event in events if "tool_use_id" in event.payload}
+        calls = sorted({str(event.payload["tool_use_id"]) for event in events if "tool_use_id" in event.payload})
+        named = {call.rpartition("/")[2]: call for call in reversed(calls)}  # a call's id may start with its turn's id
+        named |= {call: call for call in calls}
         started = {
             str(event.payload["started_session"]): str(event.payload.get("tool_use_id"))
             for event in events
             if "started_session" in event.payload
         }
+        turns = _TurnTimes(events)
         places = []
         for child in children:
-            named = self._starts[child].payload.get("parent_tool_use_id")
-            call = started.get(child) if named is None else _call_in(str(named), calls)
-            turn = None if call is not None else _turn_at(self._starts[child].time, events)
+            name = self._starts[child].payload.get("parent_tool_use_id")
+            call = started.get(child) if name is None else named.get(str(name))
+            turn = None if call is not None else turns.at(self._starts[child].time)
             places.append(AgentPlace(child, call, turn))
         return places
 
@@ -122,34 +126,38 @@ class SubAgents:
             current = self.parents.get(current)
 
 
-def _call_in(named: str, calls: set[str]) -> str | None:
-    """Return the id in *calls* of the call that its file names *named*; a call's id in the trace may start with its turn's id."""
-    return named if named in calls else next((call for call in sorted(calls) if call.endswith(f"/{named}")), None)
+class _TurnTimes:
+    """Times of the turns in the events of a session."""
 
+    def __init__(self, events: Sequence[Recorded]) -> None:
+        self._events = events
 
-def _turn_at(time: str | None, events: Sequence[Recorded]) -> str | None:
-    """Return the turn during which *time* was, else the turn before it; the first turn without a time, None without turns.
+    @cached_property
+    def _times(self) -> tuple[dict[str, datetime | None], dict[str, datetime]]:
+        """The start of each turn, and its last time. A turn with a single event has no known start: its user's message is not an event."""
+        begins: dict[str, datetime | None] = {}
+        ends: dict[str, datetime] = {}
+        for event in self._events:
+            if event.turn_id is not None:
+                moment = _moment(event.time)
+                begins.setdefault(event.turn_id, None if event.type == _END else moment)
+                if moment is not None:
+                    ends[event.turn_id] = max(moment, ends.get(event.turn_id, moment))
+        return begins, ends
 
-    A turn with a single event has no known start: its user's message is not an event.
-    """
-    begins: dict[str, datetime | None] = {}
-    ends: dict[str, datetime] = {}
-    for event in events:
-        if event.turn_id is not None:
-            moment = _moment(event.time)
-            begins.setdefault(event.turn_id, None if event.type == _END else moment)
-            if moment is not None:
-                ends[event.turn_id] = max(moment, ends.get(event.turn_id, moment))
-    at, before = _moment(time), next(iter(begins), None)
-    if at is None:
-        return before
-    for turn, begin in begins.items():
-        if begin is not None and begin > at:
+    def at(self, time: str | None) -> str | None:
+        """Return the turn during which *time* was, else the turn before it; the first turn without a time, None without turns."""
+        begins, ends = self._times
+        at, before = _moment(time), next(iter(begins), None)
+        if at is None:
             return before
-        if turn in ends and ends[turn] >= at:
-            return turn
-        before = turn
-    return before
+        for turn, begin in begins.items():
+            if begin is not None and begin > at:
+                return before
+            if turn in ends and ends[turn] >= at:
+                return turn
+            before = turn
+        return before
 
 
 def _moment(time: str | None) -> datetime | None:

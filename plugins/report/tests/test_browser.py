@@ -567,3 +567,26 @@ def test_a_sub_agent_is_folded_at_the_call_that_started_it(open_page, tmp_path, 
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         axe_report = Axe().run(page)
         assert axe_report.violations_count == 0, axe_report.generate_report()
+
+
+@pytest.mark.slow
+def test_a_long_conversation_is_drawn_near_the_turn_and_further_on_request(open_page, tmp_path, dicast, write_rows):
+    texts = [{"user_prompt_text": f"question {number}", "final_response_text": "answer"} for number in range(300)]
+    events = [
+        {"type": "turn.completed", "session_id": "s", "turn_id": f"s/{number}", "time": "2026-01-01T00:00:00Z",
+         "payload": {"stop_reason": "end_turn", "signals_extra": text}}
+        for number, text in enumerate(texts)
+    ]  # fmt: skip
+    write_rows(tmp_path / "t.jsonl", events)
+    (tmp_path / "pipeline.yaml").write_text("source: {traces/events: {path: t.jsonl}}\njudges: [heuristic/turn]\n")
+    dicast(tmp_path, "run", "pipeline.yaml")
+    dicast(tmp_path, "report", "last", "--out", "page.html")
+    with open_page(tmp_path / "page.html", hash="#row=turn%2Fs%2F150") as page:
+        drawn = page.locator("dialog[open] li.turn")
+        drawn.first.wait_for()
+        assert drawn.count() == 81
+        assert "question 150" in page.locator("li.turn.own").inner_text()
+        page.get_by_text("Show 110 of 110 earlier turns").click()
+        page.get_by_text("Show 109 of 109 later turns").click()
+        page.wait_for_function("document.querySelectorAll('dialog[open] li.turn').length === 300")
+        assert page.locator(".more-turns").count() == 0

@@ -36,9 +36,8 @@ def conversations(read: Read, run_id: str, sessions: set[str], agents: SubAgents
             events.setdefault(str(event.session_id), []).append(event)
     result = {session: turns for session, session_events in events.items() if (turns := _turns(session_events))}
     for session, turns in result.items():
-        for place in agents.places(session, events[session]):
-            if place.session_id in result:
-                _insert(turns, place)
+        if places := agents.places(session, events[session]):
+            _insert(turns, [place for place in places if place.session_id in result])
     return result
 
 
@@ -47,16 +46,16 @@ def sub_agents(read: Read, run_id: str) -> SubAgents:
     return SubAgents.of(entry.event for entry in read(Query(run_id, (STARTED,))))
 
 
-def _insert(turns: list[Turn], place: AgentPlace) -> None:
-    """Add a sub-agent to its call, else to its turn, else to the last turn."""
-    agent: Message = {"session": place.session_id}
-    calls = (entry for turn in turns for entry in turn["messages"] if entry["kind"] == "call")
-    call = None if place.call is None else next((entry for entry in calls if entry["id"] == place.call), None)
-    if call is not None:
-        call.setdefault("agents", []).append(agent)
-    else:
-        turn = next((turn for turn in turns if turn["id"] == place.turn is not None), turns[-1])
-        turn["messages"].append({"kind": "agent", **agent})
+def _insert(turns: list[Turn], places: Iterable[AgentPlace]) -> None:
+    """Add each sub-agent to its call, else to its turn, else to the last turn."""
+    calls = {entry["id"]: entry for turn in turns for entry in turn["messages"] if entry["kind"] == "call"}
+    by_id = {turn["id"]: turn for turn in turns if turn["id"] is not None}
+    for place in places:
+        agent: Message = {"session": place.session_id}
+        if place.call in calls:
+            calls[place.call].setdefault("agents", []).append(agent)
+        else:
+            by_id.get(place.turn, turns[-1])["messages"].append({"kind": "agent", **agent})
 
 
 def _traces(read: Read, run_id: str, sessions: set[str]) -> Iterator[Event]:
