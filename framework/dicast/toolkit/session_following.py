@@ -17,7 +17,7 @@ from .conversations import Rules
 from .encodings import UTF_8
 from .expressions import compiled
 from .input_file import InputFile
-from .reception import ReceivedSession, Reception
+from .reception import ReceivedSession, Receiver, Reception
 from .repeats import UniqueNames
 from .session_folders import SessionFolder
 from .session_reading import Failed, SessionReading, Totals
@@ -35,35 +35,68 @@ _LOOK = 1.0
 _RESTS = 10
 """A file that grows rests for this many times the time of its reading, which takes at most a tenth of the processor then."""
 
+_START = 1024
+"""The number of bytes at the start of a file that distinguish it from a new file in its place."""
+
 Version = tuple[int, int, bool, bool]
 """Time of the last change in nanoseconds, size in bytes, whether the file is quiet, and whether it is over."""
 
 
 class SessionFollower:
-    """Follower of the files of *source*, which may grow and increase in number. It is not a component, so a run does not open its source."""
+    """Follower of the files of *sources*, which may grow and increase in number. It is not a component, so a run does not open its sources."""
 
-    def __init__(self, source: SessionSource) -> None:
-        self._source = source
+    def __init__(self, *sources: SessionSource) -> None:
+        self._sources = sources
 
     @contextmanager
-    def receiving(self, reception: Reception) -> Iterator[FollowedSessions]:
+    def receiving(self, reception: Reception) -> Iterator[Receiver]:
         """Yield the receiver of the sessions. A file is read again after a change, a large one less often."""
-        yield FollowedSessions(self._source, reception)
+        owners: dict[str, Path] = {}
+        yield _Together([FollowedSessions(source, reception, owners) for source in self._sources])
+
+
+class _Together:
+    """Several *receivers* as one. Each in turn returns the sessions of one file."""
+
+    def __init__(self, receivers: Sequence[FollowedSessions]) -> None:
+        self._receivers = deque(receivers)
+
+    @property
+    def unread(self) -> int:
+        return sum(receiver.unread for receiver in self._receivers)
+
+    def sessions(self, now: float) -> Sequence[ReceivedSession]:
+        for _ in range(len(self._receivers)):
+            self._receivers.rotate(-1)
+            if sessions := self._receivers[-1].sessions(now):
+                return sessions
+        return ()
+
+    def settle(self) -> None:
+        for receiver in self._receivers:
+            receiver.settle()
+
+    def deadline(self) -> float | None:
+        return min(receiver.deadline() for receiver in self._receivers)
 
 
 class FollowedSessions:
-    """Receiver of the sessions in the files, one file at a time. The last turn of a session is held back until it is complete."""
+    """Receiver of the sessions in the files, one file at a time. The last turn of a session is held back until it is complete.
 
-    def __init__(self, source: SessionSource, reception: Reception) -> None:
+    *owners* has the file of each session id, also of files that other receivers follow.
+    """
+
+    def __init__(self, source: SessionSource, reception: Reception, owners: dict[str, Path] | None = None) -> None:
         self._source, self._reception = source, reception
         self._waiting: deque[Path] = deque()
         self._next = 0.0
         self._versions: dict[Path, Version] = {}
         self._read: dict[Path, Version] = {}
         self._others: dict[Path, int] = {}
-        self._owners: dict[str, Path] = {}
+        self._owners: dict[str, Path] = {} if owners is None else owners
         self._folders: dict[Path, SessionFolder] = {}
         self._rest_until: dict[Path, float] = {}
+        self._starts: dict[Path, tuple[int, bytes]] = {}
 
     @property
     def unread(self) -> int:
@@ -99,7 +132,7 @@ class FollowedSessions:
         self._versions |= self._read
         self._read = {}
 
-    def deadline(self) -> float | None:
+    def deadline(self) -> float:
         """Return the time of the next look at the files."""
         return time.time() if self._waiting else self._next
 
@@ -145,6 +178,7 @@ class FollowedSessions:
     def _sessions(self, path: Path, version: Version) -> list[ReceivedSession]:
         """Return the sessions of a file; after a fault, report it and return none."""
         source, (_, _, is_quiet, is_over) = self._source, version
+        self._note_rewriting(path)
         error = None if source.tool_error is None else compiled(source.tool_error)
         rules = Rules(error, source.trailing == "keep", self._reception.name_call)
         try:
@@ -159,6 +193,20 @@ class FollowedSessions:
         except DataError as fault:
             self._reception.report(f"{path}: {fault}")
             return []
+
+    def _note_rewriting(self, path: Path) -> None:
+        """Report a file that was not only continued since it was read: it is shorter, or begins with other bytes."""
+        if path in self._folders:
+            return
+        try:
+            with path.open("rb") as file:
+                size, start = path.stat().st_size, file.read(_START)
+        except OSError:
+            return  # reading reports it
+        old_size, old_start = self._starts.get(path, (0, b""))
+        if size < old_size or not start.startswith(old_start):
+            self._reception.report(f"{path}: the file was written anew; it is read from its start")
+        self._starts[path] = size, start
 
 
 class _Names(UniqueNames):

@@ -121,6 +121,23 @@ def test_a_file_that_takes_long_to_read_is_read_less_often_until_it_is_quiet(fol
     assert len(reads) == 3
 
 
+def test_a_file_that_was_written_anew_is_reported_and_read_from_its_start(folder):
+    said: list[str] = []
+    reception = Reception(None, folder / "spool", lambda turn, call: call, said.append, lambda: None)
+    followed = FollowedSessions(transcripts.ClaudeCode(folder), reception)
+    agent = Agent(folder / "a.jsonl")
+    agent.turn("one")
+    assert turns(followed, agent.path, OVER + 1, NOW) == [("S", 1, True)]
+    agent.turn("two")
+    assert turns(followed, agent.path, OVER + 1, NOW + 10) == [("S", 2, True)]
+    assert said == []
+    agent.path.write_text("")
+    other = Agent(agent.path, "T")
+    other.turn("three")
+    assert turns(followed, agent.path, OVER + 1, NOW + 20) == [("T", 1, True)]
+    assert said == [f"{agent.path}: the file was written anew; it is read from its start"]
+
+
 def test_new_files_and_equal_ids_are_given_under_stable_names(folder):
     first, followed = Agent(folder / "a.jsonl"), follow(folder)
     first.turn("one")
@@ -171,3 +188,36 @@ def test_a_watch_counts_or_masks_secrets_of_sessions_once(folder, scan):
     assert ("secrets and personal data: 1 aws-key, 1 email" in first.stdout + first.stderr) == (scan != "off")
     stored = b"".join(path.read_bytes() for path in Path(".dicast").rglob("*") if path.is_file())
     assert (key.encode() in stored, b"[masked: aws-key]" in stored) == (scan != "mask", scan == "mask")
+
+
+@pytest.mark.slow
+def test_a_watch_follows_several_formats_at_once(folder):
+    Path("w.yaml").write_text("""source:
+  traces/joined:
+    sources: [transcripts/claude_code: {path: s}, transcripts/codex: {path: s}]
+judges: [heuristic/turn]
+""")
+    agent = Agent(folder / "a.jsonl", "same")
+    agent.turn("one")
+    codex = folder / "b.jsonl"
+
+    def line(type_, payload):
+        return json.dumps({"timestamp": "2026-01-01T00:00:00Z", "type": type_, "payload": payload}) + "\n"
+
+    def turn(text):
+        return line("event_msg", {"type": "user_message", "message": text}) + line("event_msg", {"type": "agent_message", "message": "ok"})  # fmt: skip
+
+    codex.write_text(line("session_meta", {"id": "same"}) + turn("uno"))
+    for path in (agent.path, codex):
+        os.utime(path, (1, 1))
+    assert dicast("watch", "w.yaml", "--once").returncode == 0
+    codex.write_text(codex.read_text() + turn("due"))
+    os.utime(codex, (2, 2))
+    assert dicast("watch", "w.yaml", "--once").returncode == 0
+    verdicts = json.loads(dicast("verdicts", "--json", "--run", "last").stdout)["verdicts"]
+    assert len({verdict["subject_id"] for verdict in verdicts}) == len(verdicts) == 3
+    mixed = Path("w.yaml").read_text().replace("transcripts/codex: {path: s}", "traces/messages: {path: c.jsonl}")
+    Path("mixed.yaml").write_text(mixed)
+    Path("c.jsonl").write_text("")
+    refused = dicast("watch", "mixed.yaml", "--once")
+    assert (refused.returncode, "Messages is not one" in refused.stderr) == (2, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from dicast.toolkit.session_following import SessionFollower
 from dicast.toolkit.session_source import SessionSource
 
 from .events import Events
+from .joined import Joined
 from .live.source import Watching
 from .live.status import Console
 from .messages import Messages
@@ -84,13 +86,11 @@ def watch(
             return Watching(Path(), component.kinds, 0, once, poll, otlp_address, console=console, receiver=component)
         if otlp_address is not None:
             raise ConfigError(f"--otlp receives spans: the source of {file} has to be otel/receiver")
-        if isinstance(component, SessionSource):
+        if (sources := _session_sources(component)) is not None:
             if address is not None:
                 raise ConfigError(f"--listen receives events of traces; the source of {file} reads files of sessions")
-            follower = SessionFollower(component)
-            return Watching(
-                Path(), component.kinds, 0, once, poll, console=console, receiver=follower, scan=component.scan
-            )
+            follower, scan = SessionFollower(*sources), sources[0].scan
+            return Watching(Path(), component.kinds, 0, once, poll, console=console, receiver=follower, scan=scan)
         if not isinstance(component, Events | Messages):
             expected = "traces/events or traces/messages, or a reader of recorded sessions"
             raise ConfigError(f"dicast watch follows a trace: the source of {file} has to be {expected}")
@@ -107,6 +107,27 @@ def watch(
 
     code = run_command(file, follow, overrides=overrides, live=True, new=new, as_json=as_json)
     return 3 if console.bad and code in (0, 1) else code
+
+
+def _session_sources(component: Any) -> Sequence[SessionSource] | None:
+    """Return the sources of *component* that read files of sessions; None for another component.
+
+    :raises ConfigError: if sources are joined of which one reads no files of sessions, or which scan differently.
+    """
+    if isinstance(component, SessionSource):
+        return (component,)
+    if not isinstance(component, Joined):
+        return None
+    sources = [source for source in component.sources if isinstance(source, SessionSource)]
+    if len(sources) < len(component.sources):
+        other = next(source for source in component.sources if not isinstance(source, SessionSource))
+        message = (
+            f"dicast watch follows several readers of session files at once, and {type(other).__name__} is not one"
+        )
+        raise ConfigError(Problem(f"{message}; watch it by a file of its own", path="source"))
+    if len({source.scan for source in sources}) > 1:
+        raise ConfigError(Problem("the sources have different options scan; give all the same", path="source"))
+    return sources
 
 
 def _check_receiver(file: Path, otlp: ListenAddress | None, listen: ListenAddress | None, *, once: bool) -> None:
