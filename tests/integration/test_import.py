@@ -474,3 +474,12 @@ def test_a_pipe_is_named_once_and_a_value_that_is_no_list_is_named(folder):
     assert files["wrong.jsonl"]["reason"].endswith(
         "wrong.jsonl:1: the value of 'messages' is 3, not a list of messages"
     )
+
+
+def test_long_names_of_files_are_cut_in_the_middle_where_they_are_alike(folder):
+    (folder / "home").mkdir()
+    for number in (1, 2):
+        (folder / "home" / f"9f1c0000-0000-4000-8000-{number:012}.jsonl").write_text(chat(id_=str(number)))
+    lines = run_import("home", "--dry-run").splitlines()
+    names = [line.split()[0] for line in lines if line.startswith("  9f1c")]
+    assert names == [f"9f1c0000-0000-…0000000{number}.jsonl" for number in (1, 2)]

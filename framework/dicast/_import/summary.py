@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .._init.written import one_comment
 from ..toolkit.installing import with_one_command
+from ..toolkit.printable import short_name
 from ..toolkit.terminal import Drawing, Line
 from ..toolkit.text_table import WIDTH, TextTable
 from .inspection import ImportedFile
@@ -20,6 +21,9 @@ MOST_LINES = 4
 
 _MOST_NAMES = 6
 """The number of names of a line without ``--full``."""
+
+_LONGEST = 29
+"""The most characters of the name of a file in the table."""
 
 _COLUMNS = ("sessions", "turns", "calls", "results")
 
@@ -66,7 +70,7 @@ def _table(files: Sequence[ImportedFile], *, with_files: bool) -> TextTable:
         members = [file for file in files if file.component == component]
         rows.append([component, *_sums(members, columns)])
         if with_files:
-            rows += [[f"  {one_comment(_shown(file), 30)}", *_sums([file], columns)] for file in members]
+            rows += [[f"  {short_name(_shown(file), _LONGEST)}", *_sums([file], columns)] for file in members]
     if len(formats) > 1:
         rows.append(["all", *_sums(files, columns)])
     return TextTable(["format", "files", *columns, "failed"], rows)
