@@ -135,7 +135,7 @@ def test_a_ledger_on_a_full_disk_is_whole_after_room_is_made(disk, tmp_path, nam
 
 def test_outcomes_on_a_full_disk_are_whole_after_room_is_made(disk, tmp_path):
     lines = []
-    for n in range(400):
+    for n in range(160):
         at = {"session_id": f"s{n}", "turn_id": f"s{n}/{'t' * 500}", "time": "2026-03-01T12:00:00.000Z"}
         texts = {"user_prompt_text": "Where is Canberra?", "final_response_text": "In Australia."}
         completed = {"stop_reason": "end_turn", "tool_call_count": 0, "signals_extra": texts}

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast_autoresearch.decision import Before, Measured, Policy, confidence, decide, mad
+from dicast_autoresearch.log import Experiment
 from dicast_autoresearch.session import Session
+from dicast_autoresearch.status import best_so_far
 
 LOWER = Policy(direction="lower_is_better")
 
@@ -126,3 +128,16 @@ def test_a_session_keeps_the_smallest_improvement_unless_its_file_asks_for_more(
     assert decided(smallest, policy=session.policy) == ("keep", "metric_improved")
     strict = Session(name="s", primary="loss", direction="lower", command="true", scope=("a.py",), min_delta=1.0)
     assert decided(99.5, policy=strict.policy) == ("discard", "below_min_delta")
+
+
+@pytest.mark.parametrize(
+    ("direction", "bests"), [("lower_is_better", [5, 5, 3, 3]), ("higher_is_better", [5, 5, 5, 9])]
+)
+def test_the_best_kept_value_follows_the_direction(direction, bests):
+    session = Session(name="s", primary="loss", direction=direction, command="true", scope=("a.py",))
+    entries = [("crash", None), ("keep", 5.0), ("discard", 1.0), ("keep", 3.0), ("keep", 9.0)]
+    experiments = [
+        Experiment(experiment=number, status=status, hypothesis="h", primary_metric=value)
+        for number, (status, value) in enumerate(entries)
+    ]
+    assert best_so_far(experiments, session) == bests

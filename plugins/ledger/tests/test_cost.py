@@ -124,10 +124,10 @@ def test_rubric_is_that_of_the_verdict_or_else_the_planned_one(run_cost, settled
         *judged("V4", settled("0.002", eval_id="V4"), ends=None),
     ]
     document = run_cost(events, "--include-eval", "--group-by", "rubric")
-    assert {row["rubric"]: (row["usd"], row["calls"]) for row in document["data"]} == {
-        "turn-hybrid-v1": ("0.3", 2),
-        "turn-heuristic-v1": ("0.01", 1),
-        "hybrid/cascade": ("0.003", 2),
+    assert {row["rubric"]: (row["usd"], row["calls"], row["tokens"]) for row in document["data"]} == {
+        "turn-hybrid-v1": ("0.3", 2, 200),
+        "turn-heuristic-v1": ("0.01", 1, 100),
+        "hybrid/cascade": ("0.003", 2, 200),
     }
     assert document["total_usd"] == "0.313"
 

@@ -85,6 +85,21 @@ def test_rank_tests_are_scipy_s(before, after):
         assert -1 <= figures["ci_low"] <= figures["effect_size"] <= figures["ci_high"] <= 1
 
 
+@pytest.mark.parametrize(
+    ("before", "after"), [([0.1, 0.4, 0.4, 0.8], [0.3, 0.4, 0.9]), ([1, 2, 3, 4, 5], [2, 3, 3, 6])]
+)
+def test_the_interval_of_cliff_s_delta_is_that_of_its_variance(before, after):
+    n, m, z = len(after), len(before), 1.959963984540054
+    signs = np.sign(np.subtract.outer(after, before))
+    delta = signs.mean()
+    rows, columns = ((signs.mean(axis) - delta) ** 2 for axis in (1, 0))
+    variance = (m**2 * rows.sum() + n**2 * columns.sum() - ((signs - delta) ** 2).sum()) / (n * m * (n * m - 1))
+    middle, reach = delta - delta**3, z * sqrt(variance * ((1 - delta**2) ** 2 + z**2 * variance))
+    figures = only(CriteriaEffects().compare(*runs(before, after)))
+    bounds = [(middle + side * reach) / (1 - delta**2 + z**2 * variance) for side in (-1, 1)]
+    assert [figures["ci_low"], figures["ci_high"]] == pytest.approx(bounds, **CLOSE)
+
+
 def test_the_interval_of_cliff_s_delta_covers_it():
     from scipy import stats
 

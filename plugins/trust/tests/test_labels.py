@@ -152,6 +152,7 @@ def test_export_and_import_are_the_same_labels(judged, tmp_path):
     assert [(row["subject_id"], float(row["score"]), row["labeller"]) for row in rows] == [
         (row.id, row.gold, "ada") for row in rows_of(40, wrong=lambda _: 0)
     ]
+    assert "weight" not in rows[0]  # it is for labels that were not drawn with equal chances
     document = judged.document("calibrate", "pipeline.yaml", "--gold", "out.csv")
     assert document["gold"]["n"] == 40
 
