@@ -241,6 +241,19 @@ def test_figures_over_many_runs_name_the_weighted_runs(tmp_path, monkeypatch, ca
         dicast.read_ledger(None, lambda live: refuse_weights(live, (drawn.run_id,), "a plan"))
 
 
+@pytest.mark.parametrize("command", [["promotion"], ["bridge"]])
+def test_a_command_that_compares_runs_refuses_weights(tmp_path, monkeypatch, capsys, command):
+    monkeypatch.chdir(tmp_path)
+    runs = []
+    for weight in (1.0, 2.0):
+        subjects = [Subject("row", f"r{n}", output=0.5, weight=weight if n else 1.0) for n in range(3)]
+        runs.append(
+            dicast.run({"define": {"value": value()}, "metrics": ["value"], "name": "d"}, subjects=subjects).run_id
+        )
+    assert main([*command, *runs]) == 2
+    assert f"the subjects of run {runs[1]} have weights" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_the_intervals_of_stratified_samples_cover_the_mean_of_the_population():
     """A rare stratum of bad sessions is drawn as often as the common one; without weights the mean would be far off."""

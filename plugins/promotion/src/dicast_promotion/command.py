@@ -12,6 +12,7 @@ import click
 import orjson
 
 from dicast import ConfigError, Ledger, named_run, read_ledger, rubric
+from dicast.reading import refuse_weights
 from dicast.toolkit.printable import one_line
 
 from .gates import GATES, STATES, Gates, Passage, State
@@ -92,6 +93,7 @@ class GateRequest:
         runs = [named_run(ledger, name) for name in (baseline, candidate)]
         if runs[0] == runs[1]:
             raise ConfigError(f"the candidate is the baseline: both are the run {runs[0]}")
+        refuse_weights(ledger, runs, "a promotion")
         with closing(Records(ledger, *runs)) as records:
             standing = records.standing(self.label, self.gates)
         if standing.differs and not self.allow_incomparable:

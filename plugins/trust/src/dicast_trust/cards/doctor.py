@@ -10,6 +10,7 @@ import click
 
 from dicast import ALL_METRICS, ConfigError, DataError, Ledger, PipelineJudges, Problem, nearest, pipeline_judges
 from dicast.commands import as_json, ledger_path, print_json
+from dicast.reading import refuse_weights
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.printable import one_line
 from dicast.toolkit.terminal import print_lines
@@ -135,6 +136,7 @@ def _read(
     outputs = LabeledOutputs.of(ledger, labels_of_gold, any_output=any_output)
     for history in chosen:
         history.skips = outputs.excludes
+    refuse_weights(ledger, {verdict.run_id for history in chosen for _, verdict in history.newest()} or {""}, "a card")
     gold_labels = [
         outputs.label(verdict.run_id, *subject) for history in chosen for subject, verdict in history.newest()
     ]

@@ -12,7 +12,7 @@ import click
 
 from dicast import ConfigError, Ledger, Problem, Query, named_run, nearest, read_ledger
 from dicast.commands import as_json, ledger_path, print_json
-from dicast.reading import output_digest
+from dicast.reading import output_digest, refuse_weights
 from dicast.reporting import metric_values, value_of
 from dicast.toolkit.printable import one_line
 from dicast.toolkit.terminal import print_lines
@@ -151,8 +151,9 @@ def bridge_document(
 def read_scores(ledger: Ledger, run_id: str, label: str | None) -> Scores:
     """Return the scores of *label* in the run, by default of the only judge.
 
-    :raises ConfigError: if the run has no such label, or several to choose from.
+    :raises ConfigError: if the run has no such label, or several to choose from, or its subjects have weights.
     """
+    refuse_weights(ledger, (run_id,), "this comparison of runs")
     scores: dict[str, dict[Subject, float]] = {}
     contents: dict[Subject, str] = {}
     sessions: dict[Subject, str] = {}
