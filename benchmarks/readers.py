@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from processes import HERE, Figure, Wrong, run
+from processes import HERE, Figure, Wrong, environment, run
 from reader_files import FORMATS
 
 MEGABYTES = 50
@@ -24,12 +25,32 @@ GROWTH = 15
 LEAST = 20
 """Megabytes a second of CPU."""
 
+TRACES, SPANS = 3_000, 5_000
+"""Traces that the receiver receives, and the fewest spans a second."""
+
 
 def measure(folder: Path, megabytes: int | None, repeats: int, names: Sequence[str] = ()) -> Iterator[Figure]:
     """Each format in turn: *megabytes* (:data:`MEGABYTES` by default) of long sessions, then short sessions."""
     for name in names or FORMATS:
         yield from _speed(folder, name, megabytes or MEGABYTES, repeats)
         yield from _memory(folder, name)
+    if not names:
+        yield from _receiver(folder)
+
+
+def _receiver(folder: Path, traces: int = TRACES) -> Iterator[Figure]:
+    """Measure a receiver with 32 clients, from the first conversation to the last."""
+    command = [sys.executable, str(HERE / "own_receiver.py")]
+    arguments = [*command, str(folder / "spool.db"), str(traces)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, env=environment(), text=True) as receiver:
+        assert receiver.stdout is not None
+        address = receiver.stdout.readline().strip()
+        spans = json.loads(run([*command, address, str(traces)], folder).output.splitlines()[-1])["spans"]
+        figures = json.loads(receiver.stdout.read().splitlines()[-1])
+    counted = spans * figures["share"]
+    yield Figure("readers.receiver.spans_per_s", counted / figures["seconds"], "", f">= {SPANS}")
+    yield Figure("readers.receiver.spans_per_cpu_s", counted / figures["cpu"], "", f">= {SPANS}")
+    yield Figure("readers.receiver.peak_memory", figures["peak_mb"], "MB")
 
 
 def _speed(folder: Path, name: str, megabytes: int, repeats: int) -> Iterator[Figure]:

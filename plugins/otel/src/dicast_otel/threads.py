@@ -58,10 +58,14 @@ class Trace:
     unplaced: Counter[str] = attrs.field(factory=Counter)
     kinds: dict[str, Kind | None] = attrs.field(factory=dict)
     _by_id: dict[str, Span] = attrs.field(factory=dict, init=False)
+    _names: dict[str, str | None] = attrs.field(factory=dict, init=False)
+    _has_names: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._by_id = {span.id: span for span in self.spans}
         self.kinds = {span.id: kind_of(span) for span in self.spans}
+        self._names = {span.id: session_of(span.attributes) for span in self.spans}
+        self._has_names = any(self._names.values())
 
     @cached_property
     def threads(self) -> list[Thread]:
@@ -102,7 +106,7 @@ class Trace:
 
     def sessions(self) -> list[str]:
         """Return the ids that the spans of the trace name."""
-        return list(dict.fromkeys(id_ for span in self.spans if (id_ := session_of(span.attributes)) is not None))
+        return list(dict.fromkeys(id_ for span in self.spans if (id_ := self._names[span.id]) is not None))
 
     def ancestors(self, span: Span) -> Iterator[Span]:
         """Yield the spans around *span*, the nearest first."""
@@ -114,12 +118,10 @@ class Trace:
             parent = self._by_id.get(parent.parent_id or "")
 
     def _session(self, span: Span) -> str | None:
-        name = session_of(span.attributes)
-        if name is not None:
+        name = self._names[span.id]
+        if name is not None or not self._has_names:
             return name
-        return next(
-            (id_ for around in self.ancestors(span) if (id_ := session_of(around.attributes)) is not None), None
-        )
+        return next((id_ for around in self.ancestors(span) if (id_ := self._names[around.id]) is not None), None)
 
     def _only_session(self) -> str | None:
         sessions = self.sessions()
@@ -137,7 +139,7 @@ class Trace:
 
     def _thread(self, span: Span, base: str, acting: set[str]) -> tuple[str, str | None, str | None]:
         """Return the id of the span's conversation, and the ids of the conversation and of the tool call that started it; None without them."""
-        chain = [around for around in self.ancestors(span) if around.id in acting]
+        chain = [around for around in self.ancestors(span) if around.id in acting] if acting else []
         if self.kinds[span.id] == "agent" and span.id in acting:
             chain = [span, *chain]
         if len(chain) <= 1:

@@ -25,6 +25,7 @@ _USAGE = {
     "reasoning_tokens": ("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens", "llm.usage.reasoning_tokens",
                          "llm.token_count.completion_details.reasoning", "ai.usage.reasoningTokens"),
 }  # fmt: skip
+_USAGE_KEYS = {name: frozenset(keys) for name, keys in _USAGE.items()}
 _OBJECTS = ("langfuse.observation.usage_details", "mlflow.chat.tokenUsage")
 _WORDS = {
     "input": "input_tokens",
@@ -74,6 +75,8 @@ def figures_of(attributes: Attributes) -> Figures:
         models = (body.get("model") for body in bodies if isinstance(body, dict))
         model = next((name for name in models if isinstance(name, str) and name), None)
     for name, keys in _USAGE.items():
+        if _USAGE_KEYS[name].isdisjoint(attributes):  # as most
+            continue
         value = next((number for key in keys if (number := _number(attributes.get(key))) is not None), None)
         if value is not None:
             usage[name] = value
