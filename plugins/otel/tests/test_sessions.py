@@ -119,6 +119,13 @@ def test_an_agent_inside_another_is_a_session_with_its_parent(span, read_spans):
     assert (start.type, start.payload) == ("session.started", {"parent_id": main, "parent_tool_use_id": "c1"})
 
 
+def test_results_of_other_judges_are_counted(span, read_spans):
+    result = {"name": "gen_ai.evaluation.result", "attributes": {"gen_ai.evaluation.name": "tone", "gen_ai.evaluation.score.value": 1}, "time": [1_700_000_000, 0]}  # fmt: skip
+    reading = read_spans(span("1", _chat(ASK, ANSWER), events=[result, result]))
+    assert reading.only == ["user: Hi", "assistant: Ho"]
+    assert any("2 evaluation results in events of spans left out" in note for note in reading.counts.notes)
+
+
 def test_an_agent_around_another_without_calls_of_its_own_is_no_session(span, read_spans):
     agent = {"gen_ai.operation.name": "invoke_agent"}
     reading = read_spans(

@@ -35,6 +35,10 @@ _PLURALS = {
 }
 
 
+_RESULT = "gen_ai.evaluation.result"
+"""The name of events with the score of another judge; they are counted and not read."""
+
+
 @attrs.frozen
 class Spans(SessionSource):
     """Spans of OpenTelemetry as conversations: OTLP (JSON and protobuf), Jaeger, Tempo, and spans that SDKs and stores dump.
@@ -62,10 +66,11 @@ class Spans(SessionSource):
 
     def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
         """Yield the conversations of a file; a conversation whose spans record no messages is a failed record."""
-        store = SpanStore.temporary()
+        store, results = SpanStore.temporary(), 0
         try:
             for span, line in _spans(reading):
                 store.add(span, line)
+                results += sum(event.name == _RESULT for event in span.events)
             store.flush()
             unplaced: Counter[str] = Counter()
             for trace_id in store.traces():
@@ -82,6 +87,8 @@ class Spans(SessionSource):
             left_out = {_PLURALS[kind]: count for kind, count in unplaced.items()}
             if store.repeated:
                 left_out["spans that came twice"] = store.repeated
+            if results:
+                left_out["evaluation results in events of spans"] = results
             reading.totals.left_out.update(left_out)
         finally:
             store.close()
