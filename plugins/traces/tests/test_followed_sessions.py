@@ -138,6 +138,31 @@ def test_a_file_that_was_written_anew_is_reported_and_read_from_its_start(folder
     assert said == [f"{agent.path}: the file was written anew; it is read from its start"]
 
 
+def test_a_folder_with_a_file_for_each_event_is_followed_as_one_session(folder):
+    reception = Reception(None, folder / "spool", lambda turn, call: call, pytest.fail, lambda: None)
+    followed = FollowedSessions(transcripts.OpenHands(folder), reception)
+    events = folder / "abc" / "events"
+    events.mkdir(parents=True)
+    words = [("user", "one"), ("agent", "1"), ("user", "two"), ("agent", "2")]
+
+    def write(numbers: range) -> Path:
+        for number in numbers:
+            event = {
+                "id": number,
+                "source": words[number][0],
+                "action": "message",
+                "args": {"content": words[number][1]},
+            }
+            path = events / f"{number}.json"
+            path.write_text(json.dumps(event))
+            os.utime(path, (NOW - 1000, NOW - 1000))
+        return path
+
+    assert turns(followed, write(range(2)), OVER + 1, NOW) == [("abc", 1, True)]
+    assert turns(followed, write(range(2, 4)), OVER + 1, NOW + 10) == [("abc", 2, True)]
+    assert turns(followed, events / "3.json", OVER + 11, NOW + 20) is None
+
+
 def test_new_files_and_equal_ids_are_given_under_stable_names(folder):
     first, followed = Agent(folder / "a.jsonl"), follow(folder)
     first.turn("one")
