@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import dicast
 from dicast._kernel.cli import main
+from dicast_trust.change.factors import file_changes
 from dicast_trust.statistics.shapley import every_cell, shares
 
 PIPELINE = """
@@ -153,6 +154,12 @@ def other_file(folder, *changes, name="other.yaml"):
         assert before in text
         text = text.replace(before, after)
     (folder / name).write_text(text)
+
+
+def test_many_changes_of_a_section_are_one_factor(folder):
+    other_file(folder, ("value: please", "value: thanks"), ("value: ok", "value: fine"))
+    factors = file_changes(Path("file.yaml"), Path("other.yaml"), 1)
+    assert {name: len(changes) for name, changes in factors.items()} == {"metrics": 2}
 
 
 def test_what_differs_between_two_files_are_the_factors(folder, capsys):

@@ -57,3 +57,17 @@ def test_a_budget_that_is_no_amount_is_refused(shop):
     done = shop.dicast("plan", "p.yaml", "--solve", "n", "--budget", "five")
     assert done.code == 2
     assert "not an amount of money" in done.err
+
+
+def test_the_rows_of_a_baseline_say_which_difference_more_rows_can_show(shop):
+    free = PIPELINE.replace(
+        "judges: [llm/judge: {model: model, criteria: [it is polite]}]", "metrics: [proxy/length: {max: MOST}]"
+    )
+    (shop / "p.yaml").write_text(free.replace("MOST", "20"))
+    assert shop.dicast("run", "p.yaml").code == 0
+    (shop / "p.yaml").write_text(free.replace("MOST", "900") + "baseline: {run: last}\n")
+    assert shop.dicast("run", "p.yaml").code == 0
+    power = shop.dicast("plan", "p.yaml", "--difference", "0.05", "--json").json["power"]
+    assert (power["n"], power["difference"], power["power"]) == (60, 0.05, 0.8)
+    assert power["subjects"] > 60
+    assert 0 < power["mde"] < 1

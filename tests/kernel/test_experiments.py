@@ -141,6 +141,17 @@ def test_a_record_has_the_shape_of_document_002():
     assert (done.document["score"], done.exit_code) == (None, 0)
 
 
+def test_the_lowest_scores_are_those_of_the_criterion_that_is_the_score():
+    replies = [Reply(text) for clarity in ("0.9", "0.3", "0.8", "0.7") for text in (clarity, "0.1")]
+    done = run(
+        "task: ask\nextractors: [scores]\ngate: [{on: clarity, min_score: 0.1}, {on: depth, max_score: 0.5}]\n"
+        "executor: {dicast/async: {concurrency: 1}}\n",
+        ask=Ask(FakeChatModel(replies)),
+        scores=Scores(),
+    )
+    assert [entry["score"] for entry in done.document["worst"]] == [0.3, 0.7, 0.8, 0.9]
+
+
 def test_metrics_and_judges_judge_what_the_task_made():
     metric, judge = FakeMetric([Score(1.0)] * 4), FakeJudge()
     done = run("task: ask\nmetrics: [metric]\njudges: [judge]\n", metric=metric, judge=judge)
