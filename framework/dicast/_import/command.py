@@ -90,9 +90,8 @@ def import_files(
             paths, every_path, [item for item in sources if request.format in (None, item[0])]
         )
         files = [inspect_folder(*folder, request) for folder in folders.folders]
-        files += [
-            inspect_file(path, request, is_named=path in paths) for path in every_path if path not in folders.parts
-        ]
+        alone = [path for path in every_path if path not in folders.parts]
+        files += [inspect_file(path, request, is_named=path in paths) for path in _with_progress(alone)]
         files += unreadable
         files += [ImportedFile(path, reason="it repeats events of the other files") for path in folders.copies]
         _refuse_unknown(files, is_written=not dry_run)
@@ -129,6 +128,19 @@ def _known_format(name: str | None, sources: Sequence[tuple[str, Any]]) -> str |
         raise ConfigError(f"--as {name} is {' or '.join(matches)}; name one of them in full")
     message = f"--as {name}: no such format; the formats are {', '.join(sorted(names))}"
     raise ConfigError(Problem(message, value=name, hint=nearest(name, names)))
+
+
+def _with_progress(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield *paths*, with a progress bar on a terminal."""
+    if len(paths) < _MANY or not sys.stderr.isatty():
+        yield from paths
+        return
+    with click.progressbar(paths, label="reading files", show_pos=True, file=sys.stderr) as bar:
+        yield from bar
+
+
+_MANY = 20
+"""The fewest files with a progress bar."""
 
 
 def _files(paths: Sequence[Path], unreadable: list[ImportedFile]) -> Iterator[Path]:
