@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import defaultdict
 from fractions import Fraction
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicast import ALL_METRICS, Score
+from dicast import ALL_METRICS, Cost, Score
 from dicast.testing import run_pipeline
 from dicast.toolkit.intervals import wilson
 from dicast_trust.audits.corrected import Corrected, combined_wilson
@@ -362,9 +363,9 @@ def audited(tmp_path, monkeypatch):
     ]
     (tmp_path / "rows.jsonl").write_text("\n".join(lines))
 
-    def run(scoring="{audit: {rate: 0.3, seed: 1}}", extra="", name="run"):
+    def run(scoring="{audit: {rate: 0.3, seed: 1}}", extra="", name="run", metric=None):
         text = f"name: {name}\nsource: {{rows/jsonl: {{path: rows.jsonl}}}}\nmetrics: [half, truth]\nscoring: {scoring}\n{BUDGET}{extra}"
-        return run_pipeline(text, components={"half": Half(), "truth": Truth()})
+        return run_pipeline(text, components={"half": Half(), "truth": metric or Truth()})
 
     return run
 
@@ -449,6 +450,18 @@ def test_the_gate_may_go_by_the_corrected_mean(audited):
 def test_what_no_audit_corrects_is_refused(audited, scoring, gate, wrong):
     with pytest.raises(Exception, match=wrong):
         audited(scoring, f"gate: {gate}")
+
+
+class Uneven(Truth):
+    """A truth metric that costs less for some subjects."""
+
+    def score(self, subject):
+        return attrs.evolve(super().score(subject), cost=Cost("0.01" if subject.id < "3" else "0.003"))
+
+
+def test_the_mean_cost_of_a_subject_has_12_places(audited):
+    audit = audited("{audit: {rate: 0.3, seed: 3}}", metric=Uneven()).document["score"]["audit"]
+    assert re.fullmatch(r"0\.\d{12}", audit["cost_truth"])
 
 
 def test_what_judging_everything_would_have_cost(audited):
