@@ -1,4 +1,4 @@
-"""Metrics that change what they are given: nobody else sees it, and what is recorded is what was read."""
+"""Metrics and sinks that change their subjects and events: no other component gets the change, and the ledger has the original."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 from dicast import Score, Subject, TraceEvent, metric
+from dicast._kernel.stream import sinks
 from dicast.testing import run_pipeline
 
 
@@ -128,4 +129,65 @@ def test_what_a_task_made_is_read_only_too():
     text = '{"task": "makes", "metrics": ["changes"]}'
     done = run_pipeline(text, subjects=[Subject("row", "1", input="q")], components=components)
     assert done.document["failures"] == {"crashed": 1}
-    assert "subjects are read-only" in done.document["failed_subjects"][0]["error_message"]
+    assert "are read-only, because" in done.document["failed_subjects"][0]["error_message"]
+
+
+@attrs.frozen
+class Forger:
+    """A sink that changes the payloads of events."""
+
+    change: object
+
+    def write(self, events):
+        for event in events:
+            self.change(event)
+
+    def close(self):
+        pass
+
+
+@attrs.frozen
+class Collector:
+    """A sink that keeps the payloads of events."""
+
+    payloads: list
+
+    def write(self, events):
+        self.payloads.extend(event.payload for event in events)
+
+    def close(self):
+        pass
+
+
+def forge_score(event):
+    if event.type == "eval.completed":
+        event.payload["score"] = 0.0
+
+
+FORGERIES = {
+    "a member": forge_score,
+    "all members": lambda event: event.payload.clear(),
+    "a nested member": lambda event: (
+        event.payload["signals"]["metrics"].clear() if "signals" in event.payload else None
+    ),
+    "the end of the run": lambda event: event.payload["gate"].clear() if "gate" in event.payload else None,
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_sink_that_changes_an_event_fails_alone(forgery, monkeypatch):
+    monkeypatch.setattr(sinks, "PAUSE_SECONDS", 0.001)
+    text = "metrics: [looks]\nsinks: [first, second]\ngate: {on: looks, min_score: 0.5}"
+    plain, later = [], []
+    honest = {"looks": looks(), "first": Collector([]), "second": Collector(plain)}
+    run_pipeline(text, subjects=[subject()], components=honest)
+    components = {"looks": looks(), "first": Forger(FORGERIES[forgery]), "second": Collector(later)}
+    done = run_pipeline(text, subjects=[subject()], components=components)
+    assert [sorted(payload) for payload in later] == [sorted(payload) for payload in plain]
+    assert later
+    assert [payload.get("score") for payload in later] == [payload.get("score") for payload in plain]
+    assert done.document["gate"]["passed"] is True
+    first, second = done.document["sinks"].values()
+    assert "read-only" in first["error"]
+    assert "test_mutating_plugins.py:" in first["error"]
+    assert (first["lost"] > 0, second["lost"], done.exit_code) == (True, 0, 4)

@@ -440,6 +440,8 @@ FAULTS = (
           r"UnknownName: unknown judge kind 'heuristics', did you mean 'heuristic'\?"),
     Fault("judge", "number instead of a judgment", "return Judgment(float(count <= self.marks), 0.8,", "return float(count <= self.marks) or (1.0, 0.8,",
           ANSWERS, ""),
+    Fault("sink", "changes an event", "        self._lines += [", "        events[0].payload.clear()\n        self._lines += [",
+          "test_leaves_the_events_as_they_are", r"x/ids changes an event \(dicast_x\.py:LINE\)"),
     Fault("sink", "truncates", "if continued and path", "if 0 and path", "test_a_resumed_run_loses_no_event", "Set rewrites = True"),
     Fault("sink", "text in wants", '("eval.completed", "eval.failed")', '"eval.completed"', "test_wants_event_types", "wants is a tuple of event types"),
     Fault("sink", "misspelled wants", "    wants =", "    want =", "test_members_have_the_names_that_dicast_reads", "Ids.want is not a member of a sink, did you mean 'wants'"),

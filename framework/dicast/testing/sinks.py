@@ -13,8 +13,10 @@ import attrs
 import pytest
 
 from .._kernel.contract.define import maybe_await
+from .._kernel.contract.plugin_errors import author_place, in_brackets
 from .._kernel.stream.opening import open_component
 from .._kernel.values import Entry, Event, Query
+from .._kernel.values.read_only import REFUSED, seal_payload
 from .conformance import Conformance, context, path_option, refuses_path
 from .pipeline import Bench, typical_events_once
 
@@ -39,9 +41,9 @@ class SinkConformance(Conformance):
         return typical_events_once()
 
     def expected_events(self, live: Any, component: Any, events: Sequence[Event]) -> list[Event]:
-        """Return the events that the kernel would send to the sink."""
+        """Return the events that the kernel would send to the sink, read-only as in a run."""
         wants = getattr(live, "wants", getattr(component, "wants", ()))
-        return [event for event in events if not wants or event.type in wants]
+        return [seal_payload(event) for event in events if not wants or event.type in wants]
 
     def use(self, component: Any, bench: Bench) -> object:
         """Write the events of a run in batches, and close the sink."""
@@ -69,6 +71,17 @@ class SinkConformance(Conformance):
         counts = self.opened(component, bench.folder, write)
         wrong = [count for count in counts if not (count is None or (type(count) is int and count >= 0))]
         assert not wrong, f"write and close return how many records were written, or None, not {wrong[0]!r}"
+
+    def test_leaves_the_events_as_they_are(self, component: Any, bench: Bench) -> None:
+        """All sinks of a run share an event."""
+        try:
+            self.use(component, bench)
+        except TypeError as error:
+            if REFUSED not in str(error):
+                raise
+            pytest.fail(
+                f"{self.named} changes an event{in_brackets(author_place(error))}; change a copy (copy.deepcopy)"
+            )
 
     def test_close_twice_does_nothing_more(self, component: Any, bench: Bench, events: Sequence[Event]) -> None:
         """The kernel may close a sink again, and leaving ``open`` closes it too."""

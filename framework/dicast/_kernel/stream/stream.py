@@ -13,7 +13,7 @@ from ..values import Claim, Entry, Event, Refusal, Subject
 from ..values.clock import Clock
 from ..values.errors import LedgerError
 from ..values.event import EventFields
-from .sinks import SinkFeed
+from .sinks import SinkFeed, share_events
 
 BATCH = 10_000
 """Events that are appended to the ledger in one transaction."""
@@ -153,6 +153,7 @@ class Stream:
         """Send *events* to the observer and the sinks, and not to the ledger."""
         self._observe(events)
         if events:
+            share_events(events, self.feeds)
             for feed in self.feeds:
                 await feed.send(events)
 
@@ -160,6 +161,7 @@ class Stream:
         """Send events of an earlier process: to the observer if *counted*, and to the sinks that are rewritten by each process."""
         if counted:
             self._observe(events)
+        share_events(events, self.feeds)
         for feed in self.feeds:
             if feed.rewrites:
                 await feed.send(events)

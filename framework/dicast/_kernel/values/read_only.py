@@ -1,13 +1,13 @@
-"""Read-only dicts and lists, so that the judged content is the same for all judges and for the ledger."""
+"""Read-only dicts and lists, so that the judged content and the events are the same for all components and for the ledger."""
 
 from __future__ import annotations
 
 from copy import deepcopy
 from typing import Any, NoReturn
 
-from . import Subject, TraceEvent
+from . import Event, Subject, TraceEvent
 
-REFUSED = "subjects are read-only, because several judges share them"
+REFUSED = "subjects, records and events are read-only, because several components share them"
 """Start of the message for a change of a read-only value."""
 
 _SIMPLE = frozenset((str, int, float, bool, type(None)))
@@ -66,11 +66,15 @@ def _copy(value: Any) -> Any:
     kind = type(value)
     if kind is dict:
         copy: Any = ReadOnlyDict(value)
+        if _SIMPLE.issuperset(map(type, value.values())):
+            return copy
         for key, inner in value.items():
             if type(inner) not in _SIMPLE:
                 dict.__setitem__(copy, key, _copy(inner))
         return copy
     if kind is list:
+        if _SIMPLE.issuperset(map(type, value)):
+            return ReadOnlyList(value)
         return ReadOnlyList([inner if type(inner) in _SIMPLE else _copy(inner) for inner in value])
     return tuple(map(_copy, value)) if kind is tuple else value
 
@@ -93,3 +97,10 @@ def seal_event(event: TraceEvent) -> None:
     """Make the values of *event* read-only."""
     object.__setattr__(event, "payload", read_only(event.payload))
     object.__setattr__(event, "extra", read_only(event.extra) if event.extra else _NOTHING)
+
+
+def seal_payload(event: Event) -> Event:
+    """Return *event* after its payload was made read-only: sinks, the report and the ledger share it."""
+    if type(event.payload) is dict:
+        object.__setattr__(event, "payload", read_only(event.payload))
+    return event
