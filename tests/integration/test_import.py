@@ -483,3 +483,21 @@ def test_long_names_of_files_are_cut_in_the_middle_where_they_are_alike(folder):
     lines = run_import("home", "--dry-run").splitlines()
     names = [line.split()[0] for line in lines if line.startswith("  9f1c")]
     assert names == [f"9f1c0000-0000-…0000000{number}.jsonl" for number in (1, 2)]
+
+
+def test_turns_that_the_user_took_back_are_in_the_numbers_and_counted_apart(folder):
+    records = [
+        {"type": "user", "uuid": "1", "parentUuid": None, "message": {"role": "user", "content": "Add"}},
+        {"type": "assistant", "uuid": "2", "parentUuid": "1", "message": {"id": "m1", "content": [{"type": "text", "text": "Added"}]}},
+        {"type": "user", "uuid": "3", "parentUuid": "2", "message": {"role": "user", "content": "Run"}},
+        {"type": "assistant", "uuid": "4", "parentUuid": "3", "message": {"id": "m2", "content": [{"type": "tool_use", "id": "c1", "name": "run", "input": {}}]}},
+        {"type": "user", "uuid": "5", "parentUuid": "4", "message": {"content": [{"type": "tool_result", "tool_use_id": "c1", "content": "no", "is_error": True}]}},
+        {"type": "user", "uuid": "6", "parentUuid": "2", "message": {"role": "user", "content": "Test"}},
+        {"type": "assistant", "uuid": "7", "parentUuid": "6", "message": {"id": "m3", "content": [{"type": "text", "text": "Tested"}]}},
+    ]  # fmt: skip
+    path = folder / "data" / "session.jsonl"
+    path.write_text("".join(json.dumps({**record, "sessionId": "s"}) + "\n" for record in records))
+    (file,) = json.loads(run_import(str(path), "--dry-run", "--json"))["files"]
+    numbers = {name: file[name] for name in ("sessions", "turns", "messages", "calls", "results", "failed_results")}
+    assert numbers == {"sessions": 1, "turns": 3, "messages": 7, "calls": 1, "results": 1, "failed_results": 1}
+    assert file["abandoned"] == {"turns": 1, "messages": 3, "calls": 1, "results": 1, "failed_results": 1}

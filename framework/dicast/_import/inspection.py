@@ -46,7 +46,8 @@ NUMBERS = tuple(_CONTENTS)
 class FileCounts:
     """Counts of the contents of a file; *numbers* has :data:`NUMBERS`, the others count by name.
 
-    *first_places* has the first place of each kind in *marked*. *notes* are phrases for the user, *kinds* the kinds of subjects. Without
+    *abandoned* has the numbers of the turns that the user took back, and of their contents; *numbers* include them. *first_places* has the
+    first place of each kind in *marked*. *notes* are phrases for the user, *kinds* the kinds of subjects. Without
     subjects, *reason* has the reason.
     """
 
@@ -287,14 +288,16 @@ def count_contents(source: Any, scan: Scan) -> FileCounts:
     contents = {"turns": kinds["turn"], "rows": kinds["row"], **read.details.get("contents", {})}
     if "turn" in kinds or reason:
         contents.setdefault("sessions", read.records - read.failed)
+    abandoned = read.details.get("abandoned", {})
     numbers = {
-        name: int(contents.get(key, 0)) - int(contents.get(f"repeated_{key}", 0)) for name, key in _CONTENTS.items()
+        name: int(contents.get(key, 0)) - int(contents.get(f"repeated_{key}", 0)) + int(abandoned.get(key, 0))
+        for name, key in _CONTENTS.items()
     }
     recorded_models = read.details.get("models")
     return FileCounts(
         numbers, models if recorded_models is None else recorded_models, tools, scores, read.marked,
         read.details.get("unknown", {}), read.details.get(COUNTS, {}), read.failed, read.notes,
-        tuple(kinds), first_places, reason, read.details.get("abandoned", {}),
+        tuple(kinds), first_places, reason, abandoned,
     )  # fmt: skip
 
 

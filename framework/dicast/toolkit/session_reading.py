@@ -135,7 +135,7 @@ class Totals:
             yield left_out
         if abandoned := self.abandoned:
             counts = [f"{abandoned[key]:,} {name}{'s' * (abandoned[key] != 1)}" for key, name in _ABANDONED]
-            yield f"{', '.join(counts)} left out: the user took them back"
+            yield f"{', '.join(counts)} not judged: the user took them back"
         if count := self.contents.unmatched_results:
             yield f"{count:,} tool result{'s' * (count != 1)} without a call"
         if count := self.contents.dropped:
@@ -253,9 +253,10 @@ class SessionReading:
 
     def abandon(self, conversation: Conversation) -> None:
         """Count a *conversation* that the user took back, and that is in no session."""
-        counts = conversation.counts
-        contents = {"messages": counts.messages, "calls": counts.calls, "results": counts.results}
-        self.totals.abandoned.update(turns=conversation.turns, **contents)
+        turns, counts = conversation.turns, conversation.counts
+        conversation.session({})  # counts the failed results
+        contents = {name: getattr(counts, name) for name in ("messages", "calls", "results", "failed_results")}
+        self.totals.abandoned.update(turns=turns, **contents)
 
     def end(
         self,

@@ -312,16 +312,16 @@ def test_turns_before_which_the_user_went_back_are_left_out_and_counted(read):
     assert prompts(reading) == [("one", "one!"), ("two again", "two again!"), ("five", "five!")]
     assert (abandoned(reading), reading.contents["calls"], reading.contents["unmatched_results"]) == ([3, 12, 3, 3], 3, 0)  # fmt: skip
     assert (
-        "3 turns, 12 messages, 3 tool calls, 3 tool results left out: the user took them back" in reading.counts.notes
+        "3 turns, 12 messages, 3 tool calls, 3 tool results not judged: the user took them back" in reading.counts.notes
     )
 
 
-def test_a_first_prompt_that_was_taken_back_is_left_out(read):
+def test_a_second_prompt_without_a_parent_leaves_nothing_out(read):
     tree = Tree()
     tree.turn("one", 1, None)
     tree.turn("other", 2, None)
     reading = read(ClaudeCode, tree.records)
-    assert (prompts(reading), abandoned(reading)) == ([("other", "other!")], [1, 4, 1, 1])
+    assert (prompts(reading), abandoned(reading)) == ([("one", "one!"), ("other", "other!")], [0, 0, 0, 0])
 
 
 def test_a_prompt_without_a_reply_that_was_taken_back_is_left_out(read):

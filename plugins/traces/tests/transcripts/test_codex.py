@@ -221,7 +221,7 @@ def test_turns_that_were_rolled_back_are_left_out_and_counted(read, is_event_fir
     assert abandoned(reading) == [3, 12, 3, 3]
     assert reading.counts.details["kinds"]["thread_rolled_back"] == 2
     assert [call["usage"] for call in reading.model_calls] == [{"input_tokens": 0}, {"input_tokens": 4}]
-    note = "3 turns, 12 messages, 3 tool calls, 3 tool results left out: the user took them back"
+    note = "3 turns, 12 messages, 3 tool calls, 3 tool results not judged: the user took them back"
     assert note in reading.counts.notes
 
 

@@ -2,12 +2,12 @@
 
 Each record names its parent. A rewind continues at an earlier record, so that the records after it are on a branch that is no longer part of the
 conversation. Claude Code follows the parents from the newest message in the same way. Other branches stay: parallel calls of one answer,
-their results, and messages whose parent is in no record.
+their results, and messages that name no parent or a parent in no record: a compaction and a session that starts anew write them too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import attrs
 
@@ -15,8 +15,7 @@ from ..values import Record, list_of, mapping_of, text_of
 from .kinds import is_context
 
 _MESSAGES = ("user", "assistant")
-_COMPACTION = "compact_boundary"
-_LINKS = ("uuid", "parentUuid", "logicalParentUuid", "sessionId", "session_id", "subtype")
+_LINKS = ("uuid", "parentUuid", "logicalParentUuid", "sessionId", "session_id")
 
 
 class Branches:
@@ -44,13 +43,10 @@ class Branches:
 
 @attrs.frozen
 class _Node:
-    """A record of a main session. *is_root* is True if the record names no parent."""
+    """A record of a main session, and the id of its parent."""
 
-    place: int
     parent: str | None
-    is_root: bool
     record: Record
-    session: str | None
 
 
 class _Tree:
@@ -59,23 +55,17 @@ class _Tree:
     def __init__(self, records: Mapping[str, Record]) -> None:
         self._nodes: dict[str, _Node] = {}
         self._newest: dict[str | None, str] = {}
-        self._compactions: list[int] = []
-        for place, (uuid, record) in enumerate(records.items()):
-            parent, session = _parent(record), text_of(record, "sessionId", "session_id")
-            is_root = parent is None and "parentUuid" in record
-            self._nodes[uuid] = _Node(place, parent, is_root, record, session)
+        for uuid, record in records.items():
+            self._nodes[uuid] = _Node(_parent(record), record)
             if record.get("type") in _MESSAGES:
-                self._newest[session] = uuid
-            elif record.get("subtype") == _COMPACTION:
-                self._compactions.append(place)
+                self._newest[text_of(record, "sessionId", "session_id")] = uuid
 
     def abandoned(self) -> frozenset[str]:
         """Return the ids of the records on branches that the user left."""
-        chains = [list(self._up(uuid)) for uuid in self._newest.values()]
-        chain = {uuid for uuids in chains for uuid in uuids}
+        chain = {step for uuid in self._newest.values() for step in self._up(uuid)}
         tops = self._tops(chain)
         prompts = {top for uuid, top in tops.items() if _is_prompt(self._nodes[uuid].record)}
-        left = {top for top in prompts if self._is_left(top, chain, chains)}
+        left = {top for top in prompts if self._nodes[top].parent in chain}
         if not left:
             return frozenset()
         parallel = self._parallel(chain)
@@ -106,27 +96,6 @@ class _Tree:
             tops.update(dict.fromkeys(path, top))
         return tops
 
-    def _is_left(self, top: str, chain: set[str], chains: Iterable[list[str]]) -> bool:
-        """Return whether the branch that starts with *top* was left: it starts in the *chain*, or both start with a first prompt."""
-        node = self._nodes[top]
-        if node.parent in chain:
-            return True
-        if (
-            not node.is_root
-            or not _is_prompt(node.record)
-            or not any(item.parent == top for item in self._nodes.values())
-        ):
-            return False
-        roots = (self._nodes[uuids[-1]] for uuids in chains if len(uuids) > 1)
-        return any(
-            root.session == node.session
-            and root.is_root
-            and _is_prompt(root.record)
-            and node.place < root.place
-            and not any(node.place < place < root.place for place in self._compactions)
-            for root in roots
-        )
-
     def _parallel(self, chain: set[str]) -> set[str]:
         """Return the records that belong to an answer in *chain*: its other lines, and the results of their calls."""
         answers = {id_ for uuid in chain if (id_ := _answer(self._nodes[uuid].record))}
@@ -155,5 +124,7 @@ def _is_prompt(record: Record) -> bool:
         return False
     content = mapping_of(record, "message").get("content")
     blocks = [content] if isinstance(content, str) else content if isinstance(content, list) else []
-    texts = [block if isinstance(block, str) else text_of(block, "text") for block in blocks if block]
+    texts = [
+        block if isinstance(block, str) else text_of(block, "text") for block in blocks if isinstance(block, str | dict)
+    ]
     return bool(blocks) and not is_context("\n".join(filter(None, texts)).lstrip())
