@@ -92,7 +92,7 @@ class SinkFeed:
         self.closed = True
         await self._attempt(self.sink.close, 0, CLOSE_SECONDS)
 
-    def status(self, ahead: int = 0) -> dict[str, object]:
+    def status(self, ahead: int) -> dict[str, object]:
         """Return the state of the delivery as JSON data; *ahead* is the number of events that an open sink is still going to get."""
         written = self.written + (0 if self.closed else ahead)
         status: dict[str, object] = {"written": written, "lost": self.lost}
