@@ -9,13 +9,14 @@ from __future__ import annotations
 from .._kernel.plan.clauses import Clause, Finding, GateClause, GatedFile, GatedRun
 from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_passes, pair_runs, pass_counts
 from .._kernel.report.older import current_document
+from .._kernel.values import ALL_METRICS
 from .._kernel.values.passes import PassRule
 from .._kernel.values.payloads import metric_values, value_of
 from .._kernel.values.stop_reasons import output_ending
 from .criteria import criteria
 from .figures import answer, exact, figure, gate_answer, money, run_answer, share
 from .markdown import code, fenced, table
-from .outcomes import ALL_METRICS, RECORD, JudgedSubject, Outcome, OutcomeReader, facts
+from .outcomes import RECORD, JudgedSubject, Outcome, OutcomeReader, facts
 from .run_markdown import run_markdown
 
 __all__ = [
