@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -43,6 +44,20 @@ class LeastScored:
 
 
 @attrs.frozen
+class WrongClause(LeastScored):
+    """A clause that decides *answers*."""
+
+    wrong_answer: str = ""
+
+    @property
+    def label_key(self):
+        return "wrong_answer"
+
+    def decide(self, findings, run):
+        return {"none": None, "text": [*findings, "passed"], "drops": []}[self.wrong_answer]
+
+
+@attrs.frozen
 class NoClause:
     wrong: bool = False
 
@@ -56,6 +71,7 @@ def offers(monkeypatch):
     """Offer the keys of this module; return the keys whose class was loaded."""
     original, load, loaded = registry.offers_by_name, registry.load_gate_clause, []
     added = {"least_scored": offer("least_scored", "LeastScored"), "wrong": offer("wrong", "NoClause")}
+    added["wrong_answer"] = offer("wrong_answer", "WrongClause")
     added["twice"] = attrs.evolve(offer("twice", "NoClause"), error="gate_clause 'twice' is offered by a and b")
     added["broken"] = offer("broken", "Missing")
     monkeypatch.setattr(
@@ -79,6 +95,23 @@ def test_a_key_of_a_plugin_is_a_rule_of_the_gate(offers):
     gate = run("{min_score: 0.5, least_scored: 5}").document["gate"]
     assert (gate["passed"], gate["reasons"]) == (False, ["4 subjects of metrics have a score"])
     assert [clause["rule"] for clause in gate["clauses"]] == ["min_coverage", "min_score", "least_scored"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("none", r"wrong_answer: decide returned None, not the findings \(\S+test_gate_clauses\.py:\d+\)"),
+        ("text", r"wrong_answer: decide returned 'passed', not a Finding \(\S+test_gate_clauses\.py:\d+\)"),
+        ("drops", r"wrong_answer: decide drops the finding about min_coverage; return \[\*findings, …\] \(\S+:\d+\)"),
+        ("other", r"wrong_answer: decide raised KeyError: 'other' \(\S+test_gate_clauses\.py:\d+\)"),
+    ],
+)
+def test_a_clause_that_cannot_decide_leaves_the_gate_undecided(offers, answer, message):
+    done = run(f"{{min_score: 0.5, wrong_answer: {answer}}}")
+    gate = done.document["gate"]
+    (reason,) = gate["reasons"]
+    assert (gate["passed"], done.exit_code) == (None, 3)
+    assert re.fullmatch(message, reason)
 
 
 def test_a_class_is_loaded_only_for_one_of_its_keys(offers):

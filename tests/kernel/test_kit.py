@@ -416,7 +416,6 @@ FILE = "rewrites = True\npath: pathlib.Path\n"
     [
         ("test_takes_the_events_of_a_run", "def write(self, events): return 'ok'\ndef close(self): ...", "not 'ok'"),
         ("test_close_twice_does_nothing_more", f"{WRITES}def close(self): return 1", "second close"),
-        ("test_wants_event_types", f"wants = 'eval.completed'\n{WRITES}def close(self): ...", "a tuple of event types"),
         (
             "test_file_appears_when_it_is_whole",
             f"{FILE}def write(self, events): self.path.write_text('half')\ndef close(self): ...",

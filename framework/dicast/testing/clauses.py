@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from math import isfinite
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
-from .._kernel.contract.plugin_errors import describe_error
+from .._kernel.contract.plugin_errors import describe_error, in_brackets, place_of
 from .._kernel.contract.registry import gate_clauses, load_gate_clause
 from .._kernel.pipeline.clause import missing_members
 from .._kernel.plan.clauses import Clause, Finding, GateClause, GatedFile, GatedRun
@@ -54,7 +54,11 @@ class GateClauseConformance(Contract):
     def decided(self, cls: type[Any], findings: Sequence[Finding], run: GatedRun) -> list[Finding]:
         """Return the findings of the clause about *run*."""
         try:
-            return list(cls(**self.options).decide(findings, run))
+            answer = cls(**self.options).decide(findings, run)
+            if not isinstance(answer, Iterable):
+                place = in_brackets(place_of(cls.decide))
+                pytest.fail(f"{self.clause}: decide returned {answer!r:.100}, not the findings{place}")
+            return list(answer)
         except Exception as error:
             raise AssertionError(f"{self.clause}: decide raised {describe_error(error, cls.__module__)}") from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -14,9 +14,11 @@ from .._kernel.asking.record import columns, faults, new_record, responses
 from .._kernel.contract.define import maybe_await
 from .._kernel.contract.plugin_errors import author_place, describe_error, in_brackets
 from .._kernel.contract.protocols import estimate
+from .._kernel.records.observers import STOP_KEYS
 from .._kernel.values import Cost, Failure, Record, Results, Subject
 from .._kernel.values.endpoint_errors import AccessRefused
 from .._kernel.values.errors import Interrupted, UnknownName
+from .._kernel.values.json_form import json_fault
 from .._kernel.values.read_only import REFUSED, read_only
 from .conformance import Conformance
 from .judging import CANCEL_SECONDS, excess, not_ending
@@ -53,33 +55,10 @@ RECORDS: Sequence[Record] = (
 
 
 def _json_fault(document: object) -> str | None:
-    if not isinstance(document, Mapping):
-        return f"returned {document!r:.200}, not a mapping"
-    try:
-        text = orjson.dumps(document)
-    except TypeError as error:
-        places = [f"{place} is {value!r:.100}" for place, value in _not_json(document)]
-        return f"the result is not JSON: {places[0] if places else error}"
-    return (
-        None
-        if orjson.loads(text) == _plain(document)
-        else "returned a number that is not finite; what is missing is None"
-    )
-
-
-def _not_json(value: object, place: str = "the result") -> Iterator[tuple[str, object]]:
-    """Yield the place and the value of each part of *value* that has no form in JSON."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _not_json(item, f"{place}[{key!r}]")
-    elif isinstance(value, list | tuple):
-        for number, item in enumerate(value):
-            yield from _not_json(item, f"{place}[{number}]")
-    else:
-        try:
-            orjson.dumps(value)
-        except TypeError:
-            yield place, value
+    if (fault := json_fault(document)) is not None:
+        return fault
+    is_finite = orjson.loads(orjson.dumps(document)) == _plain(document)
+    return None if is_finite else "returned a number that is not finite; what is missing is None"
 
 
 def _plain(value: object) -> object:
@@ -375,6 +354,8 @@ class EarlyStopConformance(RecordConformance):
         for answer in answers:
             fault = None if answer is None else _json_fault(answer)
             assert fault is None, f"{self.named}: {fault}"
+            clash = [key for key in STOP_KEYS if isinstance(answer, Mapping) and key in answer]
+            assert not clash, f"{self.named} returns {clash[0]!r}, a key that dicast writes itself; rename it"
 
     def test_each_run_begins_anew(self, component: Any, bench: Bench) -> None:
         """The live object, not the component, keeps the records of a run."""

@@ -16,7 +16,7 @@ from ..classes import evolve, field, frozen
 from ..contract.define import maybe_await
 from ..contract.protocols import ChatModel, Judge, estimate
 from ..plan.sections import Slot
-from ..stream.opening import Opener
+from ..stream.opening import Opener, check_live
 from ..timing.awaiting import unlimited
 from ..timing.turns import call_turn, holding, resting
 from ..values import ChatRequest, Cost, Failure, Judgment, Reply, Score, Subject, Verdict
@@ -220,6 +220,7 @@ async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel, Chat
         return Nested(live, evolve(call, lasting=_lasting(inner_models)), slot.inside.get(at))
 
     live = await opener.open(slot.component, wrap)
+    check_live(slot.kind, slot.component, live)
     call = call_of(slot, live, "", nests=bool(wrapped))
     return evolve(call, lasting=_lasting(models))
 

@@ -12,6 +12,7 @@ import attrs
 from ..classes import frozen
 from ..values.errors import PluginError
 from ..values.names import nearest
+from .plugin_errors import in_brackets, place_of
 from .protocols import (
     Aggregate,
     ChatModel,
@@ -95,6 +96,11 @@ def describe_component(kind: str, cls: object, plugin: str, distribution: str, v
     :raises PluginError: if it is not a frozen attrs class with the kind's members, or if its name is invalid.
     """
     if not (isinstance(cls, type) and attrs.has(cls) and _is_frozen(cls)):
+        if attrs.has(type(cls)):
+            name = type(cls).__qualname__
+            raise PluginError(
+                f"the hook returns an object of {name}, not the class; return [{name}]{in_brackets(place_of(type(cls)))}"
+            )
         decorator = f", or decorate the function with @dicast.{kind}" if kind in ("metric", "judge") else ""
         raise PluginError(f"{cls!r} is not a frozen attrs class; decorate the class with @attrs.frozen{decorator}")
     own_name = getattr(cls, "name", None)
@@ -109,15 +115,22 @@ def describe_component(kind: str, cls: object, plugin: str, distribution: str, v
 
 
 def _check_members(kind: str, cls: type[Any]) -> None:
-    missing = [member for member in KINDS[kind].members if not hasattr(cls, member)]
-    if missing and not hasattr(cls, "open"):
-        raise PluginError(f"{kind} {cls.__qualname__} has no {', '.join(missing)}{_advice(kind, cls, missing[0])}")
+    if not hasattr(cls, "open"):
+        for fault in member_faults(kind, cls, cls):
+            raise PluginError(f"{kind} {cls.__qualname__} {fault}")
     reserved = set(SLOT_KEYS).difference(CLAIMABLE) if KINDS[kind].slot else {"shuffle"} if kind == "source" else ()
     reserved_names = [field.name for field in attrs.fields(cls) if field.name in reserved]
     if reserved_names:
         raise PluginError(
             f"{kind} {cls.__qualname__} has an option {reserved_names[0]!r}, which is a slot key; rename the option"
         )
+
+
+def member_faults(kind: str, cls: type[Any], value: object) -> Iterator[str]:
+    """Yield a message if *value*, the class *cls* or an object of it, lacks members of *kind*."""
+    if missing := [member for member in KINDS[kind].members if not hasattr(value, member)]:
+        place = "" if value is cls else in_brackets(place_of(cls))
+        yield f"has no {', '.join(missing)}{_advice(kind, cls, missing[0])}{place}"
 
 
 def _advice(kind: str, cls: type[Any], missing: str) -> str:

@@ -9,6 +9,7 @@ from stat import S_ISREG
 from typing import Any
 
 from ..classes import evolve, fields, frozen
+from ..contract.declared import declared_faults
 from ..contract.kinds import CLAIMABLE, KINDS, Component, describe_component
 from ..contract.registry import Registry
 from ..values import InputPath
@@ -151,7 +152,17 @@ class Builder:
             ) from error
         self.names[component.cls], self.components[component.cls] = component.name, component
         with self.data.jump((*self.data.path, *keyed)):
-            return Built(component, self.data.options(options, component.cls, name, extra_keys))
+            built = Built(component, self.data.options(options, component.cls, name, extra_keys))
+            self._refuse_declared(built)
+            return built
+
+    def _refuse_declared(self, built: Built) -> None:
+        """Refuse a component that declares values that a run cannot use."""
+        name, kind = built.component.name, built.component.kind
+        if faults := [
+            Fault(self.data.path, f"{name}: {fault}", plugin=True) for fault in declared_faults(kind, built.live)
+        ]:
+            raise Invalid(faults)
 
     def _reference(self, name: str, kinds: tuple[str, ...], options: Mapping[str, Any], keyed: Path) -> Built:
         key = name if keyed else None
@@ -178,7 +189,9 @@ class Builder:
             raise Invalid(option_faults)
         self.names.setdefault(component.cls, name)
         self.components.setdefault(component.cls, evolve(component, name=name))
-        return Built(evolve(component, name=name), live)
+        built = Built(evolve(component, name=name), live)
+        self._refuse_declared(built)
+        return built
 
     def _file_path(self, text: str, path: Path) -> FilePath:
         file = FilePath(os.path.normpath(self._base(path) / text))

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import orjson
 
+from ..contract.plugin_errors import describe_error, in_brackets, place_of
 from ..contract.protocols import Source
 from ..pipeline.gate import gate_line
 from ..plan.labels import pipeline_labels
@@ -17,7 +18,11 @@ from ..plan.sections import METRICS, Pipeline, Slot
 from ..source.shuffle import ShuffledSource
 from ..stream.opening import ComponentStack, open_component
 from ..values import Event, Record, Results, RunContext, Sizes, Subject
+from ..values.json_form import json_fault
 from .reader import RecordReader, SubjectRecord
+
+STOP_KEYS = ("reason", "plugin", "row_index")
+"""Keys of a stop that the kernel writes."""
 
 
 def takes_weights(component: object) -> bool:
@@ -61,7 +66,9 @@ class RecordObservers:
         run = attrs.evolve(run, gate_at=partial(gate_line, pipeline.gate, pipeline_labels(pipeline)))
 
         async def opened(slots: Sequence[Slot]) -> list[tuple[Slot, Any]]:
-            return [(slot, await open_component(slot.component, run, parts.part(slot.path))) for slot in slots]
+            return [
+                (slot, await open_component(slot.component, run, parts.part(slot.path), slot.kind)) for slot in slots
+            ]
 
         return cls(await opened(pipeline.aggregates), await opened(pipeline.early_stop), started)
 
@@ -99,30 +106,43 @@ class RecordObservers:
             item = _full_record((subject, record, {}, None)) if getattr(live, "observes_failures", False) else record
             stop = None if item is None else self._call(slot, live.observe, item)
             if stop is not None and self.stopped is None:
-                self.stopped = {"plugin": slot.label, "row_index": self._rows, **stop}
+                self._refuse_own_keys(slot, stop)
+                details = {key: value for key, value in stop.items() if key not in STOP_KEYS}
+                self.stopped = {"plugin": slot.label, "row_index": self._rows, **details}
         self._rows += 1
 
-    def _call(self, slot: Slot, function: Callable[..., Any], *args: object) -> Any:
-        """Return the result of *function* of the component in *slot* as JSON data; None if the component is broken."""
+    def _refuse_own_keys(self, slot: Slot, stop: Mapping[str, object]) -> None:
+        """Report the early stop in *slot* as broken if its reason to *stop* has keys of the kernel; the run stops all the same."""
+        if clash := [key for key in STOP_KEYS if key in stop]:
+            self.broken.setdefault(
+                slot.path, f"{slot.label}: observe returned {clash[0]!r}, a key that dicast writes itself; rename it"
+            )
+
+    def _call(self, slot: Slot, function: Callable[..., Any], *args: object, is_due: bool = False) -> Any:
+        """Return the result of *function* of the component in *slot* as JSON data; None if the component is broken.
+
+        :param is_due: whether None is a fault.
+        """
         if slot.path in self.broken:
             return None
         try:
             answer = function(*args)
-            if answer is None:
+            if answer is None and not is_due:
                 return None
-            if not isinstance(answer, Mapping):
-                raise TypeError(f"it returned {answer!r:.100}, not a mapping")
-            return orjson.loads(orjson.dumps(answer))  # also turns NaN into null
         except Exception as error:  # code of a plugin
-            self.broken[slot.path] = f"{slot.label}: {type(error).__name__}: {error}"
+            self.broken[slot.path] = f"{slot.label}: {describe_error(error, type(slot.component).__module__)}"
             return None
+        if (fault := json_fault(answer)) is not None:
+            self.broken[slot.path] = f"{slot.label}: {function.__name__}: {fault}{in_brackets(place_of(function))}"
+            return None
+        return orjson.loads(orjson.dumps(answer))  # also turns NaN into null
 
     def finish(self) -> Iterator[tuple[Slot, Mapping[str, object] | None]]:
         """Yield the result of each aggregate; None if it is broken."""
         for result in self._reader.rest():
             self._take(result)
         for slot, live in self._aggregates:
-            yield slot, self._call(slot, live.finish)
+            yield slot, self._call(slot, live.finish, is_due=True)
 
     def intervals(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the label and the interval of each stop that computes one, after all records were observed."""
@@ -136,7 +156,7 @@ class RecordObservers:
         for slot in slots:
             if weighted and not takes_weights(slot.component):
                 self.broken.setdefault(slot.path, weights_message(slot.label, f"run {' and '.join(weighted)}"))
-            yield slot, self._call(slot, slot.component.compare, baseline, variant)
+            yield slot, self._call(slot, slot.component.compare, baseline, variant, is_due=True)
 
 
 def _full_record(result: SubjectRecord) -> Record:

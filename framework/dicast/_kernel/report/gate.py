@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
+from ...toolkit.json_values import MISSING
+from ..contract.plugin_errors import describe_error, in_brackets, place_of
 from ..plan.clauses import Answer, Clause, Finding, Gate, GatedRun
 from ..plan.comparison import Ends, compare, distinct
 from ..values import Basis, reaches
+from ..values.errors import DicastError
 from ..values.passes import TOLERANCE
 from .fold import Report
 from .labels import Ending
@@ -182,10 +185,38 @@ def _fingerprints(report: Report) -> Mapping[str, str]:
 
 
 def _with_parts(clause: Clause, findings: list[Finding], run: GatedRun) -> list[Finding]:
-    """Return *findings* after each plugin's part of *clause* has decided them in turn."""
+    """Return *findings* after each plugin's part of *clause* has decided them in turn; a part that fails leaves the gate undecided."""
     for part in clause.parts:
-        findings = [*part.decide(findings, run)]
+        try:
+            answer: object = part.decide(findings, run)
+            decided = [*answer] if isinstance(answer, Iterable) else None
+        except DicastError:
+            raise
+        except Exception as error:  # code of a plugin
+            fault: str | None = f"decide raised {describe_error(error, type(part).__module__)}"
+        else:
+            fault = _answer_fault(answer if decided is None else decided, findings)
+            fault = fault and f"{fault}{in_brackets(place_of(type(part).decide))}"
+        if fault is None:
+            findings = cast("list[Finding]", decided)
+        else:
+            fields: Any = attrs.fields(cast("Any", type(part)))
+            key = part.label_key or next(field.name for field in fields if field.init)
+            line = str(getattr(part, key, ""))
+            findings = [*findings, Finding(run.on, key, line, None, None, f"{key}: {fault}")]
     return findings
+
+
+def _answer_fault(decided: object, findings: list[Finding]) -> str | None:
+    """Return the fault of the answer of a plugin's part to *findings*, or None."""
+    if not isinstance(decided, list):
+        return f"decide returned {decided!r:.100}, not the findings"
+    wrong = next((finding for finding in decided if not isinstance(finding, Finding)), MISSING)
+    if wrong is not MISSING:
+        return f"decide returned {wrong!r:.100}, not a Finding"
+    rules = {(finding.on, finding.rule) for finding in decided}
+    lost = next((finding.rule for finding in findings if (finding.on, finding.rule) not in rules), None)
+    return None if lost is None else f"decide drops the finding about {lost}; return [*findings, …]"
 
 
 def _pass_rate(clause: Clause, on: str, watched: Watched, line: float) -> Finding:

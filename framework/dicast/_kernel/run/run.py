@@ -141,7 +141,7 @@ async def _execute(pipeline: Pipeline, ledger: Slot, request: Request, mask: Sec
         trust = None if request.trusts_all else pipeline.trust
         draft = evolve(draft, concurrency=pipeline.executor.component.concurrency, trust=trust)
         part = parts.part("ledger")
-        live: Ledger = await open_component(ledger.component, draft, part)
+        live: Ledger = await open_component(ledger.component, draft, part, ledger.kind)
         keeps_content = getattr(live, "keeps_content", True)
         if request.live and not keeps_content:
             raise ConfigError(
@@ -280,7 +280,7 @@ class _Run:
         slot = self.pipeline.source
         component = self.request.source or (slot and slot.component)
         assert component is not None  # a pipeline without a source is built only for other subjects
-        source: Source = await open_component(component, self.context, parts.part("source"))
+        source: Source = await open_component(component, self.context, parts.part("source"), "source")
         seed = None if slot is None else slot.shuffle
         return source if seed is None else shuffled_source(source, seed, live=self.request.live)
 
@@ -299,7 +299,7 @@ class _Run:
         outputs = resume.known_outputs(self.ledger, run.run_id) if run.resumed else set()
         for slot in self.pipeline.sinks:
             context = evolve(run, continued=output(slot, run.base) in outputs)
-            live = await open_component(slot.component, context, parts.part(slot.path))
+            live = await open_component(slot.component, context, parts.part(slot.path), slot.kind)
             feeds.append(
                 SinkFeed.of(slot.label, slot.component, live, self._caller.ask_sink, keeps_content=run.keeps_content)
             )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
 import attrs
 
-from ..contract.plugin_errors import describe_error
+from ..contract.declared import declared_faults
+from ..contract.kinds import member_faults
+from ..contract.plugin_errors import describe_error, in_brackets, place_of
 from ..contract.protocols import ChatModel, Sandbox
 from ..values import RunContext
-from ..values.errors import DicastError, PluginError
+from ..values.errors import DicastError, PluginError, Problem
 
 Wrap = Callable[[Any, str], Any]
 """Returns the wrapper of a nested live object, given the object and its address."""
@@ -45,9 +48,31 @@ class ComponentStack(AsyncExitStack):
         return self.faults.pop(at, None)
 
 
-async def open_component(component: Any, run: RunContext, stack: AsyncExitStack) -> Any:
-    """Return the live object of *component*, closed with *stack*; the component itself if it needs no opening."""
-    return await Opener(run, stack).open(component)
+async def open_component(component: Any, run: RunContext, stack: AsyncExitStack, kind: str | None = None) -> Any:
+    """Return the live object of *component*, closed with *stack*; the component itself if it needs no opening.
+
+    :raises PluginError: if it cannot be opened, or if the live object is not of *kind*.
+    """
+    live = await Opener(run, stack).open(component)
+    if kind is not None:
+        check_live(kind, component, live)
+    return live
+
+
+def check_live(kind: str, component: object, live: object) -> None:
+    """Refuse a *live* object without the members of *kind*, or with values that a run cannot use.
+
+    :raises PluginError: with every fault.
+    """
+    faults = [*member_faults(kind, type(live), live), *(declared_faults(kind, live) if live is not component else ())]
+    if faults:
+        name = type(live).__qualname__
+        raise PluginError(Problem(f"{class_name(component)}: {name}: {fault}") for fault in faults)
+
+
+def class_name(component: object) -> str:
+    """Return the module and the name of the class of *component*."""
+    return f"{type(component).__module__}.{type(component).__qualname__}"
 
 
 class Opener:
@@ -83,10 +108,7 @@ class Opener:
         except DicastError:
             raise
         except Exception as error:  # the border to a plugin's code
-            name = f"{type(component).__module__}.{type(component).__qualname__}"
-            raise PluginError(
-                f"{name} could not be opened: {describe_error(error, type(component).__module__)}"
-            ) from error
+            raise PluginError(f"{class_name(component)} could not be opened: {_reason(error, component)}") from error
         self._opened[id(live)] = live, component
         return live
 
@@ -121,3 +143,16 @@ class Opener:
         if isinstance(live, ChatModel | Sandbox):
             self._shared.append((component, live))
         return live
+
+
+def _reason(error: Exception, component: Any) -> str:
+    """Return the reason why *component* could not be opened, with the author's line."""
+    function = type(component).open
+    if (
+        inspect.isasyncgenfunction(function)
+        or inspect.iscoroutinefunction(function)
+        or inspect.isgeneratorfunction(function)
+    ):
+        place = in_brackets(place_of(function))
+        return f"open returns no context manager; decorate it with @contextlib.asynccontextmanager{place}"
+    return describe_error(error, type(component).__module__)

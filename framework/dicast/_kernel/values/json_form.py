@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import cattrs
+import orjson
 
 from . import Secret
 
@@ -50,3 +51,33 @@ def make_converter() -> cattrs.Converter:
 
 def _equals(expected: object) -> Any:
     return lambda annotation: annotation == expected
+
+
+def json_fault(document: object) -> str | None:
+    """Return the reason why *document* is no JSON object, with the place of the first value without a form in JSON; None if it is one."""
+    if not isinstance(document, Mapping):
+        return f"returned {document!r:.200}, not a mapping"
+    try:
+        orjson.dumps(document)
+    except TypeError as error:
+        try:
+            place, value = next(_not_json(document), ("", None))
+        except RecursionError:  # the document contains itself
+            place = ""
+        return f"the result is not JSON: {f'{place} is {value!r:.100}' if place else error}"
+    return None
+
+
+def _not_json(value: object, place: str = "the result") -> Iterator[tuple[str, object]]:
+    """Yield the place and the value of each part of *value* that has no form in JSON."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _not_json(item, f"{place}[{key!r}]")
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield from _not_json(item, f"{place}[{number}]")
+    else:
+        try:
+            orjson.dumps(value)
+        except TypeError:
+            yield place, value

@@ -1,0 +1,214 @@
+"""Faults of components that a run names: wrong values that they declare, missing members of live objects, and wrong answers."""
+
+from __future__ import annotations
+
+import re
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+
+from dicast import Judgment, PluginError, RequestError
+from dicast.testing import FakeMetric, MemoryLedger, MemorySink, run_pipeline, sample
+
+FILE = r" \(tests/kernel/test_component_faults\.py:\d+\)"
+
+
+def run(text, components, rows=3):
+    subjects = [sample("x", id=str(number)) for number in range(rows)]
+    return run_pipeline(text, subjects=subjects, components={"m": FakeMetric(), **components})
+
+
+@attrs.frozen
+class Wants:
+    wants = ("eval.complete",)
+
+    def write(self, events):
+        return len(events)
+
+    def close(self):
+        return 0
+
+
+@attrs.frozen
+class WantsText(Wants):
+    wants = "eval.completed"
+
+
+@attrs.frozen
+class WantsTraces(Wants):
+    wants = ("route.decided", "eval.completed")
+
+
+@attrs.frozen
+class Hybird:
+    judge_kind = "hybird"
+
+    def judge(self, subject, children):
+        return Judgment(0.5)
+
+
+@attrs.frozen
+class AcceptsText(Hybird):
+    judge_kind = "llm"
+    accepts = "row"
+
+
+@attrs.frozen
+class Gentle:
+    concurrency = "2"
+
+
+@attrs.frozen
+class Halt:
+    label_options = ("on",)
+    on: str = "m"
+
+    def observe(self, record):
+        return None
+
+
+@attrs.frozen
+class NoLabels(Halt):
+    @property
+    def label_options(self):
+        return self.labels
+
+
+DECLARED = {
+    "event type": ("metrics: [m]\nsinks: [c]", Wants(), r"wants has 'eval\.complete', which is no type of event, did you mean 'eval\.completed'\?"),
+    "text of wants": ("metrics: [m]\nsinks: [c]", WantsText(), r"wants is the text 'eval\.completed'; write a tuple: \('eval\.completed',\)"),
+    "kind of judge": ("judges: [c]", Hybird(), "judge_kind has 'hybird', which is no kind of judge, did you mean 'hybrid'"),
+    "text of accepts": ("judges: [c]", AcceptsText(), r"accepts is the text 'row'; write a tuple: \('row',\)"),
+    "concurrency": ("metrics: [m]\nexecutor: c", Gentle(), "concurrency is '2', not an integer of 1 or more"),
+    "label options": ("metrics: [m]\nearly_stop: [c]", Halt(), r"label_options is \('on',\), not a mapping of options to tuples of labels"),
+    "property": ("metrics: [m]\nearly_stop: [c]", NoLabels(), "label_options raised AttributeError: 'NoLabels' object has no attribute 'labels'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_value_that_a_run_cannot_use_is_refused_with_its_member_and_place(name):
+    text, component, message = DECLARED[name]
+    with pytest.raises(RequestError, match=f"c: {message}.*{FILE}"):
+        run(text, {"c": component})
+
+
+def test_a_sink_may_want_events_of_traces():
+    assert run("metrics: [m]\nsinks: [c]", {"c": WantsTraces()}).exit_code == 0
+
+
+@attrs.frozen
+class Opens:
+    live: object
+
+    @asynccontextmanager
+    async def open(self, run):
+        yield self.live()
+
+
+class Observes:
+    def observes(self, record):
+        return None
+
+
+class Adds:
+    def ad(self, record):
+        return None
+
+    def finish(self):
+        return {}
+
+
+class Scores:
+    def scores(self, subject):
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "live", "message"),
+    [
+        ("metrics: [m]\nearly_stop: [c]", Observes, "Observes: has no observe; rename its 'observes' to 'observe'"),
+        ("metrics: [m]\naggregates: [c]", Adds, "Adds: has no add; rename its 'ad' to 'add'"),
+        ("metrics: [c]", Scores, "Scores: has no score; rename its 'scores' to 'score'"),
+        ("metrics: [m]\nsinks: [c]", Observes, "Observes: has no write, close"),
+    ],
+)
+def test_a_live_object_without_a_member_of_its_kind_is_refused_before_the_run(text, live, message):
+    @attrs.frozen
+    class Component(Opens):
+        tier = "proxy"
+
+    with pytest.raises(PluginError, match=f"Component: {message}{FILE}"):
+        run(text, {"c": Component(live)})
+
+
+@attrs.frozen
+class Undecorated:
+    async def open(self, run):
+        yield MemorySink()
+
+
+def test_an_open_without_a_decorator_is_named_with_its_class_and_line():
+    message = "Undecorated could not be opened: open returns no context manager; decorate it with @contextlib.asynccontextmanager"
+    with pytest.raises(PluginError, match=message + FILE):
+        run("metrics: [m]\nsinks: [c]", {"c": Undecorated()})
+
+
+@attrs.frozen
+class Stops:
+    answer: dict
+
+    def observe(self, record):
+        return self.answer
+
+
+def test_keys_of_an_early_stop_never_replace_keys_of_the_kernel():
+    answer = {"reason": "completed", "plugin": "other", "row_index": 99, "rows": 1}
+    done = run("metrics: [m]\nearly_stop: [c]", {"c": Stops(answer)})
+    stopped = {"reason": "early_stop", "plugin": "c", "row_index": 0, "rows": 1}
+    assert done.document["stopped"] == stopped
+    (broken,) = done.document["broken"].values()
+    assert broken == "c: observe returned 'reason', a key that dicast writes itself; rename it"
+
+
+@attrs.frozen
+class Finishes:
+    answer: object
+
+    def add(self, record):
+        return None
+
+    def finish(self):
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (None, "returned None, not a mapping"),
+        ({"rows": [{13}]}, r"the result is not JSON: the result\['rows'\]\[0\] is \{13\}"),
+    ],
+)
+def test_a_wrong_result_of_an_aggregate_is_broken_with_its_key_and_line(answer, message):
+    done = run("metrics: [m]\naggregates: [c]", {"c": Finishes(answer)})
+    with pytest.raises(AssertionError, match=f"^c: finish: {message}{FILE}$"):
+        raise AssertionError(*done.document["broken"].values())
+
+
+@attrs.frozen
+class Compares:
+    answer: object
+
+    def compare(self, baseline, variant):
+        return self.answer
+
+
+def test_a_comparison_without_a_result_is_broken_with_its_line(tmp_path):
+    ledger = MemoryLedger()
+    components = {"m": FakeMetric(), "c": Compares(None), "ledger": ledger}
+    subjects = [sample("x", id=str(number)) for number in range(3)]
+    run_pipeline("name: a\nmetrics: [m]\nledger: ledger", subjects=subjects, components=components)
+    text = "name: a\nmetrics: [m]\nledger: ledger\nbaseline: {run: last, compare: [c]}"
+    done = run_pipeline(text, subjects=subjects, components=components)
+    (broken,) = done.document["broken"].values()
+    assert re.fullmatch(f"c: compare: returned None, not a mapping{FILE}", broken)
