@@ -102,8 +102,8 @@ def _of_sessions(
     comments = ["Limits of the tool calls, without a model (extra trajectory); remove the marks to use them."]
     if tools:
         names = ", ".join(one_comment(tool, 40) for tool, _ in tools.most_common(_MOST_TOOLS))
-        more = ", …" * (len(tools) > _MOST_TOOLS)
-        comments.append(f"forbidden has names of tools. The files call {names}{more}.")
+        ellipsis = ", …" * (len(tools) > _MOST_TOOLS)
+        comments.append(f"forbidden has names of tools. The files call {names}{ellipsis}.")
     return file_text(_head(out), [*sections, FileSection(example, comments, active=False)])
 
 

@@ -70,13 +70,13 @@ def _table(files: Sequence[ImportedFile], *, with_files: bool) -> TextTable:
         members = [file for file in files if file.component == component]
         rows.append([component, *_sums(members, columns)])
         if with_files:
-            rows += [[f"  {short_name(_shown(file), _LONGEST)}", *_sums([file], columns)] for file in members]
+            rows += [[f"  {short_name(_displayed_name(file), _LONGEST)}", *_sums([file], columns)] for file in members]
     if len(formats) > 1:
         rows.append(["all", *_sums(files, columns)])
     return TextTable(["format", "files", *columns, "failed"], rows)
 
 
-def _shown(file: ImportedFile) -> str:
+def _displayed_name(file: ImportedFile) -> str:
     """Return the name of the file; for a folder that is one session, also the name of the folder above."""
     return "/".join(file.path.parts[-2:]) if file.path.is_dir() else file.path.name
 

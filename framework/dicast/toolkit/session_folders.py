@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from .files import open_file
 from .input_file import InputFile
 
 
@@ -43,6 +44,6 @@ class SessionFolder:
                     path for path in sorted(self.files, key=self.order) if path.stat().st_size
                 ):
                     target.write(b"\n" * bool(number))
-                    with path.open("rb") as part:
+                    with open_file(path) as part:
                         shutil.copyfileobj(part, target)
             yield InputFile(joined, str(self.folder))

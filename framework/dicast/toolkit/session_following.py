@@ -16,6 +16,7 @@ from .beginning import read_beginning
 from .conversations import Rules
 from .encodings import UTF_8
 from .expressions import compiled
+from .files import open_file
 from .input_file import InputFile
 from .reception import ReceivedSession, Receiver, Reception
 from .repeats import UniqueNames
@@ -199,7 +200,7 @@ class FollowedSessions:
         if path in self._folders:
             return
         try:
-            with path.open("rb") as file:
+            with open_file(path) as file:
                 size, start = path.stat().st_size, file.read(_START)
         except OSError:
             return  # reading reports it

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from dicast.toolkit.files import read_bytes
 from dicast.toolkit.session_folders import SessionFolder
 
 _NUMBERED = re.compile(r"^(?:event-)?(\d+)(?:-[0-9A-Fa-f-]+)?\.json$")
@@ -49,7 +50,7 @@ def _order(path: Path) -> tuple[int, str, str]:
     if match := _NUMBERED.match(path.name):
         return int(match[1]), "", path.name
     try:
-        event = orjson.loads(path.read_bytes())
+        event = orjson.loads(read_bytes(path))
     except (OSError, orjson.JSONDecodeError):
         event = None
     return 0, str(event.get("timestamp")) if isinstance(event, dict) else "", path.name
