@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -234,3 +235,54 @@ def test_the_most_specific_detection_counts_and_a_tie_is_refused(monkeypatch: py
     sources.append(("x/c", source("a C", 2)))
     with pytest.raises(ConfigError, match=r"a B \(x/b\) and a C \(x/c\)"):
         detected(Beginning(b"{"))
+
+
+def _keys(items: list[Any]) -> list[tuple[object, ...]]:
+    subjects = [item.subject if isinstance(item, Due) else item for item in items]
+    return [(subject.id, subject.output, subject.events, [*subject.trail]) for subject in subjects]
+
+
+def test_the_subjects_are_those_of_the_check_when_a_file_changes_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(_line("a") + _line("b", ("user", "Hi"), ("call", "c1"), ("odd", "Ho")) + _line("x", failed="lost"))
+    source = Diary(path, subjects=("turn", "session"))
+    items, counts = _subjects(source)
+    with source.reading() as live:
+        live.check()
+        path.write_text(_line("other"))
+        assert _keys(list(live.subjects())) == _keys(items)
+        assert live.read_counts() == counts
+        assert _keys(list(live.subjects())) == _keys(items)
+        assert live.read_counts() == counts
+
+
+def test_the_counts_of_an_interrupted_pass_are_those_of_its_records(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(_line("a") + _line("b", ("odd", "Ho")) + _line("c"))
+    with Diary(tmp_path / "a.jsonl").reading() as live:
+        live.check()
+        subjects = live.subjects()
+        next(subjects)
+        assert live.read_counts().records == 1
+        assert not live.read_counts().dropped
+        next(subjects)
+        assert live.read_counts().records == 3
+        assert live.read_counts().dropped == {"no_turn": 1}
+
+
+def test_a_session_that_cannot_be_copied_is_read_again(tmp_path: Path) -> None:
+    class Locked(Diary):
+        def _session(self, reading: SessionReading, record: Mapping[str, Any]) -> Session:
+            return attrs.evolve(super()._session(reading, record), context={"lock": threading.Lock()})
+
+    path = tmp_path / "a.jsonl"
+    path.write_text(_line("a"))
+    items, counts = _subjects(Locked(path))
+    assert [subject.id for subject in items] == ["a/1"]
+    assert counts.records == 1
+
+
+def test_texts_with_lone_surrogates_pass_the_check_and_the_subjects_alike(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"diary": "a", "entries": [["user", "Hi"], ["assistant", "\\ud83d"]]}\n')
+    items, counts = _subjects(Diary(tmp_path / "a.jsonl"))
+    assert items[0].output == "\\ud83d"
+    assert counts.marked == {"lone surrogate": 1}

@@ -20,6 +20,12 @@ class ScoreScales:
     """
 
     raw: set[str] = attrs.field(factory=set)
+    _values: set[str] = attrs.field(factory=set)
+
+    @property
+    def has_changed(self) -> bool:
+        """True if a name got a number as a value before its first number outside [0, 1]: the next pass has other scores."""
+        return not self.raw.isdisjoint(self._values)
 
     def score(
         self, name: str, answer: object, *, basis: Basis = "recorded", reason: object = None, by: object = None
@@ -40,6 +46,7 @@ class ScoreScales:
         if name in self.raw or not 0 <= number <= 1:
             self.raw.add(name)
             return RecordedScore(name, raw=number, **details)
+        self._values.add(name)
         return RecordedScore(name, number, **details)
 
 

@@ -16,7 +16,8 @@ A format is a subclass with a title, ``detect`` and ``sessions``::
                 ...
                 yield reading.end(conversation, line)
 
-The base has the options, two passes, unique ids, counts, failed records and unknown shapes.
+The base has the options, two passes, unique ids, counts, failed records and unknown shapes. The first pass keeps the sessions in a temporary
+file for the second.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import attrs
 
@@ -42,6 +43,7 @@ from .expressions import compiled, pattern_fault
 from .file_source import check_source, each_subject, open_source
 from .input_file import MAX_LINE_BYTES, MAX_LISTED, InputCheck, InputFile
 from .input_files import InputFiles, find_files, refuse_missing
+from .kept_sessions import KeptSessions
 from .recorded_scores import ScoreScales
 from .repeats import Repeats, UniqueNames
 from .scan import Scan
@@ -132,6 +134,7 @@ class RecordedSessions:
         self.total: int | None = None
         self._source, self._files, self._repeats, self._names = source, files, repeats, names
         self._totals, self._scales = Totals(), ScoreScales()
+        self._kept: KeptSessions | None = None  # of the check, unless ids or scores differ in the next pass
 
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
@@ -140,17 +143,20 @@ class RecordedSessions:
         """
         digest, problems = hashlib.sha256(), list[Problem]()
         self._totals, count, faults = Totals(), 0, 0
+        self._kept, kept = None, KeptSessions()
         for name in self._start():
             with self._files.opened(name) as file, InputCheck(file) as check, _collector_off():
                 for number, session in enumerate(self._sessions(file, name, check, self._note_call), 1):
                     if not number % _COLLECTED:
                         gc.collect(0)
+                    kept.add(session, self._totals)
                     count += 1 if isinstance(session, Failed) else self._count(session)
                 try:
                     digest.update(f"{name}\0{check.finish(1)}\n".encode(errors="surrogateescape"))
                 except DataError as error:
                     faults += check.total
                     problems += error.problems[: MAX_LISTED - len(problems)]
+            kept.add(None, self._totals)
         self._repeats.finish()
         if problems:
             listed = sum(problem.line is not None for problem in problems)
@@ -159,6 +165,8 @@ class RecordedSessions:
         if not count:
             raise NoSubjects(Problem(self._totals.without_subjects(), self._files.label))
         self.total = count
+        if kept.is_usable and not self._repeats.has_any and not self._scales.has_changed:
+            self._kept = kept
         return digest.hexdigest()
 
     def subjects(self) -> Iterator[Subject | Due]:
@@ -166,20 +174,30 @@ class RecordedSessions:
 
         :raises DataError: at the first bad line.
         """
+        for session in self._again():
+            if isinstance(session, Failed):
+                yield session.subject(self.kinds[-1])
+                continue
+            subject = None
+            for subject in scored_subjects(session, self.kinds, history=self._source.history):
+                yield subject
+            if subject is None:
+                self._totals.note_dropped(session)
+
+    def _again(self) -> Iterator[Any]:
+        """Yield the sessions and failed records of the pass after the check, as the check kept them; else from the files."""
         if not self._repeats.is_complete:
             self.check()
+        if self._kept is not None:
+            for item, totals in self._kept:
+                self._totals = totals
+                if item is not None:  # which ends a file
+                    yield item
+            return
         self._totals = Totals()
         for name in self._start():
             with self._files.opened(name) as file:
-                for session in self._sessions(file, name, None, self._name_call):
-                    if isinstance(session, Failed):
-                        yield session.subject(self.kinds[-1])
-                        continue
-                    subject = None
-                    for subject in scored_subjects(session, self.kinds, history=self._source.history):
-                        yield subject
-                    if subject is None:
-                        self._totals.note_dropped(session)
+                yield from self._sessions(file, name, None, self._name_call)
 
     @property
     def paths(self) -> frozenset[Path]:

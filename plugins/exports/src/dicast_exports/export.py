@@ -135,12 +135,7 @@ class RecordedRows(RecordedSessions):
 
         :raises DataError: at the first bad line.
         """
-        if not self._repeats.is_complete:
-            self.check()
-        self._totals = type(self._totals)()
-        for name in self._start():
-            with self._files.opened(name) as file:
-                yield from self._sessions(file, name, None, None)
+        yield from self._again()
 
     def read_counts(self) -> ReadCounts:
         """Return the counts of the newest pass, so far."""

@@ -1,0 +1,79 @@
+"""The sessions of a first pass in a temporary file, so that the next pass need not parse the input again."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+from collections.abc import Iterator
+from copyreg import dispatch_table
+from io import BytesIO
+from typing import Any
+
+from dicast import TraceEvent
+
+from .temporary import temporary_database
+
+_MOST = 4 * 2**30
+"""The most bytes that are kept; of a larger input each pass parses the files."""
+
+_MOST_RECORD = 64 * 2**20
+"""The most bytes of one kept item, which is in memory while it is written."""
+
+_Fields = tuple[Any, ...]
+
+
+def _fields(event: TraceEvent) -> tuple[Any, _Fields]:
+    """Return *event* as a call that restores it. attrs itself would set the fields one by one."""
+    return TraceEvent.of, (
+        event.type,
+        event.payload,
+        event.time,
+        event.session_id,
+        event.turn_id,
+        event.extra,
+    )
+
+
+_REDUCERS = {**dispatch_table, TraceEvent: _fields}
+
+
+class KeptSessions:
+    """The items of a pass in their order, each with the counts of the pass at that place. An item and its objects are equal copies.
+
+    *is_usable* turns False if the items take more than 4 GiB, if the disk is full, or if an item cannot be copied: then read the input again.
+    """
+
+    def __init__(self) -> None:
+        self.is_usable = True
+        self._size = 0
+        self._database = temporary_database(self, "CREATE TABLE items (number INTEGER PRIMARY KEY, data BLOB)")
+
+    def add(self, item: object, counts: object) -> None:
+        """Keep *item* with a copy of *counts*."""
+        if not self.is_usable:
+            return
+        stream = BytesIO()
+        pickler = pickle.Pickler(stream, pickle.HIGHEST_PROTOCOL)
+        pickler.dispatch_table = _REDUCERS
+        try:
+            pickler.dump((item, counts))
+            size = stream.tell()
+            self._size += size
+            if size > _MOST_RECORD or self._size > _MOST:
+                self._give_up()
+            else:
+                self._database.execute("INSERT INTO items (data) VALUES (?)", (stream.getbuffer(),))
+        except (pickle.PicklingError, TypeError, AttributeError, RecursionError, sqlite3.Error):
+            self._give_up()
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the items and their counts. Several iterations may be active."""
+        number = 0
+        while row := self._database.execute(
+            "SELECT data FROM items WHERE number = ?", (number := number + 1,)
+        ).fetchone():
+            yield pickle.loads(row[0])  # noqa: S301  # this process wrote it
+
+    def _give_up(self) -> None:
+        self.is_usable = False
+        self._database.execute("DROP TABLE items")  # frees the disk
