@@ -276,7 +276,11 @@ def _definition(path: Path, name: str) -> str:
     body = ast.parse(path.read_text(encoding="utf-8"))
     for node, following in pairwise([*body.body, ast.Pass()]):
         match node:
-            case ast.Assign(targets=[ast.Name(defined)]) | ast.AnnAssign(target=ast.Name(defined)) if defined == name:
+            case (
+                ast.Assign(targets=[ast.Name(defined)])
+                | ast.AnnAssign(target=ast.Name(defined))
+                | ast.If(orelse=[ast.Assign(targets=[ast.Name(defined)])])  # after the type for checkers
+            ) if defined == name:
                 match following:
                     case ast.Expr(value=ast.Constant(value=str(text))):
                         return text

@@ -291,7 +291,7 @@ class HasLevels(Protocol):
 
 
 class HasIdentity(Protocol):
-    """Chat models; on the live object."""
+    """Chat models; on the component and on the live object, with the same result."""
 
     def identity(self) -> Mapping[str, object]:
         """Return the settings that decide a reply, as JSON data without secrets, for caches of replies. Without it, its options."""

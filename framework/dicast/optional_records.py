@@ -35,7 +35,7 @@ class HasLabelOptions(Protocol):
 
     @property
     def label_options(self) -> Mapping[str, Sequence[str]]:
-        """The labels in its options, by the option: the file is refused if a name is not the label of a metric, a judge or a criterion. Without it, none."""
+        """The labels in its options, by the option, such as ``{"on": (self.on,)}``: the file is refused if a name is not the label of a metric, a judge or a criterion. Without it, none."""
 
 
 class HasNeedsShuffle(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import assert_type
 
 import attrs
@@ -17,6 +18,7 @@ from dicast import (
     Executor,
     Extractor,
     Failure,
+    InputPath,
     Judge,
     Judgment,
     Message,
@@ -245,6 +247,19 @@ def offers_an_opened_sink_as_a_model() -> Classes[ChatModel]:
 def offers_a_component() -> Classes[Metric]:
     return [brevity()]  # error
 
+
+@attrs.frozen
+class Rows:
+    """A source with a file."""
+
+    path: InputPath
+
+    def subjects(self) -> Iterator[Subject]:
+        yield Subject("row", "1", output=self.path.read_text())
+
+
+Rows(Path("rows.txt"))
+Rows("rows.txt")  # error
 
 # A run
 

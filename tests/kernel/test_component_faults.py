@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 
-from dicast import Judgment, PluginError, RequestError
+from dicast import ChatModel, ChatRequest, Judgment, PluginError, Reply, RequestError
 from dicast.testing import FakeMetric, MemoryLedger, MemorySink, run_pipeline, sample
 
 FILE = r" \(tests/kernel/test_component_faults\.py:\d+\)"
@@ -212,3 +212,27 @@ def test_a_comparison_without_a_result_is_broken_with_its_line(tmp_path):
     done = run_pipeline(text, subjects=subjects, components=components)
     (broken,) = done.document["broken"].values()
     assert re.fullmatch(f"c: compare: returned None, not a mapping{FILE}", broken)
+
+
+@attrs.frozen
+class Tariff:
+    def estimate(self, request):
+        return 0.01
+
+    async def complete(self, request):
+        return Reply("0.5", "m", "stop")
+
+
+@attrs.frozen
+class Asks:
+    model: ChatModel
+
+    async def judge(self, subject, children):
+        await self.model.complete(ChatRequest("", "how good?"))
+        return Judgment(0.5)
+
+
+def test_an_estimate_of_a_chat_model_that_is_no_cost_is_named_with_its_line():
+    failure = run("judges: [c]", {"c": Asks(Tariff())}).document["failed_subjects"][0]
+    line = f" \\(tests/kernel/test_component_faults\\.py:{Tariff.estimate.__code__.co_firstlineno}\\)"
+    assert re.search(f"estimate must return a dicast.Cost, not 0.01{line}", failure["error_message"])

@@ -142,7 +142,7 @@ TASK_REPLIED = "task.replied"
 """
 
 RECORD_COMPLETED = "record.completed"
-"""The record of a row. User controlled.
+"""The record of a row, which is the whole payload. User controlled.
 
 :param row: the row as it was read.
 :param response?: the task's response.

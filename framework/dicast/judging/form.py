@@ -32,6 +32,7 @@ class Form:
     """Shape of the verdict.
 
     It has a key for each of *dimensions*, one more if it is *constrained*, a seal if it is *sealed*, and reasons if it has a *rationale*.
+    The property ``keys`` has all keys in their order, ``schema`` the JSON Schema of the verdict.
     """
 
     dimensions: tuple[Dimension, ...] = ()

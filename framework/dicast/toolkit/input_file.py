@@ -300,8 +300,8 @@ def _skip_line(file: BinaryIO, line: bytes, most: int) -> bool:
 class InputCheck:
     """The first pass over an input: counts every bad line, lists the first *most* of them, and finds ids that occur twice.
 
-    Ids are in a temporary file, not in memory. Use it as a context manager and end with :meth:`finish`. *unit* is the unit of the input: ``line``,
-    the ``item`` of a list, or the ``row`` of a table.
+    Ids are in a temporary file, not in memory. Use ``with InputCheck(file, most, unit) as check``, and end with :meth:`finish`. *file* is the
+    open :class:`InputFile`. *unit* is the unit of the input: ``line``, the ``item`` of a list, or the ``row`` of a table.
     """
 
     def __init__(self, file: InputFile, most: int = MAX_LISTED, unit: str = "line") -> None:

@@ -35,6 +35,7 @@ from ..values import (
     Verification,
 )
 from .has_open import HasOpen
+from .plugin_errors import in_brackets, place_of
 
 if TYPE_CHECKING:
     from ..values.raw_score import RawScore
@@ -284,9 +285,15 @@ def estimate(component: Metric | Judge, request: Subject) -> Cost: ...
 @overload
 def estimate(component: ChatModel, request: ChatRequest) -> Cost: ...
 def estimate(component: object, request: object) -> Cost:
-    """Return the most that a call of *component* may cost; zero if *component* has no estimate."""
-    method: Callable[[object], Cost] | None = getattr(component, "estimate", None)
-    return Cost.zero() if method is None else method(request)
+    """Return the most that a call of *component* may cost; zero if *component* has no estimate.
+
+    :raises TypeError: with the line of the method, if its answer is no cost.
+    """
+    method: Callable[[object], object] | None = getattr(component, "estimate", None)
+    cost = Cost.zero() if method is None else method(request)
+    if not isinstance(cost, Cost):
+        raise TypeError(f"estimate must return a dicast.Cost, not {cost!r:.100}{in_brackets(place_of(method))}")
+    return cost
 
 
 def member(live: object, component: object, name: str, default: Any = None) -> Any:

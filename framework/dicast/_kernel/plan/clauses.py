@@ -22,7 +22,7 @@ MIN_COVERAGE = 0.95
 
 @frozen
 class Finding:
-    """Result of one rule of a clause; *reason* explains a rule that did not pass."""
+    """Result of one rule of a clause; *reason* is a text that explains the result, also of a rule that passed."""
 
     on: str | None
     rule: str

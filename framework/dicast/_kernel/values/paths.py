@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NewType
+from typing import TYPE_CHECKING, NewType
 
-InputPath = NewType("InputPath", Path)
+if TYPE_CHECKING:
+    InputPath = Path  # so that a test may build a component with a Path
+else:
+    InputPath = NewType("InputPath", Path)
 """The path of a file that must exist when the pipeline is read, or ``-`` for stdin. In Python it is a ``pathlib.Path``. A plain ``Path`` need not exist."""
 
 _DESCRIPTOR = re.compile(r"/dev/(stdin)|/(?:dev|proc/self)/fd/([0-9]{1,9})")

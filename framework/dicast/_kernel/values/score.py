@@ -192,7 +192,7 @@ class Score(ReadyAnswer):
 class Failure(ReadyAnswer):
     """Answer of a metric or judge that could not judge, or of a task that made no output. A failure is never a score.
 
-    *kind* is one of :data:`FAILURE_KINDS`. *retryable* is whether another try may help: the key ``retries``
+    *kind* is one of :data:`FAILURE_KINDS`, which the page *Failures* explains. *retryable* is whether another try may help: the key ``retries``
     of a slot repeats such a call. *cost* is the expense so far.
     *throttled_reason* is the cap that forbade the call, if this is the reason. *retry* has the tries of a task or a chat model, as JSON
     data, as in :class:`Reply`. *reply* is the model's reply that could not be used, and *reply_scope* is ``ledger`` if it is only for the ledger.
@@ -261,7 +261,8 @@ def _basis(judgment: Judgment) -> Basis:
 class Judgment(ReadyAnswer):
     """Answer of a judge; the kernel turns it into a :class:`Verdict`.
 
-    *score* and *confidence* are in [0, 1]. *judge_kind* is one of :data:`JUDGE_KINDS`. *judge_model* is the model that
+    *score* and *confidence* are in [0, 1]. *judge_kind* is one of :data:`JUDGE_KINDS` (``heuristic``, ``llm``, ``hybrid``, ``metrics``,
+    ``evaluator``, ``jury``, ``human``, ``recorded``). *judge_model* is the model that
     answered, if one did. *rubric* is the applied rubric (default: the judge itself and its distribution's version). *basis* is one
     of :data:`BASES`: a judge that calls others reports the basis of their answers (default: the basis of *judge_kind*). *calibrated* is
     whether the score was accepted because labels had shown how often such a score is right. *cost* is the judge's own price; the kernel adds
