@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 
-from dicast import ChatModel, ChatRequest, Judgment, PluginError, Reply, RequestError
+from dicast import ChatModel, ChatRequest, DataError, Judgment, PluginError, Reply, RequestError
 from dicast.testing import FakeMetric, MemoryLedger, MemorySink, run_pipeline, sample
 
 FILE = r" \(tests/kernel/test_component_faults\.py:\d+\)"
@@ -236,3 +236,17 @@ def test_an_estimate_of_a_chat_model_that_is_no_cost_is_named_with_its_line():
     failure = run("judges: [c]", {"c": Asks(Tariff())}).document["failed_subjects"][0]
     line = f" \\(tests/kernel/test_component_faults\\.py:{Tariff.estimate.__code__.co_firstlineno}\\)"
     assert re.search(f"estimate must return a dicast.Cost, not 0.01{line}", failure["error_message"])
+
+
+@attrs.frozen
+class Twice:
+    def subjects(self):
+        yield from (sample("x", id="a"), sample("y", id="a"))
+
+    def check(self):
+        return "the same digest"
+
+
+def test_an_id_that_the_check_of_a_source_overlooks_is_refused():
+    with pytest.raises(DataError, match="source s yields row 'a' twice; ids are unique within a kind"):
+        run_pipeline("source: s\nmetrics: [m]", components={"s": Twice(), "m": FakeMetric()})
