@@ -43,8 +43,12 @@ class LedgerConformance(LeaseConformance):
             live.append(events[10:])
             return [entry.event for entry in live.read(Query())]
 
-        assert _plain(self.opened(component, bench.folder, append)) == _plain(events)
-        assert _plain(self.opened(component, bench.folder, _events)) == _plain(events)
+        assert _plain(self.opened(component, bench.folder, append)) == _plain(events), (
+            "the ledger returns other events than were appended"
+        )
+        assert _plain(self.opened(component, bench.folder, _events)) == _plain(events), (
+            "after it was opened again, the ledger returns other events than were appended"
+        )
 
     def test_stores_content_again_for_another_run(self, component: Any, bench: Bench, clock: Clock) -> None:
         """Content that two runs read is available for both runs, even if the ledger stores it once."""
@@ -56,7 +60,9 @@ class LedgerConformance(LeaseConformance):
             live.append(events[1:])
             return await _events(live)
 
-        assert [event.payload for event in self.opened(component, bench.folder, append)] == [content] * 3
+        assert [event.payload for event in self.opened(component, bench.folder, append)] == [content] * 3, (
+            "content that a later run reads again is missing"
+        )
 
     def test_chains_its_rows(self, component: Any, bench: Bench, clock: Clock) -> None:
         """Each row links to the row before it, the first row to 64 zeros; the head is the last row."""
@@ -67,9 +73,11 @@ class LedgerConformance(LeaseConformance):
             return last, list(live.read(Query())), live.head(), live.append([])
 
         last, entries, head, nothing = self.opened(component, bench.folder, chain)
-        assert [entry.seq for entry in entries] == [1, 2, 3, 4]
-        assert [entry.prev for entry in entries] == [START, *(entry.digest for entry in entries[:3])]
-        assert last == head == nothing
+        assert [entry.seq for entry in entries] == [1, 2, 3, 4], "positions count from 1 without a gap"
+        assert [entry.prev for entry in entries] == [START, *(entry.digest for entry in entries[:3])], (
+            "prev of an entry is the digest of the entry before"
+        )
+        assert last == head == nothing, "append and head disagree about the head"
         assert (head.seq, head.digest) == (4, entries[3].digest)  # type: ignore[attr-defined]  # a Head
 
     def test_verifies(self, component: Any, bench: Bench, clock: Clock) -> None:
@@ -115,7 +123,7 @@ class LedgerConformance(LeaseConformance):
             live.append(events)
             return {query: [entry.seq for entry in live.read(query)] for query in queries}
 
-        assert self.opened(component, bench.folder, read) == queries
+        assert self.opened(component, bench.folder, read) == queries, "a query returns other events"
 
     def test_appends_all_or_nothing(self, component: Any, bench: Bench, clock: Clock) -> None:
         """A value that is not JSON raises a LedgerError, and no event of the same append is kept."""
@@ -147,7 +155,9 @@ class LedgerConformance(LeaseConformance):
         verification, events = self.opened(component, bench.folder, race)
         assert (verification.ok, verification.events) == (True, 120), verification
         for name in batches:
-            assert [event.payload["n"] for event in events if event.type == name] == list(range(60))
+            assert [event.payload["n"] for event in events if event.type == name] == list(range(60)), (
+                "events of a thread are missing or in another order"
+            )
 
     def test_reserves_up_to_the_cap(self, component: Any, bench: Bench, clock: Clock) -> None:
         """Open reservations count: a claim that does not fit next to them waits, a claim that fits is appended."""
@@ -155,8 +165,10 @@ class LedgerConformance(LeaseConformance):
 
         async def reserve(live: Any) -> None:
             first = make_reservation(clock, "0.02")
-            assert live.reserve([Claim(first, [cap])], make_lost(clock)) == [None]
-            assert [entry.event.id for entry in live.reservations(RUN)] == [first.id]
+            assert live.reserve([Claim(first, [cap])], make_lost(clock)) == [None], "a claim below the limit is refused"
+            assert [entry.event.id for entry in live.reservations(RUN)] == [first.id], (
+                "reservations() lacks the open reservation"
+            )
             free = make_reservation(clock, "0")
             last = Claim(make_reservation(clock, "0.01"), [cap])
             assert live.reserve([last], make_lost(clock), [free]) == [None], "exactly the limit fits"
@@ -177,7 +189,9 @@ class LedgerConformance(LeaseConformance):
         async def reserve(live: Any) -> None:
             claims = [*(Claim(event, [cap]) for event in events[:4]), Claim(events[4], [other])]
             waits = Refusal(cap, wait=True)
-            assert live.reserve(claims, make_lost(clock)) == [None, waits, None, waits, None]
+            assert live.reserve(claims, make_lost(clock)) == [None, waits, None, waits, None], (
+                "claims are decided in order, each with the claims before it"
+            )
             granted = [events[0].id, events[2].id, events[4].id]
             assert [event.id for event in await _events(live)] == granted, "only what was granted is appended"
 
@@ -192,10 +206,10 @@ class LedgerConformance(LeaseConformance):
             before = [make_event(clock, "run.started", {}), make_reservation(clock, "0.01")]
             with pytest.raises(LedgerError):
                 live.reserve([Claim(first, []), Claim(twice, [])], make_lost(clock), before)
-            assert await _events(live) == []
-            assert list(live.reservations(None)) == []
+            assert await _events(live) == [], "a refused claim left an event"
+            assert list(live.reservations(None)) == [], "a refused claim left a reservation"
             assert live.reserve([Claim(first, [make_cap("0.02")])], make_lost(clock)) == [None], "and no room is taken"
-            assert live.verify().ok
+            assert live.verify().ok, "the chain does not hold after a refused claim"
 
         self.opened(component, bench.folder, reserve)
 
@@ -206,17 +220,21 @@ class LedgerConformance(LeaseConformance):
         async def spend(live: Any) -> None:
             settled, released = make_reservation(clock, "0.02"), make_reservation(clock, "0.01")
             for event in (settled, released):
-                assert live.reserve([Claim(event, [cap])], make_lost(clock)) == [None]
+                assert live.reserve([Claim(event, [cap])], make_lost(clock)) == [None], (
+                    "a claim below the limit is refused"
+                )
             live.append(
                 [
                     make_closing(clock, "spend.settled", settled, "0.015"),
                     make_closing(clock, "spend.released", released),
                 ]
             )
-            assert list(live.reservations(RUN)) == []
+            assert list(live.reservations(RUN)) == [], "a settled reservation is open"
             refusals = live.reserve([Claim(make_reservation(clock, "0.02"), [cap])], make_lost(clock))
             assert refusals == [Refusal(cap, wait=False)], "0.015 is spent: 0.02 more can never fit into 0.03"
-            assert live.reserve([Claim(make_reservation(clock, "0.015"), [cap])], make_lost(clock)) == [None]
+            assert live.reserve([Claim(make_reservation(clock, "0.015"), [cap])], make_lost(clock)) == [None], (
+                "a claim of the remaining budget is refused"
+            )
 
         self.opened(component, bench.folder, spend)
         assert self.opened(component, bench.folder, _head_seq) == 5, "sums and rows outlive the process"
@@ -227,12 +245,12 @@ class LedgerConformance(LeaseConformance):
 
         async def lose(live: Any) -> None:
             dead = make_reservation(clock, "0.02", lease_until="2020-01-01T00:00:00.000Z")
-            assert live.reserve([Claim(dead, [cap])], make_lost(clock)) == [None]
+            assert live.reserve([Claim(dead, [cap])], make_lost(clock)) == [None], "a claim below the limit is refused"
             refusals = live.reserve([Claim(make_reservation(clock, "0.02"), [cap])], make_lost(clock))
             assert refusals == [Refusal(cap, wait=False)], "lost amounts count as spent"
             types = [event.type for event in await _events(live)]
             assert types == ["spend.reserved", "spend.lost"], types
-            assert list(live.reservations(RUN)) == []
+            assert list(live.reservations(RUN)) == [], "a lost reservation is open"
 
         self.opened(component, bench.folder, lose)
 
@@ -243,9 +261,13 @@ class LedgerConformance(LeaseConformance):
         async def reserve(live: Any) -> None:
             scopes = ["session:1", "day:2026-01-31"]
             claims = [Claim(make_reservation(clock, "0.01", scopes=scopes), caps) for _ in range(2)]
-            assert live.reserve(claims, make_lost(clock)) == [None, Refusal(caps[0], wait=True)]
+            assert live.reserve(claims, make_lost(clock)) == [None, Refusal(caps[0], wait=True)], (
+                "a claim is refused by each cap that it exceeds"
+            )
             other = make_reservation(clock, "0.02", scopes=["session:2", "day:2026-01-31"])
-            assert live.reserve([Claim(other, caps[1:])], make_lost(clock)) == [None]
+            assert live.reserve([Claim(other, caps[1:])], make_lost(clock)) == [None], (
+                "a claim that its caps allow is refused"
+            )
 
         self.opened(component, bench.folder, reserve)
 
