@@ -250,3 +250,11 @@ class Twice:
 def test_an_id_that_the_check_of_a_source_overlooks_is_refused():
     with pytest.raises(DataError, match="source s yields row 'a' twice; ids are unique within a kind"):
         run_pipeline("source: s\nmetrics: [m]", components={"s": Twice(), "m": FakeMetric()})
+
+
+def test_a_hook_that_returns_an_object_names_its_class_and_line(plugin):
+    source = "@attrs.frozen\nclass Brief:\n    tier = 'proxy'\n    def score(self, subject): return Score(1.0)\n"
+    plugin("x", f"{source}@hookimpl\ndef dicast_metrics(): return [Brief()]\n")
+    message = r"the hook returns an object of Brief, not the class; return \[Brief\] \(dicast_x\.py:\d+\)"
+    with pytest.raises(RequestError, match=message):
+        run_pipeline("metrics: [x/brief]", subjects=[sample("x")])
