@@ -18,8 +18,6 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from dicast import DataError, Media
 
-from .dialects.blocks import ANY
-from .dialects.shapes import Shapes
 from .files import open_file
 from .parts import MediaKind, MediaPart
 
@@ -109,6 +107,9 @@ def media_part(value: object) -> MediaPart | None:
     if "media_type" in value and value.keys() <= _KEYS and ("data" in value or "url" in value or "file_id" in value):
         return recorded_part(value)
     if isinstance(kind, str) and kind in _BLOCKS and any(key in value for key in _BLOCKS[kind]):
+        from .dialects.blocks import ANY  # imported late: the readers of dialects take 10 ms to import
+        from .dialects.shapes import Shapes
+
         try:
             part = ANY[kind](dict(value), "", Shapes())
         except (DataError, ValueError):

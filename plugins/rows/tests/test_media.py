@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import struct
+import subprocess
+import sys
 import zlib
 
 import orjson
@@ -135,3 +137,9 @@ def test_a_changed_file_changes_the_digest_of_the_data(tmp_path):
 def test_fields_that_cannot_be_media_are_refused(tmp_path, fields, message):
     with pytest.raises(ConfigError, match=message):
         jsonl(tmp_path, {"output": "x"}, fields=fields)
+
+
+def test_sources_without_media_do_not_import_the_readers_of_media():
+    code = "import sys, dicast_rows; print([name for name in sys.modules if name.startswith('dicast.toolkit.media')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

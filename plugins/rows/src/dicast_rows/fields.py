@@ -16,7 +16,6 @@ from dicast.toolkit.surrogates import with_lone_surrogates
 
 from .failed import ERROR, WhyFailed
 from .ids import columns_in, filled, is_template, template_fault
-from .media import MediaColumn, read_columns
 from .row_paths import absent, drop
 
 PARTS = ("id", "input", "output", "reference", "session_id", "context")
@@ -188,6 +187,8 @@ def _with_media(take: Take, media: Mapping[str, Column], other_columns: Collecti
     A column outside *other_columns* becomes a value of the context under its field's name. Its cells stay under the column's name, except
     data URLs.
     """
+    from .media import MediaColumn, read_columns  # imported late: few sources have columns of media
+
     columns = {
         name: MediaColumn(column.column, column.media or "file", column.json, _inside(folder, column.folder))
         for name, column in media.items()

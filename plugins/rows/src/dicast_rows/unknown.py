@@ -10,7 +10,6 @@ from typing import Any, Literal
 import attrs
 
 from dicast import Problem
-from dicast.toolkit.media import sniffed
 
 Unknown = Literal["error", "mark"]
 """The treatment of a value that JSON cannot hold."""
@@ -43,6 +42,8 @@ class Marker:
 
     def data(self, data: bytes) -> str:
         """Mark bytes by their type and size."""
+        from dicast.toolkit.media import sniffed  # imported late: few rows have bytes
+
         kind = sniffed(data) or "bytes"
         size = f"{len(data):,} B" if len(data) < 1000 else f"{round(len(data) / 1000):,} kB"
         return self.mark(kind, f"{kind}, {size}")
