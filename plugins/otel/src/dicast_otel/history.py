@@ -73,8 +73,9 @@ class History:
     def add_outputs(self, messages: Sequence[Message], time: str | None, trace_id: str, figures: Figures) -> None:
         """Add the answers of a model."""
         for number, message in enumerate(messages):
-            stop = message.stop_reason or figures.stop_reason
-            call_figures = attrs.evolve(figures, stop_reason=stop) if number == 0 else None
+            call_figures = figures if number == 0 else None
+            if number == 0 and message.stop_reason and message.stop_reason != figures.stop_reason:
+                call_figures = attrs.evolve(figures, stop_reason=message.stop_reason)
             self._append(message, time, trace_id, call_figures)
 
     def add_missing_outputs(self, messages: Sequence[Message], time: str | None, trace_id: str) -> None:

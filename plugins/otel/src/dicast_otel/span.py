@@ -68,6 +68,9 @@ def flat(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """
     result: dict[str, Any] = {}
     for key, value in attributes.items():
+        if type(value) in _PLAIN and not key.startswith("mlflow"):  # as most
+            result[key] = value
+            continue
         area = key.partition(".")[0]
         if (area in _NESTED and isinstance(value, Mapping)) or (area == "llm" and _has_objects(value)):
             _flatten(key, value, result)
@@ -90,6 +93,7 @@ def _has_objects(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
 
 
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 _NESTED = frozenset(
     ("llm", "openinference", "input", "output", "session", "tool", "tool_call", "retrieval", "embedding", "reranker")
 )

@@ -70,7 +70,8 @@ class Spans(SessionSource):
         try:
             for span, line in _spans(reading):
                 store.add(span, line)
-                results += sum(event.name == _RESULT for event in span.events)
+                if span.events:
+                    results += sum(event.name == _RESULT for event in span.events)
             store.flush()
             unplaced: Counter[str] = Counter()
             for trace_id in store.traces():

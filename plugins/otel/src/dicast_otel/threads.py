@@ -60,6 +60,8 @@ class Trace:
     _by_id: dict[str, Span] = attrs.field(factory=dict, init=False)
     _names: dict[str, str | None] = attrs.field(factory=dict, init=False)
     _has_names: bool = attrs.field(default=False, init=False)
+    _inherited: dict[str | None, str | None] = attrs.field(factory=dict, init=False)
+    _chains: dict[str | None, list[Span]] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._by_id = {span.id: span for span in self.spans}
@@ -121,7 +123,10 @@ class Trace:
         name = self._names[span.id]
         if name is not None or not self._has_names:
             return name
-        return next((id_ for around in self.ancestors(span) if (id_ := self._names[around.id]) is not None), None)
+        if span.parent_id not in self._inherited:
+            names = (self._names[around.id] for around in self.ancestors(span))
+            self._inherited[span.parent_id] = next((id_ for id_ in names if id_ is not None), None)
+        return self._inherited[span.parent_id]
 
     def _only_session(self) -> str | None:
         sessions = self.sessions()
@@ -139,7 +144,11 @@ class Trace:
 
     def _thread(self, span: Span, base: str, acting: set[str]) -> tuple[str, str | None, str | None]:
         """Return the id of the span's conversation, and the ids of the conversation and of the tool call that started it; None without them."""
-        chain = [around for around in self.ancestors(span) if around.id in acting] if acting else []
+        if not acting:
+            return base, None, None
+        chain = self._chains.get(span.parent_id)
+        if chain is None:
+            chain = self._chains[span.parent_id] = [around for around in self.ancestors(span) if around.id in acting]
         if self.kinds[span.id] == "agent" and span.id in acting:
             chain = [span, *chain]
         if len(chain) <= 1:

@@ -27,8 +27,9 @@ class Message:
 class Collector(Conversation):
     """A conversation that only collects its messages, so that the readers of dialects can read a part of a conversation."""
 
-    def __init__(self, shapes: Shapes) -> None:
-        super().__init__("")
+    def __init__(
+        self, shapes: Shapes
+    ) -> None:  # not that of a conversation, whose counts no reader of one message uses
         self.shapes = shapes
         self.messages: list[Message] = []
 

@@ -30,6 +30,9 @@ class Exchange:
         return bool(self.inputs or self.outputs)
 
 
+_NO_MESSAGES = Exchange((), ())
+
+
 @attrs.frozen
 class ToolUse:
     """A call of a tool with its result. *has_result* is False if the span does not record a result."""
@@ -132,6 +135,8 @@ def _bodies(attributes: Attributes) -> list[tuple[str, Attributes]]:
 
 def _history(attributes: Attributes, shapes: Shapes) -> Exchange:
     """Return the history that an agent of pydantic-ai records. The outputs are the assistant's messages at its end."""
+    if "pydantic_ai.all_messages" not in attributes and "all_messages_events" not in attributes:
+        return _NO_MESSAGES
     collector = Collector(shapes)
     read_value(attributes.get("pydantic_ai.all_messages"), "user", "pydantic_ai.all_messages", collector)
     events = parsed(attributes.get("all_messages_events"))

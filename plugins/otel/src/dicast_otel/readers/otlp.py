@@ -60,36 +60,45 @@ def read_span(span: Mapping[str, Any], path: str, scope: str = "", resource: Map
     """
     status = mapping(span.get("status") or {}, f"{path}.status")
     failed = status.get("code") in _ERROR_CODES
-    parent = _either(span, "parentSpanId", "parent_span_id")
-    events = [
-        SpanEvent(
-            str(event.get("name") or ""),
-            attributes_of(event.get("attributes"), f"{path}.events[{number}].attributes"),
-            integer(_either(event, "timeUnixNano", "time_unix_nano"), f"{path}.events[{number}].timeUnixNano"),
-        )
-        for number, event in items(span.get("events"), f"{path}.events")
-    ]
-    links = [
-        (
-            hex_id(_either(link, "traceId", "trace_id"), f"{path}.links[{number}].traceId"),
-            hex_id(_either(link, "spanId", "span_id"), f"{path}.links[{number}].spanId"),
-        )
-        for number, link in items(span.get("links"), f"{path}.links")
-    ]
     return Span(
-        hex_id(_either(span, "traceId", "trace_id"), f"{path}.traceId"),
-        hex_id(_either(span, "spanId", "span_id"), f"{path}.spanId"),
-        hex_id(parent, f"{path}.parentSpanId") if parent else None,
+        _id(span, "traceId", "trace_id", path),
+        _id(span, "spanId", "span_id", path),
+        _id(span, "parentSpanId", "parent_span_id", path) if _either(span, "parentSpanId", "parent_span_id") else None,
         str(span.get("name") or ""),
         flat(attributes_of(span.get("attributes"), f"{path}.attributes")),
-        integer(_either(span, "startTimeUnixNano", "start_time_unix_nano"), f"{path}.startTimeUnixNano"),
-        integer(_either(span, "endTimeUnixNano", "end_time_unix_nano"), f"{path}.endTimeUnixNano"),
-        events,
-        links,
+        _time(span, "startTimeUnixNano", "start_time_unix_nano", path),
+        _time(span, "endTimeUnixNano", "end_time_unix_nano", path),
+        [_event(event, f"{path}.events[{number}]") for number, event in items(span.get("events"), f"{path}.events")],
+        [
+            (_id(link, "traceId", "trace_id", place), _id(link, "spanId", "span_id", place))
+            for number, link in items(span.get("links"), f"{path}.links")
+            if (place := f"{path}.links[{number}]")
+        ],
         str(status.get("message") or "") if failed else None,
         scope,
         resource or {},
     )
+
+
+def _event(event: Mapping[str, Any], path: str) -> SpanEvent:
+    attributes = attributes_of(event.get("attributes"), f"{path}.attributes")
+    return SpanEvent(str(event.get("name") or ""), attributes, _time(event, "timeUnixNano", "time_unix_nano", path))
+
+
+def _id(value: Mapping[str, Any], name: str, other: str, path: str) -> str:
+    """Return the id with one of two names in *value*, which is at *path*."""
+    id_ = value.get(name)
+    if type(id_) is str and _USUAL_ID.fullmatch(id_):
+        return id_
+    return hex_id(value.get(other) if id_ is None else id_, f"{path}.{name}")
+
+
+def _time(value: Mapping[str, Any], name: str, other: str, path: str) -> int | None:
+    """Return the time with one of two names in *value*, which is at *path*."""
+    time = value.get(name)
+    if type(time) is str and len(time) == _DIGITS and time.isdecimal() and time.isascii():  # as exporters write it
+        return int(time)
+    return integer(value.get(other) if time is None else time, f"{path}.{name}")
 
 
 def _either(value: Mapping[str, Any], name: str, other: str) -> Any:
@@ -125,9 +134,9 @@ def attributes_of(value: object, path: str) -> dict[str, Any]:
 
     :raises Malformed: if it is neither.
     """
-    if isinstance(value, dict):
-        return dict(value)
-    if isinstance(value, list) and (simple := _simple(value)) is not None:
+    if type(value) is dict:
+        return value.copy()
+    if type(value) is list and (simple := _simple(value)) is not None:
         return simple
     result = {}
     for number, item in items(value, path):
