@@ -7,11 +7,14 @@ import sqlite3
 from collections.abc import Iterator
 from copyreg import dispatch_table
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dicast import TraceEvent
 
 from .temporary import temporary_database
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 _MOST = 4 * 2**30
 """The most bytes that are kept; of a larger input each pass parses the files."""
@@ -19,10 +22,17 @@ _MOST = 4 * 2**30
 _MOST_RECORD = 64 * 2**20
 """The most bytes of one kept item, which is in memory while it is written."""
 
-_Fields = tuple[Any, ...]
+
+class _Limited(BytesIO):
+    """A stream in memory that refuses more than :data:`_MOST_RECORD` bytes."""
+
+    def write(self, data: Buffer, /) -> int:
+        if self.tell() + memoryview(data).nbytes > _MOST_RECORD:
+            raise OverflowError
+        return super().write(data)
 
 
-def _fields(event: TraceEvent) -> tuple[Any, _Fields]:
+def _fields(event: TraceEvent) -> tuple[Any, tuple[Any, ...]]:
     """Return *event* as a call that restores it. attrs itself would set the fields one by one."""
     return TraceEvent.of, (
         event.type,
@@ -40,7 +50,8 @@ _REDUCERS = {**dispatch_table, TraceEvent: _fields}
 class KeptSessions:
     """The items of a pass in their order, each with the counts of the pass at that place. An item and its objects are equal copies.
 
-    *is_usable* turns False if the items take more than 4 GiB, if the disk is full, or if an item cannot be copied: then read the input again.
+    *is_usable* turns False if the items take more than 4 GiB or an item more than 64 MiB, if the disk is full, or if an item cannot be copied: then
+    read the input again.
     """
 
     def __init__(self) -> None:
@@ -52,19 +63,18 @@ class KeptSessions:
         """Keep *item* with a copy of *counts*."""
         if not self.is_usable:
             return
-        stream = BytesIO()
+        stream = _Limited()
         pickler = pickle.Pickler(stream, pickle.HIGHEST_PROTOCOL)
         pickler.dispatch_table = _REDUCERS
         try:
             pickler.dump((item, counts))
-            size = stream.tell()
-            self._size += size
-            if size > _MOST_RECORD or self._size > _MOST:
-                self._give_up()
-            else:
-                self._database.execute("INSERT INTO items (data) VALUES (?)", (stream.getbuffer(),))
-        except (pickle.PicklingError, TypeError, AttributeError, RecursionError, sqlite3.Error):
-            self._give_up()
+            self._size += stream.tell()
+            if self._size > _MOST:
+                raise OverflowError
+            self._database.execute("INSERT INTO items (data) VALUES (?)", (stream.getbuffer(),))
+        except (OverflowError, pickle.PicklingError, TypeError, AttributeError, RecursionError, sqlite3.Error):
+            self.is_usable = False
+            self._database.close()  # which removes the file
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         """Yield the items and their counts. Several iterations may be active."""
@@ -73,7 +83,3 @@ class KeptSessions:
             "SELECT data FROM items WHERE number = ?", (number := number + 1,)
         ).fetchone():
             yield pickle.loads(row[0])  # noqa: S301  # this process wrote it
-
-    def _give_up(self) -> None:
-        self.is_usable = False
-        self._database.execute("DROP TABLE items")  # frees the disk
