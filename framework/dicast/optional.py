@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dicast.toolkit.beginning import Beginning
     from dicast.toolkit.detection import Detection
     from dicast.toolkit.reception import Receiver, Reception
+    from dicast.toolkit.session_folders import SessionFolder
 
     from . import Cost, Failure, Judge, Problem, ReadCounts, Rubric, Score, Subject
 
@@ -245,6 +246,14 @@ class HasUndrawn(Protocol):
 
     def undrawn(self, ids: Collection[str]) -> Collection[str]:
         """Return the *ids* of subjects and sessions that a sample leaves out: data about them is no mistake. Without it, none."""
+
+
+class HasSessionFolders(Protocol):
+    """Sources with ``detect``."""
+
+    @classmethod
+    def session_folders(cls, root: Path, names: Sequence[str]) -> Sequence[SessionFolder]:
+        """Return the folders below *root* whose files are one session each. *names* are the paths of all files below *root*. ``dicast import`` calls it. Without it, each file has its own sessions."""
 
 
 class HasReadCounts(Protocol):

@@ -324,7 +324,7 @@ UNDESCRIBED = {
     ("fault", "message"),
     [
         ("type", "the options of dicast_odd.Odd cannot be read (name 'Decimal' is not defined)"),
-        ("estimate", "odd/odd: its estimate is 0.5, not a Cost (dicast_odd.py:"),
+        ("estimate", "odd/odd: estimate must return a dicast.Cost, not 0.5 (dicast_odd.py:"),
     ],
 )
 def test_a_component_that_cannot_be_described_is_a_line_and_hides_no_other(shop, install, fault, message):

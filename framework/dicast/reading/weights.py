@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from .. import ConfigError, Ledger, Query
+from .._kernel.events import RUN_COMPLETED, RUN_STOPPED
 
 
 def weighted_runs(ledger: Ledger, run_ids: Collection[str] = (), *, since: str = "") -> list[str]:
@@ -13,7 +14,7 @@ def weighted_runs(ledger: Ledger, run_ids: Collection[str] = (), *, since: str =
     :param run_ids: only these runs; all runs if empty.
     :param since: only runs that ended at this time or later.
     """
-    ends = (entry.event for entry in ledger.read(Query(types=("run.completed", "run.stopped"))))
+    ends = (entry.event for entry in ledger.read(Query(types=(RUN_COMPLETED, RUN_STOPPED))))
     weighted = (
         event.run_id
         for event in ends

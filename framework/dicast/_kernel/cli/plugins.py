@@ -14,13 +14,13 @@ from ...toolkit.terminal import Drawing, Part, print_lines
 from ...toolkit.text_table import TextTable
 from ..classes import evolve
 from ..contract.kinds import Component
-from ..contract.plugin_errors import describe_error, in_brackets, place_of
-from ..contract.protocols import estimate
+from ..contract.plugin_errors import describe_error
+from ..contract.protocols import WrongEstimate, estimate
 from ..contract.registry import Plugin, Registry
 from ..contract.requirements import version_conflicts
 from ..pipeline.packages import Package, packages
 from ..pipeline.schema import options_schema
-from ..values import ChatRequest, Cost, Message, Subject
+from ..values import ChatRequest, Message, Subject
 from ..values.errors import PluginError
 from .options import as_json
 from .output import only_document, print_json
@@ -204,12 +204,12 @@ def _cost(make: Callable[[], Any], examples: Sequence[Any]) -> str | None:
     try:
         component = make()
         first, second = (estimate(component, example) for example in examples)
+    except WrongEstimate as error:
+        raise PluginError(str(error)) from error
     except KeyboardInterrupt:
         raise
     except BaseException:  # code of a plugin: without required options there is no estimate
         return None
-    if not isinstance(first, Cost):
-        raise PluginError(f"its estimate is {first!r:.100}, not a Cost{in_brackets(place_of(component.estimate))}")
     return "by its input" if first != second else "free" if first.is_zero else str(first)
 
 

@@ -280,6 +280,10 @@ class Sandbox(Protocol):
         ...
 
 
+class WrongEstimate(TypeError):
+    """An estimate that is no cost."""
+
+
 @overload
 def estimate(component: Metric | Judge, request: Subject) -> Cost: ...
 @overload
@@ -287,12 +291,12 @@ def estimate(component: ChatModel, request: ChatRequest) -> Cost: ...
 def estimate(component: object, request: object) -> Cost:
     """Return the most that a call of *component* may cost; zero if *component* has no estimate.
 
-    :raises TypeError: with the line of the method, if its answer is no cost.
+    :raises WrongEstimate: with the line of the method, if its answer is no cost.
     """
     method: Callable[[object], object] | None = getattr(component, "estimate", None)
     cost = Cost.zero() if method is None else method(request)
     if not isinstance(cost, Cost):
-        raise TypeError(f"estimate must return a dicast.Cost, not {cost!r:.100}{in_brackets(place_of(method))}")
+        raise WrongEstimate(f"estimate must return a dicast.Cost, not {cost!r:.100}{in_brackets(place_of(method))}")
     return cost
 
 

@@ -23,9 +23,9 @@ _AREAS = ("session.", "user.", "assistant.", "tool.", "subagent.", "skill.", "ho
 
 @attrs.frozen
 class Copilot(SessionSource):
-    """Sessions of GitHub Copilot: ``events.jsonl`` of its command line, a chat session of VS Code (JSON, or the log of its
-    changes), or a transcript of AgentV.
+    """Sessions of GitHub Copilot: event files of its command line, chats of VS Code, and transcripts of AgentV.
 
+    A chat of VS Code is a JSON document, or the log of its changes.
     A sub-agent becomes a separate session. A tool call that did not succeed is a failure.
     """
 
