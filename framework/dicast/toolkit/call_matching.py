@@ -16,6 +16,45 @@ NameCall = Callable[[str, str], str]
 """A function that returns the id of a tool call in the trace, from the id of its turn and the call's id in the file."""
 
 
+class CallId(str):
+    """An id in the trace of a first pass, with the ids of its turn and of the call in the file, from which the next pass makes its id."""
+
+    __slots__ = ("file_id", "turn_id")
+
+    file_id: str
+    turn_id: str
+
+    @classmethod
+    def of(cls, id: str, turn_id: str, file_id: str) -> CallId:
+        """Return *id* with its origin."""
+        call_id = cls(id)
+        call_id.turn_id, call_id.file_id = turn_id, file_id
+        return call_id
+
+
+class CallNames:
+    """The ids of the calls of one conversation in the trace. A provider may use an id twice in a conversation: the second becomes ``id#2``."""
+
+    def __init__(self, name_call: NameCall) -> None:
+        self._name_call = name_call
+        self._used: set[str] = set()
+        self._times: dict[str, int] = {}  # how often a name was used
+
+    def __len__(self) -> int:
+        return len(self._used)
+
+    def take(self, turn_id: str, file_id: str) -> str:
+        """Return a unique id for the call *file_id* of a turn."""
+        name = id_ = self._name_call(turn_id, file_id)
+        times = self._times.get(name, 1)
+        while id_ in self._used:
+            times += 1
+            id_ = f"{name}#{times}"
+        self._times[name] = times
+        self._used.add(id_)
+        return CallId.of(id_, turn_id, file_id) if type(name) is CallId else id_
+
+
 class CallMatching:
     """Matching of results with calls: by id, else the oldest open call of the same tool, else the oldest open call.
 
@@ -24,9 +63,7 @@ class CallMatching:
     """
 
     def __init__(self, name_call: NameCall) -> None:
-        self._name_call, self._turn_id = name_call, ""
-        self._used: set[str] = set()
-        self._times: dict[str, int] = {}  # how often a name was used
+        self._names, self._turn_id = CallNames(name_call), ""
         self._has_nameless = False  # True once a call had no id in the file
         self._open: dict[str, Sequence[object]] = {}  # the queues of each open call, by its id in the trace
         self._tools: dict[str, str] = {}
@@ -43,8 +80,8 @@ class CallMatching:
 
     def call(self, call: ToolCall) -> dict[str, object]:
         """Return the payload of ``tool.called``."""
-        file_id = call.id or f"{self._turn_id}/{len(self._used) + 1}"
-        id_ = self._unique(file_id)
+        file_id = call.id or f"{self._turn_id}/{len(self._names) + 1}"
+        id_ = self._names.take(self._turn_id, file_id)
         self._has_nameless = self._has_nameless or not call.id
         queues: list[object] = [("id", file_id), ("tool", call.name), "all"]
         queues += [] if call.id else [("nameless", call.name), "nameless"]
@@ -65,7 +102,7 @@ class CallMatching:
             for queue in self._open.pop(match):
                 del self._queues[queue][match]
             return {"tool_use_id": match, "tool_name": self._tools.pop(match), **started}, True
-        id_ = result.id or self._unique(f"{self._turn_id}/{len(self._used) + 1}")
+        id_ = result.id or self._names.take(self._turn_id, f"{self._turn_id}/{len(self._names) + 1}")
         return {"tool_use_id": id_, "tool_name": result.name, **started}, False
 
     def _match(self, result: ToolResult) -> str | None:
@@ -79,17 +116,6 @@ class CallMatching:
 
     def _oldest(self, queue: object) -> str | None:
         return next(iter(self._queues.get(queue, ())), None)
-
-    def _unique(self, file_id: str) -> str:
-        """Return a unique id: a provider may use an id twice in a conversation, and the second becomes ``id#2``."""
-        name = id_ = self._name_call(self._turn_id, file_id)
-        times = self._times.get(name, 1)
-        while id_ in self._used:
-            times += 1
-            id_ = f"{name}#{times}"
-        self._times[name] = times
-        self._used.add(id_)
-        return id_
 
 
 def _plain(call: ToolCall) -> tuple[object, str, None]:

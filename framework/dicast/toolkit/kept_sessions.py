@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pickle
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copyreg import dispatch_table
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from dicast import TraceEvent
 
+from .call_matching import CallId, CallNames, NameCall
 from .temporary import temporary_database
 
 if TYPE_CHECKING:
@@ -44,7 +45,28 @@ def _fields(event: TraceEvent) -> tuple[Any, tuple[Any, ...]]:
     )
 
 
-_REDUCERS = {**dispatch_table, TraceEvent: _fields}
+def _named(turn_id: str, file_id: str) -> str:
+    """Return the id of a call in the next pass; the reader of an item has its own function of this name."""
+    return f"{turn_id}/{file_id}"
+
+
+def _origin(id_: CallId) -> tuple[Any, tuple[str, str]]:
+    return _named, (id_.turn_id, id_.file_id)
+
+
+_REDUCERS: Mapping[type, Callable[[Any], Any]] = {**dispatch_table, TraceEvent: _fields, CallId: _origin}
+
+
+class _Items(pickle.Unpickler):
+    """A reader of one item, whose calls get their ids from *names*."""
+
+    def __init__(self, data: bytes, names: CallNames) -> None:
+        super().__init__(BytesIO(data))
+        self._names = names
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        is_named = global_name == _named.__name__ and module_name == __name__
+        return self._names.take if is_named else super().find_class(module_name, global_name)
 
 
 class KeptSessions:
@@ -76,10 +98,13 @@ class KeptSessions:
             self.is_usable = False
             self._database.close()  # which removes the file
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        """Yield the items and their counts. Several iterations may be active."""
+    def items(self, name_call: NameCall) -> Iterator[tuple[Any, Any]]:
+        """Yield the items and their counts; *name_call* names the calls with a :class:`~dicast.toolkit.call_matching.CallId` anew.
+
+        Several iterations may be active.
+        """
         number = 0
         while row := self._database.execute(
             "SELECT data FROM items WHERE number = ?", (number := number + 1,)
         ).fetchone():
-            yield pickle.loads(row[0])  # noqa: S301  # this process wrote it
+            yield _Items(row[0], CallNames(name_call)).load()

@@ -39,11 +39,6 @@ class Repeats:
         self._any = self._database.execute("SELECT 1 FROM repeated").fetchone() is not None
         self.is_complete = True
 
-    @property
-    def has_any(self) -> bool:
-        """True if the first pass had an id more than once."""
-        return self._any
-
     def __contains__(self, id: str) -> bool:
         return self._any and self._database.execute("SELECT 1 FROM repeated WHERE id = ?", (id,)).fetchone() is not None
 

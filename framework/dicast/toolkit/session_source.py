@@ -35,7 +35,7 @@ import attrs
 from dicast import ConfigError, DataError, Due, Problem, ReadCounts, Subject, Within
 
 from .beginning import Beginning, read_beginning
-from .call_matching import NameCall
+from .call_matching import CallId, NameCall
 from .conversations import Rules
 from .detection import Detection
 from .encodings import UTF_8
@@ -134,7 +134,7 @@ class RecordedSessions:
         self.total: int | None = None
         self._source, self._files, self._repeats, self._names = source, files, repeats, names
         self._totals, self._scales = Totals(), ScoreScales()
-        self._kept: KeptSessions | None = None  # of the check, unless ids or scores differ in the next pass
+        self._kept: KeptSessions | None = None  # of the check, unless scores differ in the next pass
 
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
@@ -165,7 +165,7 @@ class RecordedSessions:
         if not count:
             raise NoSubjects(Problem(self._totals.without_subjects(), self._files.label))
         self.total = count
-        if kept.is_usable and not self._repeats.has_any and not self._scales.has_changed:
+        if kept.is_usable and not self._scales.has_changed:
             self._kept = kept
         return digest.hexdigest()
 
@@ -189,7 +189,7 @@ class RecordedSessions:
         if not self._repeats.is_complete:
             self.check()
         if self._kept is not None:
-            for item, totals in self._kept:
+            for item, totals in self._kept.items(self._name_call):
                 self._totals = totals
                 if item is not None:  # which ends a file
                     yield item
@@ -256,7 +256,7 @@ class RecordedSessions:
 
     def _note_call(self, turn_id: str, call_id: str) -> str:
         self._repeats.note(call_id)
-        return call_id
+        return CallId.of(call_id, turn_id, call_id)
 
     def _name_call(self, turn_id: str, call_id: str) -> str:
         return f"{turn_id}/{call_id}" if call_id in self._repeats else call_id
