@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import attrs
 
@@ -50,6 +50,8 @@ from .scan import Scan
 from .session_folders import SessionFolder
 from .session_reading import Failed, NoSubjects, SessionReading, Totals
 from .sessions import Kind, Session, chosen, scored_subjects, subjects
+
+_Item = TypeVar("_Item")
 
 _COLLECTED = 16
 """The sessions of a check after which new objects that refer to each other are freed. The collector is off meanwhile."""
@@ -189,7 +191,7 @@ class RecordedSessions:
         if not self._repeats.is_complete:
             self.check()
         if self._kept is not None:
-            for item, totals in self._kept.items(self._name_call):
+            for item, totals in _without_collector(self._kept.items(self._name_call)):
                 self._totals = totals
                 if item is not None:  # which ends a file
                     yield item
@@ -262,7 +264,7 @@ class RecordedSessions:
         return f"{turn_id}/{call_id}" if call_id in self._repeats else call_id
 
 
-def _without_collector(sessions: Iterator[Session | Failed]) -> Iterator[Session | Failed]:
+def _without_collector(sessions: Iterator[_Item]) -> Iterator[_Item]:
     """Yield *sessions* with the garbage collector off while each is read."""
     while True:
         with _collector_off():
