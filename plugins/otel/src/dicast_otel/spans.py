@@ -77,11 +77,11 @@ class Spans(SessionSource):
             for trace_id in store.traces():
                 trace = store.trace(trace_id)
                 store.join(trace)
-                unplaced += trace.unplaced
+                unplaced.update(trace.unplaced)
             for id_ in store.sessions():
                 parts = store.parts(id_)
                 assembly = SessionAssembly(parts, reading.shapes)
-                unplaced += assembly.unplaced
+                unplaced.update(assembly.unplaced)
                 yield _session(reading, assembly)
                 if reading.shapes.marked or reading.shapes.problems:
                     reading.settle(store.line_of(parts.threads[0][0].id))
