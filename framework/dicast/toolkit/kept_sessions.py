@@ -103,7 +103,7 @@ class KeptSessions:
         self._database.execute("PRAGMA cache_size = -2000")  # kB
         self._database.execute("CREATE TABLE items (number INTEGER PRIMARY KEY, data BLOB)")
 
-    def add(self, item: object, counts: Totals) -> None:
+    def add(self, item: object, counts: Any) -> None:
         """Keep *item* with a copy of *counts*."""
         if not self.is_usable:
             return
@@ -120,7 +120,7 @@ class KeptSessions:
             self.is_usable = False
             self._database.close()  # which removes the file
 
-    def items(self, name_call: NameCall) -> Iterator[tuple[Any, Totals]]:
+    def items(self, name_call: NameCall) -> Iterator[tuple[Any, Any]]:
         """Yield the items and their counts; *name_call* names the calls with a :class:`~dicast.toolkit.call_matching.CallId` anew.
 
         Several iterations may be active.

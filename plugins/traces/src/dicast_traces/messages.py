@@ -24,7 +24,7 @@ from dicast import (
     identifier,
     nearest,
 )
-from dicast.toolkit.call_matching import NameCall
+from dicast.toolkit.call_matching import CallId, NameCall
 from dicast.toolkit.conversations import Rules
 from dicast.toolkit.dialects import FORMATS, Format
 from dicast.toolkit.documents import Records, layout_of
@@ -33,6 +33,7 @@ from dicast.toolkit.expressions import compiled, pattern_fault
 from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 from dicast.toolkit.json_values import MISSING, lookup
+from dicast.toolkit.kept_sessions import KeptSessions
 from dicast.toolkit.repeats import Repeats
 from dicast.toolkit.scan import Scan
 from dicast.toolkit.session_reading import NoSubjects
@@ -145,6 +146,7 @@ class Conversations:
         self._file, self._options, self._repeats = file, options, repeats
         self._layout = layout_of(file, options.max_line_bytes)
         self._totals = Totals()
+        self._kept: KeptSessions | None = None  # of the check
 
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
@@ -152,31 +154,31 @@ class Conversations:
         :raises DataError: naming the bad lines and unknown shapes, or that there is nothing to judge.
         """
         count = 0
+        self._kept, kept = None, KeptSessions()
         with InputCheck(self._file, unit="line" if self._layout in ("lines", "lists") else "item") as check:
             reader = self._options.layout.reader(self._note_call)
             for number, id_, session in self._sessions(reader, check):
                 check.add_id(id_, number, "session id")
+                kept.add((id_, session), reader.totals)
                 new_subjects = 1 if isinstance(session, Failure) else sum(1 for _ in subjects(session, self.kinds))
                 if not new_subjects and isinstance(session, Session):
-                    reader.note_dropped(session)
+                    reader.totals.note_dropped(session)
                 count += new_subjects
             self._repeats.finish()
             if not count and reader.totals.records and not check.total:
                 self._totals = reader.totals
                 raise NoSubjects(Problem(reader.totals.without_subjects(), self._file.label))
             self.total = count
-            return check.finish(count)
+            digest = check.finish(count)
+            self._kept = kept if kept.is_usable else None
+            return digest
 
     def subjects(self) -> Iterator[Subject | Due]:
         """Yield the subjects of one conversation after the other; a failed record is one subject of the coarsest kind.
 
         :raises DataError: at the first bad line.
         """
-        if not self._repeats.is_complete:
-            self.check()
-        reader = self._options.layout.reader(self._name_call)
-        self._totals = reader.totals
-        for _, id_, session in self._sessions(reader, None):
+        for id_, session in self._again():
             if isinstance(session, Failure):
                 yield self._failed(id_, session)
                 continue
@@ -184,7 +186,21 @@ class Conversations:
             for subject in subjects(session, self.kinds, history=self._options.history):
                 yield subject
             if subject is None:
-                reader.note_dropped(session)
+                self._totals.note_dropped(session)
+
+    def _again(self) -> Iterator[tuple[str, Session | Failure]]:
+        """Yield the sessions of the pass after the check, as the check kept them; else from the file."""
+        if not self._repeats.is_complete:
+            self.check()
+        if self._kept is not None:
+            for item, totals in self._kept.items(self._name_call):
+                self._totals = totals
+                yield item
+            return
+        reader = self._options.layout.reader(self._name_call)
+        self._totals = reader.totals
+        for _, id_, session in self._sessions(reader, None):
+            yield id_, session
 
     def read_counts(self) -> ReadCounts:
         """Return the counts of the newest pass over the subjects, so far."""
@@ -210,7 +226,7 @@ class Conversations:
 
     def _note_call(self, turn_id: str, call_id: str) -> str:
         self._repeats.note(call_id)
-        return call_id
+        return CallId.of(call_id, turn_id, call_id)
 
     def _name_call(self, turn_id: str, call_id: str) -> str:
         return f"{turn_id}/{call_id}" if call_id in self._repeats else call_id

@@ -29,6 +29,12 @@ class Totals:
     dropped: Counter[str] = attrs.field(factory=Counter)
     formats: Counter[str] = attrs.field(factory=Counter)
     contents: Counts = attrs.field(factory=Counts)
+    has_trailing: bool = False
+
+    def note_dropped(self, session: Session) -> None:
+        """Count the newest record, *session*, as a record without a subject, by its reason."""
+        reason = "no_tool_cycle" if session.turns else "trailing" if self.has_trailing else "no_turn"
+        self.dropped[reason] += 1
 
     def read_counts(self) -> ReadCounts:
         """Return the counts as a run's document has them."""
@@ -58,7 +64,6 @@ class Reader:
     format: Format = "auto"
     is_marked: bool = False
     totals: Totals = attrs.field(factory=Totals)
-    _has_trailing: bool = attrs.field(default=False, init=False)
 
     def session(self, session_id: str, record: dict[str, Any]) -> Session | Failure:
         """Return the session in *record*, whose messages are removed from *record*; a Failure ``source_error`` for a failed record.
@@ -81,7 +86,7 @@ class Reader:
         totals.formats[format] += 1
         conversation.counts.marked = shapes.marked
         totals.contents.add(conversation.counts)
-        self._has_trailing = conversation.counts.dropped > 0
+        totals.has_trailing = conversation.counts.dropped > 0
         return session
 
     def failed(self, reason: str) -> Failure:
@@ -89,8 +94,3 @@ class Reader:
         self.totals.records += 1
         self.totals.failed += 1
         return Failure("source_error", reason)
-
-    def note_dropped(self, session: Session) -> None:
-        """Count the newest record, *session*, as a record without a subject, by its reason."""
-        turns = "no_tool_cycle" if session.turns else "trailing" if self._has_trailing else "no_turn"
-        self.totals.dropped[turns] += 1
