@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
@@ -501,3 +503,19 @@ def test_turns_that_the_user_took_back_are_in_the_numbers_and_counted_apart(fold
     numbers = {name: file[name] for name in ("sessions", "turns", "messages", "calls", "results", "failed_results")}
     assert numbers == {"sessions": 1, "turns": 3, "messages": 7, "calls": 1, "results": 1, "failed_results": 1}
     assert file["abandoned"] == {"turns": 1, "messages": 3, "calls": 1, "results": 1, "failed_results": 1}
+
+
+def test_the_progress_on_a_terminal_is_one_line_that_is_cleared_and_has_no_escaped_codes(folder, monkeypatch, capfd):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for number in range(25):
+        (folder / "data" / f"more{number}.jsonl").write_text(chat(id_=f"more{number}"))
+    reader, writer = pty.openpty()
+    with open(writer, "w") as terminal, redirect_stderr(terminal):
+        dicast("import", "data", "--dry-run")
+        output = os.read(reader, 65536).decode()
+    os.close(reader)
+    clear = "\r\x1b[K"
+    total = len([*(folder / "data").iterdir()])
+    lines = [f"reading files: {count} of {total}" for count in range(total)]
+    assert output == "".join(f"{clear}{line}" for line in lines) + clear
+    assert "\\u" not in capfd.readouterr().out

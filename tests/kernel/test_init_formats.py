@@ -351,7 +351,7 @@ def test_a_terminal_is_asked_once_about_the_encoding(tmp_path, monkeypatch, caps
     assert main(["init", "a.csv", "--no-try"]) == code
     printed = capsys.readouterr()
     question = "a.csv is not UTF-8 (line 2). Read it as cp1252? Line 2 is then: Where?,at the caf\N{LATIN SMALL LETTER E WITH ACUTE} there"
-    assert question in printed.out
+    assert question in printed.err
     assert (tmp_path / "pipeline.yaml").exists() == (code == 0)
 
 

@@ -20,7 +20,7 @@ from .._kernel.values.names import nearest
 from ..toolkit.detection import detecting_sources
 from ..toolkit.installing import how_to_install
 from ..toolkit.scan import Scan
-from ..toolkit.terminal import print_lines
+from ..toolkit.terminal import print_lines, terminal, width_of
 from .folders import SessionFolders
 from .inspection import FileOptions, ImportedFile, inspect_file, inspect_folder
 from .pipelines import Sampling, check_sample, pipelines
@@ -131,16 +131,21 @@ def _known_format(name: str | None, sources: Sequence[tuple[str, Any]]) -> str |
 
 
 def _with_progress(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield *paths*, with a progress bar on a terminal."""
-    if len(paths) < _MANY or not sys.stderr.isatty():
+    """Yield *paths*, with the number of read files on a terminal."""
+    screen = terminal(sys.stderr)
+    if len(paths) < _MANY or screen is None:
         yield from paths
         return
-    with click.progressbar(paths, label="reading files", show_pos=True, file=sys.stderr) as bar:
-        yield from bar
+    try:
+        for count, path in enumerate(paths):
+            screen.write_over(f"reading files: {count:,} of {len(paths):,}"[: width_of(screen.stream) - 1])
+            yield path
+    finally:
+        screen.clear()
 
 
 _MANY = 20
-"""The fewest files with a progress bar."""
+"""The fewest files with a line of progress."""
 
 
 def _files(paths: Sequence[Path], unreadable: list[ImportedFile]) -> Iterator[Path]:

@@ -42,7 +42,9 @@ def text_encoding(path: Path, encoding: str | None, *, is_asked: bool, command: 
     if is_asked:
         excerpt = line.decode(fits, errors="replace").strip()[:60]
         if click.confirm(
-            f"{path} is not UTF-8 ({lines}). Read it as {fits}? Line {number} is then: {excerpt}", default=True
+            f"{path} is not UTF-8 ({lines}). Read it as {fits}? Line {number} is then: {excerpt}",
+            default=True,
+            err=True,
         ):
             return fits
     message = (
