@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from .._kernel.contract.implements import implements
 from .._kernel.contract.kinds import parts
 from .._kernel.contract.protocols import ChatModel, Judge
 from .._kernel.plan.sections import Slot
@@ -40,7 +41,7 @@ def reason_to_stay(slot: Slot) -> str | None:
         return "it is a judge"
     if any(hasattr(part, "open") for part in (component, *inside)):
         return "it is opened once a run"
-    if any(isinstance(part, ChatModel | Judge) for part in inside):
+    if any(implements(part, ChatModel) or implements(part, Judge) for part in inside):
         return "it asks a model or a judge"
     if inspect.iscoroutinefunction(component.score):
         return "it waits (async def)"

@@ -36,7 +36,7 @@ def fenced(text: object, most: int = 2_000) -> str:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the lines of a table whose cells are Markdown already. The columns *right* are right-aligned."""
+    """Yield the lines of a table whose cells are Markdown already. The columns with the heads *right* are right-aligned."""
     yield _row(heads)
     yield _row(["--:" if head in right else "---" for head in heads])
     yield from map(_row, rows)

@@ -54,6 +54,14 @@ RECORDS: Sequence[Record] = (
 """Records with two criteria, a missing score, a response without criteria, and a record made from verdicts."""
 
 
+def _with_subjects(records: Sequence[Record]) -> Sequence[Record]:
+    """Return the records as an early stop with ``observes_failures`` gets them: with their subjects, and the record of a failed subject."""
+    ids = [str(record["row"]["id"]) for record in records]
+    subjects = ({"subject_kind": "row", "subject_id": id_, "session_id": None} for id_ in [*ids, "failed"])
+    failed: Record = {"row": {}, "metrics": {}}
+    return [{**record, **subject} for record, subject in zip([*records, failed], subjects, strict=True)]
+
+
 def _json_fault(document: object) -> str | None:
     if (fault := json_fault(document)) is not None:
         return fault
@@ -338,7 +346,7 @@ class EarlyStopConformance(RecordConformance):
 
         async def ask(live: Any) -> list[object]:
             results = []
-            for record in self.offered:
+            for record in _with_subjects(self.offered) if getattr(live, "observes_failures", False) else self.offered:
                 await asyncio.sleep(0)  # as above
                 results.append(live.observe(record))
             return results

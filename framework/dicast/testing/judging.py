@@ -15,9 +15,10 @@ import orjson
 from attrs.exceptions import FrozenInstanceError
 
 from .._kernel.contract.define import maybe_await
+from .._kernel.contract.implements import implements
 from .._kernel.contract.kinds import KINDS, parts
 from .._kernel.contract.plugin_errors import author_place, describe_error, in_brackets
-from .._kernel.contract.protocols import estimate
+from .._kernel.contract.protocols import WrongEstimate, estimate
 from .._kernel.values import Cost, Failure, Judgment, Score, Subject
 from .._kernel.values.errors import ConfigError, InvalidCost, InvalidScore, ScoringError, UnknownName
 from .._kernel.values.raw_score import RawScore
@@ -231,12 +232,15 @@ class AnsweringConformance(Conformance):
     def test_estimate_is_a_cost(self, component: Any, bench: Bench) -> None:
         """The budget reserves the estimate before each call."""
 
-        async def estimates(live: Any) -> list[object]:
+        async def estimates(live: Any) -> None:
             priced = live if hasattr(live, "estimate") else component
-            return [estimate(priced, subject) for subject in self.accepted(component)]
+            for subject in self.accepted(component):
+                estimate(priced, subject)
 
-        wrong = [cost for cost in self.opened(component, bench.folder, estimates) if not isinstance(cost, Cost)]
-        assert not wrong, f"estimate must return a dicast.Cost, not {wrong[0]!r}"
+        try:
+            self.opened(component, bench.folder, estimates)
+        except WrongEstimate as error:
+            raise AssertionError(f"{self.named}: {error}") from error
 
     def test_costs_no_more_than_the_estimate(self, component: Any, bench: Bench) -> None:
         """A paid call without an estimate, or with one that is too low, breaks every cap. Runs refuse it."""
@@ -385,4 +389,4 @@ def _nests(component: Any) -> bool:
     """Return whether *component* contains another component, which may decide and pay in its place."""
     protocols = tuple(kind.protocol for kind in KINDS.values())
     values = (getattr(component, field.name) for field in attrs.fields(type(component)))
-    return any(isinstance(value, protocols) for option in values for value in parts(option))
+    return any(implements(value, protocol) for option in values for value in parts(option) for protocol in protocols)

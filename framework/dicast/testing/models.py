@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from .._kernel.contract.define import maybe_await
-from .._kernel.contract.protocols import estimate
+from .._kernel.contract.protocols import WrongEstimate, estimate
 from .._kernel.values import ChatRequest, Cost, Failure, Message, Reply, Token, Usage
 from .._kernel.values.endpoint_errors import AccessRefused, EndpointUnreachable
 from .._kernel.values.errors import ScoringError
@@ -126,7 +126,10 @@ class ChatModelConformance(Conformance):
         async def estimates(live: Any) -> list[object]:
             return [estimate(live, request) for request in self.requests]
 
-        costs: list[object] = [estimate(component, request) for request in self.requests]
+        try:
+            costs: list[object] = [estimate(component, request) for request in self.requests]
+        except WrongEstimate as error:
+            raise AssertionError(f"{self.named}: {error}") from error
         costs += self.opened(component, bench.folder, estimates)
         wrong = [cost for cost in costs if not isinstance(cost, Cost)]
         assert not wrong, f"estimate must return a dicast.Cost, not {wrong[0]!r}"

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, redirect_stdout, suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -36,7 +37,9 @@ class Watch:
     logged: list[str] = attrs.field(factory=list)
     blocked: tuple[float, str] = (0.0, "")
     _beat: float = 0.0
+    _cpu: float = 0.0
     _place: str = ""
+    _is_busy: bool = False
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -57,7 +60,7 @@ class Watch:
     async def beating(self) -> AsyncIterator[None]:
         """Measure the turns of the event loop during the block."""
         is_over = threading.Event()
-        self._beat = time.monotonic()
+        self._beat, self._cpu = time.monotonic(), time.thread_time()
         beats = asyncio.ensure_future(self._beats())
         thread = threading.Thread(target=self._sample, args=(threading.get_ident(), is_over), daemon=True)
         thread.start()
@@ -78,10 +81,12 @@ class Watch:
             await asyncio.sleep(_BEAT_SECONDS)
 
     def _turn(self) -> None:
-        now = time.monotonic()
-        if now - self._beat > self.blocked[0]:
-            self.blocked = now - self._beat, self._place
-        self._beat, self._place = now, ""
+        now, cpu = time.monotonic(), time.thread_time()
+        seconds = now - self._beat
+        # a thread that only waits for its turn, as on a busy machine, has used no CPU time and is in no call
+        if seconds > self.blocked[0] and (self._is_busy or cpu - self._cpu > seconds / 2):
+            self.blocked = seconds, self._place
+        self._beat, self._cpu, self._place, self._is_busy = now, cpu, "", False
 
     def _sample(self, thread: int, is_over: threading.Event) -> None:
         """Note the plugin's line while the event loop makes no turn."""
@@ -89,6 +94,7 @@ class Watch:
             if time.monotonic() - self._beat > BLOCKED_SECONDS / 2 and not self._place:
                 frame = sys._current_frames().get(thread)  # noqa: SLF001  # documented, for such tools
                 self._place = frame_place(frame, self.package)
+                self._is_busy = frame is not None and Path(frame.f_code.co_filename).name != "selectors.py"
 
     def note_print(self, text: str, frame: FrameType | None) -> None:
         """Record *text* that *frame* printed."""

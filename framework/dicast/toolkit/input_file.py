@@ -67,7 +67,7 @@ class InputFile:
     @classmethod
     @contextmanager
     def opened(cls, path: Path | str, encoding: str = UTF_8) -> Iterator[InputFile]:
-        """Open the input at *path* for any number of passes.
+        """Open the input at *path* for any number of passes, as in ``with InputFile.opened(path) as file``.
 
         ``-`` (standard input) and pipes, which can be read only once, are copied to a temporary file first, up to 4 GiB. A file in another
         *encoding* is copied as UTF-8.
@@ -95,7 +95,7 @@ class InputFile:
             yield cls(copy, label)
 
     def lines(self, max_line_bytes: int = MAX_LINE_BYTES, check: InputCheck | None = None) -> Numbered[bytes]:
-        """Yield each line with its physical number, counted from 1, and with its line end; blank lines too.
+        """Yield ``(number, line)`` for each line: its physical number, counted from 1, and its bytes with the line end; blank lines too.
 
         Lines that are too long are reported to *check* and left out, without being held in memory. Without *check* the
         first fault is raised.
@@ -198,7 +198,7 @@ class InputFile:
             check.report(problem)
 
     def undecodable(self, what: Problem, line: int, check: InputCheck | None) -> None:
-        """Report that bytes of *line* are not in the file's encoding: once for the whole file, with the number of such lines."""
+        """Report *what*, the problem that bytes of *line* are not in the file's encoding: once for the whole file, with the number of such lines."""
         if check is None:
             self.fault(what, line, check)
         else:

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from ..contract.implements import implements
 from ..contract.kinds import KINDS
 from ..contract.protocols import Task
 from ..pipeline.overrides import put
@@ -70,6 +71,6 @@ def with_task(file: PipelineFile, task: Callable[..., Any] | Task, ready: dict[s
         raise ConfigError("the experiments of a suite have their own tasks; use task/python in the file")
     from ...toolkit.function_task import FunctionTask
 
-    name = ready_name(task if isinstance(task, Task) else FunctionTask(task), ready)
+    name = ready_name(task if implements(task, Task) else FunctionTask(task), ready)
     place = Place("task=", None, None, Path.cwd())
     return attrs.evolve(file, root=put(file.root, "task", from_data(name, place)))

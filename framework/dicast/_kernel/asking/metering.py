@@ -14,6 +14,7 @@ import orjson
 from ...toolkit.rate_limit import WIRE, RequestTrace
 from ..classes import evolve, field, frozen
 from ..contract.define import maybe_await
+from ..contract.implements import implements
 from ..contract.protocols import ChatModel, Judge, estimate
 from ..plan.sections import Slot
 from ..stream.opening import Opener, check_live
@@ -203,11 +204,11 @@ async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel, Chat
         return Call.of(slot, live, opener.configured(live), nests=nests, is_priced=is_priced)
 
     def wrap(live: Any, at: str) -> Any:
-        if not (isinstance(live, ChatModel) or _is_judge(live)):
+        if not (implements(live, ChatModel) or _is_judge(live)):
             return live
         nests = any(path.startswith(at) for path in wrapped)
         wrapped.append(at)
-        if isinstance(live, ChatModel):
+        if implements(live, ChatModel):
             models[at] = live
             opener.note_collecting(live)
             component = opener.configured(live)

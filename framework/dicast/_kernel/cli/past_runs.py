@@ -14,6 +14,7 @@ from ...toolkit.money import amount_text
 from ...toolkit.terminal import print_lines
 from ...toolkit.text_table import TextTable
 from ..api.runs import read_ledger
+from ..contract.implements import implements
 from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STOPPED
 from ..leases.hold_lease import live_run_check
@@ -71,7 +72,7 @@ def past_runs(ledger: Ledger, name: str | None = None, since: str | None = None)
 def _held_check(ledger: Ledger) -> Callable[[str], bool]:
     """Return a predicate of run ids: True if a process carries out the run. Always False for a ledger without leases."""
     alive = live_run_check(ledger)
-    return lambda run_id: isinstance(ledger, Leasing) and ledger.lease_of(run_id) is not None and alive(run_id)
+    return lambda run_id: implements(ledger, Leasing) and ledger.lease_of(run_id) is not None and alive(run_id)
 
 
 def _listed(start: Event, end: Event | None, *, is_held: bool) -> Listed:

@@ -218,7 +218,7 @@ class Ledger(Protocol):
     """Append-only, hash-chained record of events and spending, over all runs and processes."""
 
     def append(self, events: Sequence[Event]) -> Head:
-        """Append *events* in one transaction, computing the digests inside it.
+        """Append *events* in one transaction, computing the digests inside it, and return the new head.
 
         ``spend.*`` events also move the amounts that :meth:`reserve` reads.
 

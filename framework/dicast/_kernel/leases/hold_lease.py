@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ..classes import frozen
+from ..contract.implements import implements
 from ..contract.protocols import Ledger
 from ..values import Lease
 from ..values.errors import ConfigError, LedgerError
@@ -89,7 +90,7 @@ def hold_lease(ledger: Ledger, run_id: str) -> Iterator[None]:
 
     :raises ConfigError: when another process holds the lease.
     """
-    if not isinstance(ledger, Leasing):
+    if not implements(ledger, Leasing):
         yield
         return
     holder = ledger.take_lease(run_id, Owner.current().text(), SECONDS, partial(_is_dead, run_id))
@@ -124,7 +125,7 @@ def live_run_check(ledger: Ledger) -> Callable[[str], bool]:
     """
 
     def alive(run_id: str) -> bool:
-        lease = ledger.lease_of(run_id) if isinstance(ledger, Leasing) else None
+        lease = ledger.lease_of(run_id) if implements(ledger, Leasing) else None
         return lease is None or not (lease.over or _is_dead(run_id, lease))
 
     return alive
@@ -133,7 +134,7 @@ def live_run_check(ledger: Ledger) -> Callable[[str], bool]:
 def raise_if_lease_lost(ledger: Ledger, run_id: str) -> None:
     """Raise LedgerError if another process has taken over the run that this process carries out."""
     try:
-        lease = ledger.lease_of(run_id) if isinstance(ledger, Leasing) else None
+        lease = ledger.lease_of(run_id) if implements(ledger, Leasing) else None
     except LedgerError:  # no other owner is known; the run ends as with any ledger that fails
         return
     if lease is not None and lease.owner != Owner.current().text():

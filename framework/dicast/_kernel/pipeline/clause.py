@@ -7,6 +7,7 @@ from typing import Any
 
 from ...toolkit.installing import how_to_install
 from ..classes import evolve
+from ..contract.implements import implements
 from ..contract.plugin_errors import in_brackets, place_of
 from ..contract.registry import CLAUSE_EXTRAS, Offer, gate_clauses, load_gate_clause
 from ..plan.clauses import Clause, GateClause
@@ -72,7 +73,7 @@ def _read_parts(
     for cls, options in by_class.items():
         with structurer.at(faults=faults):
             part = structurer.options(options, cls)
-            if isinstance(part, GateClause):
+            if implements(part, GateClause):
                 yield part
             else:
                 key = next(iter(options))

@@ -11,6 +11,7 @@ import attrs
 import orjson
 
 from ...toolkit.json_values import MISSING
+from ..contract.implements import implements
 from ..contract.kinds import parts
 from ..contract.protocols import ChatModel, Extractor, Judge, estimate
 from ..plan.sections import Pipeline, Scoring, Slot, SlotOptions
@@ -77,8 +78,8 @@ def unpaid_model(built: Built) -> str | None:
 
 def _is_model_or_judge(part: object) -> bool:
     """Return True if *part* is a chat model or a judge; an option called ``judge`` makes no judge."""
-    is_judge = isinstance(part, Judge) and callable(part.judge)
-    return not isinstance(part, type) and (is_judge or (isinstance(part, ChatModel) and callable(part.complete)))
+    is_judge = implements(part, Judge) and callable(part.judge)
+    return not isinstance(part, type) and (is_judge or (implements(part, ChatModel) and callable(part.complete)))
 
 
 def judges_inside(component: Any) -> Iterator[tuple[str, Judge]]:
@@ -94,7 +95,7 @@ def _judges_at(at: str, value: object) -> Iterator[tuple[str, Judge]]:
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from _judges_at(f"{at}.{key}", item)
-    elif isinstance(value, Judge) and not isinstance(value, type):
+    elif implements(value, Judge) and not isinstance(value, type):
         yield at, value
         yield from ((f"{at}{deeper}", judge) for deeper, judge in judges_inside(value))
 

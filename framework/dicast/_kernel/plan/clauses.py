@@ -7,7 +7,6 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..classes import Attribute, evolve, field, frozen
 from ..values.errors import ConfigError
-from ..values.passes import METRICS
 from .audit import SHARE
 from .comparison import Ends, compare
 
@@ -67,10 +66,12 @@ class GatedRun:
 
     @property
     def figures(self) -> Mapping[str, Any]:
-        """The figures of the clause's label: a metric, or all metrics together."""
-        figures: Mapping[str, Any] = (
-            self.document["labels"][METRICS] if self.on == METRICS else self.document["metrics"][self.on]
-        )
+        """The figures of the clause's label.
+
+        All labels have ``mean``, ``pass_rate``, ``basis``, ``scored`` and ``total``; a single metric has no ``failed``, ``ci_low`` and ``ci_high``.
+        """
+        labels: Mapping[str, Any] = self.document["labels"]
+        figures: Mapping[str, Any] = labels[self.on] if self.on in labels else self.document["metrics"][self.on]
         return figures
 
     def with_mean(self, finding: Finding, name: str, mean: float, interval: Ends) -> Finding:

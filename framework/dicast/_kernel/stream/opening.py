@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from ..contract.declared import declared_faults
+from ..contract.implements import implements
 from ..contract.kinds import member_faults
 from ..contract.plugin_errors import describe_error, in_brackets, place_of
 from ..contract.protocols import ChatModel, Sandbox
@@ -140,7 +141,7 @@ class Opener:
             if type(shared) is type(component) and shared == component:
                 return live
         live = await self.open(component, wrap, at)
-        if isinstance(live, ChatModel | Sandbox):
+        if implements(live, ChatModel) or implements(live, Sandbox):
             self._shared.append((component, live))
         return live
 
