@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from functools import cache
-from typing import Generic, Protocol, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 P = TypeVar("P")
 
 _NOT_MEMBERS = (object, Protocol, Generic)
 
 
-def implements(value: object, protocol: type[P]) -> TypeGuard[P]:
+def implements(value: object, protocol: Callable[..., P]) -> TypeIs[P]:
     """Return whether *value* has all members of *protocol*, including members that its ``__getattr__`` provides.
 
     From Python 3.12 on, ``isinstance`` ignores such members: an object that wraps another would lose its leases and its price.
     """
-    return all(hasattr(value, name) for name in _member_names(protocol))
+    return all(hasattr(value, name) for name in _member_names(cast("type", protocol)))
 
 
 @cache
