@@ -64,8 +64,8 @@ export function VirtualTable({ columns, rows, height, sort, onSort, keyOf, onOpe
     style=${{ "--columns": template, "--content": `${rows.length * height + head + 16}px` }}>
     <div class="virtual-head" role="row" aria-rowindex="1">
       ${columns.map((column) => html`<div role="columnheader" class=${column.className} aria-sort=${direction(column)}>
-        ${column.sorts === false ? html`<span title=${column.head}>${column.head}</span>` : html`<button type="button"
-          title=${`Sort by ${column.head}`} onClick=${() => onSort(column.key)}>
+        ${column.sorts === false ? html`<span title=${column.title ?? column.head}>${column.head}</span>` : html`<button type="button"
+          title=${`Sort by ${column.title ?? column.head}`} onClick=${() => onSort(column.key)}>
           <span>${column.head}</span><span class="arrow" aria-hidden="true">${{ none: "", ascending: "↑", descending: "↓" }[direction(column)]}</span></button>`}
       </div>`)}
     </div>

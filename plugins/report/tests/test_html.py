@@ -19,6 +19,7 @@ from dicast.toolkit.gold import GoldLabel
 from dicast.toolkit.intervals import wilson
 from dicast.toolkit.sub_agents import SubAgents
 from dicast_report.choice import Choice
+from dicast_report.contents import Contents
 from dicast_report.conversation import conversations
 from dicast_report.human_labels import Reliability, human_labels
 from dicast_report.marking import Marking
@@ -562,6 +563,17 @@ def test_a_row_that_fails_another_label_of_the_gate_fails_and_says_why(run, tmp_
     (table,) = rows(tmp_path / "out/report.html")
     assert (table["scores"].split(",")[0], table["outcomes"]) == ("0.9", ["fail", "fail"])
     assert table["reasons"][0].startswith("lima: ")
+
+
+def test_a_row_that_passes_names_a_low_score_of_another_tool():
+    marking = Marking(("diff/match",), ("judge",), ("judge",), {"judge": 0.5})
+    columns = RowColumns(marking, None, content=True)
+    subjects = [judged_subject(number, 1.0) for number in range(3)]
+    for subject, score in zip(subjects, (0.0, 1.0, None), strict=True):
+        subject.results["recorded/match"] = {"score": score, "judge_kind": "recorded"}
+    table = columns.json(subjects, Contents())["table"]
+    assert table["outcomes"] == ["pass", "pass", "pass"]
+    assert table["reasons"] == ["recorded/match is 0", "", ""]
 
 
 def test_only_flags_of_the_gate_decide_beside_verdicts():

@@ -102,6 +102,11 @@ export class Row {
     return this.run.values.get(label)?.[this.place] ?? null;
   }
 
+  /** The scores that other tools recorded of it. */
+  get recorded() {
+    return [...this.run.values].filter(([label]) => label.startsWith("recorded/")).map(([, values]) => values[this.place]);
+  }
+
   text(name) {
     return this.run[name]?.[this.place] ?? null;
   }
@@ -168,11 +173,12 @@ export class Subject {
     return this.rows.reduce((worst, row) => (row !== null && ORDER[row.outcome] < ORDER[worst] ? row.outcome : worst), "open");
   }
 
-  /** How bad it is: without a score first, then the lowest score. */
+  /** How bad it is: without a score first, then the lowest score, its own or another tool's; equal ones by the own score. */
   get badness() {
-    const scores = this.rows.map((row) => row?.score ?? null).filter((score) => score !== null);
-    const least = scores.length ? Math.min(...scores.map(Number)) : 2;
-    return this.outcome === "none" ? -1 : this.outcome === "open" ? 3 : least;
+    if (this.outcome === "none" || this.outcome === "open") return this.outcome === "none" ? -1 : 3;
+    const rows = this.rows.filter((row) => row !== null);
+    const own = least(rows.map((row) => row.score));
+    return Math.min(own, least(rows.flatMap((row) => row.recorded))) + own * 1e-6;
   }
 
   /** Whether it passes in one run and not in another, or did not in the baseline. */
@@ -198,4 +204,9 @@ export class Subject {
       .toLowerCase();
     return this.words;
   }
+}
+
+function least(scores) {
+  const known = scores.filter((score) => score !== null && score !== undefined).map(Number);
+  return known.length ? Math.min(...known) : 2;
 }

@@ -104,7 +104,7 @@ function Printed({ columns, rows }) {
     };
   }, []);
   if (!printing) return null;
-  return html`<div class="printed"><table><thead><tr>${columns.map((column) => html`<th scope="col">${column.head}</th>`)}</tr></thead>
+  return html`<div class="printed"><table><thead><tr>${columns.map((column) => html`<th scope="col">${column.title ?? column.head}</th>`)}</tr></thead>
     <tbody>${rows.slice(0, PRINTED).map((row) => html`<tr>${columns.map((column) => html`<td>${column.cell(row)}</td>`)}</tr>`)}</tbody></table>
     ${rows.length > PRINTED ? html`<p>the first ${PRINTED} of ${plain(rows.length)}</p>` : null}</div>`;
 }
@@ -184,9 +184,15 @@ function columnsOf(report, labels, subjects, narrow) {
     return [{ ...outcome, width: "5.6rem" }, { ...subject, width: "1fr", cell: (one) => html`<${Id} id=${one.id} /><span class="under" dir="auto">${preview(telling(one))}</span>` },
       { ...(values[0] ?? { key: `0:${labels[0]}`, head: labels[0], className: "num", cell: (one) => valued(one.rows[0], labels[0]) }), width: "4rem" }];
   }
-  const more = several || labels.length === 1 ? [] : labels.slice(0, MANY).map((label) => ({ key: `0:${label}`, head: label, width: "minmax(4rem, 6rem)", className: "num",
+  const more = several || labels.length === 1 ? [] : labels.slice(0, MANY).map((label) => ({ key: `0:${label}`, head: headOf(label, labels), title: label, width: "minmax(4rem, 9rem)", className: "num",
     cell: (one) => valued(one.rows[0], label) }));
   return [outcome, subject, ...values, ...more, texts];
+}
+
+/** The name of a recorded score without its common prefix, unless another label has that name too. */
+function headOf(label, labels) {
+  const name = label.replace(/^recorded\//, "");
+  return labels.some((other) => other !== label && other === name) ? label : name;
 }
 
 function valued(row, label) {

@@ -78,6 +78,14 @@ class Marking:
         """Return whether the verdict of *label* on *subject* passes; None if that is undecided."""
         return self.rule.verdict(label, subject.results[label])
 
+    def low_recorded(self, subject: SubjectResults) -> dict[str, float]:
+        """Return the scores of *subject* that another tool recorded and that are below their lines, by label."""
+        return {
+            label: result["score"]
+            for label, result in subject.results.items()
+            if result.get("judge_kind") == "recorded" and self.passes(subject, label) is False
+        }
+
     def score(self, subject: SubjectResults) -> float | None:
         """Return the score of *subject*; None if it has none, or several."""
         labels = self.scoring_labels(subject)

@@ -99,7 +99,13 @@ class RowColumns:
         return " ".join(text.split())[:_REASON]
 
     def _why(self, subject: SubjectResults) -> str:
-        """Return the reason for a missing or low score: the first reason of a label, failing labels first."""
+        """Return the reason for a missing or low score: the first reason of a label, failing labels first.
+
+        If all labels that decide pass, low scores of other tools are named first.
+        """
+        recorded = ", ".join(f"{label} is {score:g}" for label, score in self.marking.low_recorded(subject).items())
+        if recorded and self.marking.outcome(subject) == "pass":
+            return recorded
         for label in sorted(
             self.marking.deciding_labels(subject), key=lambda label: _ORDER[self.marking.passes(subject, label)]
         ):
@@ -108,7 +114,7 @@ class RowColumns:
                 return f"{result['failure_mode']}: {result.get('error_message') or ''}"
             if result["score"] != 1 and (why := self._of_verdict(label, result)):
                 return why
-        return ""
+        return recorded
 
     def _of_verdict(self, label: str, result: Mapping[str, Any]) -> str:
         if label == ALL_METRICS:
