@@ -96,14 +96,18 @@ def _modules(name: str) -> Iterator[str]:
 
 def _faults(module: Any) -> Iterator[str]:
     """Yield each fault of the hooks in *module*, with its line."""
-    names = vars(module) if isinstance(module, ModuleType) else dict.fromkeys(dir(module))
-    for name in names:
-        function = inspect.getattr_static(module, name, None)
+    members = vars(module) if isinstance(module, ModuleType) else _members(module)
+    for name, function in members.items():
         mark = getattr(function, _MARK, None)
         if isinstance(mark, Mapping):
             yield from _faults_of_hook(mark.get("specname") or name, function)
         elif callable(function) and (hook := _meant_hook(name, function, module)):
             yield f"{name} has no @hookimpl, so it is not a hook; add @dicast.hookimpl to {hook}{_at(function)}"
+
+
+def _members(plugin: Any) -> Mapping[str, Any]:
+    """Return the members of *plugin*, an object that is no module, without calling its properties."""
+    return {name: inspect.getattr_static(plugin, name, None) for name in dir(plugin)}
 
 
 def _faults_of_hook(hook: str, function: Any) -> Iterator[str]:

@@ -76,9 +76,13 @@ def why_failed(fields: Mapping[str, str]) -> WhyFailed:
 
 def output_ending(row: Mapping[str, Any], output: str) -> str | None:
     """Return the word for the end of the output at the path *output*: a finish reason in the innermost object around it."""
-    around = [row, *(inside for _, inside in _objects(row, output))]
-    reasons = (inside.get(name) for inside in reversed(around) for name in _ENDS)
-    return next((reason for reason in reasons if isinstance(reason, str) and 0 < len(reason) <= _LONGEST_REASON), None)
+    around = [row, *(inside for _, inside in _objects(row, output))] if "." in output else [row]
+    for inside in reversed(around):  # written flat: for every row
+        for name in _ENDS:
+            reason = inside.get(name)
+            if isinstance(reason, str) and 0 < len(reason) <= _LONGEST_REASON:
+                return reason
+    return None
 
 
 def _error_on(row: Mapping[str, Any], path: str, *, is_absent: bool) -> str | None:

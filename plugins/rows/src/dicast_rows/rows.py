@@ -12,10 +12,20 @@ import attrs
 
 from dicast import DataError, Due, Failure, Problem, ReadCounts, Subject, nearest
 from dicast.toolkit.input_file import InputCheck, InputFile
-from dicast.toolkit.parts import split_reasoning, visible_text
 
 from .failed import WhyFailed, output_ending, why_failed
-from .fields import Fields, Parts, Take, blank_media, example_taker, json_failure, media_in, paths_of, taker
+from .fields import (
+    Fields,
+    Parts,
+    Take,
+    blank_media,
+    example_taker,
+    json_failure,
+    media_columns,
+    media_in,
+    paths_of,
+    taker,
+)
 from .unknown import Marker
 
 MAX_FAULTS = 100
@@ -97,7 +107,7 @@ class Rows:
         with InputCheck(self.file, self.max_faults, self.unit) as check:
             rows, has_missing, has_output = 0, False, False
             columns: list[str] = []
-            take = self._taker(columns)
+            take, has_media = self._taker(columns), bool(media_columns(self.fields))
             for number, row in self.read(check, take.failures):
                 rows += 1
                 try:
@@ -106,7 +116,7 @@ class Rows:
                     self.fault(error, number, check)
                     has_missing = True
                     continue
-                for content in media_in(parts, self.fields):
+                for content in media_in(parts, self.fields) if has_media else ():
                     check.digest.update(content.encode())
                 check.add_id(parts[_ID], number)
                 if failure is None:
@@ -126,6 +136,7 @@ class Rows:
         self.marked.clear()
         self._blank.clear()
         take, output = self._taker([]), paths_of(self.fields).get("output", "output")
+        has_media = bool(media_columns(self.fields))
         for number, row in self.read(None, take.failures):
             try:
                 parts, failure = take(number, row)
@@ -135,7 +146,8 @@ class Rows:
             self._records += 1
             if self.strip_reasoning:
                 parts = self._without_reasoning(parts)
-            self._blank.update(blank_media(parts, self.fields))
+            if has_media:
+                self._blank.update(blank_media(parts, self.fields))
             if failure is None:
                 ending = None if parts[_OUTPUT] is None else output_ending(row, output)
                 yield Subject(*parts) if ending is None else Due(Subject(*parts), finish_reason=ending)
@@ -155,6 +167,8 @@ class Rows:
         output = parts[_OUTPUT]
         if type(output) is not str or "<think>" not in output:
             return parts
+        from dicast.toolkit.parts import split_reasoning, visible_text  # imported late: few outputs have reasoning
+
         text = visible_text(split_reasoning(output)) or ""
         self._stripped += text != output
         return (*parts[:_OUTPUT], text, *parts[_OUTPUT + 1 :])
