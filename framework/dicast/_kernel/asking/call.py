@@ -151,10 +151,12 @@ class Caller:
                 return call.elsewhere(self, call, subject)
             arguments = (subject, children) if call.expects is Judgment else (subject,)
             answer = self.timed(call.function, arguments, call.seconds)
-            if type(answer) is Score:
-                is_plain = not (answer.signals or answer.details or answer.feedback or call.slot.range)
-                is_plain = is_plain and answer.raw is None and not call.slot.is_raw
-                return answer if is_plain and call.expects is Score else self._checked(answer, call)
+            slot = call.slot
+            is_scaled = slot.range is not None or slot.is_raw
+            if type(answer) is Score and call.expects is Score and answer.raw is None and not is_scaled:
+                if not (answer.signals or answer.details or answer.feedback):
+                    return answer
+                return self._mask.answer(_evidence_failure(answer) or answer)
             return answer if is_pending(answer) else self._checked(answer, call)
         except BaseException as error:  # the border, as above
             return self.failure(call, error)

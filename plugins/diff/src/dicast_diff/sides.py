@@ -37,12 +37,11 @@ def compare_sides(
     sides_: Sides, references: References, compare: Callable[[Sides], Score | Failure]
 ) -> Score | Failure:
     """Return the answer of *compare* about the output and its reference, or about each reference of a list."""
-    return compare_references(
-        sides_.reference,
-        sides_.output,
-        references,
-        lambda reference_: compare(attrs.evolve(sides_, reference=reference_)),
-    )
+
+    def compare_one(reference: object) -> Score | Failure:
+        return compare(sides_ if reference is sides_.reference else attrs.evolve(sides_, reference=reference))
+
+    return compare_references(sides_.reference, sides_.output, references, compare_one)
 
 
 def sides(subject: Subject, field: str | None, metric: str) -> Sides | Score | Failure:
