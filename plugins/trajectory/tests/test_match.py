@@ -286,3 +286,12 @@ def test_a_subject_without_references_is_left_to_the_other_metrics_with_on_failu
         "trajectory/match": 1,
         "trajectory/limits": 2,
     }
+
+
+@pytest.mark.parametrize(("most", "passed"), [(0, False), (1, True)])
+def test_a_clause_of_its_own_gates_the_limits_where_another_metric_is_excluded(tmp_path, monkeypatch, most, passed):
+    monkeypatch.chdir(tmp_path)
+    clauses = "[{on: trajectory/limits, min_pass_rate: 1}, {on: trajectory/match, min_score: 0.9, min_coverage: 0}]"
+    metrics = f"trajectory/match: {{reference: calls.jsonl, on_failure: exclude}}\n  - trajectory/limits: {{max_calls: {most}}}"
+    run = with_references(tmp_path, ["a"], f"{metrics}\ngate: {clauses}")
+    assert run.document["gate"]["passed"] is passed

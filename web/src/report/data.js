@@ -173,11 +173,12 @@ export class Subject {
     return this.rows.reduce((worst, row) => (row !== null && ORDER[row.outcome] < ORDER[worst] ? row.outcome : worst), "open");
   }
 
-  /** How bad it is: without a score first, then the lowest score, its own or another tool's; equal ones by the own score. */
+  /** How bad it is: failures first, then the lowest score, its own or another tool's; equal ones by the own score. */
   get badness() {
-    if (this.outcome === "none" || this.outcome === "open") return this.outcome === "none" ? -1 : 3;
+    if (this.outcome === "none") return -1;
     const rows = this.rows.filter((row) => row !== null);
     const own = least(rows.map((row) => row.score));
+    if (this.outcome === "open" && own === NO_SCORE) return NO_SCORE + 1;
     return Math.min(own, least(rows.flatMap((row) => row.recorded))) + own * 1e-6;
   }
 
@@ -206,7 +207,9 @@ export class Subject {
   }
 }
 
+const NO_SCORE = 2;
+
 function least(scores) {
   const known = scores.filter((score) => score !== null && score !== undefined).map(Number);
-  return known.length ? Math.min(...known) : 2;
+  return known.length ? Math.min(...known) : NO_SCORE;
 }
