@@ -232,6 +232,18 @@ def test_the_suggested_limit_forbids_a_tool_that_the_files_call(folder):
     assert "The files call search." in text
 
 
+def test_the_suggested_limits_gate_once_their_marks_are_removed(folder, capfd):
+    pytest.importorskip("dicast_trajectory")
+    run_import("data/one.jsonl")
+    path = folder / "pipeline.yaml"
+    above, comments, block = path.read_text().rpartition("The files call search.\n")
+    path.write_text(above + comments + "".join(line.removeprefix("# ") for line in block.splitlines(keepends=True)))
+    capfd.readouterr()
+    assert dicast("run", "pipeline.yaml", "--json") == 1
+    clauses = json.loads(capfd.readouterr().out)["gate"]["clauses"]
+    assert {clause["on"] for clause in clauses} == {"heuristic/turn", "trajectory/limits"}
+
+
 def test_sessions_without_calls_get_no_suggestion_of_a_forbidden_tool(folder):
     (folder / "data" / "plain.jsonl").write_text(
         '{"id": "p", "messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}\n'

@@ -17,6 +17,7 @@ from .._kernel.api.subjects import subjects
 from .._kernel.values.errors import DataError
 from .inspection import FileOptions, ImportedFile
 
+_LIMITS = "trajectory/limits"
 JOINED, SAMPLED = "traces/joined", "traces/sample"
 _MOST_TOOLS = 6
 """The number of tools that the written pipeline names."""
@@ -95,16 +96,24 @@ def _of_sessions(
     source = _source(paths, chosen, files, out, request, sampling)
     choice = for_turns(next(iter(source)))
     about = [f"Files: {_formats(chosen)}"]
-    sections = [FileSection({"name": _name(paths)}), FileSection({"source": source}, about), *choice.sections]
+    *judging, gate = choice.sections
+    gate = attrs.evolve(gate, data={"gate": [gate.data["gate"]]})  # the limits add a clause
+    sections = [FileSection({"name": _name(paths)}), FileSection({"source": source}, about), *judging, gate]
     tools = sum((Counter(file.counts.tools) for file in chosen), Counter[str]())
     forbidden = {"forbidden": [min(tools, key=lambda tool: (tools[tool], tool))]} if tools else {}
-    example = {"metrics": [{"trajectory/limits": {"max_errors": 3, "max_repeats": 2, **forbidden}}]}
-    comments = ["Limits of the tool calls, without a model (extra trajectory); remove the marks to use them."]
+    example = {
+        "gate": [{"on": _LIMITS, "min_pass_rate": 1}],
+        "metrics": [{_LIMITS: {"max_errors": 3, "max_repeats": 2, **forbidden}}],
+    }
+    comments = [
+        "Limits of the tool calls, without a model (extra trajectory). Remove the marks of the lines after these comments:",
+        "a turn that breaks a limit then fails the gate.",
+    ]
     if tools:
         names = ", ".join(one_comment(tool, 40) for tool, _ in tools.most_common(_MOST_TOOLS))
         ellipsis = ", …" * (len(tools) > _MOST_TOOLS)
         comments.append(f"forbidden has names of tools. The files call {names}{ellipsis}.")
-    return file_text(_head(out), [*sections, FileSection(example, comments, active=False)])
+    return file_text(_head(out), [*sections, FileSection(example, comments, active=False, continues=True)])
 
 
 def _of_results(

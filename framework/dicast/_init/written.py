@@ -19,16 +19,21 @@ _WIDE = 100
 
 @attrs.frozen
 class FileSection:
-    """A part of the file: *comments* above *data*. A section that is not *active* is written as a comment, as an example."""
+    """A part of the file: *comments* above *data*. A section that is not *active* is written as a comment, as an example.
+
+    With *continues* the first key of *data* is the last key of the section above: it is not written again.
+    """
 
     data: Mapping[str, Any]
     comments: Sequence[str] = ()
     active: bool = True
+    continues: bool = False
 
     def text(self) -> str:
         """Return the section's lines."""
         body = yaml.dump(_Block(escaped(self.data)), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9)
-        lines = body.splitlines() if self.active else [f"# {line}".rstrip() for line in body.splitlines()]
+        body_lines = body.splitlines()[1 if self.continues else 0 :]
+        lines = body_lines if self.active else [f"# {line}".rstrip() for line in body_lines]
         return "\n".join([*(f"# {line}".rstrip() for line in self.comments), *lines]) + "\n"
 
 
