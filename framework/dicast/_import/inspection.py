@@ -64,6 +64,7 @@ class FileCounts:
     first_places: Mapping[str, str] = attrs.field(factory=dict)
     reason: str = ""
     abandoned: Mapping[str, int] = attrs.field(factory=dict)
+    failed_model_calls: int = 0
 
 
 @attrs.frozen
@@ -114,6 +115,7 @@ class ImportedFile:
             "marked": dict(sorted(counts.marked.items())),
             "unknown": dict(sorted(counts.unknown.items())),
             "failed": counts.failed,
+            **({"failed_model_calls": counts.failed_model_calls} if counts.failed_model_calls else {}),
             **({"abandoned": dict(counts.abandoned)} if counts.abandoned else {}),
             **({"reason": self.reason} if self.reason else {}),
         }
@@ -297,7 +299,7 @@ def count_contents(source: Any, scan: Scan) -> FileCounts:
     return FileCounts(
         numbers, models if recorded_models is None else recorded_models, tools, scores, read.marked,
         read.details.get("unknown", {}), read.details.get(COUNTS, {}), read.failed, read.notes,
-        tuple(kinds), first_places, reason, abandoned,
+        tuple(kinds), first_places, reason, abandoned, contents.get("failed_model_calls", 0),
     )  # fmt: skip
 
 

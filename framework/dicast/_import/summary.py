@@ -46,6 +46,8 @@ def summary_parts(files: Sequence[ImportedFile], *, is_full: bool = False) -> It
 def _content_lines(files: Sequence[ImportedFile], *, is_full: bool) -> Iterator[str]:
     if failed := sum(file.counts.numbers["failed_results"] for file in files):
         yield f"tool results with a failure: {failed:,}"
+    if failed := sum(file.counts.failed_model_calls for file in files):
+        yield f"model calls that failed: {failed:,}"
     unmatched = {"unmatched_calls": "tool calls without a result", "unmatched": "tool results without a call"}
     for name, title in unmatched.items():
         if count := sum(file.counts.numbers[name] for file in files):

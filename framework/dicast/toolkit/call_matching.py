@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeGuard
 
 import orjson
 
 from dicast.toolkit.json_values import MISSING, inexact, too_deep
 
-from .parts import ToolCall, ToolResult
+from .parts import (
+    MediaPart,
+    ReasoningPart,
+    RefusalPart,
+    Spoken,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+    part_fields,
+    visible_text,
+)
+
+_SPOKEN = (TextPart, ReasoningPart, RefusalPart, MediaPart, UnknownPart)
 
 NameCall = Callable[[str, str], str]
 """A function that returns the id of a tool call in the trace, from the id of its turn and the call's id in the file."""
@@ -136,3 +150,26 @@ def _arguments(value: object) -> tuple[object, str, str | None]:
             return value, hashlib.sha256(text).hexdigest(), error
         value = parsed
     return value, hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest(), None
+
+
+def content_output(content: object) -> tuple[str, object, Mapping[str, object]]:
+    """Return the content of a result as text, the output of its event, and further fields of the event."""
+    if isinstance(content, str):
+        return content, content, {}
+    if has_parts(content):
+        text = visible_text(content) or ""
+        is_plain = all(type(part) is TextPart for part in content)
+        return text, text, {} if is_plain else {"parts": [part_fields(part) for part in content]}
+    if content is None:
+        return "", "", {}
+    return orjson.dumps(content).decode(), content, {}
+
+
+def count_known(parts: Sequence[Spoken]) -> int:
+    """Return the number of parts that no marker replaces."""
+    return sum(type(part) is not UnknownPart for part in parts)
+
+
+def has_parts(content: object) -> TypeGuard[list[Spoken]]:
+    """Return whether *content* is a list of parts that are no calls or results."""
+    return isinstance(content, list) and bool(content) and all(isinstance(part, _SPOKEN) for part in content)

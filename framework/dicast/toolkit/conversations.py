@@ -16,33 +16,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, TypeGuard
+from typing import Literal
 
 import attrs
 
 from dicast import TraceEvent, normalize_stop_reason
 
 from .assembly import Assembly
-from .call_matching import CallMatching, NameCall
+from .call_matching import CallMatching, NameCall, content_output, count_known, has_parts
 from .expressions import Expression
-from .parts import (
-    MediaPart,
-    Part,
-    ReasoningPart,
-    RefusalPart,
-    Spoken,
-    TextPart,
-    ToolCall,
-    ToolResult,
-    UnknownPart,
-    part_fields,
-    visible_text,
-)
+from .parts import Part, RefusalPart, Spoken, TextPart, ToolCall, ToolResult, part_fields, visible_text
 from .sessions import MESSAGE, Session, Turn
 from .sub_agents import STARTED
 
 MAX_TOKENS = "max_tokens"
-_SPOKEN = (TextPart, ReasoningPart, RefusalPart, MediaPart, UnknownPart)
+CALL_FAILED = "llm.call_failed"
 _ACTIONS = (ToolCall, ToolResult)
 
 
@@ -70,7 +58,7 @@ class Counts:
 
     *unmatched_results* belong to no call, *unmatched_calls* have no result. *dropped* counts the messages of last turns without a reply,
     *marked* the parts, roles and items that a marker replaced, by kind and name. *repeated* has the numbers of ``calls`` and ``results`` whose
-    id an earlier one of the conversation has.
+    id an earlier one of the conversation has. *failed_model_calls* counts the recorded failures of models.
     """
 
     messages: int = 0
@@ -83,6 +71,7 @@ class Counts:
     dropped: int = 0
     marked: Counter[str] = attrs.field(factory=Counter)
     repeated: Counter[str] = attrs.field(factory=Counter)
+    failed_model_calls: int = 0
 
     def add(self, other: Counts) -> None:
         """Add the counts of another conversation."""
@@ -92,9 +81,11 @@ class Counts:
         self.repeated.update(other.repeated)
 
     def contents(self) -> dict[str, int]:
-        """Return the numbers as ``read.contents`` of a run's document has them; numbers of repeated ids only if there are any."""
+        """Return the numbers as ``read.contents`` of a run's document has them; numbers of repeated ids and failed model calls only if there are any."""
         numbers: dict[str, int] = {name: getattr(self, name) for name in _NUMBERS}
         numbers["trailing_messages"] = numbers.pop("dropped")
+        if not numbers["failed_model_calls"]:
+            del numbers["failed_model_calls"]
         return numbers | {f"repeated_{name}": number for name, number in self.repeated.items()}
 
 
@@ -129,6 +120,7 @@ class Conversation:
         self._turns: list[list[_Step]] = []
         self._system: str | None = None
         self._ids: dict[int, str] = {}
+        self._stops: dict[int, str] = {}
         self.models: Counter[str] = Counter()
         self._has_feedback = False
         self._action_ids: dict[str, set[str]] = {"calls": set(), "results": set()}
@@ -191,6 +183,16 @@ class Conversation:
         if payload or stop.get("stop_reason") == MAX_TOKENS:
             self._steps.append(_Step("", event=("llm.call_completed", {**payload, **stop}), time=time))
 
+    def model_failure(self, error: str, *, model: str | None = None, time: str | None = None) -> None:
+        """Record a call of the model that failed with the text *error*. A turn or session that ends with it ends in an error."""
+        self.counts.failed_model_calls += 1
+        named = {} if model is None else {"model": model}
+        self._steps.append(_Step("", event=(CALL_FAILED, {**named, "error": error}), time=time))
+
+    def interruption(self, reason: str) -> None:
+        """Record that the turn so far was stopped, for example by the user; *reason* is its stop reason."""
+        self._stops[len(self._turns) - 1] = reason
+
     def feedback(
         self, kind: Literal["explicit", "implicit"], payload: Mapping[str, object], time: str | None = None
     ) -> None:
@@ -207,7 +209,10 @@ class Conversation:
 
     def session(self, context: Mapping[str, object], disposition: str = "completed",
                 time: str | None = None) -> Session:  # fmt: skip
-        """Return the session; *context* has the other fields of the record, *disposition* is that of ``session.ended``."""
+        """Return the session; *context* has the other fields of the record, *disposition* is that of ``session.ended``.
+
+        It is ``error`` instead of ``completed`` if the session ends with a failed call of the model.
+        """
         log, turns, events = [*self._start(), *self._outside()], list[Turn](), list[TraceEvent]()
         events += [event for event in log if event.type != MESSAGE]
         if self._turns and not self._rules.keep_trailing and not any(map(_is_reply, self._turns[-1])):
@@ -215,11 +220,13 @@ class Conversation:
         for number, steps in enumerate(self._turns):
             turn_id = self._ids.get(number) or f"{self.id}/{number + 1}"
             begins = len(log)
-            log += self._turn_events(turn_id, steps)
+            log += self._turn_events(turn_id, steps, self._stops.get(number))
             turn_events = tuple(event for event in log[begins:] if event.type != MESSAGE)
             turns.append(Turn(turn_id, turn_events, (), begins, len(log)))
             events += turn_events
         self.counts.unmatched_calls = self._calls.open
+        if disposition == "completed" and self._turns and _ends_with_failure(self._turns[-1]):
+            disposition = "error"
         end = TraceEvent("session.ended", {"disposition": disposition}, time, self.id)
         if self._has_feedback:  # it may be about another turn
             return attrs.evolve(Assembly(self.id, [*log, end]).session(), context=context)
@@ -228,7 +235,7 @@ class Conversation:
     def _say(self, role: str, parts: Sequence[Spoken], time: str | None, turn_id: str | None, *,
              is_turn: bool = True) -> None:  # fmt: skip
         text = visible_text(parts)
-        self.counts.parts += _count_known(parts)
+        self.counts.parts += count_known(parts)
         step = _Step(role, text, None if all(type(part) is TextPart for part in parts) else parts, time=time)
         self._step(step, turn_id, is_turn=is_turn)
 
@@ -250,7 +257,7 @@ class Conversation:
         else:
             self.counts.results += 1
             self._note_id("results", action.id)
-            self.counts.parts += _count_known(action.content) if _has_parts(action.content) else 0
+            self.counts.parts += count_known(action.content) if has_parts(action.content) else 0
         self._steps.append(_Step(role, action=action, time=time))
 
     def _note_id(self, kind: str, id_: str | None) -> None:
@@ -277,7 +284,7 @@ class Conversation:
         events = ((step.time, *event) for step in self._before for event in self._events_of(step))
         return [TraceEvent.of(type_, payload, time, self.id, None, {}) for time, type_, payload in events]
 
-    def _turn_events(self, turn_id: str, steps: Sequence[_Step]) -> list[TraceEvent]:
+    def _turn_events(self, turn_id: str, steps: Sequence[_Step], stop: str | None) -> list[TraceEvent]:
         """Return the events of a turn.
 
         The first text of the user and the last of the assistant are in ``turn.completed``. They are also events of their own if their
@@ -297,7 +304,7 @@ class Conversation:
             events[:0] = prompt
         called = sum(event.type == "tool.called" for event in events)
         time = None if last is None else last.time
-        events.append(TraceEvent.of("turn.completed", _completed(steps, called), time, self.id, turn_id, {}))
+        events.append(TraceEvent.of("turn.completed", _completed(steps, called, stop), time, self.id, turn_id, {}))
         return events
 
     def _events_of(self, step: _Step) -> Sequence[tuple[str, Mapping[str, object]]]:
@@ -314,7 +321,7 @@ class Conversation:
         """Return the event of a result."""
         payload, is_matched = self._calls.result(result)
         self.counts.unmatched_results += not is_matched
-        text, output, fields = _output(result.content)
+        text, output, fields = content_output(result.content)
         tool_error = self._rules.tool_error
         if result.is_error or (tool_error is not None and tool_error.search(text)):
             self.counts.failed_results += 1
@@ -333,30 +340,6 @@ class Conversation:
         }
 
 
-def _output(content: object) -> tuple[str, object, Mapping[str, object]]:
-    """Return the content of a result as text, the output of its event, and further fields of the event."""
-    if isinstance(content, str):
-        return content, content, {}
-    if _has_parts(content):
-        text = visible_text(content) or ""
-        is_plain = all(type(part) is TextPart for part in content)
-        return text, text, {} if is_plain else {"parts": [part_fields(part) for part in content]}
-    if content is None:
-        return "", "", {}
-    import orjson  # most results are texts
-
-    return orjson.dumps(content).decode(), content, {}
-
-
-def _count_known(parts: Sequence[Spoken]) -> int:
-    """Return the number of parts that no marker replaces."""
-    return sum(type(part) is not UnknownPart for part in parts)
-
-
-def _has_parts(content: object) -> TypeGuard[list[Spoken]]:
-    return isinstance(content, list) and bool(content) and all(isinstance(part, _SPOKEN) for part in content)
-
-
 def _message(step: _Step) -> dict[str, object]:
     payload: dict[str, object] = {"role": step.role, "text": step.text or ""}
     if step.parts is not None:
@@ -371,10 +354,20 @@ def _refuses(step: _Step) -> bool:
 
 
 def _is_reply(step: _Step) -> bool:
-    return step.role in ("assistant", "tool") or step.action is not None
+    return step.role in ("assistant", "tool") or step.action is not None or _is_failure(step)
 
 
-def _completed(steps: Sequence[_Step], called: int) -> dict[str, object]:
+def _is_failure(step: _Step) -> bool:
+    return step.event is not None and step.event[0] == CALL_FAILED
+
+
+def _ends_with_failure(steps: Sequence[_Step]) -> bool:
+    """Return whether a failed call of the model is the last step, apart from other events and from texts of the tool."""
+    last = next((step for step in reversed(steps) if _is_reply(step) or step.role == "user"), None)
+    return last is not None and _is_failure(last)
+
+
+def _completed(steps: Sequence[_Step], called: int, stop: str | None) -> dict[str, object]:
     """Return the payload of ``turn.completed``: the texts of the user and of the assistant's last message that has a text."""
     texts: dict[str, object] = {}
     messages = [step for step in steps if step.event is None]
@@ -384,7 +377,8 @@ def _completed(steps: Sequence[_Step], called: int) -> dict[str, object]:
     if final is not None:
         texts["final_response_text"] = final.text
     is_end = final is not None and final is messages[-1]
-    payload: dict[str, object] = {"stop_reason": _turn_end(steps) if is_end else "tool_use"}
+    stop = stop or ("error" if _ends_with_failure(steps) else None)
+    payload: dict[str, object] = {"stop_reason": stop or (_turn_end(steps) if is_end else "tool_use")}
     payload |= {"tool_call_count": called, "signals_extra": texts}
     return {**payload, "refusal": True} if final is not None and _refuses(final) else payload
 

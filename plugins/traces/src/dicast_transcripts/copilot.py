@@ -130,6 +130,8 @@ class _Events:
             case "session.error" | "session.warning" | "system.notification":
                 text = text_of(data, "message", "content") or type_
                 agent.conversation.add("context", [TextPart(text)], time=time)
+                if type_ == "session.error":
+                    agent.conversation.model_failure(text, model=self._model, time=time)
 
     def sessions(self) -> Iterator[Session]:
         """Yield the sessions; the main session is first."""

@@ -204,7 +204,12 @@ class SessionFile:
         new = content if not isinstance(content, list) else [block for block in content if block not in answer.blocks]
         if isinstance(new, list):
             answer.blocks += new
-        thread.parts += [part for part in self._parts({"content": new}, "assistant") if self._is_new(thread, part)]
+        parts = self._parts({"content": new}, "assistant")
+        thread.parts += [part for part in parts if self._is_new(thread, part)]
+        if _is_failure(record, message):
+            self._end_answer(thread)
+            error = visible_text([part for part in parts if not isinstance(part, ToolCall | ToolResult)])
+            thread.conversation.model_failure(error or text_of(record, "error") or "unknown error", time=time)
 
     def _call(self, thread: _Thread, answer: _Answer, message: Record, time: str | None) -> None:
         """Record the model call of an answer, unless Claude Code wrote the answer instead of the model."""
@@ -265,6 +270,13 @@ class SessionFile:
             return read_content(content, "message.content", self._reading.shapes, ANTHROPIC)
         except DataError as error:
             return [self._reading.malformed(error, f"{kind} message")]
+
+
+def _is_failure(record: Record, message: Record) -> bool:
+    """Return whether Claude Code wrote an answer because the call of the model failed."""
+    return record.get("isApiErrorMessage") is True or (
+        message.get("model") == _SYNTHETIC and text_of(record, "error") is not None
+    )
 
 
 def _is_sidechain(record: Record) -> bool:

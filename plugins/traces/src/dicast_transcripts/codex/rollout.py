@@ -43,8 +43,8 @@ _SPOKEN = {
 }
 _EVENTS = frozenset(
     (
-        "token_count", "task_started", "task_complete", "turn_started", "turn_complete", "turn_aborted", "context_compacted", "entered_review_mode",
-        "exited_review_mode", "thread_goal_updated", "item_started", "item_completed", "sub_agent_activity", "error", "warning",
+        "token_count", "task_started", "task_complete", "turn_started", "turn_complete", "context_compacted", "entered_review_mode",
+        "exited_review_mode", "thread_goal_updated", "item_started", "item_completed", "sub_agent_activity", "warning",
         "background_event", "stream_error", "exec_command_begin", "exec_command_end", "exec_command_output_delta", "mcp_tool_call_begin",
         "mcp_tool_call_end", "patch_apply_begin", "patch_apply_updated", "patch_apply_end", "web_search_begin", "web_search_end",
         "image_generation_begin", "image_generation_end", "view_image_tool_call", "plan_update", "turn_diff", "session_configured", "shutdown_complete",
@@ -59,11 +59,15 @@ _EVENTS = frozenset(
 """Events that add no message. Those that end a tool complete its result."""
 
 
+_OTHER_ERRORS = ("thread_rollback_failed", "active_turn_not_steerable")
+"""Kinds of errors of the user's commands, which do not end the turn."""
+
+
 @attrs.define
 class _Item:
     """A message, which is from an event if *is_event* is true, or a model call with its *usage*.
 
-    *has_words* is True for a response item that an event may repeat.
+    *failure* is the error of a model call that failed, *stop* the reason why the turn was stopped. *has_words* is True for a response item that an event may repeat.
     """
 
     spoken: Spoken | None
@@ -72,6 +76,8 @@ class _Item:
     has_words: bool = False
     usage: Record | None = None
     model: str | None = None
+    failure: str | None = None
+    stop: str | None = None
 
 
 @attrs.frozen
@@ -96,6 +102,7 @@ class Rollout:
         self._parent: str | None = None
         self._model: str | None = None
         self._has_records = False
+        self._error: str | None = None  # of a stream, which its turn may survive
         self._ends: dict[str, _End] = {}
         self._results: set[str | None] = set()
         self._spawns: dict[str | None, str | None] = {}  # the session of each call that started a sub-agent
@@ -134,6 +141,8 @@ class Rollout:
         """Yield the session, if there were records."""
         if not self._has_records:
             return
+        if self._error is not None:
+            self._fail(self._error, None)
         conversation = self._reading.conversation(self._id or self._reading.stem, self._parent)
         self._fill(conversation, [*self._items, *self._late_results()])
         for items in self._abandoned:
@@ -149,6 +158,12 @@ class Rollout:
             spoken = item.spoken
             if item.usage is not None or item.model is not None:
                 conversation.model_call(model=item.model, usage=item.usage, time=item.time)
+            if item.failure is not None:
+                if item.time is None and not conversation.has_turns:  # a stream has no prompts
+                    conversation.start_turn()
+                conversation.model_failure(item.failure, model=self._model, time=item.time)
+            if item.stop is not None:
+                conversation.interruption(item.stop)
             if spoken is None or (item.is_event and _is_repeated(spoken, texts)):
                 continue
             if spoken.role == "assistant" and not conversation.has_turns:
@@ -197,7 +212,13 @@ class Rollout:
         self._count(type_)
         if type_ == "thread.started":
             self._id = self._id or text_of(record, "thread_id")
+        elif type_ == "error":
+            self._error = text_of(record, "message") or "unknown error"
+        elif type_ == "turn.failed":
+            self._fail(text_of(mapping_of(record, "error"), "message") or self._error, None)
+            self._error = None
         elif type_ == "turn.completed":
+            self._error = None
             self._items.append(_Item(None, None, usage=mapping_of(record, "usage") or None))
         elif type_ == "item.completed":
             for spoken in read_thread_item(mapping_of(record, "item"), self._reading):
@@ -251,8 +272,13 @@ class Rollout:
         elif type_ == "thread_rolled_back":
             self._count(type_)
             self._roll_back(event)
+        elif type_ in ("error", "turn_aborted"):
+            self._count(type_)
+            self._add_failure(event, type_, time)
         elif type_ in _EVENTS:
             self._count(type_)
+            if error := mapping_of(event, "error") if type_ in ("task_complete", "turn_complete") else {}:
+                self._add_failure(error, "error", time)
             if type_ == "collab_agent_spawn_end" and (id_ := text_of(event, "call_id")) is not None:
                 self._spawns[id_] = text_of(event, "new_thread_id")
             item = mapping_of(event, "item")
@@ -264,6 +290,21 @@ class Rollout:
                 self._ends[id_] = attrs.evolve(end, place=len(self._items))
         else:
             self._reading.unknown("event", event.get("type"), "payload.type", tuple(_EVENTS))
+
+    def _add_failure(self, event: Record, type_: str, time: str | None) -> None:
+        """Add an error that ended the turn, or the reason why the turn was stopped."""
+        reason = text_of(event, "reason") or "aborted"
+        info = event.get("codex_error_info")
+        if type_ == "turn_aborted":
+            self._items.append(_Item(None, time, stop=None if reason == "review_ended" else reason))
+        elif not any(name in _OTHER_ERRORS for name in (info if isinstance(info, dict) else (info,))):
+            self._fail(text_of(event, "message"), time)
+
+    def _fail(self, error: str | None, time: str | None) -> None:
+        """Add a failed call of the model, unless the event before has the same error."""
+        failure = error or "unknown error"
+        if not self._items or self._items[-1].failure != failure:
+            self._items.append(_Item(None, time, failure=failure))
 
     def _completed(self, part: Part) -> Part:
         """Return *part*; if it is a result, add the session that the call started, and the failure and exit code from the event that ended the tool."""

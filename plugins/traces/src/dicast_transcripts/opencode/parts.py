@@ -17,6 +17,8 @@ _SILENT = frozenset(("step-start", "step-finish", "snapshot", "patch", "agent", 
 """Types of parts without a text."""
 
 _FIELDS = ("title", "directory", "version", "projectID", "time", "agent")
+_STOPS = {"MessageAbortedError": "interrupted", "MessageOutputLengthError": "max_tokens"}
+"""Stop reasons of the errors that are no failure of the model."""
 
 
 def read_session(info: Record, messages: Iterable[Record], reading: SessionReading) -> Session:
@@ -47,12 +49,23 @@ def add_message(
         usage = mapping_of(info, "tokens") or None
         stop = text_of(info, "finish")
         conversation.model_call(model=name, usage=usage, cost_usd=info.get("cost"), stop_reason=stop, time=time)
-        if (error := mapping_of(info, "error")) and not parts:
-            message = text_of(mapping_of(error, "data"), "message") or ""
-            conversation.add("context", [TextPart(f"{error.get('name')}: {message}")], time=time)
-            return
-    if parts:
+    error = mapping_of(info, "error") if role == "assistant" else {}
+    words = f"{error.get('name')}: {text_of(mapping_of(error, 'data'), 'message') or ''}"
+    if error and not parts:
+        conversation.add("context", [TextPart(words)], time=time)
+    elif parts:
         conversation.add(role or str(info.get("role")), parts, time=time)
+    if error:
+        add_error(error, words, conversation, time)
+
+
+def add_error(error: Record, words: str, conversation: Conversation, time: str | None = None) -> None:
+    """Add the *error* of an answer: a failed call of the model with the text *words*, or the reason why the turn was stopped."""
+    stop = _STOPS.get(text_of(error, "name") or "")
+    if stop is None:
+        conversation.model_failure(words, time=time)
+    else:
+        conversation.interruption(stop)
 
 
 def read_part(block: Record, path: str, reading: SessionReading) -> list[Part]:

@@ -12,7 +12,7 @@ from dicast.toolkit.session_reading import SessionReading
 from dicast.toolkit.sessions import Session
 
 from ..values import Record, mapping_of, text_of
-from .parts import read_part
+from .parts import add_error, read_part
 
 _TYPES = ("text", "tool_use", "step_start", "step_finish", "reasoning", "error")
 
@@ -41,6 +41,7 @@ class Stream:
             error = record.get("error")
             text = text_of(error, "message", "name") if isinstance(error, dict) else error
             conversation.add("context", [TextPart(str(text))])
+            add_error(mapping_of(record, "error"), str(text), conversation)
             return
         if part.get("type") == "step-finish":
             usage = mapping_of(part, "tokens") or None

@@ -1,0 +1,138 @@
+"""Failed calls of the model, and stopped turns, in recorded sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+from dicast_transcripts import ClaudeCode, Codex, Copilot, OpenCode
+
+
+def claude(type_, content, number, **fields):
+    message = {"role": type_, "content": content, "model": fields.pop("model", "claude-x")}
+    return {"type": type_, "uuid": f"u{number}", "sessionId": "s", "message": message, **fields}
+
+
+def claude_error(number, words="API Error: 529 Overloaded", **fields):
+    return claude("assistant", [{"type": "text", "text": words}], number, model="<synthetic>", **fields)
+
+
+def codex(type_, **fields):
+    return {"timestamp": "2026-01-01T00:00:00Z", "type": "event_msg", "payload": {"type": type_, **fields}}
+
+
+def copilot(type_, **data):
+    return {"type": type_, "data": data, "timestamp": "2026-01-01T00:00:00Z"}
+
+
+def opencode(name, parts):
+    error = {"name": name, "data": {"message": "Overloaded"}}
+    messages = [
+        {"info": {"id": "a", "role": "user"}, "parts": [{"type": "text", "text": "Go"}]},
+        {"info": {"id": "b", "role": "assistant", "error": error}, "parts": parts},
+    ]
+    return {"info": {"id": "s"}, "messages": messages}
+
+
+def ends(reading):
+    """Return the stop reasons of the turns, the errors of failed calls, the disposition, and the counted failures."""
+    trail = list(reading.sessions[0].trail)
+    stops = [event.payload["stop_reason"] for event in trail if event.type == "turn.completed"]
+    errors = [event.payload["error"] for event in trail if event.type == "llm.call_failed"]
+    return stops, errors, trail[-1].payload["disposition"], reading.contents.get("failed_model_calls", 0)
+
+
+FLAGS = [{"isApiErrorMessage": True}, {"error": "server_error"}, {"isApiErrorMessage": True, "error": "rate_limit"}]
+
+
+@pytest.mark.parametrize("fields", FLAGS)
+def test_an_api_error_in_the_place_of_an_answer_is_a_failed_call(read, fields):
+    reading = read(ClaudeCode, [claude("user", "Go", 1), claude_error(2, **fields)])
+    words = "API Error: 529 Overloaded"
+    assert ends(reading) == (["error"], [words], "error", 1)
+    assert (reading.turns[0].output, reading.contents["messages"]) == (words, 2)
+
+
+def test_an_answer_after_a_failed_call_ends_the_turn_cleanly(read):
+    answer = claude("assistant", [{"type": "text", "text": "Done"}], 3)
+    reading = read(ClaudeCode, [claude("user", "Go", 1), claude_error(2, "API Error", isApiErrorMessage=True), answer])
+    assert ends(reading) == (["end_turn"], ["API Error"], "completed", 1)
+
+
+def test_a_text_that_claude_code_wrote_without_an_error_is_no_failed_call(read):
+    reading = read(ClaudeCode, [claude("user", "Go", 1), claude_error(2, "No response requested.")])
+    assert ends(reading) == (["end_turn"], [], "completed", 0)
+
+
+GO, START = codex("user_message", message="Go"), codex("agent_message", message="I start.")
+
+
+@pytest.mark.parametrize("answers", [[], [START]])
+@pytest.mark.parametrize("trailing", ["keep", "drop"])
+def test_an_error_event_is_a_failed_call_and_keeps_a_turn_without_an_answer(read, answers, trailing):
+    error = codex("error", message="stream disconnected", codex_error_info="other")
+    usage = codex("token_count", info={"last_token_usage": {"input_tokens": 3}})
+    reading = read(Codex, [GO, *answers, error, usage], trailing=trailing)
+    assert ends(reading) == (["error"], ["stream disconnected"], "error", 1)
+
+
+def test_the_same_error_at_the_end_of_the_task_counts_once(read):
+    error = {"message": "no", "codex_error_info": "unauthorized"}
+    reading = read(Codex, [GO, codex("error", **error), codex("task_complete", turn_id="t", error=error)])
+    assert ends(reading) == (["error"], ["no"], "error", 1)
+    reading = read(Codex, [GO, codex("task_complete", turn_id="t", error=error)])
+    assert ends(reading) == (["error"], ["no"], "error", 1)
+
+
+@pytest.mark.parametrize("info", ["thread_rollback_failed", {"active_turn_not_steerable": {"turn_kind": "review"}}])
+def test_an_error_of_a_command_of_the_user_is_no_failed_call(read, info):
+    reading = read(Codex, [GO, START, codex("error", message="no", codex_error_info=info)])
+    assert ends(reading) == (["end_turn"], [], "completed", 0)
+
+
+@pytest.mark.parametrize(("reason", "stop"), [("interrupted", "interrupted"), ("budget_limited", "budget_limited"),
+                                              (None, "aborted"), ("review_ended", "end_turn")])  # fmt: skip
+def test_an_aborted_turn_ends_with_the_reason(read, reason, stop):
+    aborted = codex("turn_aborted", **({} if reason is None else {"reason": reason}))
+    again = [codex("user_message", message="Again"), codex("agent_message", message="Done")]
+    reading = read(Codex, [GO, START, aborted, *again])
+    assert ends(reading) == ([stop, "end_turn"], [], "completed", 0)
+    assert reading.contents["messages"] == 4
+
+
+STREAM = [
+    {"type": "thread.started", "thread_id": "s"},
+    {"type": "item.completed", "item": {"id": "i", "type": "agent_message", "text": "I start."}},
+    {"type": "error", "message": "no"},
+]
+
+
+@pytest.mark.parametrize(("last", "failures"), [([], 1), ([{"type": "turn.failed", "error": {"message": "no"}}], 1),
+                                                ([{"type": "turn.completed", "usage": {}}], 0)])  # fmt: skip
+def test_an_error_of_a_stream_is_a_failed_call_unless_the_turn_completes(read, last, failures):
+    reading = read(Codex, [*STREAM, *last])
+    stop, disposition = ("error", "error") if failures else ("end_turn", "completed")
+    assert ends(reading) == ([stop], ["no"] * failures, disposition, failures)
+
+
+def test_a_stream_that_fails_at_once_has_a_turn(read):
+    reading = read(Codex, [STREAM[0], {"type": "turn.failed", "error": {"message": "no"}}])
+    assert ends(reading) == (["error"], ["no"], "error", 1)
+
+
+def test_an_error_of_a_copilot_session_is_a_failed_call(read):
+    start = copilot("session.start", sessionId="s")
+    error = copilot("session.error", errorType="quota", message="You have no quota.")
+    reading = read(Copilot, [start, copilot("user.message", content="Go"), error])
+    assert ends(reading) == (["error"], ["You have no quota."], "error", 1)
+
+
+@pytest.mark.parametrize("parts", [[], [{"type": "text", "text": "I start."}]])
+def test_an_error_of_an_opencode_answer_is_a_failed_call_with_or_without_a_text(read, parts):
+    reading = read(OpenCode, document=opencode("APIError", parts))
+    assert ends(reading) == (["error"], ["APIError: Overloaded"], "error", 1)
+
+
+@pytest.mark.parametrize(("name", "stop"), [("MessageAbortedError", "interrupted"), ("MessageOutputLengthError", "max_tokens")])  # fmt: skip
+def test_an_opencode_answer_that_was_stopped_is_no_failed_call(read, name, stop):
+    reading = read(OpenCode, document=opencode(name, [{"type": "text", "text": "I start."}]))
+    assert ends(reading) == ([stop], [], "completed", 0)
