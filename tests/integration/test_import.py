@@ -357,7 +357,7 @@ def test_a_file_that_no_source_reads_is_noted_once_and_a_file_of_another_source_
     notes = json.loads(capfd.readouterr().out)["read"]["notes"]
     (note,) = (note for note in notes if "left out" in note)
     names = "empty.jsonl, events.jsonl, notes.txt, two.json"
-    assert note == f"4 files left out, which no source reads: {names}"
+    assert note == f"4 files left out, which no source of this pipeline reads: {names}"
 
 
 def test_the_summary_has_few_lines_of_notes_and_the_document_has_all(folder, capfd):

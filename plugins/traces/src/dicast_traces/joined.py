@@ -139,7 +139,10 @@ class LiveJoined:
         notes = [note for part in counts for note in part.notes]
         if count := len(self.left_out):
             names_left_out = ", ".join(self.left_out[:_MOST_NAMED]) + ", …" * (count > _MOST_NAMED)
-            notes.insert(0, f"{count:,} file{'s' * (count != 1)} left out, which no source reads: {names_left_out}")
+            notes.insert(
+                0,
+                f"{count:,} file{'s' * (count != 1)} left out, which no source of this pipeline reads: {names_left_out}",
+            )
         if self.names.repeated:
             notes.append(
                 f"{self.names.repeated:,} ids of sessions or rows occur in two sources; the second ends with #2"

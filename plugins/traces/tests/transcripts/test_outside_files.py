@@ -121,7 +121,7 @@ READERS: dict[str, tuple[type[Any], Callable[[Path], Count]]] = {
 }
 NAMED = {
     "edge_cases.jsonl": {
-        "line a list", "line a number", "line a string", "malformed user message", "message role, contenst", "message str", "record silly",
+        "line a list", "line a number", "line a string", "malformed user message", "message with the keys 'role', 'contenst'", "message str", "record silly",
     }
 }  # fmt: skip
 """The shapes that no version of a tool documents, by file."""

@@ -265,7 +265,8 @@ class SessionFile:
         if type(content) is str:
             return [TextPart(content)]
         if "content" not in message:
-            return [self._reading.unknown("message", ", ".join(message)[:60], "message")]
+            names = ", ".join(f"'{name}'" for name in message)
+            return [self._reading.unknown("message", f"with the keys {names}"[:60], "message")]
         try:
             return read_content(content, "message.content", self._reading.shapes, ANTHROPIC)
         except DataError as error:
