@@ -271,6 +271,20 @@ def test_references_that_all_fit_are_no_warning(tmp_path, monkeypatch):
     assert unused(with_references(tmp_path, ["a", "b", "b/1"])) == []
 
 
+@pytest.mark.parametrize(("on", "ids"), [("turn", ["a"]), ("session", [])])
+def test_a_reference_of_a_session_with_several_turns_is_unused_by_a_metric_of_turns(tmp_path, monkeypatch, on, ids):
+    monkeypatch.chdir(tmp_path)
+    turn = '{"role": "user", "content": "q"}, {"role": "assistant", "content": "r"}'
+    (tmp_path / "chats.jsonl").write_text(
+        f'{{"id": "a", "messages": [{turn}, {turn}]}}\n{{"id": "b", "messages": [{turn}]}}\n'
+    )
+    (tmp_path / "calls.jsonl").write_text('{"id": "a", "calls": ["t"]}\n{"id": "b", "calls": []}\n')
+    source = 'source: {traces/messages: {path: chats.jsonl, id: "{{ id }}", subjects: [session, turn]}}'
+    options = f"reference: calls.jsonl, on: [{on}], on_failure: exclude"
+    run = run_pipeline(f"name: x\n{source}\nmetrics:\n  - trajectory/match: {{{options}}}\n")
+    assert [found for *_, found in unused(run)] == ([ids] if ids else [])
+
+
 def test_a_reference_of_a_turn_is_unused_by_a_metric_of_sessions(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = with_references(tmp_path, ["a", "b", "b/1"], "trajectory/match: {reference: calls.jsonl, on: [session]}")

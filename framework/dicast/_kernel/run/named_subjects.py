@@ -8,7 +8,7 @@ from typing import Any
 from ..asking.call import Call
 from ..contract.protocols import Source
 from ..plan.sections import Slot
-from ..values import Due
+from ..values import Due, Subject
 
 _SHOWN = 5
 """The number of ids in a warning."""
@@ -24,6 +24,7 @@ def named_subjects(subjects: AsyncIterator[Due], calls: Iterable[Call], source: 
 class NamedSubjects:
     """The subjects of a run. It removes the id of each subject, and of its session, from the ids of each slot in *unused*.
 
+    The id of a session with several turns is data about none of them: only the session itself removes it.
     Ids that remain after the last subject are reported: the user's data about them is not used. Ids that a sample left out, which *undrawn*
     returns, are not reported.
     """
@@ -49,7 +50,9 @@ class NamedSubjects:
         for slot, ids in self._unused:
             if slot.accepts(due.subject.kind):
                 ids.pop(due.subject.id, None)
-                ids.pop(str(due.subject.session_id), None)
+                session_id = str(due.subject.session_id)
+                if session_id in ids and not _is_one_of_several(due.subject):
+                    del ids[session_id]
         return due
 
     def warnings(self) -> list[dict[str, Any]]:
@@ -62,6 +65,11 @@ class NamedSubjects:
     def _without_undrawn(self, ids: list[str]) -> list[str]:
         undrawn = () if self._undrawn is None or not ids else frozenset(self._undrawn(ids))
         return [id_ for id_ in ids if id_ not in undrawn]
+
+
+def _is_one_of_several(subject: Subject) -> bool:
+    """Return whether *subject* is a turn of a session with other turns."""
+    return subject.kind == "turn" and any(event.turn_id not in (None, subject.id) for event in subject.trail.events)
 
 
 def _warning(label: str, ids: list[str]) -> dict[str, Any]:
