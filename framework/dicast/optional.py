@@ -125,10 +125,7 @@ class HasSubjectIds(Protocol):
 
     @property
     def subject_ids(self) -> Collection[str]:
-        """Ids of subjects or sessions in its data, such as a file of references. At the end of a run, ids without a subject are a warning.
-
-        The id of a session with several turns fits the session, not its turns. Without it, none.
-        """
+        """Ids of subjects or sessions in its data; at the end of a run, ids without a subject are a warning. The id of a session does not fit its turns if there are several. Without it, none."""
 
 
 class HasAccepts(Protocol):
