@@ -18,6 +18,7 @@ KEYS = ["path", "format", "version", "sessions", "turns", "messages", "calls", "
         "unmatched_calls", "rows", "models",
         "recorded_scores", "marked", "unknown", "failed"]  # fmt: skip
 TRACES = Path(os.environ.get("DICAST_OUTSIDE_DATA", Path(__file__).parents[3] / "shared" / "data")) / "traces"
+INSPECT_LOG = Path(__file__).parents[2] / "examples" / "inspect" / "sums.eval"
 KEY = "AKIA" + "IOSFODNN7EXAMPLE"
 
 
@@ -242,6 +243,19 @@ def test_the_suggested_limits_gate_once_their_marks_are_removed(folder, capfd):
     assert dicast("run", "pipeline.yaml", "--json") == 1
     clauses = json.loads(capfd.readouterr().out)["gate"]["clauses"]
     assert {clause["on"] for clause in clauses} == {"heuristic/turn", "trajectory/limits"}
+
+
+def test_the_pipeline_names_the_scores_of_other_tools_and_gates_on_them_by_name(folder, capfd):
+    pytest.importorskip("dicast_inspect")
+    run_import(str(INSPECT_LOG))
+    path = folder / "pipeline.yaml"
+    text = path.read_text()
+    assert "# They enter the gate only by name, in a clause of their own: on: recorded/" in text
+    name = text.partition(" of their own: on: ")[2].partition(".\n")[0]
+    path.write_text(text.replace("gate:\n", f"gate:\n  - {{on: {name}, min_score: 0, min_coverage: 0}}\n"))
+    capfd.readouterr()
+    dicast("run", "pipeline.yaml", "--json")
+    assert name in {clause["on"] for clause in json.loads(capfd.readouterr().out)["gate"]["clauses"]}
 
 
 def test_sessions_without_calls_get_no_suggestion_of_a_forbidden_tool(folder):

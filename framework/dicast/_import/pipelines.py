@@ -19,8 +19,8 @@ from .inspection import FileOptions, ImportedFile
 
 _LIMITS = "trajectory/limits"
 JOINED, SAMPLED = "traces/joined", "traces/sample"
-_MOST_TOOLS = 6
-"""The number of tools that the written pipeline names."""
+_MOST_NAMES = 6
+"""The number of tools, and of recorded scores, that the written pipeline names."""
 
 
 @attrs.frozen
@@ -97,7 +97,8 @@ def _of_sessions(
     choice = for_turns(next(iter(source)))
     about = [f"Files: {_formats(chosen)}"]
     *judging, gate = choice.sections
-    gate = attrs.evolve(gate, data={"gate": [gate.data["gate"]]})  # the limits add a clause
+    comments = [*gate.comments, *_about_recorded(chosen)]
+    gate = attrs.evolve(gate, data={"gate": [gate.data["gate"]]}, comments=comments)  # the limits add a clause
     sections = [FileSection({"name": _name(paths)}), FileSection({"source": source}, about), *judging, gate]
     tools = sum((Counter(file.counts.tools) for file in chosen), Counter[str]())
     forbidden = {"forbidden": [min(tools, key=lambda tool: (tools[tool], tool))]} if tools else {}
@@ -110,10 +111,23 @@ def _of_sessions(
         "a turn that breaks a limit then fails the gate.",
     ]
     if tools:
-        names = ", ".join(one_comment(tool, 40) for tool, _ in tools.most_common(_MOST_TOOLS))
-        ellipsis = ", …" * (len(tools) > _MOST_TOOLS)
+        names = ", ".join(one_comment(tool, 40) for tool, _ in tools.most_common(_MOST_NAMES))
+        ellipsis = ", …" * (len(tools) > _MOST_NAMES)
         comments.append(f"forbidden has names of tools. The files call {names}{ellipsis}.")
     return file_text(_head(out), [*sections, FileSection(example, comments, active=False, continues=True)])
+
+
+def _about_recorded(files: Sequence[ImportedFile]) -> list[str]:
+    """Return the comments about the scores that other tools recorded in *files*; empty without such scores."""
+    scores = sum((Counter(file.counts.recorded_scores) for file in files), Counter[str]())
+    names = [one_comment(f"recorded/{name}", 60) for name, _ in scores.most_common(_MOST_NAMES)]
+    if not names:
+        return []
+    ellipsis = ", …" * (len(scores) > _MOST_NAMES)
+    return [
+        f"The files have scores of other tools: {', '.join(names)}{ellipsis}.",
+        f"They enter the gate only by name, in a clause of their own: on: {names[0]}.",
+    ]
 
 
 def _of_results(
