@@ -538,7 +538,11 @@ def test_the_progress_on_a_terminal_is_one_line_that_is_cleared_and_has_no_escap
     reader, writer = pty.openpty()
     with open(writer, "w") as terminal, redirect_stderr(terminal):
         dicast("import", "data", "--dry-run")
-        output = os.read(reader, 65536).decode()
+        print("END", end="", file=terminal, flush=True)
+        output = ""
+        while not output.endswith("END"):  # a terminal may deliver its text in several pieces
+            output += os.read(reader, 65536).decode()
+    output = output.removesuffix("END")
     os.close(reader)
     clear = "\r\x1b[K"
     total = len([*(folder / "data").iterdir()])
