@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Self
+
+from .temporary import temporary_database
 
 _BATCH = 5000
 
@@ -14,8 +15,7 @@ class Repeats:
     def __init__(self) -> None:
         self.is_complete = self._any = False
         self._waiting: list[tuple[str]] = []
-        self._database = sqlite3.connect("", isolation_level=None)  # "" is a temporary file that SQLite deletes
-        self._database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; CREATE TABLE ids (id TEXT)")
+        self._database = temporary_database(self, "CREATE TABLE ids (id TEXT)")
 
     def __enter__(self) -> Self:
         return self
@@ -54,9 +54,8 @@ class UniqueNames:
 
     def __init__(self) -> None:
         self.repeated = 0
-        self._database = sqlite3.connect("", isolation_level=None)  # as above
-        self._database.executescript(
-            "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; CREATE TABLE names (name TEXT PRIMARY KEY, uses INTEGER) WITHOUT ROWID"
+        self._database = temporary_database(
+            self, "CREATE TABLE names (name TEXT PRIMARY KEY, uses INTEGER) WITHOUT ROWID"
         )
 
     def __enter__(self) -> Self:

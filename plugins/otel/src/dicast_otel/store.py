@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -93,7 +94,9 @@ class SpanStore:
         database = sqlite3.connect("", isolation_level=None)
         database.executescript("PRAGMA page_size=32768; PRAGMA cache_size=-4000")  # for spans of many kB
         database.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {TABLES}")
-        return cls(database)
+        store = cls(database)
+        weakref.finalize(store, database.close)  # for a reader that was not read to its end
+        return store
 
     def close(self) -> None:
         """Close the database."""

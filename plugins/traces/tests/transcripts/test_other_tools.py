@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -262,7 +263,7 @@ def test_the_output_of_opencode_run_is_a_session(read):
 
 def test_a_database_of_another_program_is_refused(read, tmp_path):
     path = tmp_path / "other.db"
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE notes (id TEXT)")
     with pytest.raises(DataError, match="does not look like an OpenCode session"):
         read(OpenCode, [], path=path)
