@@ -34,8 +34,8 @@ def folder(tmp_path, monkeypatch):
     [
         (["run", f"{LONG}.yaml"], "File name too long"),
         (["check", LONG], "name too long"),
-        (["show", "x", "--ledger", LONG], LONG[:40]),
-        (["verdicts", "--ledger", f"{LONG}/l.db"], LONG[:40]),
+        (["show", "x", "--ledger", LONG], LONG[:20]),
+        (["verdicts", "--ledger", f"{LONG}/l.db"], LONG[:20]),
         (["run", "p.yaml", "--set", f"source.rows/jsonl.path={LONG}"], "File name too long"),
         (["run", "p.yaml", "--set", f'ledger={{"ledger/sqlite": {{"path": "{LONG}"}}}}'], "too long"),
         (["run", "p.yaml", "--limit", "9" * 23], "0<=x<=9007199254740992"),
