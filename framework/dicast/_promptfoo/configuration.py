@@ -45,7 +45,7 @@ _COLUMNS = frozenset(
 
 @attrs.frozen
 class Loss:
-    """A part of the configuration that cannot be converted: its place, its name (*what*), and the reason with the fix (*instead*)."""
+    """A part of the configuration that cannot be converted: its place, its name, and the reason with the fix (*instead*)."""
 
     place: Place
     what: str

@@ -52,7 +52,7 @@ class Variables:
 
 
 def variables(parts: list[Node | None], folders: Folders, *, expand: bool) -> Variables:
-    """Return the variables of *parts*, of which later parts win. With *expand*, each item of a list is a value; else the list is.
+    """Return the variables of *parts*; a later part replaces the variables of an earlier part. With *expand*, each item of a list is a value; else the list is.
 
     :raises ConfigError: if a file of variables cannot be read.
     """

@@ -59,7 +59,7 @@ class SubAgents:
 
     @classmethod
     def of(cls, events: Iterable[Recorded]) -> SubAgents:
-        """Return the sub-agents in *events*, of which :data:`STARTED` are read; the last event of a session counts."""
+        """Return the sub-agents that the events :data:`STARTED` in *events* name; the last event of a session counts."""
         result = cls()
         for event in events:
             if event.type == STARTED and event.session_id is not None and "parent_id" in event.payload:

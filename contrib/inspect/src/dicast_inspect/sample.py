@@ -73,7 +73,7 @@ def expand_refs(refs: object, pool: Sequence[Any]) -> list[Any]:
 
 
 def sample_sessions(reading: SessionReading, sample: Sample) -> Iterator[Session | Failed]:
-    """Yield the session of *sample* and those of its agents, or a failed record if the model wrote nothing."""
+    """Yield the session of *sample* and the sessions of its agents, or a failed record if the model wrote nothing."""
     value = resolved(sample.value)
     id_ = sample_id(value.get("id", "sample"), value.get("epoch"))
     events = Events.of(value)

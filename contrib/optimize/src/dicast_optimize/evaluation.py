@@ -103,7 +103,7 @@ def evaluator_digest(spec: Spec) -> str:
 class Evaluator:
     """Evaluates candidates by *spec*, with a ledger in *folder*. Evaluations in *journal* are not paid for again.
 
-    *limit* is the most evaluations to pay for. *calls* counts them, with those that a resumed optimization paid for before.
+    *limit* is the most evaluations to pay for. *calls* counts the evaluations, including the evaluations that a resumed optimization paid for earlier.
     """
 
     def __init__(self, spec: Spec, folder: Path, journal: Journal, session: str, limit: int | None) -> None:

@@ -24,7 +24,7 @@ def named_subjects(subjects: AsyncIterator[Due], calls: Iterable[Call], source: 
 class NamedSubjects:
     """The subjects of a run. It removes the id of each subject, and of its session, from the ids of each slot in *unused*.
 
-    The id of a session with several turns is data about none of them: only the session itself removes it.
+    The id of a session with several turns names no turn: only the session itself removes the id.
     Ids that remain after the last subject are reported: the user's data about them is not used. Ids that a sample left out, which *undrawn*
     returns, are not reported.
     """

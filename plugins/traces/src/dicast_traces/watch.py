@@ -112,7 +112,7 @@ def watch(
 def _session_sources(component: Any) -> Sequence[SessionSource] | None:
     """Return the sources of *component* that read files of sessions; None for another component.
 
-    :raises ConfigError: if sources are joined of which one reads no files of sessions, or which scan differently.
+    :raises ConfigError: if one of the joined sources reads no files of sessions, or if they scan differently.
     """
     if isinstance(component, SessionSource):
         return (component,)

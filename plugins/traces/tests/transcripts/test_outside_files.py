@@ -1,4 +1,4 @@
-"""Sessions that the tools recorded. The counts of each reader equal those of separate code."""
+"""Sessions that the tools recorded. Each reader counts as separate code does."""
 
 from __future__ import annotations
 

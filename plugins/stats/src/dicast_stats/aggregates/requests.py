@@ -38,7 +38,7 @@ class CostSummary:
     """
 
     name = "cost_summary"
-    takes_weights = True  # requests were made once, whatever the weight of their row
+    takes_weights = True  # each request was made once: the weight of its row does not count
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Costs]:
@@ -57,7 +57,7 @@ class LatencySummary:
     """
 
     name = "latency_summary"
-    takes_weights = True  # requests were made once, whatever the weight of their row
+    takes_weights = True  # each request was made once: the weight of its row does not count
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Latencies]:

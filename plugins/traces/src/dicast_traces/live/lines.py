@@ -26,9 +26,9 @@ class Line:
     data: bytes
     fault: str | None = None
 
-    def problem(self, what: Problem) -> Problem:
-        """Return the problem *what* with the place of the line."""
-        return attrs.evolve(what, file=self.source, line=self.number)
+    def problem(self, problem: Problem) -> Problem:
+        """Return *problem* with the place of the line."""
+        return attrs.evolve(problem, file=self.source, line=self.number)
 
     def event(self, *, calls_named: bool) -> TraceEvent | None:
         """Return the event of the line; None for a blank line.

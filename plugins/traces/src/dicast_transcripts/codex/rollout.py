@@ -56,7 +56,7 @@ _EVENTS = frozenset(
         "undo_started", "undo_completed", "terminal_interaction", "raw_response_item", "list_skills_response", "skills_update_available",
     )
 )  # fmt: skip
-"""Events that add no message. Those that end a tool complete its result."""
+"""Events that add no message. An event at the end of a tool completes its result."""
 
 
 _OTHER_ERRORS = ("thread_rollback_failed", "active_turn_not_steerable")

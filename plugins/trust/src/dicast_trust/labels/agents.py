@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from dicast import RESERVED_AREAS, Event, Ledger, PluginError, Query, Subject, TraceEvent
+from dicast import RESERVED_AREAS, Event, Ledger, Query, Subject, TraceEvent
 from dicast.reading import reader
 from dicast.toolkit.assembly import Assembly
 from dicast.toolkit.sessions import session_subject
@@ -63,10 +63,7 @@ def _inside(ledger: Ledger, run_id: str, session_id: str, agents: SubAgents, lev
 
 
 def _sections(ledger: Ledger, subject: Subject) -> Sequence[Mapping[str, Any]]:
-    try:
-        sections: Sequence[Mapping[str, Any]] = reader("evidence")(ledger, subject=subject)["sections"]
-    except PluginError:  # dicast-llm is not installed
-        return ()
+    sections: Sequence[Mapping[str, Any]] = reader("evidence")(ledger, subject=subject)["sections"]
     return sections
 
 

@@ -189,9 +189,10 @@ def evidence(ledger: Ledger, judged: Judged, judges: Sequence[object] = ()) -> E
     """Return the evidence of a subject as the first of *judges* that asks a model sees it, else as ``llm/judge`` does by default."""
     subject = _traced(ledger, judged) or judged.subject
     try:
-        document = reader("evidence")(ledger, subject=subject, judges=judges)
+        read_evidence = reader("evidence")
     except PluginError:  # dicast-llm is not installed
         return Evidence(judged, list(_plain(subject)))
+    document = read_evidence(ledger, subject=subject, judges=judges)
     agents = list(agent_evidence(ledger, subject, judged.run_id))
     shown = document["sections"], document["chars"], document["whole"], document.get("reason")
     texts = "\n".join(str(section["text"]) for section in document["sections"])
