@@ -54,10 +54,11 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Draw all examples where all tests run, and keep compiled files: half of what a process of dicast does would be compiling."""
+    """Draw all examples if all tests run, and let processes that tests start compile once and parse no options of this session."""
     settings.load_profile("quick" if config.option.markexpr else "all")
     sys.dont_write_bytecode = False
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    for name in ("PYTHONDONTWRITEBYTECODE", "PYTEST_ADDOPTS"):
+        os.environ.pop(name, None)
 
 
 @pytest.hookimpl(wrapper=True)
