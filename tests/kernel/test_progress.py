@@ -115,3 +115,47 @@ def test_the_time_left_rises_where_the_rate_falls_for_good():
             early = pace.left(1000, second)
     assert pace.left(1000, 199) > early
     assert pace.left(1000, 10_000) is None  # nothing comes any more
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (59, "59 s"),
+        (60, "1 min 00 s"),
+        (61, "1 min 01 s"),
+        (3599, "59 min 59 s"),
+        (3600, "1 h 00 min"),
+        (7265, "2 h 01 min"),
+    ],
+)
+def test_the_time_left_is_in_two_units(shown, seconds, words):
+    assert f"· 10/s · {words} left ·" in shown([(0, 0), (5, 50)], expected=50 + 10 * seconds)[-2]
+
+
+def test_the_line_is_drawn_every_half_second(shown):
+    lines = shown([(0.49, 1), (0.5, 2), (0.99, 3), (1.0, 4)])
+    assert [line.partition(" ")[0] for line in lines] == ["", "2", "4", ""]
+
+
+@pytest.mark.parametrize(
+    ("judged", "at", "now", "left"),
+    [(10, 3.0, 3.0, 27.0), (10, 3.0, 6.0, 27.0), (10, 3.0, 6.01, None), (10, 2.99, 2.99, None), (9, 3.0, 3.0, None)],
+)
+def test_the_time_left_is_known_after_3_seconds_and_10_subjects_until_a_run_stalls(judged, at, now, left):
+    pace = Pace()
+    pace.look(0, 0.0)
+    pace.look(judged, at)
+    assert pace.left(100, now) == left
+    assert pace.left(None, now) is None
+
+
+def test_a_larger_time_left_is_shown_when_it_is_more_than_a_quarter_larger():
+    pace = Pace()
+    pace.look(0, 0.0)
+    pace.look(10, 10.0)
+    assert pace.left(20, 10.0) == 10.0
+    pace.look(11, 13.75)
+    assert pace.left(21, 13.75) == 10.0  # exactly 12.5
+    assert pace.left(22, 13.75) == 13.75
+    assert pace.left(5, 13.75) == 0
+    assert Pace().rate(0.0) == 0.0
