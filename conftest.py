@@ -57,8 +57,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Draw all examples if all tests run, and let processes that tests start compile once and parse no options of this session."""
     settings.load_profile("quick" if config.option.markexpr else "all")
     sys.dont_write_bytecode = False
-    for name in ("PYTHONDONTWRITEBYTECODE", "PYTEST_ADDOPTS"):
-        os.environ.pop(name, None)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    if hasattr(config, "workerinput") or not getattr(
+        config.option, "numprocesses", None
+    ):  # workers read the options, too
+        os.environ.pop("PYTEST_ADDOPTS", None)
 
 
 @pytest.hookimpl(wrapper=True)
