@@ -10,12 +10,14 @@ import inspect
 import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
+from type_texts import TypeTexts
 
 HOME = Path(__file__).resolve().parents[1] / "framework" / "dicast"
 MODULES = ("", "commands", "judging", "reporting", "reading", "signals", "testing")
@@ -25,7 +27,8 @@ OPTIONAL = ("optional", "optional_ledgers", "optional_records", "_kernel/contrac
 _HEAD = """# API for authors
 
 Look up a type or a function that a plugin or a program imports: its fields, units and errors. `help(dicast.Subject)` prints the same text.
-A hook for each kind of component is in [hooks](hooks.md). The first word of a signature is the name to import:
+A hook for each kind of component is in [hooks](hooks.md). The first word of a signature is the name to import. `Awaitable[T]` is the result of an
+`async def`; in a component, a `def` that returns `T` is right too. `AbstractContextManager[T]` is for `with … as`:
 
 | import | for |
 | --- | --- |
@@ -43,7 +46,6 @@ _ROLES = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
 _MEMBER = re.compile(r"^:(param|raises|return|returns)(?: ([\w.]+\??))?: (.*)$", re.MULTILINE)
 _ITEM = re.compile(r"^- ``(\w+)``: (.*)$\n?", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.;:]) +(?=[*A-Z`])")
-_MODULE = re.compile(r"\b(?:dicast\._kernel|collections\.abc|typing|pathlib|decimal)(?:\.\w+)*\.(?=[A-Z])")
 
 
 @attrs.frozen
@@ -122,14 +124,18 @@ def _module(name: str) -> Iterator[str]:
         if member not in errors:
             yield from _class(member, value)
     if errors:
-        rows = [
-            (f"`{name}`", " ".join([Docstring.of(value).first, *Docstring.of(value).rest]))
-            for name, value in errors.items()
-        ]
-        yield from ("", *table(("error", ""), rows))
+        yield from ("", *table(("error", ""), [_error(name, value) for name, value in errors.items()]))
     if others:
         rows = [(f"`{name}`", constant_text(module, name) or _help(public[name])) for name in others]
         yield from ("", *table(("name", ""), rows))
+
+
+@cache
+def _documented() -> set[str]:
+    """Return the names of the public modules that are neither classes nor functions: a type among them has an entry of its own."""
+    modules = [import_module(f"dicast.{name}" if name else "dicast") for name in MODULES]
+    public = {name: value for module in modules for name, value in _public(module).items()}
+    return {name for name, value in public.items() if not (inspect.isclass(value) or inspect.isroutine(value))}
 
 
 def _help(value: object) -> str:
@@ -145,6 +151,7 @@ def _public(module: types.ModuleType) -> dict[str, Any]:
             name
             for name, value in vars(module).items()
             if not name.startswith("_")
+            and not isinstance(value, TypeVar)
             and getattr(attrs, name, None) is not value
             and getattr(value, "__module__", None) == module.__name__
         ]
@@ -154,12 +161,26 @@ def _public(module: types.ModuleType) -> dict[str, Any]:
 
 
 def _function(name: str, value: object, module: types.ModuleType | None = None) -> tuple[str, str]:
-    """Return the signature and the description of a function; a constant of *module* that can be called has its docstring."""
+    """Return the signature and the description of a function, or of a method if there is no *module*.
+
+    A constant of *module* that can be called has its docstring.
+    """
     text = Docstring.of(value)
     if not text.first and module is not None:
         return f"`{name}`", constant_text(module, name)
     params = [f"*{param}*: {about}" for param, about in text.params.items()]
-    return f"`{name}{signature(value)}`", " ".join(filter(None, [text.first, *text.rest, *params, text.errors]))
+    return f"`{name}{signature(value, bound=module is None)}`", " ".join(
+        filter(None, [text.first, *text.rest, *params, text.errors])
+    )
+
+
+def _error(name: str, value: type[Any]) -> tuple[str, str]:
+    """Return the call that makes an error, and its description with the arguments."""
+    text = Docstring.of(value)
+    params = [f"*{param}*: {about}" for param, about in text.params.items()]
+    owner = next((base for base in value.__mro__ if "__init__" in vars(base)), Exception)
+    call = signature(owner.__init__, bound=True) if owner.__module__.startswith("dicast.") else ""
+    return f"`{name}{call.removesuffix(' -> None')}`", " ".join([text.first, *text.rest, *params])
 
 
 def _class(name: str, value: type[Any]) -> Iterator[str]:
@@ -178,8 +199,17 @@ def _class(name: str, value: type[Any]) -> Iterator[str]:
             (f"`{field}`", f"`{type_}`" if type_ else "", default, about[field]) for field, type_, default in fields
         ]
         yield from ("", *table(("field", "type", "default", ""), rows))
-    if methods := [_function(name, method) for name, method in _methods(value)]:
+    methods = [*_constructor(name, value), *(_function(name, method) for name, method in _methods(value))]
+    if methods:
         yield from ("", *table(("method", ""), methods))
+
+
+def _constructor(name: str, cls: type[Any]) -> Iterator[tuple[str, str]]:
+    """Yield the signature of *cls*, if it defines it itself: attrs makes the arguments of other classes from their fields."""
+    method = vars(cls).get("__init__")
+    if inspect.isfunction(method) and not attrs.has(cls) and not getattr(cls, "_is_protocol", False):
+        text = Docstring.of(method)
+        yield f"`{name}{signature(cls)}`", " ".join([text.first, *text.rest])
 
 
 def _about(field: str, cls: type[Any], sentences: Sequence[str]) -> str:
@@ -208,11 +238,16 @@ def _fields(cls: type[Any]) -> Iterator[tuple[str, str, str]]:
     if attrs.has(cls):
         for field in attrs.fields(cls):
             if field.init and not field.name.startswith("_"):
-                yield field.alias or field.name, type_text(field.type), _default(field.default)
+                yield field.alias or field.name, type_text(field.type, _home(cls, field.name)), _default(field.default)
     elif not issubclass(cls, BaseException):
         for name, annotation in inspect.get_annotations(cls).items():
             if not name.startswith("_") and "ClassVar" not in str(annotation):
-                yield name, type_text(annotation), ""
+                yield name, type_text(annotation, cls.__module__), ""
+
+
+def _home(cls: type[Any], field: str) -> str:
+    """Return the module of the class that declares *field* of *cls*."""
+    return next((base.__module__ for base in cls.__mro__ if field in inspect.get_annotations(base)), cls.__module__)
 
 
 def _default(value: object) -> str:
@@ -230,40 +265,19 @@ def _methods(cls: type[Any]) -> Iterator[tuple[str, object]]:
     """Yield the public methods and properties that *cls* defines."""
     for name, value in vars(cls).items():
         inner = value.__func__ if isinstance(value, classmethod | staticmethod) else value
-        if isinstance(inner, property) or (
-            inspect.isfunction(inner) and not name.startswith(("_", "test_")) and inner.__doc__
-        ):
+        is_value = isinstance(inner, property | cached_property) and not name.startswith("_")
+        if is_value or (inspect.isfunction(inner) and not name.startswith(("_", "test_")) and inner.__doc__):
             yield name, inner
 
 
-def signature(value: object) -> str:
-    """Return the parameters of a function in parentheses, without types; empty for a property or a command."""
-    if isinstance(value, property) or not callable(value):
-        return ""
-    try:
-        parameters = list(inspect.signature(value).parameters.values())
-    except (TypeError, ValueError):
-        return "()"
-    plain = [
-        parameter.replace(
-            annotation=parameter.empty, default=parameter.default if _is_short(parameter.default) else ...
-        )
-        if parameter.default is not parameter.empty
-        else parameter.replace(annotation=parameter.empty)
-        for parameter in parameters
-        if parameter.name not in ("self", "cls")
-    ]
-    return str(inspect.Signature(plain)).replace("Ellipsis", "…").replace("|", "\\|")
+def signature(value: object, *, bound: bool = False) -> str:
+    """Return the parameters and the result of a function, for a cell of a table; see :meth:`TypeTexts.signature`."""
+    return TypeTexts(_documented()).signature(value, bound=bound).replace("|", "\\|")
 
 
-def _is_short(value: object) -> bool:
-    return value is None or (isinstance(value, bool | int | float | str | tuple) and len(repr(value)) < 30)
-
-
-def type_text(annotation: object) -> str:
-    """Return an annotation as it is written, with short names."""
-    text = annotation if isinstance(annotation, str) else getattr(annotation, "__qualname__", str(annotation))
-    return _MODULE.sub("", str(text)).replace("|", "\\|")
+def type_text(annotation: object, module: str) -> str:
+    """Return an annotation in *module*, for a cell of a table; see :meth:`TypeTexts.type_text`."""
+    return TypeTexts(_documented()).type_text(annotation, module).replace("|", "\\|")
 
 
 def constant_text(module: types.ModuleType, name: str) -> str:

@@ -283,6 +283,32 @@ def test_packages_without_a_plugin_are_listed_with_their_faults(shop, install):
     assert "    rubrics: turn-llm-v1" in shop.dicast("plugins", "dicast-rubrics").out.splitlines()
 
 
+def test_keys_of_the_gate_are_listed_with_their_type_default_and_text(shop):
+    lines = shop.dicast("plugins", "trust").out.splitlines()
+    (line,) = (line for line in lines if line.startswith("    gate: corrected "))
+    assert line.startswith("    gate: corrected = false (boolean)  compare the mean as corrected by audits")
+
+
+def test_keys_of_the_gate_of_a_package_without_a_plugin_are_listed(shop, install):
+    code = """
+import attrs
+
+@attrs.frozen
+class Most:
+    '''Limits a number.
+
+    :param most_failed: the most failed subjects.
+    '''
+
+    most_failed: int
+"""
+    install("dicast-strict", "1.0", {"dicast.gate_clauses": {"most_failed": "dicast_strict:Most"}}, dicast_strict=code)
+    assert (
+        "    gate: most_failed (integer)  the most failed subjects."
+        in shop.dicast("plugins", "dicast-strict").out.splitlines()
+    )
+
+
 @pytest.mark.parametrize("name", ["hello-there", "hello-ther", "dicast-hello-ther"])
 def test_the_name_of_a_package_without_a_plugin_is_the_nearest_name(shop, install, name):
     groups = {"dicast.commands": {"greet": "dicast_hello:hello"}}

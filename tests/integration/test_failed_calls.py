@@ -71,4 +71,5 @@ def test_a_model_that_reasons_unannounced_names_the_option_that_projects_it(shop
     text = MODEL.replace("price: free", "price: {input_per_mtok: 1, output_per_mtok: 1}") % chat_server.url + TASK
     shop.run(text + "metrics: [check/contains: {value: Lima}]\nbudget: {run: 1.00 usd}\n")
     summary = " ".join(shop.dicast("run", "p.yaml").out.split())
-    assert "calls that cost more than projected: 1 (if their model reasons, set max_reasoning_tokens" in summary
+    message = "calls of prompt/chat that cost more than projected: 1; raise its estimate; if its model reasons, set max_reasoning_tokens"
+    assert f"warning: {message}" in summary

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 
-from dicast import ChatModel, ChatRequest, DataError, Judgment, PluginError, Reply, RequestError
+from dicast import ChatModel, ChatRequest, Cost, DataError, Judgment, PluginError, Reply, RequestError, Score
 from dicast.testing import FakeMetric, MemoryLedger, MemorySink, run_pipeline, sample
 
 FILE = r" \(tests/kernel/test_component_faults\.py:\d+\)"
@@ -212,6 +212,95 @@ def test_a_comparison_without_a_result_is_broken_with_its_line(tmp_path):
     done = run_pipeline(text, subjects=subjects, components=components)
     (broken,) = done.document["broken"].values()
     assert re.fullmatch(f"c: compare: returned None, not a mapping{FILE}", broken)
+
+
+@pytest.mark.parametrize(
+    ("gate", "code", "passed"),
+    [("", 3, None), ("gate: {min_score: 0.5}", 3, None), ("gate: {max_score: 0.5}", 1, False)],
+)
+def test_a_run_without_a_result_is_undecided_unless_its_gate_failed(gate, code, passed):
+    done = run(f"metrics: [m]\naggregates: [c]\n{gate}", {"c": Finishes(None)})
+    assert (done.exit_code, done.document["gate"] and done.document["gate"]["passed"]) == (code, passed)
+    assert done.document["undecided"] == ([] if code == 1 else ["c has no result"])
+
+
+@attrs.frozen
+class Changes:
+    writes = ("words",)
+
+    def add(self, record):
+        record["metrics"]["scores"].clear()
+
+    observe = add
+
+    def extract(self, record):
+        record["metrics"]["words"] = 1
+        return {}
+
+    def finish(self):
+        return {}
+
+
+@attrs.frozen
+class Keeps:
+    records: list = attrs.field(factory=list, eq=False)
+
+    def add(self, record):
+        self.records.append(record)
+
+    def finish(self):
+        return {}
+
+
+CHANGED = f"TypeError: subjects, records and events are read-only, because several components share them; change a copy \\(copy.deepcopy\\){FILE}"
+
+
+@pytest.mark.parametrize("section", ["aggregates: [c, kept]", "early_stop: [c]\naggregates: [kept]"])
+def test_a_change_of_a_record_is_broken_with_its_line_and_no_other_component_sees_it(section):
+    kept = Keeps()
+    done = run(f"metrics: [m]\n{section}", {"c": Changes(), "kept": kept})
+    (broken,) = done.document["broken"].values()
+    assert re.fullmatch(f"c: {CHANGED}", broken)
+    assert [record["metrics"]["scores"] for record in kept.records] == [{"m": 1.0}] * 3
+
+
+def test_a_change_of_a_record_by_an_extractor_fails_the_row_with_its_line():
+    failure = run("extractors: [c]", {"c": Changes()}, rows=1).document["failed_subjects"][0]
+    assert re.fullmatch(f"c: {CHANGED}", failure["error_message"])
+
+
+@attrs.frozen
+class Dearer:
+    tier = "truth"
+
+    def estimate(self, subject):
+        return Cost("0.01")
+
+    def score(self, subject):
+        return Score(1.0, cost=Cost("0.02"))
+
+
+def test_a_warning_names_the_component_that_costs_more_than_its_estimate():
+    (warning,) = [w for w in run("metrics: [c]", {"c": Dearer()}).document["warnings"] if w["kind"] == "overruns"]
+    assert warning["label"] == "c"
+    assert re.match(r"calls of c that cost more than projected: \d; raise its estimate", warning["message"])
+
+
+class Passes:
+    """A wrapper of a live sink."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+def test_a_value_that_a_wrapper_passes_on_is_checked_too():
+    message = "wants has 'eval.complete', which is no type of event, did you mean 'eval.completed'"
+    with pytest.raises(PluginError, match=message):
+        run("metrics: [m]\nsinks: [c]", {"c": Opens(lambda: Passes(Wants()))})
+    assert run("metrics: [m]\nsinks: [c]", {"c": Opens(lambda: Passes(WantsTraces()))}).exit_code == 0
 
 
 @attrs.frozen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -403,6 +404,13 @@ def test_an_unknown_rubric_names_the_nearest(faults):
     ((_, column, path, message, value, hint),) = faults("{rubric: turn-heuristics-v1}")
     assert (column, path, value, hint) == (23, "metrics[0].rubric", "turn-heuristics-v1", "turn-heuristic-v1")
     assert message.startswith("unknown rubric 'turn-heuristics-v1' (installed: ")
+    assert message.endswith("a file ends in .yaml or .md")
+
+
+def test_an_unknown_rubric_names_the_package_of_rubrics_if_it_is_missing(faults, monkeypatch):
+    monkeypatch.setattr("dicast._kernel.pipeline.rubrics.rubrics", dict)
+    ((*_, message, _, _),) = faults("{rubric: turn-heuristic-v1}")
+    assert re.search(r"The rubrics of dicast are in dicast-rubrics: (uv )?pip install dicast-rubrics$", message)
 
 
 @pytest.mark.parametrize(

@@ -322,7 +322,7 @@ def test_an_aggregate_that_breaks_costs_nothing_else_and_is_named():
     assert done.document["aggregates"]["bad"] is None
     (message,) = done.document["broken"].values()
     assert re.fullmatch(rf"bad: ValueError: no head for figures {LINE}", message)
-    assert done.exit_code == 0
+    assert done.exit_code == 3
 
 
 def test_the_first_early_stop_that_has_seen_enough_is_the_one_that_is_told():
@@ -356,7 +356,7 @@ def test_a_comparison_that_breaks_costs_no_other_and_is_named():
     ((place, message),) = done.document["broken"].items()
     assert place == "baseline.compare[0]"
     assert re.fullmatch(rf"bad: ZeroDivisionError: nothing to divide by {LINE}", message)
-    assert done.exit_code == 0
+    assert (done.exit_code, done.document["undecided"]) == (3, ["bad has no result"])
 
 
 def test_an_early_stop_ends_the_run_in_order():

@@ -607,6 +607,35 @@ class TestMemoryLedger(LedgerConformance):
         monkeypatch.setattr("dicast.testing.conformance.IMPORT_SECONDS", 5.0)  # this one imports pytest
 
 
+LINES = """
+path: pathlib.Path
+def subjects(self):
+    for number, line in enumerate(self.path.read_text().splitlines()):
+        yield Subject("row", str(number), output=line)
+def check(self):
+    return {digest}
+"""
+
+
+@pytest.mark.parametrize("digest", ["'lines'", "str(self.path)", "str(len(self.path.read_text()))"])
+def test_a_digest_that_does_not_change_with_the_data_is_named(check, tmp_path, digest):
+    data = {"files": {"a.txt": "one\ntwo\n"}, "options": {"path": "a.txt"}}
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    if "len" in digest:
+        data["files"] = {"a.txt": "one"}
+        (tmp_path / "a.txt").write_text("one")
+    with pytest.raises(AssertionError, match="for other data of a.txt too; digest all data that the subjects have"):
+        check("test_digest_changes_with_the_data", "source", LINES.format(digest=digest), **data)
+    assert (tmp_path / "a.txt").read_text() == data["files"]["a.txt"]
+
+
+@pytest.mark.parametrize("digest", ["self.path.read_text()", "str([*self.subjects()])"])
+def test_a_digest_of_the_data_or_of_the_subjects_passes(check, tmp_path, digest):
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    data = {"files": {"a.txt": "one\ntwo\n"}, "options": {"path": "a.txt"}}
+    check("test_digest_changes_with_the_data", "source", LINES.format(digest=digest), **data)
+
+
 def test_memory_ledger_finds_a_changed_row():
     async def tamper():
         ledger = MemoryLedger()

@@ -168,6 +168,52 @@ def test_a_last_line_that_was_cut_is_marked(tmp_path: Path) -> None:
     assert "was cut while it was written" in _refusal(Diary(file, unknown="error"))
 
 
+@attrs.frozen
+class Plain(Diary):
+    """``ROLE: TEXT`` a line; the name of the file is the session."""
+
+    def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
+        """Yield the session of the file."""
+        conversation = reading.conversation(reading.stem)
+        for _, text in reading.lines():
+            role, _, content = text.partition(": ")
+            conversation.add_text(role, content)
+        yield reading.end(conversation)
+
+    @classmethod
+    def detect(cls, beginning: Beginning) -> Detection | None:
+        """Return the detection of a plain diary."""
+        return Detection(cls.title) if beginning.start.startswith(b"user: ") else None
+
+
+def test_lines_of_text_are_read_without_their_ends_and_blank_lines(tmp_path: Path) -> None:
+    file = tmp_path / "monday.txt"
+    file.write_bytes("user: Grüße \r\n\n  \nassistant: Hallo\n".encode())
+
+    (subject,), counts = _subjects(Plain(file))
+
+    assert (subject.id, subject.input, subject.output) == ("monday/1", "Grüße ", "Hallo")
+    assert counts.marked == {}
+
+
+@pytest.mark.parametrize(("cut", "output"), [(1, "Grüße"), (3, "Grü"), (5, "Gr")])
+def test_a_last_line_of_text_without_an_end_is_read_and_marked(tmp_path: Path, cut: int, output: str) -> None:
+    file = tmp_path / "monday.txt"
+    file.write_bytes("user: Hi\nassistant: Grüße\n".encode()[:-cut])
+
+    (subject,), counts = _subjects(Plain(file))
+
+    assert (subject.output, counts.marked) == (output, {"cut line": 1})
+    assert "monday.txt:2: the last line was cut while it was written" in _refusal(Plain(file, unknown="error"))
+
+
+def test_a_line_of_text_that_is_not_utf_8_is_refused_with_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "monday.txt"
+    file.write_bytes(b"user: Hi\nassistant: \xfc\n")
+
+    assert "monday.txt:2: byte 0xfc is not UTF-8" in _refusal(Plain(file))
+
+
 def test_lone_surrogates_and_wide_numbers_are_marked(tmp_path: Path) -> None:
     file = tmp_path / "diary.jsonl"
     file.write_text(

@@ -20,7 +20,7 @@ from .._kernel.pipeline.describe import describe
 from .._kernel.stream.opening import open_component
 from .._kernel.values import Cost, Rubric, RunContext, Secret
 from .._kernel.values.errors import ConfigError, PluginError, RequestError
-from .members import misnamed, mistyped, undocumented, unread_fault
+from .members import misnamed, mistyped, private_imports, undocumented, unread_fault
 from .pipeline import Bench
 from .probe import probe
 from .secrets import SHORTEST, planted_secrets, secrets, texts_of
@@ -216,6 +216,12 @@ class Conformance(Contract):
         """An option that no code reads has no effect, and its user cannot know."""
         fault = unread_fault(self.kind, self.offer(bench).cls)
         assert fault is None, f"{fault}. Such an option has no effect"
+
+    def test_imports_public_modules_of_dicast_alone(self, bench: Bench) -> None:
+        """A private module of dicast may change in any version."""
+        cls = self.offer(bench).cls
+        private = [] if cls.__module__.startswith("dicast.") else [*private_imports(cls)]
+        assert not private, f"{private[0]}, which is private; import dicast, or a public module such as dicast.toolkit"
 
     def test_options_have_the_types_of_secrets_and_paths(self, bench: Bench) -> None:
         """A secret in a ``str`` is stored and shown; a path in a ``str`` depends on the current directory."""

@@ -67,7 +67,8 @@ def _highest(cost: Cost, replies: object) -> Cost:
 class FakeJudge:
     """A judge with scripted replies.
 
-    :param replies: a list of judgments, failures and exceptions, one per call; or one reply for every call.
+    :param replies: a list of judgments, failures and exceptions, one per call; or one reply for every call. A list in a variable needs a type,
+        such as ``list[Judgment | Failure]``.
     :param seconds: how long it waits before each reply, as a slow model does.
     :param cost: the estimate of each call; by default the highest cost of a reply.
     """
@@ -111,7 +112,8 @@ class FakeJudge:
 class FakeMetric:
     """A metric with scripted scores. Write it under ``metrics: {truth: []}`` to make it a truth metric.
 
-    :param replies: a list of scores, failures and exceptions, one per call; or one reply for every call.
+    :param replies: a list of scores, failures and exceptions, one per call; or one reply for every call. A list in a variable needs a type,
+        such as ``list[Score | Failure]``.
     """
 
     tier = "proxy"

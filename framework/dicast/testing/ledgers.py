@@ -13,7 +13,7 @@ import attrs
 import orjson
 import pytest
 
-from .._kernel.values import Claim, Entry, Event, Query, Refusal
+from .._kernel.values import Claim, Entry, Event, Head, Query, Refusal
 from .._kernel.values.clock import Clock
 from .._kernel.values.errors import LedgerError, LedgerRefused
 from .._kernel.values.json_form import unstructure
@@ -69,8 +69,8 @@ class LedgerConformance(LeaseConformance):
 
         async def chain(live: Any) -> tuple[object, Sequence[Entry], object, object]:
             assert live.head() is None, "a new ledger has no head"
-            last = live.append([make_event(clock, "run.started", {"n": number}) for number in range(4)])
-            return last, list(live.read(Query())), live.head(), live.append([])
+            last = _appended(live, [make_event(clock, "run.started", {"n": number}) for number in range(4)])
+            return last, list(live.read(Query())), live.head(), _appended(live, [])
 
         last, entries, head, nothing = self.opened(component, bench.folder, chain)
         assert [entry.seq for entry in entries] == [1, 2, 3, 4], "positions count from 1 without a gap"
@@ -85,7 +85,7 @@ class LedgerConformance(LeaseConformance):
 
         async def verify(live: Any) -> tuple[Any, Any, Any, Any]:
             empty = live.verify()
-            first = live.append([make_event(clock, "run.started", {})])
+            first = _appended(live, [make_event(clock, "run.started", {})])
             live.append([make_event(clock, "run.completed", {})])
             return empty, live.verify(), live.verify(first.digest), live.verify("f" * 64)
 
@@ -284,6 +284,13 @@ class LedgerConformance(LeaseConformance):
         with pytest.raises(LedgerRefused):
             asyncio.run(read())
         assert not component.path.exists(), "looking for a ledger made one"
+
+
+def _appended(live: Any, events: Sequence[Event]) -> Head:
+    """Append *events* and return the new head."""
+    head = live.append(events)
+    assert isinstance(head, Head), f"append returned {head!r:.100}; return the new Head"
+    return head
 
 
 async def _events(live: Any) -> list[Event]:

@@ -59,6 +59,11 @@ _DATA = re.compile(
 )
 """Names in data, such as a column or a place in a document."""
 
+_PRIVATE_IMPORT = re.compile(rb"^\s*(?:from|import)\b.*\bdicast\b.*[\s.(]_(?!_)", re.MULTILINE)
+"""A line that may import a private module. Only a file with such a line is parsed."""
+
+_PRIVATE = re.compile(r"dicast\.(\w+\.)*_(?!_)")
+
 _ALIKE, _LONG_ALIKE, _LONG = 0.82, 0.88, 8
 
 
@@ -136,6 +141,23 @@ def mistyped(kind: str, cls: type[Any]) -> Iterator[str]:
 
 def _at(value: object, cls: type[Any]) -> str:
     return in_brackets((place_of(value) if inspect.isroutine(value) else "") or place_of(cls))
+
+
+def private_imports(cls: type[Any]) -> Iterator[str]:
+    """Yield the place and the name of each private module of dicast that the package of *cls* imports."""
+    for path in _files(cls.__module__):
+        if not _PRIVATE_IMPORT.search(path.read_bytes()):  # parsing takes long
+            continue
+        tree = _parse(path)
+        for node in () if isinstance(tree, str) else ast.walk(tree):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            else:
+                continue
+            private = (name for name in names if _PRIVATE.match(name))
+            yield from (f"{path.parent.name}/{path.name}:{node.lineno} imports {name}" for name in private)
 
 
 def undocumented(cls: type[Any], readme: str) -> list[str]:

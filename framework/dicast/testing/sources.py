@@ -10,8 +10,12 @@ import orjson
 from .._kernel.contract.define import maybe_await
 from .._kernel.source.source import SOURCE_ERROR, iterate
 from .._kernel.values import Due, ReadCounts, Subject
+from .._kernel.values.errors import RequestError
 from .conformance import Conformance, path_option, refuses_path
 from .pipeline import Bench
+
+_PLACES = 8
+"""The number of places at which a letter of a file is changed."""
 
 
 class SourceConformance(Conformance):
@@ -80,6 +84,33 @@ class SourceConformance(Conformance):
         assert len(digests_of_passes) == 1, f"check() gives other digests of the same data: {digests_of_passes}"
         assert all(isinstance(digest, str) and digest for digest in digests_of_passes), "check() returns a text"
 
+    def test_digest_changes_with_the_data(self, component: Any, bench: Bench) -> None:
+        """``check`` returns another digest for other data: by the digest, a resumed run and a comparison know the data."""
+        for name, text in self.files.items():
+            before = self._checked(bench)
+            for other in _changed(text):
+                (bench.folder / name).write_text(other, encoding="utf-8")
+                try:
+                    digest, subjects = self._checked(bench)
+                except RequestError:  # the changed text is not in the format
+                    continue
+                finally:
+                    (bench.folder / name).write_text(text, encoding="utf-8")
+                if subjects != before[1]:
+                    assert digest != before[0] or digest is None, (
+                        f"check() gives the digest {digest!r} for other data of {name} too; digest all data that the subjects have"
+                    )
+                    break
+
+    def _checked(self, bench: Bench) -> tuple[object, list[Any]]:
+        """Return the digest and the subjects; the digest is None if the source has no check."""
+
+        async def read(live: Any) -> tuple[object, list[Any]]:
+            digest = await maybe_await(live.check()) if hasattr(live, "check") else None
+            return digest, await self._all(live)
+
+        return self.opened(self.built(bench), bench.folder, read)
+
     def test_read_counts_add_up(self, component: Any, bench: Bench) -> None:
         """``read_counts``, if the source has it, counts the pass before it: its failed records are the records yielded as failed."""
 
@@ -108,3 +139,14 @@ class SourceConformance(Conformance):
                 self.opened(bench.build(self.kind, self.named, options), bench.folder, self._all)
 
             refuses_path(read)
+
+
+def _changed(text: str) -> Iterator[str]:
+    """Yield texts like *text*: without its last lines, and with other letters and digits."""
+    lines = text.splitlines(keepends=True)
+    yield from ("".join(lines[:-count]) for count in (1, 2) if count < len(lines))
+    places = [place for place, letter in enumerate(text) if letter.isalnum()]
+    for place in (places[len(places) * share // _PLACES] for share in range(_PLACES) if places):
+        letter = text[place]
+        other = str(9 - int(letter)) if letter.isdecimal() else letter.swapcase()
+        yield f"{text[:place]}{other}{text[place + 1 :]}"

@@ -1,6 +1,7 @@
-"""Members of sources that read files: ``open``, ``check`` and ``subjects``, based on one context manager.
+"""Members of sources that read files: ``open``, ``check`` and ``subjects``, based on one context manager. A source defines ``reading()``, which
+yields the live source, and assigns the members: ``open, check, subjects = open_source, check_source, each_subject``.
 
-A source defines ``reading()``, which yields the live source, and assigns the members::
+For example::
 
     class Rows:
         open, check, subjects = open_source, check_source, each_subject
@@ -25,7 +26,7 @@ class FileSource(Protocol):
     """A source whose live object reads an open file."""
 
     def reading(self) -> AbstractContextManager[Any]:
-        """Return a context manager that opens the file and yields the live source."""
+        """Return a context manager that opens the file and yields the live source, which has ``check()`` and ``subjects()``."""
         ...
 
 

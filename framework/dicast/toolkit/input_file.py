@@ -198,7 +198,7 @@ class InputFile:
             check.report(problem)
 
     def undecodable(self, what: Problem, line: int, check: InputCheck | None) -> None:
-        """Report a problem of bytes that are not in the file's encoding: once for the whole file, with the number of such lines."""
+        """Report *what*, the problem of bytes of *line* that are not in the encoding: once for the whole file, with the number of such lines."""
         if check is None:
             self.fault(what, line, check)
         else:

@@ -26,23 +26,15 @@ from .json_values import has_constants, inexact, marked_numbers, too_deep
 from .parts import UnknownPart
 from .recorded_scores import ScoreScales, with_unique_names
 from .repeats import UniqueNames
+from .session_notes import abandoned_note, dropped_reasons, left_out_note, marked_notes
 from .sessions import Kind, Session
 from .surrogates import escaped, with_lone_surrogates
 
 _PIECE = 2**20
 
+
 MOST_KINDS = 100
 """The most kinds of marked content that are counted separately."""
-
-MOST_NOTES = 10
-"""The most kinds of marked content in the summary of a run."""
-
-_ABANDONED = (("turns", "turn"), ("messages", "message"), ("calls", "tool call"), ("results", "tool result"))
-_REASONS = {
-    "trailing": "without a reply to the last user message (trailing: keep judges it)",
-    "no_turn": "without a user message",
-    "no_tool_cycle": "without a tool call",
-}
 
 
 class NoSubjects(DataError):
@@ -114,28 +106,16 @@ class Totals:
 
     def without_subjects(self) -> str:
         """Return the message for records without any subject."""
-        reasons = "; ".join(f"{count:,} {_REASONS[name]}" for name, count in sorted(self.dropped.items()))
-        reasons = "; ".join(filter(None, (reasons, self._left_out())))
+        reasons = "; ".join(filter(None, (dropped_reasons(self.dropped), left_out_note(self.left_out))))
         if not reasons and self.kinds:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.kinds.items()))
             return f"there are no subjects: the input has no messages, only {kinds}"
         sessions = f"{self.records:,} session{'s' * (self.records != 1)}"
         return f"there are no subjects in {sessions}: {reasons or 'no records'}"
 
-    def _left_out(self) -> str:
-        counts = ", ".join(f"{count:,} {name}" for name, count in sorted(self.left_out.items()))
-        return f"{counts} left out: no session is made of them" if counts else ""
-
     def _notes(self) -> Iterator[str]:
-        for kind, count in self.marked.most_common(MOST_NOTES):
-            yield f"{kind} marked {count:,} time{'s' * (count != 1)}, first at {self.first_places[kind]}"
-        if (rest := len(self.marked) - MOST_NOTES) > 0:
-            yield f"{rest:,} further kind{'s' * (rest != 1)} of content marked"
-        if left_out := self._left_out():
-            yield left_out
-        if abandoned := self.abandoned:
-            counts = [f"{abandoned[key]:,} {name}{'s' * (abandoned[key] != 1)}" for key, name in _ABANDONED]
-            yield f"{', '.join(counts)} not judged: the user took them back"
+        yield from marked_notes(self.marked, self.first_places)
+        yield from filter(None, (left_out_note(self.left_out), abandoned_note(self.abandoned)))
         if count := self.contents.unmatched_results:
             yield f"{count:,} tool result{'s' * (count != 1)} without a call"
         if count := self.contents.dropped:
@@ -146,7 +126,7 @@ class Totals:
 class SessionReading:
     """One pass over one *file*, whose relative *name* is empty unless it is in a folder.
 
-    Iterate over :meth:`objects` or :meth:`records`; make a :meth:`conversation` for each session, and :meth:`end` it. Report undocumented
+    Iterate over :meth:`objects`, :meth:`records` or :meth:`lines`; make a :meth:`conversation` for each session, and :meth:`end` it. Report undocumented
     shapes with :meth:`unknown`; pass *shapes* to the functions of :mod:`dicast.toolkit.dialects` that read messages. Without *check* the
     first fault is raised. *line* is the line of the newest record. With *keeps_abandoned*, turns stay that the user took back.
     """
@@ -173,6 +153,21 @@ class SessionReading:
     def layout(self) -> Layout:
         """The layout of the file's records."""
         return layout_of(self.file, self.max_bytes)
+
+    def lines(self) -> Numbered[str]:
+        """Yield ``(line, text)`` for each line that is not blank, without its end: for a format whose lines are not JSON.
+
+        A last line without an end is yielded and counted as marked, because it may have been cut while it was written. With ``unknown: error``
+        it is reported. A line that is not UTF-8 is reported.
+        """
+        for number, line in self.file.lines(self.max_bytes, self.check):
+            self.line = number
+            text = self._text(line, number)
+            if text is not None and text.strip():
+                if not line.endswith(b"\n"):
+                    self._note_cut(number, "reads it")
+                yield number, text.rstrip("\r\n")
+            self.settle(number)
 
     def objects(self) -> Numbered[dict[str, Any]]:
         """Yield ``(line, object)`` for the JSON object of each line that is not blank; for an array or longer documents, with the first line of each.
@@ -357,7 +352,7 @@ class SessionReading:
     def settle(self, line: int) -> None:
         """Count the marks since the last call for the record on *line*, and report its unknown shapes.
 
-        :meth:`objects` and :meth:`records` call it after each record. A format that reads messages later must call it.
+        :meth:`objects`, :meth:`records` and :meth:`lines` call it after each record. A format that reads messages later must call it.
         """
         if self.shapes.problems:
             problems, self.shapes.problems = self.shapes.problems, []
@@ -376,19 +371,28 @@ class SessionReading:
             return repaired.value
         if has_constants(line):
             return self.value(line, number)
-        try:
-            text = line.decode()
-        except UnicodeDecodeError as wrong:
-            if line.endswith(b"\n") or wrong.end < len(line):
-                self.file.undecodable(
-                    Problem(f"byte 0x{line[wrong.start]:02x} is not UTF-8; save the file as UTF-8"), number, self.check
-                )
-                return None
-            text = line[: wrong.start].decode()
+        if (text := self._text(line, number)) is None:
+            return None
         if line.endswith(b"\n") or not line.lstrip().startswith(b"{") or error.pos < len(text.rstrip()):
             self.refuse(Problem(f"the line is not JSON: {error.msg}", column=error.pos + 1), number)
-        elif self.is_marked:
+        else:
+            self._note_cut(number, "leaves it out")
+        return None
+
+    def _text(self, line: bytes, number: int) -> str | None:
+        """Return the text of *line*, without a character that was cut at its end; None if it is not UTF-8, which is reported."""
+        try:
+            return line.decode()
+        except UnicodeDecodeError as wrong:
+            if not line.endswith(b"\n") and wrong.end == len(line):
+                return line[: wrong.start].decode()
+            problem = Problem(f"byte 0x{line[wrong.start]:02x} is not UTF-8; save the file as UTF-8")
+        self.file.undecodable(problem, number, self.check)
+        return None
+
+    def _note_cut(self, number: int, effect: str) -> None:
+        """Count the last line as cut, or report it; *effect* is what the option ``unknown: mark`` does with it."""
+        if self.is_marked:
             self.mark("cut line")
         else:
-            self.refuse("the last line was cut while it was written (unknown: mark leaves it out)", number)
-        return None
+            self.refuse(f"the last line was cut while it was written (unknown: mark {effect})", number)

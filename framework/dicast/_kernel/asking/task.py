@@ -24,7 +24,7 @@ from ..values import Answered, ChatRequest, Cost, Event, Failure, Reply, Subject
 from ..values.endpoint_errors import AccessRefused
 from ..values.errors import InvalidCost
 from ..values.json_form import structure, unstructure
-from ..values.read_only import seal
+from ..values.read_only import read_only, seal
 from ..values.score import zero_costs
 from .call import Call, Caller, no_output
 from .call_scope import SCOPE, Asker, CallScope
@@ -329,7 +329,7 @@ class Producer:
         path, budget = call.slot.path, self.run.budget
         async with budget.first_alone(path) if call.is_unproven else nullcontext():
             refused = budget.refuse_unannounced(path, call.slot.label, subject, "Pay in a task, a metric or a judge")
-            answer = refused or await self.run.caller.call(call, record)
+            answer = refused or await self.run.caller.call(call, read_only(record))
             if isinstance(answer, Failure) and not answer.cost.is_zero:
                 bought = {"model": None, "calls": 1, "tokens": None, "judge": RECORD, "metric": call.slot.label}
                 budget.charge(subject, None, answer.cost, {**bought, "rollout": 0, "reply": None}, path)

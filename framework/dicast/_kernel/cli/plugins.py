@@ -16,7 +16,7 @@ from ..classes import evolve
 from ..contract.kinds import Component
 from ..contract.plugin_errors import describe_error
 from ..contract.protocols import WrongEstimate, estimate
-from ..contract.registry import Plugin, Registry
+from ..contract.registry import Plugin, Registry, load_gate_clause
 from ..contract.requirements import version_conflicts
 from ..pipeline.packages import Package, packages
 from ..pipeline.schema import options_schema
@@ -48,10 +48,10 @@ def plugins(name: str | None, load: bool, as_json: bool) -> None:
             listed = [*(registry.load_all() if load else registry.scan()).values()]
         else:
             without = [package.distribution for package in package_list]
-            package_list = [
-                package for package in package_list if name in (package.distribution, *package.names["commands"])
-            ]
-            listed = [] if package_list and name not in registry.scan() else _named_plugin(registry, name, without)
+            named = [package for package in package_list if name in (package.distribution, *package.names["commands"])]
+            listed = [] if named and name not in registry.scan() else _named_plugin(registry, name, without)
+            owners = {plugin.distribution for plugin in listed}
+            package_list = [package for package in package_list if package in named or package.distribution in owners]
         listed = sorted(map(_with_error, listed), key=lambda plugin: plugin.name)
     if as_json:
         documents = {"plugins": [*map(_plugin_json, listed)], "packages": [*map(_package_json, package_list)]}
@@ -102,10 +102,23 @@ def _package_parts(added: Iterable[Package], plugins: Collection[str], *, is_who
         yield TextTable(("PACKAGE", "OFFERS"), without, uncut=("OFFERS",))
     if is_whole and without:
         yield from (
-            f"    {kind}: {name}" for package in added for kind, names in package.names.items() for name in names
+            f"    {kind}: {name}"
+            for package in added
+            for kind, names in package.names.items()
+            for name in names
+            if kind != "gate_clauses" or package.errors
+        )
+    if is_whole:
+        yield from (
+            _clause_text(key) for package in added for key in package.names["gate_clauses"] if not package.errors
         )
     for package in added:
         yield from (f"    {package}: {one_line(error)}" for error in package.errors)
+
+
+def _clause_text(key: str) -> str:
+    """Return the line of a key of the gate: its type, its default and its description."""
+    return f"    gate: {_option_text(key, options_schema(load_gate_clause(key))['properties'][key]).strip()}"
 
 
 def _offers(package: Package) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
+import orjson
 
 from ...toolkit.comparison_text import comparison_lines
 from ...toolkit.money import amounts_text
@@ -301,9 +302,6 @@ def _money_lines(done: Document) -> Iterator[str]:
         if tally.get("spared"):
             runs = "1 run" if tally["spared"] == 1 else f"{tally['spared']:,} runs"
             yield f"  the gate spared {runs} of {label}: {amounts_text(tally['saved']) or 'free'}"
-    if done["overruns"]:
-        advice = "if their model reasons, set max_reasoning_tokens, which is projected, too"
-        yield f"  calls that cost more than projected: {done['overruns']:,} ({advice})"
     for reason, count in done["throttled"].items():
         yield f"  calls not made because of the {reason}: {count:,}"
 
@@ -313,7 +311,9 @@ def _ending_lines(done: Document, command: RunCommand | None) -> Iterator[str | 
         if sink["lost"]:
             yield f"sink {label} LOST {sink['lost']:,} events: {sink.get('error')}"
     if (stopped := done["stopped"]) is not None:
-        details = ", ".join(f"{key}: {value}" for key, value in stopped.items() if key not in ("reason", "live"))
+        details = ", ".join(
+            f"{key}: {_detail(value)}" for key, value in stopped.items() if key not in ("reason", "live")
+        )
         yield f"stopped: {stopped['reason']}" + (f" ({details})" if details else "")
         address_note = " (with another address or model in the file it is a new run)" if "message" in stopped else ""
         if stopped["reason"] != "early_stop":  # an early stop needs no next step
@@ -323,6 +323,11 @@ def _ending_lines(done: Document, command: RunCommand | None) -> Iterator[str | 
     yield from gate_parts(done["gate"], done["undecided"])
     if (ledger := done["ledger"]) and ledger["head"]:
         yield f"ledger: {ledger['path']}, row {ledger['head']['seq']:,}, {ledger['head']['digest']}"
+
+
+def _detail(value: object) -> str:
+    """Return a value of a stop's data: a text unchanged, other data as JSON."""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def _next_lines(done: Document, address_note: str, resuming: Callable[..., str]) -> Iterator[str]:

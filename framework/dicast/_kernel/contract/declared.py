@@ -79,9 +79,9 @@ def declared_faults(kind: str, component: object) -> Iterator[str]:
     """Yield a message for each value that *component*, a component or a live object of *kind*, declares and a run cannot use."""
     for member, check in {**_CHECKS.get(kind, {}), "label_options": _label_options}.items():
         try:
-            if getattr_static(component, member, MISSING) is MISSING:
-                continue
-            fault = check(getattr(component, member))
+            is_declared = getattr_static(component, member, MISSING) is not MISSING
+            value = getattr(component, member) if is_declared else getattr(component, member, MISSING)  # of a wrapper
+            fault = None if value is MISSING else check(value)
         except Exception as error:  # a property of a plugin
             fault = f"raised {describe_error(error, type(component).__module__)}"
         if fault is not None:

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ...toolkit.files import read_text
+from ...toolkit.installing import installer
 from ...toolkit.yaml_reader import Composer
 from ..contract.registry import Offer, rubrics
 from ..contract.requirements import refuse_conflicts
@@ -18,6 +19,7 @@ from ..values.names import nearest
 from .yaml_nodes import Node, Place
 
 SUFFIXES = (".yaml", ".yml", ".md")
+_RUBRICS = "dicast-rubrics"
 _FENCE = "---"
 _VERSION_DIGITS = 12
 
@@ -34,6 +36,8 @@ def load_rubric(text: str, base: Path) -> Rubric:
     offer = installed.get(text)
     if offer is None:
         message = f"unknown rubric {text!r} (installed: {', '.join(sorted(installed)) or 'none'}); a file ends in .yaml or .md"
+        if not any(other.distribution == _RUBRICS for other in installed.values()):
+            message += f". The rubrics of dicast are in {_RUBRICS}: {installer()} install {_RUBRICS}"
         raise ConfigError(Problem(message, value=text, hint=nearest(text, installed)))
     rubric = _resource(offer)
     if rubric.id != text:

@@ -21,7 +21,18 @@ MIN_COVERAGE = 0.95
 
 @frozen
 class Finding:
-    """Result of one rule of a clause; *reason* is a text that explains the result, also of a rule that passed."""
+    """Result of one rule of a clause.
+
+    :param on: the label that the rule is about; None for a rule about the whole run.
+    :param rule: the name of the rule: the clause's key.
+    :param line: the limit in the file, a number or a text.
+    :param value: the figure that is compared with *line*, or None if there is none.
+    :param passed: True for passed, False for failed, None for undecided. If the coverage of the label is below ``min_coverage``, or it has no
+        score, the kernel records each finding of the clause as undecided, whatever ``decide`` returned.
+    :param reason: a text that explains the result, also of a rule that passed.
+    :param low: the low end of the 95 % interval of *value*, or None.
+    :param high: its high end, or None.
+    """
 
     on: str | None
     rule: str
@@ -53,7 +64,7 @@ class GatedRun:
 
     :param on: the label of the clause.
     :param bound: the clause's ``bound``.
-    :param document: the run's document so far, with ``labels`` and ``metrics``.
+    :param document: [the run's document](exit-codes.md#the-runs-document) so far, with ``labels`` and ``metrics``.
     :param fingerprints: the fingerprints of the pipeline, as ``run.started`` has them.
     :param models: the names of the models that answered, by the label that asked.
     """
@@ -66,9 +77,10 @@ class GatedRun:
 
     @property
     def figures(self) -> Mapping[str, Any]:
-        """The figures of the clause's label.
+        """The figures of the clause's label: its entry in ``labels`` of *document*, or in ``metrics`` if the label is a single metric.
 
-        All labels have ``mean``, ``pass_rate``, ``basis``, ``scored`` and ``total``; a single metric has no ``failed``, ``ci_low`` and ``ci_high``.
+        [The run's document](exit-codes.md#the-runs-document) explains the keys. Both have ``mean``, ``pass_rate``, ``passes``, ``basis``, ``scored``
+        and ``total``. Only an entry of ``labels`` has ``failed``, ``ci_low``, ``ci_high`` and ``ci_method``.
         """
         labels: Mapping[str, Any] = self.document["labels"]
         figures: Mapping[str, Any] = labels[self.on] if self.on in labels else self.document["metrics"][self.on]
@@ -96,7 +108,7 @@ class GateClause(Protocol):
 
     @property
     def label_key(self) -> str | None:
-        """The key that makes the clause a rule about one label; None if no key of the plugin does."""
+        """The key that needs a label: a clause with it must name its label ``on`` if the file has several. None if no key needs a label."""
         ...
 
     def faults(self, clause: Clause, file: GatedFile) -> Iterable[tuple[str, str]]:

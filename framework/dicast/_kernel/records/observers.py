@@ -19,6 +19,7 @@ from ..source.shuffle import ShuffledSource
 from ..stream.opening import ComponentStack, open_component
 from ..values import Event, Record, Results, RunContext, Sizes, Subject
 from ..values.json_form import json_fault
+from ..values.read_only import ReadOnlyDict, read_only
 from .reader import RecordReader, SubjectRecord
 
 STOP_KEYS = ("reason", "plugin", "row_index")
@@ -96,8 +97,13 @@ class RecordObservers:
 
     def _take(self, result: SubjectRecord) -> None:
         subject, record, missing, failed = result
+        record = read_only(record)  # the record of a task is the payload of its event
         for slot, live in self._aggregates:
-            item = _full_record(result) if missing and getattr(live, "observes_failures", False) else record
+            item = (
+                _full_record((subject, record, missing, None))
+                if missing and getattr(live, "observes_failures", False)
+                else record
+            )
             if item is None and failed is not None and getattr(live, "observes_failed_requests", False):
                 item = _request_record(failed)
             if item is not None:
@@ -166,7 +172,7 @@ def _full_record(result: SubjectRecord) -> Record:
     metrics: Any = base["metrics"]
     scores = {"scores": {**metrics.get("scores", {}), **missing}} if missing else {}
     identity = {"subject_kind": kind, "subject_id": subject_id, "session_id": session}
-    return {**base, **identity, "metrics": {**metrics, **scores}}
+    return ReadOnlyDict({**base, **identity, "metrics": ReadOnlyDict({**metrics, **scores})})
 
 
 def _request_record(failed: Record) -> Record | None:
@@ -174,7 +180,9 @@ def _request_record(failed: Record) -> Record | None:
     requests: Any = failed.get("requests")
     if not requests:
         return None
-    return {"row": {}, "metrics": {}, "responses": {str(n): {"metrics": request} for n, request in enumerate(requests)}}
+    responses = {str(n): {"metrics": request} for n, request in enumerate(requests)}
+    record: Record = read_only({"row": {}, "metrics": {}, "responses": responses})
+    return record
 
 
 def _sizes(pipeline: Pipeline, source: ShuffledSource, label: str) -> Sizes:

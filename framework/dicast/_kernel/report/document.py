@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -64,7 +64,7 @@ def document(
         "assumed": list(report.started.get("assumed", ())),
         "cost": _amounts(report.spent),
         "spend_lost": _amounts(report.lost),
-        "overruns": report.overruns,
+        "overruns": report.overruns.total(),
         "throttled": dict(sorted(report.throttled.items())),
         "gate": None,
         "undecided": [],
@@ -122,7 +122,15 @@ def _warnings(report: Report, stopped: Mapping[str, object] | None, intervals: M
         if "heuristic" in bases and bases <= {"heuristic", "proxy"}:
             message = f"no score of {label} has a basis stronger than heuristics"
             warnings.append({"kind": "only_heuristics", "label": label, "message": message})
-    return warnings
+    return [*warnings, *_overruns(report)]
+
+
+def _overruns(report: Report) -> Iterator[Document]:
+    """Yield a warning for each component with calls that cost more than their estimate."""
+    for label, count in sorted(report.overruns.items()):
+        advice = "raise its estimate; if its model reasons, set max_reasoning_tokens"
+        message = f"calls of {label} that cost more than projected: {count:,}; {advice}"
+        yield {"kind": "overruns", "label": label, "message": message, "calls": count}
 
 
 def _metrics(report: Report, ending: Ending) -> Document:

@@ -33,7 +33,7 @@ from .evidence import EvidenceNotes
 from .recorded import RecordedTally
 from .spool import BATCH, Passes
 from .statistics import aggregate_all
-from .tally import Group, Rows, Tally, Watched, add_names, tier_of, weights_of
+from .tally import Group, Rows, Tally, Watched, add_names, overrun_labels, tier_of, weights_of
 from .weighted import SubjectWeights
 
 WORST = 5  # subjects with the lowest scores in the document
@@ -47,9 +47,9 @@ class Report:
         self.expected: int | None = None
         self.started: Mapping[str, Any] = {}
         self.run_id = ""
-        self.subjects = self.judged = self.scored = self.failed = self.unaffordable = self.overruns = 0
+        self.subjects = self.judged = self.scored = self.failed = self.unaffordable = 0
         self.failed_records = self._ranked = 0
-        self.failures, self.subject_kinds = Counter[str](), Counter[str]()
+        self.failures, self.subject_kinds, self.overruns = Counter[str](), Counter[str](), Counter[str]()
         self.weights = SubjectWeights()
         self.evidence = EvidenceNotes()
         self.endings = EndingNotes()
@@ -387,7 +387,7 @@ class Report:
 
     def _settle(self, event: Event) -> None:
         self._add(self.spent, event.payload)
-        self.overruns += event.payload.get("overrun") is True
+        self.overruns.update(overrun_labels(event.payload, self.started.get("task")))
 
     def _lose(self, event: Event) -> None:
         self._add(self.lost, event.payload)

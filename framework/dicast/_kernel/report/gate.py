@@ -93,6 +93,18 @@ def as_it_ended(answer: Document, stopped: Mapping[str, object] | None) -> Docum
     return {"gate": gate, "undecided": reasons}
 
 
+def undecided_without(answer: Document, results: Mapping[str, Any]) -> Document:
+    """Return *answer*, but undecided if a result among *results* is missing: ``aggregates`` and ``comparison``. A gate that failed stays failed."""
+    parts = (results["aggregates"], results["comparison"] or {})
+    reasons = [f"{label} has no result" for part in parts for label, result in part.items() if result is None]
+    gate = answer["gate"]
+    if not reasons or (gate is not None and gate["passed"] is False):
+        return answer
+    if gate is not None:
+        gate = {**gate, "passed": None, "reasons": [*gate["reasons"], *reasons]}
+    return {"gate": gate, "undecided": [*answer["undecided"], *reasons]}
+
+
 def all_passed(answers: Collection[Answer]) -> Answer:
     """Return the decision of a gate whose parts have these *answers*."""
     return False if False in answers else None if None in answers else True

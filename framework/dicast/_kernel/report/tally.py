@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..classes import define, field
@@ -249,6 +249,16 @@ class Watched:
             return None
         self.add_scores([session], [score], weights)
         return float(score)
+
+
+def overrun_labels(payload: Mapping[str, Any], task: str | None) -> Iterator[str]:
+    """Yield the label of the component whose call cost more than its estimate, by the *payload* of ``spend.settled``.
+
+    For the *task* the payload has the criterion as ``metric``.
+    """
+    if payload.get("overrun") is True:
+        label = payload.get("judge")
+        yield str(label if label == task else payload.get("metric", label))
 
 
 def tier_of(payload: Mapping[str, Any], metric: str) -> str:

@@ -24,7 +24,7 @@ from ..records.observers import RecordObservers
 from ..records.plans import plan_and_result
 from ..report.document import document, exit_code, stopped_document
 from ..report.fold import Report
-from ..report.gate import as_it_ended
+from ..report.gate import as_it_ended, undecided_without
 from ..resume import resume
 from ..resume.named_runs import run_kind
 from ..resume.open_runs import Origin, RunCommand, find, find_live
@@ -375,6 +375,7 @@ class _Run:
         counts, uncounted = counted(self._source, self._source_name(), report)
         done = document(report, aggregation, pipeline.gate, stopped=stopped, intervals=intervals, counts=counts)
         done |= concluded
+        done |= undecided_without({"gate": done["gate"], "undecided": done["undecided"]}, done)
         done["broken"] |= uncounted
         done["warnings"] += self._subjects.warnings() if self._subjects else []
         done |= plan_and_result(self.ledger, report.started, done) if is_over else {}

@@ -23,7 +23,7 @@ from ..plan.sections import Pipeline, Slot
 from ..records.baseline import find_baseline
 from ..report.document import document as decide
 from ..report.document import exit_code, stopped_document
-from ..report.gate import all_passed
+from ..report.gate import all_passed, undecided_without
 from ..report.read_counts import read_sum
 from ..resume.named_runs import known_run, started_runs
 from ..resume.open_runs import MAX_NAMED, RunCommand
@@ -240,6 +240,7 @@ def _completed_outcome(ledger: Ledger, earlier: EarlierRun, pipeline: Pipeline) 
     recorded: dict[str, Any] = {**(document(ledger, earlier.run_id) or {}), "ledger": ledger_json(ledger)}
     report = current_report(ledger, earlier.run_id, {**earlier.payload, **decided_by(pipeline)})
     current = decide(report, pipeline.scoring.aggregation, pipeline.gate, stopped=recorded["stopped"])
+    current |= undecided_without({"gate": current["gate"], "undecided": current["undecided"]}, recorded)
     parts = (
         {name: state[name] for name in ("gate", "undecided", "score", "labels", "metrics", "judges")}
         for state in (recorded, current)

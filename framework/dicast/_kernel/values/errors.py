@@ -55,7 +55,10 @@ class DicastError(Exception):
 
 
 class RequestError(DicastError):
-    """The request was wrong. ``problems`` has every :class:`Problem` of the request, not only the first."""
+    """The request was wrong. ``problems`` has every :class:`Problem` of the request, not only the first.
+
+    :param problems: a message, a problem, or a list of problems.
+    """
 
     def __init__(self, problems: str | Problem | Iterable[Problem]) -> None:
         if isinstance(problems, str):

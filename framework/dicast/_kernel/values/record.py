@@ -12,7 +12,7 @@ from .passes import PassRule, SubjectPasses
 from .subject import Subject
 
 Record = Mapping[str, Any]
-"""A row's record as JSON data: ``row``, ``response``, ``responses``, ``metrics``, …."""
+"""A row's record as JSON data: ``row``, ``response``, ``responses``, ``metrics``, …. [The record](../how-to/records.md#the-record) explains the keys."""
 
 ONLY = "default"
 """The name of the response of a task that has no criteria."""

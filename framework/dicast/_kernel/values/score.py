@@ -192,7 +192,7 @@ class Score(ReadyAnswer):
 class Failure(ReadyAnswer):
     """Answer of a metric or judge that could not judge, or of a task that made no output. A failure is never a score.
 
-    *kind* is one of :data:`FAILURE_KINDS`, which the page *Failures* explains. *retryable* is whether another try may help: the key ``retries``
+    *kind* is one of the kinds in [Failures](../concepts/failures.md), such as ``missing_input`` or ``crashed``. *retryable* is whether another try may help: the key ``retries``
     of a slot repeats such a call. *cost* is the expense so far.
     *throttled_reason* is the cap that forbade the call, if this is the reason. *retry* has the tries of a task or a chat model, as JSON
     data, as in :class:`Reply`. *reply* is the model's reply that could not be used, and *reply_scope* is ``ledger`` if it is only for the ledger.
