@@ -106,3 +106,28 @@ def test_the_newest_verdict_of_each_judge_counts_in_the_order_of_the_first_ones(
         ("t2", "j", "E00002"),
         ("t1", "k", "E00003"),
     ]
+
+
+def test_emitted_verdicts_count_before_the_ledger_has_them_and_after_their_session_left_memory(monkeypatch):
+    monkeypatch.setattr(families, "MOST", 2)
+    ledger, emitted, commits = Rows([]), [], []
+
+    def commit():
+        ledger.entries.extend(emitted)
+        commits.append(len(emitted))
+        emitted.clear()
+
+    recorded = RecordedChildren(ledger, "R1", commit, is_new=True)
+    session = Subject("session", "s", session_id="s")
+    assert recorded.children(session) == []
+    for number in (1, 2):
+        entry = completed(number, "turn", f"t{number}", "E99999", f"t{number}")
+        emitted.append(entry)
+        recorded.note([entry.event])
+    assert [child.subject_id for child in recorded.children(session)] == ["t1", "t2"]
+    assert (recorded.named(Subject("turn", "t3", session_id="s", parent_id="s")), commits) == ("E99999", [])
+    for other in "abc":
+        recorded.children(Subject("session", other, session_id=other))
+        recorded.note([attrs.evolve(completed(9, "turn", "x", None).event, session_id=other)])
+    assert [child.subject_id for child in recorded.children(session)] == ["t1", "t2"]
+    assert commits == [2]

@@ -260,6 +260,16 @@ def test_large_file_is_read_in_parts(path, followed, monkeypatch):
     assert numbers_ == list(range(200))
 
 
+def test_a_line_of_several_parts_is_read_at_once_unless_it_is_longer_than_asked_for(path, followed, monkeypatch):
+    monkeypatch.setattr(tail, "CHUNK", 100)
+    append(path, b"a" * 350 + b"\nb\n")
+    assert [len(line.data) for line in followed.read(1000)] == [350, 1]
+    assert not followed.is_behind
+    append(path, b"c" * 350 + b"\n")
+    assert (followed.read(200), followed.is_behind) == ([], True)
+    assert [len(line.data) for line in followed.read(200)] == [350]
+
+
 @given(st.lists(st.binary(max_size=30)), st.lists(st.integers(0, 200)))
 def test_lines_are_the_same_however_the_bytes_come(lines, cuts):
     lines = [line.replace(b"\n", b"").removeprefix(b"\xef\xbb\xbf") for line in lines]

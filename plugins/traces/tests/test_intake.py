@@ -107,7 +107,7 @@ class Process:
     """A watch's intake with the kernel's queue."""
 
     def __init__(self, run, kinds=("tool_cycle", "turn", "session")):
-        self.run, self.queue, self.begun = run, [], []
+        self.run, self.queue, self.begun, self.finished = run, [], [], []
         self.errors, names = io.StringIO(), Names()
         weakref.finalize(self, names.__exit__)
         self.intake = Intake(run, kinds, Console(self.errors), names, self.queue.append)
@@ -122,7 +122,7 @@ class Process:
         while self.queue or self.begun:
             self.begin()
             self.finish()
-        self.intake.look()
+            self.answer()
 
     def begin(self):
         if self.queue:
@@ -132,7 +132,14 @@ class Process:
 
     def finish(self):
         if self.begun:
-            self.run.finish(self.begun.pop(0))
+            self.finished.append(self.begun.pop(0))
+            self.run.finish(self.finished[-1])
+
+    def answer(self):
+        """Report the verdicts that are in the ledger."""
+        for due in self.finished:
+            due.answered([entry.event for entry in self.run.entries[-2:]])
+        self.finished.clear()
 
 
 def event(type, /, session="s", turn=None, **payload):
@@ -231,9 +238,13 @@ def test_subjects_that_nobody_judges_are_not_in_the_backlog_once_they_are_read()
     run = Run(messages=0)
     process = Process(run, ("turn",))
     process.take(completed("a"))
-    run.append("subject.read", {}, "s", None, "turn", "a")
-    process.intake.look()
+    process.queue.pop().answered([])
     assert len(process.intake.backlog) == 0
+    process.take(completed("b"))
+    assert len(Process(run, ("turn",)).intake.backlog) == 2
+    for id_ in "ab":
+        run.append("subject.read", {}, "s", None, "turn", id_)
+    assert len(Process(run, ("turn",)).intake.backlog) == 0
 
 
 def test_successor_knows_where_the_files_were_read_to():
@@ -297,7 +308,7 @@ def test_a_killed_watch_and_its_successors_judge_everything_once_for_each_trigge
     process, at = Process(run), 0
     again = Counter()
     while at < len(lines) or process.queue or process.begun:
-        match drawn.choice(["take", "take", "begin", "finish", "look", "kill"]):
+        match drawn.choice(["take", "take", "begin", "finish", "answer", "kill"]):
             case "take":
                 count = drawn.randint(1, 6)
                 judged = {(kind, id) for entry in run.entries for kind, id in _decided(entry)}
@@ -309,8 +320,8 @@ def test_a_killed_watch_and_its_successors_judge_everything_once_for_each_trigge
                 process.begin()
             case "finish":
                 process.finish()
-            case "look":
-                process.intake.look()
+            case "answer":
+                process.answer()
             case "kill":
                 process = Process(run)
     process.take(after=2 * GRACE)

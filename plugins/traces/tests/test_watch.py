@@ -396,6 +396,7 @@ def test_replayed_airline_conversations_are_judged_as_run_judges_the_finished_fi
     events = runpy.run_path(str(ROOT / "benchmarks" / "replay.py"))["events"](data)
     assert sum(event_["type"].startswith("feedback.") for event_ in events) > 150
     with shop.watching():
+        shop.await_(lambda: shop.rows(("run.started",)))
         for start in range(0, len(events), 200):
             shop.write(*events[start : start + 200])
             time.sleep(0.2)  # so that some of it is judged before its feedback comes

@@ -45,7 +45,8 @@ class Job:
 class Starter:
     """Starter of the subjects of one run.
 
-    *spool* has the units of an earlier process of the run. With *live* a subject may be judged more than once.
+    *spool* has the units of an earlier process of the run. With *live* a subject may be judged more than once. *recorded* has the verdicts
+    for subjects whose events are in the ledger.
     """
 
     def __init__(
@@ -63,7 +64,8 @@ class Starter:
         self._records = records
         self._plan, self._spool, self._stream, self._ledger, self._families = plan, spool, stream, ledger, families
         self._retry, self._live = retry, live
-        self._recorded = RecordedChildren(ledger, stream.run_id if live else None)
+        is_new = live and spool is None
+        self.recorded = RecordedChildren(ledger, stream.run_id if live else None, stream.commit, is_new=is_new)
         self._seen = SeenEvents()
         self._units: dict[str, tuple[Unit, ...]] = {}
 
@@ -84,9 +86,7 @@ class Starter:
             self._join(job)
             self._emit(job, read=True, started=())
         if due.from_run is not None:
-            if family is not None:  # this run judged some of them
-                self._stream.commit()
-            job.children = self._recorded.children(subject)
+            job.children = self.recorded.children(subject)
         elif family is not None:
             job.children = family.children
         return job
@@ -115,15 +115,11 @@ class Starter:
         if due.from_run is None:
             job.family = None if subject.parent_id is None else self._families.of_child(subject)
         elif self._families.tracks(subject):
-            job.family = self._families.of_child(subject, lambda: self._named_parent(subject))
+            job.family = self._families.of_child(subject, lambda: self.recorded.named(subject))
         else:
-            job.parent = self._recorded.parent(subject) or self._recorded.named(subject)
+            job.parent = self.recorded.parent(subject) or self.recorded.named(subject)
         if job.family is not None:
             job.parent = job.family.eval_id
-
-    def _named_parent(self, subject: Subject) -> str | None:
-        self._stream.commit()  # the verdict with this id may have been emitted just now
-        return self._recorded.named(subject)
 
     def _start_live(
         self, due: Due, units: Iterable[Unit], recorded: Iterable[RecordedUnit], family: Family | None

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import sqlite3
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
+from ...toolkit.temporary import temporary_database
 from ..classes import define, field
 from ..contract.protocols import Ledger
-from ..events import EVAL_COMPLETED, EVAL_FAILED
+from ..events import EVAL_COMPLETED, VERDICT_ENDS
 from ..resume.reading import verdict
 from ..values import PARENTS, RECORDED, Event, Query, Subject, Verdict
+
+MOST = 5_000
+"""The most verdicts of recorded sessions in memory, beyond the session in use."""
 
 
 @define
@@ -61,63 +67,117 @@ class ChildVerdicts:
         return self.pending.pop((subject.kind, subject.id), None)
 
 
-class RecordedChildren:
-    """Verdicts of a session in the ledger. For a *live* run it reads only the run's own verdicts, and reads new ones on each call."""
+class SessionVerdicts:
+    """Index of the verdicts on the subjects of one session, which may be thousands. *size* is their number."""
 
-    def __init__(self, ledger: Ledger, live: str | None) -> None:
-        """Create the index. *live* is the id of the run if it is live, else None."""
-        self._ledger, self._live = ledger, live
-        self._forget(None)
-
-    def _forget(self, session: str | None) -> None:
-        self._session, self._seq, self._used_ids = session, 0, set[str]()
-        self._children: dict[tuple[str, str | None], dict[tuple[str, str], Verdict]] = {}
+    def __init__(self) -> None:
+        self.size = 0
+        self._used_ids: set[str] = set()
+        self._children: dict[tuple[str, str | None], dict[tuple[str, str], Event | Verdict]] = {}
         self._parent_ids: dict[tuple[str, str | None], str] = {}
         self._newest: dict[tuple[str, str], str] = {}
 
-    def _read(self, session: str) -> None:
-        if session == self._session and not self._live:
+    def note(self, event: Event) -> None:
+        """Add the verdict or the failure in *event*."""
+        payload: Mapping[str, Any] = event.payload
+        self._used_ids.add(str(payload["eval_id"]))
+        self.size += 1
+        if event.type != EVAL_COMPLETED or payload["judge_kind"] == RECORDED:
             return
-        if session != self._session:
-            self._forget(session)
-        types = (EVAL_COMPLETED, EVAL_FAILED)
-        for entry in self._ledger.read(Query(self._live, types, session_id=session, after=self._seq)):
-            event, self._seq = entry.event, entry.seq
-            self._used_ids.add(str(event.payload["eval_id"]))
-            if event.type == EVAL_COMPLETED and event.payload["judge_kind"] != RECORDED:
-                self._note(verdict(event), event.turn_id)
-
-    def _note(self, verdict_: Verdict, turn: str | None) -> None:
-        """Index a verdict for fast lookups, because a session may have thousands."""
-        kind, id = verdict_.subject_kind, verdict_.subject_id
-        self._newest[kind, id] = verdict_.eval_id
+        kind, id_ = str(event.subject_kind), str(event.subject_id)
+        self._newest[kind, id_] = str(payload["eval_id"])
         if kind in PARENTS:
-            of_turn = turn if kind == "tool_cycle" else None
-            self._children.setdefault((PARENTS[kind], of_turn), {})[id, verdict_.judge] = verdict_
-            if verdict_.parent_eval_id:
-                self._parent_ids[kind, None] = self._parent_ids[kind, of_turn] = verdict_.parent_eval_id
+            of_turn = event.turn_id if kind == "tool_cycle" else None
+            self._children.setdefault((PARENTS[kind], of_turn), {})[id_, str(payload["judge"])] = event
+            if parent := payload.get("parent_eval_id"):
+                self._parent_ids[kind, None] = self._parent_ids[kind, of_turn] = str(parent)
+
+    def children(self, subject: Subject) -> list[Verdict]:
+        """Return the newest verdict of each judge on each part of *subject*, in the order of the first verdicts."""
+        children = self._children.get((subject.kind, subject.id if subject.kind == "turn" else None), {})
+        for key, child in children.items():
+            if isinstance(child, Event):
+                children[key] = verdict(child)
+        return [child for child in children.values() if not isinstance(child, Event)]
+
+    def named(self, subject: Subject) -> str | None:
+        """Return the eval_id that verdicts on *subject* and its siblings give for their parent; None if a verdict has that eval_id already."""
+        name = self._parent_ids.get((subject.kind, subject.parent_id if subject.kind == "tool_cycle" else None))
+        return None if name in self._used_ids else name
+
+    def newest(self, kind: str, subject_id: str) -> str | None:
+        """Return the eval_id of the newest verdict on a subject; None without a verdict."""
+        return self._newest.get((kind, subject_id))
+
+
+class RecordedChildren:
+    """Verdicts of sessions in the ledger. Sessions with at most :data:`MOST` verdicts together stay in memory.
+
+    :param run_id: the run whose verdicts are read; None for the verdicts of all runs.
+    :param commit: writes the emitted events to the ledger.
+    :param is_new: whether the ledger has no verdict of *run_id* that was not emitted by this process.
+    """
+
+    def __init__(
+        self, ledger: Ledger, run_id: str | None, commit: Callable[[], object] = _nothing, *, is_new: bool = False
+    ) -> None:
+        self._ledger, self._run_id, self._commit, self._is_new = ledger, run_id, commit, is_new
+        self._sessions: dict[str, SessionVerdicts] = {}  # the session that was used last at the end
+        self._size = 0
+        self._left: sqlite3.Connection | None = None  # the sessions that are no longer in memory
+
+    def note(self, events: Collection[Event]) -> None:
+        """Add the verdicts and failures among the *events* of a subject, which were just emitted, if its session is in memory."""
+        for event in events:
+            session = None if event.session_id is None else self._sessions.get(event.session_id)
+            if session is not None and event.type in VERDICT_ENDS:
+                session.note(event)
+                self._size += 1
 
     def children(self, subject: Subject) -> list[Verdict]:
         """Return the newest verdict of each judge on each part of *subject*, in the order of the first verdicts."""
         if subject.session_id is None or subject.kind not in PARENTS.values():
             return []
-        self._read(subject.session_id)
-        return [*self._children.get((subject.kind, subject.id if subject.kind == "turn" else None), {}).values()]
+        return self._of(subject.session_id).children(subject)
 
     def named(self, subject: Subject) -> str | None:
         """Return the eval_id that verdicts on *subject* and its siblings give for their parent; None if a verdict has that eval_id already."""
-        if subject.session_id is None:
-            return None
-        self._read(subject.session_id)
-        name = self._parent_ids.get((subject.kind, subject.parent_id if subject.kind == "tool_cycle" else None))
-        return None if name in self._used_ids else name
+        return None if subject.session_id is None else self._of(subject.session_id).named(subject)
 
     def parent(self, subject: Subject) -> str | None:
         """Return the eval_id of the newest verdict on the parent of *subject*; None without one."""
         if subject.session_id is None or subject.parent_id is None or subject.kind not in PARENTS:
             return None
-        self._read(subject.session_id)
-        return self._newest.get((PARENTS[subject.kind], subject.parent_id))
+        return self._of(subject.session_id).newest(PARENTS[subject.kind], subject.parent_id)
+
+    def _of(self, session_id: str) -> SessionVerdicts:
+        """Return the verdicts of a session, from memory or from the ledger."""
+        session = self._sessions.pop(session_id, None)
+        if session is None:
+            session = SessionVerdicts()
+            if has_left := self._has_left(session_id):
+                self._commit()
+            if has_left or not self._is_new:
+                for entry in self._ledger.read(Query(self._run_id, VERDICT_ENDS, session_id=session_id)):
+                    session.note(entry.event)
+            self._size += session.size
+        self._sessions[session_id] = session
+        while self._size > MOST and len(self._sessions) > 1:
+            self._leave(next(iter(self._sessions)))
+        return session
+
+    def _has_left(self, session_id: str) -> bool:
+        """Return whether the session was in memory before. All its verdicts of this process were noted or are in the ledger."""
+        if self._left is None:
+            return False
+        return self._left.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone() is not None
+
+    def _leave(self, session_id: str) -> None:
+        """Remove a session from memory."""
+        self._size -= self._sessions.pop(session_id).size
+        if self._left is None:
+            self._left = temporary_database(self, "CREATE TABLE sessions(id PRIMARY KEY) WITHOUT ROWID")
+        self._left.execute("INSERT OR IGNORE INTO sessions VALUES (?)", (session_id,))
 
 
 def children_of(events: Collection[Event]) -> list[Verdict]:

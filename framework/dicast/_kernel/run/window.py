@@ -201,6 +201,8 @@ class Window:
             for earlier in job.earlier:
                 await self._stream.replay([earlier.event], counted=earlier.is_current)
         self._stream.emit(job.events)
+        if job.due.from_run is not None:
+            self._starter.recorded.note(job.events)
         if self._observers is not None:
             current = [earlier.event for earlier in job.earlier if earlier.is_current]
             self._observe(self._observers, job.due.subject, [*current, *job.events])

@@ -15,7 +15,7 @@ from ..contract.protocols import Source
 from ..plan.sections import Pipeline
 from ..values import Due, Failure, ReadCounts, Subject, TraceEvent, is_text
 from ..values.errors import DataError, DicastError
-from ..values.read_only import seal, seal_event
+from ..values.read_only import is_sealed, seal, seal_event
 
 _OPTIONAL = {str, NoneType}
 
@@ -72,7 +72,7 @@ async def read(source: Source, name: str) -> AsyncIterator[Due]:
     :raises DataError: when the source raises, yields anything but subjects, or yields an id twice; if it has a check of its own, the first ids are compared.
     """
     seen_ids = None if is_live(source) else FirstIds() if hasattr(source, "check") else SeenIds()
-    seen_events = SeenEvents()
+    seen_events = UnsealedEvents() if is_live(source) else SeenEvents()
     try:
         async for item in iterate(source):
             due = item if isinstance(item, Due) else Due(item)
@@ -213,6 +213,22 @@ class SeenEvents:
             else:
                 ranges.append([place, place + 1])
         return ranges
+
+
+class UnsealedEvents:
+    """Trace events of a live source that were not read so far: its sessions are interleaved, and each event that was read is read-only."""
+
+    def __init__(self) -> None:
+        self._log: Sequence[TraceEvent] = ()
+        self._walked = 0
+
+    def new(self, subject: Subject) -> list[TraceEvent]:
+        """Return the events of *subject* and of its trail that are not read-only yet."""
+        log, stop = subject.trail.events, subject.trail.stop
+        start = self._walked if log is self._log else 0
+        self._log, self._walked = log, max(start, stop)
+        events = (*log[start:stop], *subject.events)
+        return [*{id(event): event for event in events if not is_sealed(event)}.values()]
 
 
 def _refuse_invalid_subject(subject: object, name: str) -> None:

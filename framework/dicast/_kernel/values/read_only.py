@@ -99,6 +99,11 @@ def seal_event(event: TraceEvent) -> None:
     object.__setattr__(event, "extra", read_only(event.extra) if event.extra else _NOTHING)
 
 
+def is_sealed(event: object) -> bool:
+    """Return whether *event* is a trace event that :func:`seal_event` made read-only."""
+    return type(event) is TraceEvent and type(event.payload) is ReadOnlyDict
+
+
 def seal_payload(event: Event) -> Event:
     """Return *event* after its payload was made read-only: sinks, the report and the ledger share it."""
     if type(event.payload) is dict:

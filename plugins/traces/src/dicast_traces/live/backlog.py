@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
@@ -32,9 +32,10 @@ class Item:
 
 
 class Backlog:
-    """The state of each due subject up to its verdicts, by the rows of the ledger, which arrive in their order.
+    """The state of each due subject up to its verdicts.
 
-    All the verdicts on a subject are written in one transaction, so one of them is enough. Subjects of a kind without a judge
+    A subject of this process is done when the run reports its verdicts. For an earlier process the rows of the ledger show it, which arrive in
+    their order: all the verdicts on a subject are written in one transaction, so one of them is enough, and subjects of a kind without a judge
     are done after their reading. *judged* counts the subjects with a verdict.
 
     :param done: receives the session of each subject that is done.
@@ -61,14 +62,13 @@ class Backlog:
         self._by_key[item.key].append(item)
         return item
 
-    def types(self) -> tuple[str, ...]:
-        """The types of rows that :meth:`observe` needs."""
-        if all(item.subject.kind in self._judged for item in self._items.values()):
-            return ENDS
-        return (READ, STARTED, *ENDS)
+    def finish(self, item: Item, events: Sequence[Event]) -> None:
+        """Remove *item*; *events* are its verdicts and failures, which the ledger has."""
+        self.judged += bool(events)
+        self._remove(item)
 
     def observe(self, event: Event) -> None:
-        """Update the state of the subject that a row is about."""
+        """Update the state of the subject that a row of an earlier process is about."""
         items = self._by_key.get((str(event.subject_kind), str(event.subject_id)))
         if items is None:
             return
@@ -97,12 +97,15 @@ class Backlog:
         for item in moved.values():
             if item.finished_labels or (item.read and item.subject.kind not in self._judged):
                 self.judged += bool(item.finished_labels)
-                del self._items[id(item)]
-                items = self._by_key[item.key]
-                items.remove(item)
-                if not items:
-                    del self._by_key[item.key]
-                self._done(str(item.subject.session_id))
+                self._remove(item)
+
+    def _remove(self, item: Item) -> None:
+        del self._items[id(item)]
+        items = self._by_key[item.key]
+        items.remove(item)
+        if not items:
+            del self._by_key[item.key]
+        self._done(str(item.subject.session_id))
 
     def lag(self, now: float) -> float:
         """Return the seconds that the oldest subject has been waiting; 0 without a subject."""

@@ -22,10 +22,11 @@ MAX_OPEN = 200
 class Following:
     """A file, or the ``*.jsonl`` files of a directory, read as they grow.
 
-    *is_at_end* is always false, because a file may always grow.
+    *is_at_end* is always false, because a file may always grow. *is_behind* is true if the last reading left bytes for the next.
     """
 
     is_at_end = False
+    is_behind = False
 
     def __init__(self, path: Path, max_line_bytes: int) -> None:
         self.path, self._most = path, max_line_bytes
@@ -61,12 +62,15 @@ class Following:
         """Return the new complete lines, about *most* bytes of them; older files come first."""
         self._look()
         lines, self._complaints = self._complaints, []
+        self.is_behind = False
         for tail in list(self._tails.values()):
-            while new := [*tail.read()]:
-                lines += new
-                most -= sum(len(line.data) + 1 for line in new)
+            tail.is_behind = True
+            while tail.is_behind:
                 if most <= 0:
+                    self.is_behind = True
                     return lines
+                lines += tail.read()
+                most -= tail.taken
             lines += self._part(tail)
         self._hold_fewer()
         return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import attrs
@@ -17,7 +18,7 @@ from dicast.toolkit.sessions import Kind
 from ..messages import Layout
 from ..recording import recorded_at, trace_event
 from .archive import LedgerArchive, is_trace
-from .backlog import Backlog
+from .backlog import Backlog, Item
 from .lines import Line
 from .listening import Post
 from .names import Names
@@ -73,7 +74,7 @@ class Intake:
             None if conversations is None else Transcripts(conversations, names, self.windows.log, self._scanning)
         )
         self.backlog = Backlog(self.windows.settle)
-        self._seq = self._accepted = 0
+        self._accepted = 0
         self.accepted = self.duplicates = self.rejected = self._restored = 0
 
     def rebuild(self) -> list[Position]:
@@ -81,7 +82,7 @@ class Intake:
         positions: list[Position] = []
         batch: list[Entry] = []
         for entry in self._run.read(Query(run_id=self._run.run_id)):
-            event, self._seq = entry.event, entry.seq
+            event = entry.event
             if is_trace(event):
                 batch.append(entry)
             elif event.type == POSITION:
@@ -94,7 +95,7 @@ class Intake:
         self.backlog.settle()
         self._archive.before = None
         for item in self.backlog:
-            self._give(Due(item.subject, item.trigger, self._run.run_id))
+            self._pass_on(item)
         return positions
 
     def step(
@@ -116,19 +117,6 @@ class Intake:
     def close(self, now: float) -> None:
         """Pass on the remaining subjects, because the input has ended."""
         self._record([], self.windows.close(now), [], now)
-
-    def look(self) -> None:
-        """Read the new verdicts in the ledger."""
-        if not self.backlog:
-            return
-        newest = Query(run_id=self._run.run_id, newest_first=True, limit=1)
-        head = next((entry.seq for entry in self._run.read(newest)), 0)
-        query = Query(run_id=self._run.run_id, types=self.backlog.types(), after=self._seq)
-        for entry in self._run.read(query):
-            self.backlog.observe(entry.event)
-            head = max(head, entry.seq)
-        self._seq = head
-        self.backlog.settle()
 
     def snapshot(self, unread: int, now: float) -> Snapshot:
         """Return the state of the watch; *unread* is the number of bytes that wait."""
@@ -161,8 +149,12 @@ class Intake:
         self._run.record(events, {"files": positions, "due": due, "backfill": self.windows.backfilling})
         for trigger, subjects in subjects_of:
             for subject in subjects:
-                self.backlog.add(subject, trigger, now)
-                self._give(Due(subject, trigger, self._run.run_id))
+                self._pass_on(self.backlog.add(subject, trigger, now))
+
+    def _pass_on(self, item: Item) -> None:
+        """Pass the subject of *item* on to be judged."""
+        finish = partial(self.backlog.finish, item)
+        self._give(Due(item.subject, item.trigger, self._run.run_id, finish))
 
     def _read(self, line: Line, now: float) -> Iterator[TraceEvent]:
         """Yield the new events of a line. A fault is reported, and the rest of the line is left out."""

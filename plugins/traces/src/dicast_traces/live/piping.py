@@ -65,6 +65,11 @@ class Piped:
         return []
 
     @property
+    def is_behind(self) -> bool:
+        """True if the pipe waits until its chunks are read."""
+        return len(self._chunks) >= AHEAD
+
+    @property
     def unread(self) -> int:
         """Number of bytes that have arrived and were not returned as lines yet."""
         return sum(map(len, self._chunks)) + len(self._lines.rest)

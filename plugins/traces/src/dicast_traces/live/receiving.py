@@ -14,6 +14,7 @@ class Receiving:
     """An open receiver in the place of a file: it has no lines, and no positions, since it keeps its data itself."""
 
     is_at_end = False
+    is_behind = False
     file_count = 0
 
     def __init__(self, receiver: Receiver) -> None:

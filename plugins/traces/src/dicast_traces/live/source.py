@@ -35,8 +35,8 @@ from .windows import GRACE
 ROOM = 2000
 """Number of subjects waiting for a judge at which reading of the input pauses."""
 
-LOOK_SECONDS = 0.25
-"""Seconds between two readings of the verdicts in the ledger, while subjects wait for verdicts."""
+TOGETHER_SECONDS = 0.1
+"""Seconds for which the input of a running watch is collected, because each reading of it ends with a transaction."""
 
 STATUS_SECONDS = 5.0
 """Seconds that a request for the status waits for its answer."""
@@ -162,26 +162,23 @@ class Watch:
         intake.windows.backfilling = not piped and self._received is None
         if self._resumed:
             self._input.restore(intake.rebuild())
-        looked = 0.0
         while True:
             began = time.monotonic()
             full = self._queue.qsize() >= ROOM
             lines = () if full else self._input.read(CHUNK)
             cost = time.monotonic() - began
             sessions = () if full or self._received is None else self._received.sessions(time.time())
-            caught_up = not lines and not sessions and not full
+            caught_up = not (lines or sessions or full or self._input.is_behind)
             if caught_up and once:
                 lines = self._input.rest()
             if caught_up and intake.windows.backfilling and not lines:
                 intake.windows.caught_up()
             self._step(lines, time.time(), sessions)
-            if began >= looked + LOOK_SECONDS:
-                looked = began
-                intake.look()
-                options.console.show(self._snapshot)
+            options.console.show(self._snapshot)
             if caught_up and not lines and (self._input.is_at_end or once):
                 break
-            await (asyncio.sleep(0) if lines or sessions else self._wait(cost))
+            is_busy = sessions or self._input.is_behind or (lines and (once or intake.windows.backfilling))
+            await (asyncio.sleep(0) if is_busy else self._wait(cost))
         if self._input.is_at_end:
             intake.close(time.time())
         else:
@@ -199,11 +196,18 @@ class Watch:
 
     async def _wait(self, cost: float) -> None:
         """Wait until there may be new input. The longer a check of the files takes, the rarer the checks are."""
+        together = min(self._options.poll, TOGETHER_SECONDS)
         seconds = max(self._options.poll, 20 * cost)
         received = None if self._received is None else self._received.deadline()
         for deadline in (self.intake.windows.deadline(), received):
             if deadline is not None:
-                seconds = min(seconds, max(0.0, deadline - time.time()))
+                seconds = min(seconds, max(together, deadline - time.time()))
+        began = time.monotonic()
+        await self._until_woken(seconds)
+        while not self._posts and (rest := began + together - time.monotonic()) > 0:  # a request waits for its answer
+            await self._until_woken(rest)
+
+    async def _until_woken(self, seconds: float) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._woken.wait()

@@ -30,7 +30,7 @@ class Tail:
     """A file that is read line by line as it grows. It stays the same file under another name, or without a name.
 
     *gone_since* is the time when its name belonged to another file or to none. *changed* is True if it was read since *changed*
-    was set to false.
+    was set to false. *taken* is the number of bytes of the last reading, and *is_behind* is True if it ended within the file.
     """
 
     def __init__(self, path: Path, max_line_bytes: int) -> None:
@@ -40,7 +40,8 @@ class Tail:
         """
         self.path, self._most = path, max_line_bytes
         self.gone_since: float | None = None
-        self.changed = False
+        self.changed = self.is_behind = False
+        self.taken = 0
         self.read_at = time.monotonic()
         self._file: int | None = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         status = os.fstat(self._file)
@@ -53,6 +54,7 @@ class Tail:
 
         A file that has become shorter, or now starts with other bytes, is read from its start again.
         """
+        self.taken, self.is_behind = 0, False
         size = self.size()
         at = self._lines.offset + len(self._lines.rest)
         if size == at or self._refused:
@@ -68,6 +70,7 @@ class Tail:
             )
             return
         self.changed, self.read_at = True, time.monotonic()
+        self.taken, self.is_behind = len(data), len(data) == CHUNK
         yield from self._lines.cut(data)
         self._note_head()
 
