@@ -10,6 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -75,18 +76,20 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     return report
 
 
-def in_order(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
-    """The tests in the order of the arguments, then of their files: all processes have to agree on it."""
-    places = [Path(os.path.abspath(argument.split("::")[0])) for argument in config.args]
-    first = {path: [path.is_relative_to(place) for place in places].index(True) for path in {i.path for i in items}}
-    return sorted(items, key=lambda item: (first[item.path], item.path))
+def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests by file, the files with the most slow tests first: all processes have to agree on the order.
+
+    A process runs whole files, which builds what the tests of a file share once. So the long files may not come last.
+    """
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    return sorted(items, key=lambda item: (-slow[item.path], item.path))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put in order what each process has read in another, and leave out what ``--slow-of`` says."""
     if hasattr(config, "workerinput"):
-        items[:] = in_order(config, items)
+        items[:] = in_order(items)
     folders = [config.rootpath / path for path in config.option.slow_of]
     below = {path for path in {item.path for item in items} if any(map(path.is_relative_to, folders))}
     left = [item for item in items if item.path in below and not item.get_closest_marker("slow")]
