@@ -6,9 +6,11 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
+import traceback
 from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -23,6 +25,61 @@ CHECKS = "import slow\nassert slow.work(10)[0] == 285\n"
 
 def source(cost, value="sum(i * i for i in range(n))"):
     return SOURCE.format(value=value, cost=cost)
+
+
+class Child:
+    """A command of ``dicast autoresearch`` in a forked process with all imports done; *variables* are added to its environment."""
+
+    def __init__(self, root, *words, **variables):
+        self.code, self.out, self.err = None, "", ""
+        self._files = [os.memfd_create(name) for name in ("out", "err")]  # not on a disk that may be full
+        self.pid = os.fork()
+        if not self.pid:
+            os._exit(self._run(root, words, variables))
+
+    def _run(self, root, words, variables):
+        code = 1
+        try:
+            os.chdir(root)
+            os.environ |= {"HOME": str(root), "GIT_CONFIG_NOSYSTEM": "1", **variables}
+            for number, file in enumerate(self._files, 1):
+                os.dup2(file, number)
+            sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+            (command,) = entry_points(group="console_scripts", name="dicast")
+            code = command.load()(["autoresearch", *words])
+            sys.stdout.flush()
+        except BaseException:  # it is printed, and the exit code says so
+            traceback.print_exc()
+            code = 70
+        finally:
+            sys.stderr.flush()
+        return code
+
+    @property
+    def output(self):
+        """All that is printed."""
+        return self.out + self.err
+
+    def poll(self):
+        """Return the exit code, -9 of a killed one; None while it runs."""
+        if self.code is None and (status := os.waitpid(self.pid, os.WNOHANG))[0]:
+            self._end(status[1])
+        return self.code
+
+    def _end(self, status):
+        self.code = os.waitstatus_to_exitcode(status)
+        self.out, self.err = (os.pread(file, 1_000_000, 0).decode(errors="replace") for file in self._files)
+        for file in self._files:
+            os.close(file)
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self):
+        """Return the exit code when it has ended."""
+        if self.code is None:
+            self._end(os.waitpid(self.pid, 0)[1])
+        return self.code
 
 
 class Repository:
@@ -52,15 +109,14 @@ class Repository:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def dicast(self, *words, code=0, **options):
-        env = {**os.environ, "HOME": str(self.root), "GIT_CONFIG_NOSYSTEM": "1"}
-        command = [*DICAST, "autoresearch", *words]
-        done = subprocess.run(command, cwd=self.root, capture_output=True, text=True, env=env, check=False, **options)
-        assert done.returncode == code, done.stdout + done.stderr
+    def dicast(self, *words, code=0):
+        """Run a command; return the process that has ended with *code*."""
+        done = Child(self.root, *words)
+        assert done.wait() == code, done.output
         return done
 
     def json(self, *words, code=0):
-        return json.loads(self.dicast(*words, "--json", code=code).stdout)
+        return json.loads(self.dicast(*words, "--json", code=code).out)
 
     def init(self, *words, scope="slow.py"):
         """Start a session, in this process."""

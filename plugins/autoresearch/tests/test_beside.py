@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import signal
 import subprocess
-import sys
 import tempfile
 import time
-import traceback
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
-from .conftest import DICAST, Repository, have_ended
+from .conftest import DICAST, Child, Repository, have_ended
 
 EDITED = "the scope has uncommitted changes"
 """A loop says so that starts after the user has edited the scope."""
@@ -127,54 +123,8 @@ def begin(repository):
     repository.init()
 
 
-class Child:
-    """A command of dicast in a forked process with all imports done."""
-
-    def __init__(self, repository, *words):
-        self.code, self.output = None, ""
-        self._output = os.memfd_create("output")  # not on the disk that may be full
-        self.pid = os.fork()
-        if not self.pid:
-            os._exit(self._run(repository, words))
-
-    def _run(self, repository, words):
-        code = 1
-        try:
-            os.chdir(repository.root)
-            os.environ |= {"HOME": str(repository.root), "GIT_CONFIG_NOSYSTEM": "1"}
-            os.dup2(self._output, 1)
-            os.dup2(self._output, 2)
-            sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
-            (command,) = entry_points(group="console_scripts", name="dicast")
-            code = command.load()(["autoresearch", *words])
-            sys.stdout.flush()
-        except BaseException:  # it is printed, and the exit code says so
-            traceback.print_exc()
-            code = 70
-        finally:
-            sys.stderr.flush()
-        return code
-
-    def poll(self):
-        """Return the exit code, -9 of a killed one; None while it runs."""
-        if self.code is None and (status := os.waitpid(self.pid, os.WNOHANG))[0]:
-            self.code = os.waitstatus_to_exitcode(status[1])
-            self.output = os.pread(self._output, 1_000_000, 0).decode(errors="replace")
-            os.close(self._output)
-        return self.code
-
-    def kill(self):
-        os.kill(self.pid, signal.SIGKILL)
-
-    def wait(self):
-        """Return the exit code when it has ended."""
-        while self.poll() is None:
-            time.sleep(0.005)
-        return self.code
-
-
 def start(repository, runs):
-    return Child(repository, "loop", "--propose", repository.proposer(PROPOSES), "--runs", str(runs))
+    return Child(repository.root, "loop", "--propose", repository.proposer(PROPOSES), "--runs", str(runs))
 
 
 def check_kept(repository):
@@ -270,9 +220,9 @@ def test_whatever_a_user_does_beside_the_loop_stays_also_when_it_is_killed(disk,
     history.act()
     state = repository.state()
     if chance.random() < 0.5:
-        history.live_beside(Child(repository, "resume"))
+        history.live_beside(Child(repository.root, "resume"))
         state = repository.state()
-    assert Child(repository, "resume").wait() == 0, history.actions
+    assert Child(repository.root, "resume").wait() == 0, history.actions
     assert repository.state() == state, history.actions
     assert have_ended(str(place)), history.actions
     check_kept(repository)
@@ -304,14 +254,8 @@ def with_killer(repository, tmp_path, number, *words, call=""):
     count.write_text("")
     (folder / "git").write_text(KILLS.format(call=call, count=count, number=number, git=real))
     (folder / "git").chmod(0o755)
-    env = {
-        **os.environ, "HOME": str(repository.root), "GIT_CONFIG_NOSYSTEM": "1",
-        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
-    }  # fmt: skip
-    done = subprocess.run(
-        [*DICAST, "autoresearch", *words], cwd=repository.root, env=env, capture_output=True, check=False
-    )
-    return done.returncode
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    return Child(repository.root, *words, PATH=path).wait()
 
 
 @pytest.mark.slow
@@ -382,7 +326,7 @@ def test_a_recovery_that_fails_loses_nothing_and_is_done_again(repository, tmp_p
         patch.setenv("PATH", f"{git.parent}{os.pathsep}{os.environ['PATH']}")
         for _ in range(2):
             done = repository.dicast("resume", code=2)
-            assert "No space left on device" in done.stderr
+            assert "No space left on device" in done.err
             assert repository.state() == state
     assert "its change is kept" in repository.json("resume")["recovered"]
     assert ", 80" in repository.git("show", "refs/dicast/discarded/1:slow.py")
@@ -394,7 +338,7 @@ def test_a_second_loop_and_resume_wait_for_nobody_and_disturb_nobody(repository)
     begin(repository)
     process = killed_while_proposing(repository)
     for words in (["loop", "--propose", "true"], ["resume"], ["run"]):
-        assert "another dicast autoresearch works in" in repository.dicast(*words, code=2).stderr
+        assert "another dicast autoresearch works in" in repository.dicast(*words, code=2).err
     repository.dicast("status")
     assert process.poll() is None
     process.terminate()
@@ -409,8 +353,8 @@ def test_merge_fast_forwards_the_branch_or_prints_the_command(repository):
     repository.write("tracked.txt", "changed")
     before = repository.state()
     done = repository.dicast("merge", code=1)
-    assert done.stdout.endswith("\ngit merge --ff-only refs/dicast/loop/cost\n")
-    assert "commit or stash them" in done.stdout
+    assert done.out.endswith("\ngit merge --ff-only refs/dicast/loop/cost\n")
+    assert "commit or stash them" in done.out
     assert repository.state() == before
     repository.git("checkout", "-q", "tracked.txt")
     repository.write("untracked.txt", "mine")
@@ -421,7 +365,7 @@ def test_merge_fast_forwards_the_branch_or_prints_the_command(repository):
     repository.loop("Path('slow.py').write_text(source(80))", 1)
     repository.commit("user's again")
     done = repository.dicast("merge", code=1)
-    assert done.stdout.endswith("\ngit merge refs/dicast/loop/cost\n")
+    assert done.out.endswith("\ngit merge refs/dicast/loop/cost\n")
     assert repository.git("log", "-1", "--format=%s", "refs/dicast/loop/cost~1").strip() == "user's"
 
 
@@ -466,7 +410,7 @@ def test_a_commit_between_run_and_log_is_not_reverted(repository):
     repository.git("add", "tracked.txt")
     repository.commit("user's")
     done = repository.dicast("log", "--status", "keep", *words, code=2)
-    assert "measure it again" in done.stderr
+    assert "measure it again" in done.err
     repository.json("log", "--status", "discard", *words, "--rollback-reason", "r")
     assert repository.git("for-each-ref", "refs/dicast/discarded") == ""
 

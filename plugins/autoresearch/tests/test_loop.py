@@ -145,12 +145,12 @@ def test_what_was_changed_before_is_never_touched(repository):
     done = repository.dicast(
         "init", "--primary", "cost", "--direction", "lower", "--command", "true", "--scope", "slow.py", code=2
     )
-    assert "the scope has uncommitted changes: slow.py" in done.stderr
+    assert "the scope has uncommitted changes: slow.py" in done.err
     repository.git("checkout", "slow.py")
     repository.init()
     repository.write("slow.py", "mine")
     done = repository.dicast("loop", "--propose", "true", code=2)
-    assert "the scope has uncommitted changes: slow.py" in done.stderr
+    assert "the scope has uncommitted changes: slow.py" in done.err
     assert (repository.root / "slow.py").read_text() == "mine"
 
 
@@ -170,7 +170,7 @@ def test_budgets_end_the_loop(repository):
     repository.init("--runs", "2")
     result = repository.loop("Path('slow.py').write_text(source(100 - n))", 5)
     assert (result["ended"], len(result["experiments"])) == ("STOP: the budget of 2 runs is spent", 3)
-    assert repository.dicast("run", code=2).stderr.startswith("STOP")
+    assert repository.dicast("run", code=2).err.startswith("STOP")
     repository.write("measure.py", "print('METRIC cost=1\\nMETRIC cost_usd=0.4')\n")
     repository.git("commit", "-qam", "paid", check=False)
     repository.git("-c", "user.name=t", "-c", "user.email=t", "commit", "-qam", "paid")
@@ -185,7 +185,7 @@ def test_a_baseline_that_cannot_be_measured_ends_it_before_anything_is_proposed(
     repository.git("-c", "user.name=t", "-c", "user.email=t", "commit", "-qam", "broken")
     repository.init()
     done = repository.dicast("loop", "--propose", "touch proposed", code=2)
-    assert "the baseline cannot be measured: the command failed: the exit code is 1: broken" in done.stderr
+    assert "the baseline cannot be measured: the command failed: the exit code is 1: broken" in done.err
     assert not (repository.root / "proposed").exists()
 
 
@@ -203,11 +203,11 @@ def test_by_hand_run_decide_and_log_do_the_same(repository):
     assert decision == {"decision": "discard", "reason": "below_min_delta", "delta": 3.0, "noise": None, "needed": 5.0}
     done = repository.dicast("log", "--status", "discard", "--hypothesis", "h", code=2)
     for name in ("learned", "rollback_reason", "next_action_hint"):
-        assert f"an experiment needs its {name}" in done.stderr
+        assert f"an experiment needs its {name}" in done.err
     done = repository.dicast("log", "--status", "discard", *words, "--rollback-reason", "too little")
     assert repository.git("status", "--porcelain") == " M slow.py\n"
     assert ", 97" in repository.git("show", "refs/dicast/discarded/1:slow.py")
-    subprocess.run(done.stdout.partition("restores the scope: ")[2], shell=True, cwd=repository.root, check=True)
+    subprocess.run(done.out.partition("restores the scope: ")[2], shell=True, cwd=repository.root, check=True)
     assert repository.git("status", "--porcelain") == ""
     repository.write("slow.py", source_of(90))
     repository.json("run")
@@ -219,7 +219,7 @@ def test_by_hand_run_decide_and_log_do_the_same(repository):
     repository.write("slow.py", source_of(80).replace("i * i", "i"))
     assert repository.json("run", code=1)["failure"] == "checks_failed"
     done = repository.dicast("log", "--status", "keep", *words, code=2)
-    assert "Log as 'checks_failed' instead" in done.stderr
+    assert "Log as 'checks_failed' instead" in done.err
 
 
 def source_of(cost):
@@ -232,7 +232,7 @@ def test_hooks_are_told_the_state_and_proposers_too(repository):
     done = repository.dicast(
         "loop", "--propose", repository.proposer("Path('slow.py').write_text(source(90))"), "--runs", "1"
     )
-    assert "before\n[before hook exited 4]" in done.stderr
+    assert "before\n[before hook exited 4]" in done.err
     state = json.loads((repository.root / "told.json").read_text())
     assert (state["event"], state["next_run"], state["session"]["baseline_metric"]) == ("before", 1, 100)
     assert state["session"]["goal"] == "faster"
@@ -274,9 +274,9 @@ def test_what_was_not_measured_is_not_kept_by_hand(repository):
     repository.json("run")
     repository.write("slow.py", source_of(80))
     done = repository.dicast("log", "--status", "keep", *words, code=2)
-    assert "the scope has changed since the measurement" in done.stderr
+    assert "the scope has changed since the measurement" in done.err
     repository.write("measure.py", "print('METRIC cost=1')\n")
-    assert "measuring files were changed: measure.py" in repository.dicast("run", code=2).stderr
+    assert "measuring files were changed: measure.py" in repository.dicast("run", code=2).err
 
 
 def test_a_proposer_that_removes_its_checkout_removes_nothing_else(repository, place):
@@ -291,7 +291,7 @@ def test_a_proposer_that_removes_its_checkout_removes_nothing_else(repository, p
 def test_a_proposer_that_is_no_command_is_refused(repository):
     repository.init()
     for command in ("", "python 'x"):
-        assert "is not a command" in repository.dicast("loop", "--propose", command, code=2).stderr
+        assert "is not a command" in repository.dicast("loop", "--propose", command, code=2).err
 
 
 @pytest.mark.slow
@@ -357,4 +357,4 @@ def test_the_session_takes_the_names_of_the_protocol(repository):
     assert "primary_metric: cost" in path.read_text()
     assert repository.json("status")["primary"] == "cost"
     path.write_text(path.read_text() + "primary: size_kb\n")
-    assert "one option, with two values" in repository.dicast("status", code=2).stderr
+    assert "one option, with two values" in repository.dicast("status", code=2).err

@@ -86,7 +86,7 @@ def test_a_python_project_with_an_ignored_venv_runs_as_it_is(repository, place, 
     before = repository.state()
     command = ["loop", "--propose", repository.proposer(FASTER), "--runs", "1"]
     if in_place and place == "copies":
-        assert "imports the project from" in repository.dicast(*command, code=2).stderr
+        assert "imports the project from" in repository.dicast(*command, code=2).err
     else:
         result = repository.json(*command)
         assert (result["baseline"], result["best"]) == (200, 80)
@@ -135,12 +135,12 @@ def test_untracked_paths_are_linked_on_request_and_shown(repository, place):
     ]
     assert repository.json(*words)["left_out"] == ["data"]
     done = repository.dicast("loop", "--propose", "true", code=2)
-    assert "Not in the checkout, --link PATH adds them: data" in done.stderr
+    assert "Not in the checkout, --link PATH adds them: data" in done.err
     assert repository.json(*words, "--link", "data", "--link", "data/numbers.txt")["linked"] == ["data"]
     assert repository.loop("Path('slow.py').write_text(source(9))", 1)["baseline"] == 100
     assert repository.statuses() == ["keep", "discard"]
     for path, message in (("no-such", "there is no such path"), ("measure.py", "git tracks it")):
-        assert message in repository.dicast(*words, "--link", path, code=2).stderr
+        assert message in repository.dicast(*words, "--link", path, code=2).err
 
 
 def test_a_scope_that_git_ignores_is_refused(repository):
@@ -149,4 +149,4 @@ def test_a_scope_that_git_ignores_is_refused(repository):
     done = repository.dicast(
         "init", "--primary", "cost", "--direction", "lower", "--command", "true", "--scope", "own.json", code=2
     )
-    assert "--scope own.json: git ignores it" in done.stderr
+    assert "--scope own.json: git ignores it" in done.err

@@ -17,7 +17,7 @@ def refused(repository, message):
     done = repository.dicast(
         "init", "--primary", "cost", "--direction", "lower", "--command", "true", "--scope", "slow.py", code=2
     )
-    assert message in done.stderr
+    assert message in done.err
 
 
 def test_no_repository_no_commit_and_no_git_are_refused(repository, tmp_path, monkeypatch):
@@ -43,7 +43,7 @@ def test_a_scope_outside_the_repository_or_in_its_own_files_is_refused(repositor
     done = repository.dicast(
         "init", "--primary", "cost", "--direction", "lower", "--command", "true", "--scope", path, code=2
     )
-    assert "scope" in done.stderr
+    assert "scope" in done.err
 
 
 def test_a_detached_head_stays(repository):
