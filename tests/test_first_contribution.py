@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ RUNS = {
 
 @pytest.fixture
 def copy(tmp_path):
-    """Copy the repository's files that git keeps, and return the folder."""
+    """Copy the repository's files that git keeps, with what is compiled of its packages, and return the folder."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if listed.returncode:
         pytest.skip("the repository is no git checkout")
@@ -33,6 +34,10 @@ def copy(tmp_path):
         if (ROOT / name).is_file():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, tmp_path / name)
+            if name.endswith(".py") and Path(cache_from_source(ROOT / name)).is_file():
+                compiled = Path(cache_from_source(tmp_path / name))
+                compiled.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(cache_from_source(ROOT / name), compiled)
     return tmp_path
 
 

@@ -180,13 +180,14 @@ def test_an_optimization_on_a_full_disk_is_resumed_after_room_is_made(disk, tmp_
     folder, output = ("disk/run", "out") if place == "run" else ("run", "disk/out")
     spec = {
         "optimization": {"seed": "Say hello.", "objective": "Greet.", "dataset": "train.jsonl", "valset": "val.jsonl",
-                         "test": "test.jsonl", "budget": 20, "money": "5 usd", "run_dir": folder, "output": output},
+                         "test": "test.jsonl", "budget": 10, "money": "5 usd", "run_dir": folder, "output": output},
         "evaluator": {"metrics": [{"proxy/keywords": {"required": ["hello", "name", "warmly"]}}]},
         "model": {"reflection": chat_model(chat_server)},
     }  # fmt: skip
     (tmp_path / "spec.yaml").write_text(json.dumps(spec))
     failed = 0
-    for size in range(0, disk.room, disk.step):
+    # The tables of a new ledger take the first 448 kB; other tests fill the disk at each of their writes.
+    for size in (*range(0, 448, 4 * disk.step), *range(448, disk.room, 2 * disk.step)):
         disk.empty()
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
         if place == "output":
