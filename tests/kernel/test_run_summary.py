@@ -55,6 +55,19 @@ def shown(done, command=None):
     ]
 
 
+def test_the_data_of_a_stop_are_json_and_its_texts_are_plain():
+    stopped = {
+        "reason": "early_stop",
+        "plugin": "enough",
+        "row_index": 2,
+        "rows": ["2", "3"],
+        "low": None,
+        "all": False,
+    }
+    line = 'stopped: early_stop (plugin: enough, row_index: 2, rows: ["2","3"], low: null, all: false)'
+    assert line in shown(DONE | {"stopped": stopped})
+
+
 def test_a_run_without_a_score_has_its_counts_and_its_cost():
     assert shown(DONE) == [*HEAD, *TAIL]
 
