@@ -442,10 +442,7 @@ def test_money_that_was_lost_reserved_or_spared_has_lines():
         "  waiting: a batch of 3 calls to m (not confirmed by the endpoint) ends by noon",
         "  the gate spared 1 run of a: free",
         "  the gate spared 1,200 runs of b: 3 usd",
-        (
-            "  calls that cost more than projected: 1,100 (if their model reasons, set max_reasoning_tokens, which is"
-            " projected, too)"
-        ),
+        ("  calls that cost more than projected: 1,100"),
         "  calls not made because of the daily cap: 2,000",
         "sink x LOST 1,500 events: full",
         "gate: none",

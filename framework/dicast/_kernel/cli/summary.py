@@ -302,6 +302,8 @@ def _money_lines(done: Document) -> Iterator[str]:
         if tally.get("spared"):
             runs = "1 run" if tally["spared"] == 1 else f"{tally['spared']:,} runs"
             yield f"  the gate spared {runs} of {label}: {amounts_text(tally['saved']) or 'free'}"
+    if done["overruns"]:
+        yield f"  calls that cost more than projected: {done['overruns']:,}"
     for reason, count in done["throttled"].items():
         yield f"  calls not made because of the {reason}: {count:,}"
 
