@@ -22,8 +22,6 @@ from type_texts import TypeTexts
 HOME = Path(__file__).resolve().parents[1] / "framework" / "dicast"
 MODULES = ("", "commands", "judging", "reporting", "reading", "signals", "testing")
 """Public modules besides those of ``dicast.toolkit``; an empty name is the package itself."""
-OPTIONAL = ("optional", "optional_ledgers", "optional_records", "_kernel/contract/has_open")
-"""Modules with the protocols of optional members."""
 _HEAD = """# API for authors
 
 Look up a type or a function that a plugin or a program imports: its fields, units and errors. `help(dicast.Subject)` prints the same text.
@@ -42,6 +40,7 @@ A hook for each kind of component is in [hooks](hooks.md). The first word of a s
 | [`dicast.toolkit`](toolkit.md) | files, conversations, HTTP, tables: a module each |
 | [optional members](#optional-members) | methods that a component may have in addition to the methods of its kind |
 """
+_MODULE = re.compile(r":mod:`~?([\w.]+)`")
 _ROLES = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
 _MEMBER = re.compile(r"^:(param|raises|return|returns)(?: ([\w.]+\??))?: (.*)$", re.MULTILINE)
 _ITEM = re.compile(r"^- ``(\w+)``: (.*)$\n?", re.MULTILINE)
@@ -317,32 +316,22 @@ def _optional() -> Iterator[str]:
         "checkers: `HasEstimate` for `estimate`, and so on. A class need not inherit from them. A ledger may also keep leases "
         "(`dicast.Leasing`)."
     )
-    texts = [path.read_text(encoding="utf-8") for name in OPTIONAL if (path := HOME / f"{name}.py").exists()]
-    members = sorted(member for text in texts for member in optional_members(text))
-    yield from ("", *table(("member", "of", "protocol", ""), members))
+    yield from ("", *table(("member", "of", "protocol", ""), sorted(_members(import_module("dicast.optional")))))
 
 
-def optional_members(source: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield each member in the module *source*: signature, kinds of components, protocol, and description."""
-    for protocol in ast.parse(source).body:
-        if isinstance(protocol, ast.ClassDef):
-            kinds = (ast.get_docstring(protocol) or "").rstrip(".").lower()
-            for member in protocol.body:
-                if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef):
-                    parameters = [*member.args.posonlyargs, *member.args.args][1:]
-                    arguments = ", ".join(parameter.arg for parameter in parameters)
-                    name = member.name if member.decorator_list else f"{member.name}({arguments})"
-                    yield (
-                        f"`{name}`",
-                        kinds,
-                        f"`{protocol.name}`",
-                        markdown(ast.get_docstring(member) or "").replace("|", "\\|"),
-                    )
+def _members(module: types.ModuleType) -> Iterator[tuple[str, str, str, str]]:
+    """Yield each member of the protocols in *module*: signature, kinds of components, protocol, and description."""
+    for protocol in vars(module).values():
+        if inspect.isclass(protocol) and protocol.__name__.startswith("Has"):
+            kinds = (inspect.getdoc(protocol) or "").rstrip(".").lower()
+            for name, member in _methods(protocol):
+                member_text = markdown(inspect.getdoc(member) or "").replace("|", "\\|")
+                yield f"`{name}{signature(member, bound=True)}`", markdown(kinds), f"`{protocol.__name__}`", member_text
 
 
 def markdown(text: str) -> str:
     """Return *text*, a docstring, as Markdown."""
-    return _ROLES.sub(r"`\1`", text).replace("``", "`")
+    return _ROLES.sub(r"`\1`", _MODULE.sub(r"`\1`", text)).replace("``", "`")
 
 
 def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
