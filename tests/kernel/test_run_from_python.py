@@ -12,6 +12,7 @@ import pytest
 
 import dicast
 from dicast import ChatModel, ConfigError, Judge, Judgment, Metric, Score, Secret, judge, metric
+from dicast._kernel.report.document import stopped_document
 from dicast.testing import FakeChatModel, FakeJudge
 
 ROWS = [{"output": "yes"}, {"output": "no"}]
@@ -196,3 +197,11 @@ def test_every_other_kind_of_component_from_python_is_checked():
 
     with pytest.raises(ConfigError, match="Numbers: invalid value for count, expected int, got 'x'"):
         dicast.run({"source": Numbers("x"), "metrics": [short()]})
+
+
+def test_a_run_with_open_batches_has_the_amounts_that_stay_reserved():
+    document = stopped_document("p", "endpoint_unreachable") | {
+        "batches": [{"batch_id": "b"}],
+        "reserved": {"usd": "1"},
+    }
+    assert dicast.Run(**document, exit_code=3).reserved == {"usd": "1"}

@@ -43,6 +43,7 @@ class Run:
     :param judges: the figures of each judge, by label.
     :param cost: the settled amounts by unit.
     :param spend_lost: the amounts reserved for calls that ended without an answer, by unit.
+    :param reserved: the amounts that stay reserved for the calls in *batches*, by unit.
     :param overruns: the number of calls that cost more than their estimate.
     :param throttled: the number of calls that a cap forbade, by cap.
     :param stopped: the reason for an early stop, or None.
@@ -109,6 +110,7 @@ class Run:
     read_counts: Mapping[str, Any] = field(factory=dict, alias="read")
     experiments: Mapping[str, Run] = field(factory=dict)
     _open_ledger: Slot | None = field(default=None, repr=False, eq=False)
+    reserved: Mapping[str, str] = field(factory=dict)
 
     def __repr__(self) -> str:
         from ...reporting.figures import figure  # few programs show a run
