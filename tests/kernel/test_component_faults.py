@@ -328,6 +328,35 @@ def test_an_estimate_of_a_chat_model_that_is_no_cost_is_named_with_its_line():
 
 
 @attrs.frozen
+class Text:
+    async def complete(self, request):
+        return "yes"
+
+    def write(self, events):
+        return "all"
+
+    def close(self):
+        return 0
+
+
+@attrs.frozen
+class Relays(Asks):
+    async def judge(self, subject, children):
+        return await self.model.complete(ChatRequest("", "how good?"))
+
+
+def test_a_wrong_answer_of_a_chat_model_names_its_class_and_line():
+    failure = run("judges: [c]", {"c": Relays(Text())}).document["failed_subjects"][0]
+    assert re.fullmatch(f"the chat model Text returned 'yes', not a Reply{FILE}", failure["error_message"])
+
+
+def test_a_wrong_count_of_a_sink_names_its_line():
+    done = run("metrics: [m]\nsinks: [c]", {"c": Text()})
+    message = f"TypeError: the sink returned 'all', not the number of records that it wrote{FILE}"
+    assert re.fullmatch(message, done.document["sinks"]["c"]["error"])
+
+
+@attrs.frozen
 class Twice:
     def subjects(self):
         yield from (sample("x", id="a"), sample("y", id="a"))

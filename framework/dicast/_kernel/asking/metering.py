@@ -15,6 +15,7 @@ from ...toolkit.rate_limit import WIRE, RequestTrace
 from ..classes import evolve, field, frozen
 from ..contract.define import maybe_await
 from ..contract.implements import implements
+from ..contract.plugin_errors import in_brackets, place_of
 from ..contract.protocols import ChatModel, Judge, estimate
 from ..plan.sections import Slot
 from ..stream.opening import Opener, check_live
@@ -143,7 +144,8 @@ async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) ->
             scope.asking.discard(end)
             end.set_result(None)
     if not isinstance(answer, Reply | Failure):
-        return Failure("judge_call_failed", f"the chat model returned {type(answer).__name__}, not a Reply")
+        name, place = type(model).__qualname__, in_brackets(place_of(model.complete))
+        return Failure("judge_call_failed", f"the chat model {name} returned {answer!r:.100}, not a Reply{place}")
     scope.receive(answer := written(answer, model))
     return answer
 

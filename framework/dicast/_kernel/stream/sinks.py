@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
 from ..classes import define
-from ..contract.plugin_errors import author_place, in_brackets, is_plugins_own
+from ..contract.plugin_errors import author_place, in_brackets, is_plugins_own, place_of
 from ..contract.protocols import Sink
 from ..plan.sections import Slot
 from ..values import Event
@@ -103,7 +103,7 @@ class SinkFeed:
         for attempts_left in range(0 if self._silent else ATTEMPTS - 1, -1, -1):
             try:
                 self._silent = False
-                written = _count(await self.ask(action, seconds, SINK_SECONDS), count)
+                written = _count(await self.ask(action, seconds, SINK_SECONDS), count, self.sink)
             except Silence as error:
                 self._silent, self.error = True, str(error)
             except BaseException as error:  # the border: its fault is reported in the summary, and in the exit code
@@ -133,7 +133,7 @@ def share_events(events: Iterable[Event], feeds: Sequence[SinkFeed]) -> None:
             seal_payload(event)
 
 
-def _count(written: object, sent: int) -> int:
+def _count(written: object, sent: int, sink: object) -> int:
     """Return the number of records that a sink reports as *written*; *sent*, the number of events, if it reports none.
 
     :raises TypeError: if the report is not a count.
@@ -141,5 +141,6 @@ def _count(written: object, sent: int) -> int:
     if written is None:
         return sent
     if isinstance(written, bool) or not isinstance(written, int) or written < 0:
-        raise TypeError(f"the sink returned {written!r:.100}, not the number of records that it wrote")
+        place = in_brackets(place_of(type(sink)))
+        raise TypeError(f"the sink returned {written!r:.100}, not the number of records that it wrote{place}")
     return written
