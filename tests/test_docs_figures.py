@@ -37,6 +37,7 @@ def says(page, *sentences):
 def test_turns_have_the_figures_of_their_rubric():
     data = dicast.rubric("turn-heuristic-v1").data
     figures = {**data["weights"], **data["penalties"], **data["feedback"]["weights"]}
+    figures |= {f"ended_by_{name}": factor for name, factor in data["unfinished"].items()}
     lookahead = {"lookahead_messages": 5, "lookahead_hours": 24}
     assert table("turns.md") == figures | lookahead
     bounds, cycles = data["feedback"]["bounds"], data["tool_cycles"]

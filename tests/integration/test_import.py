@@ -221,7 +221,7 @@ def test_a_sample_is_written_with_its_strata_and_runs_with_weights(folder, capfd
 def test_a_sample_that_no_run_can_draw_is_refused_before_a_pipeline_is_written(folder, option):
     (folder / "data" / "many.jsonl").write_text("".join(chat(id_=f"m{n}", team=f"t{n}") for n in range(4)))
     message = run_import("data/many.jsonl", "--sample", "3", "--by", "team", *option, code=2)
-    assert "--sample 3 --by team: by team makes more than 3 groups" in message
+    assert "--sample 3 --by team: by team makes more than 3 groups: 4; draw 4 sessions or more" in message
     assert not (folder / "pipeline.yaml").exists()
     run_import("data/many.jsonl", "--sample", "4", "--by", "team", "--out", "deep/p.yaml", *option)
 
@@ -305,10 +305,54 @@ def test_one_command_installs_all_missing_sources(folder, monkeypatch):
     monkeypatch.setattr("dicast._import.command.detecting_sources", list)
     (folder / "data" / "x.json").write_text(json.dumps({"resourceSpans": []}))
     (folder / "data" / "y.jsonl").write_text(json.dumps({"doc_id": 1, "resps": [], "doc": {}}) + "\n")
-    report = run_import("data", "--dry-run")
+    report = run_import("data", "--scan", "mask")
     assert report.count("dicast[") == 1
-    command = report.partition("install the missing sources:\n")[2]
-    assert "dicast[otel,exports]" in command.splitlines()[0]
+    lines = report.partition("To read 2 more files, install the missing sources and import again:\n")[2].splitlines()
+    assert "dicast[otel,exports]" in lines[0]
+    assert lines[1:] == ["  dicast import data --out pipeline-2.yaml --scan mask"]
+
+
+def test_the_printed_command_imports_again_next_to_the_first_pipeline(folder, monkeypatch):
+    with monkeypatch.context() as context:
+        context.setattr("dicast._import.command.detecting_sources", list)
+        (folder / "data" / "x.json").write_text(json.dumps({"resourceSpans": []}))
+        again = run_import("data").splitlines()[-1]
+    assert again == "  dicast import data --out pipeline-2.yaml"
+    run_import(*again.split()[2:])
+    assert {path.name for path in folder.glob("*.yaml")} >= {"pipeline.yaml", "pipeline-2.yaml"}
+
+
+def test_a_wrong_format_is_answered_by_the_format_that_the_file_has(folder):
+    assert "data/one.jsonl looks like conversations: --as traces/messages" in run_import(
+        "data/one.jsonl", "--as", "traces/mesages", code=2
+    )
+    message = run_import("data/one.jsonl", "--as", "transcripts/codex", code=2)
+    assert "it does not look like transcripts/codex; it looks like conversations: --as traces/messages" in message
+    line = {"type": "user", "uuid": "1", "sessionId": "s", "message": {"role": "user", "content": "Go"}}
+    (folder / "claude.jsonl").write_text(json.dumps(line) + "\n")
+    for wrong in ("transcripts/codex", "claude"):
+        assert "--as transcripts/claude_code" in run_import("claude.jsonl", "--as", wrong, code=2)
+
+
+def test_a_file_that_is_no_file_of_these_rows_is_not_read_as_another_format(folder):
+    message = run_import("data/one.jsonl", "--as", "rows/jsonl", code=2)
+    assert "it does not look like rows/jsonl; it looks like conversations: --as traces/messages" in message
+    (folder / "rows.csv").write_text("input,output\na,b\n")
+    assert "it looks like rows: --as rows/csv" in run_import("rows.csv", "--as", "rows/jsonl", code=2)
+
+
+def test_full_lists_have_a_different_name_for_each_file(folder):
+    for name in ("a/session.jsonl", "b/session.jsonl", f"{'x' * 30}1{'y' * 30}.jsonl", f"{'x' * 30}2{'y' * 30}.jsonl"):
+        path = folder / "data" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(chat(id_=name))
+    names = [
+        line.split()[0] for line in run_import("data", "--full", "--dry-run").splitlines() if line.startswith("  ")
+    ]
+    assert len(set(names)) == len(names)
+    assert {"a/session.jsonl", "b/session.jsonl"} <= set(names)
+    assert sum("1yy" in name or "2yy" in name for name in names) == 2
+    assert all(len(name) < 30 for name in names)
 
 
 def test_the_next_steps_end_with_the_report_or_with_the_command_that_installs_it(folder, monkeypatch):

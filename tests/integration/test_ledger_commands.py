@@ -102,12 +102,14 @@ def test_filters_hold_for_failures_too(shop, twice):
     assert shop.dicast("verdicts", "--failed", "--run", "last", "--json").json == {"failures": []}
 
 
-def test_verdicts_for_readers_are_a_line_each(shop, twice):
-    lines = shop.dicast("verdicts").out.splitlines()
+def test_verdicts_for_readers_begin_a_line_each_and_fit_80_columns(shop, twice):
+    text = shop.dicast("verdicts").out.splitlines()
+    assert max(map(len, text)) <= 80
+    lines = [line for line in text if not line.startswith(" ")]
     assert len(lines) == 10
     assert "r0" in lines[0]
     assert "0.1000" in lines[0]
-    failed = shop.dicast("verdicts", "--failed").out.splitlines()
+    failed = [line for line in shop.dicast("verdicts", "--failed").out.splitlines() if not line.startswith(" ")]
     assert len(failed) == 2
     assert "crashed" in failed[0]
 

@@ -229,7 +229,7 @@ def test_a_subject_is_shown_in_the_newest_run_that_judged_it_with_that_runs_outp
     assert output["subject"]["output"] == "new"
     assert [verdict["run_id"] for verdict in output["verdicts"]] == [weekly]
     text = shop.dicast("show", "r0").out
-    assert text.startswith(f"row r0  in run {weekly} (weekly)\n  output: 'new'\n")
+    assert text.startswith(f"row r0  in run {weekly} (weekly)\n  from data.jsonl:1\n  output: 'new'\n")
     assert text.endswith("also judged in 1 other run; --all shows them\n")
     assert "old" not in text
     assert max(map(len, text.splitlines())) <= 80
@@ -238,7 +238,7 @@ def test_a_subject_is_shown_in_the_newest_run_that_judged_it_with_that_runs_outp
 def test_an_output_of_the_data_that_a_task_took_the_place_of_is_not_shown_as_what_was_judged(shop):
     run(shop, "name: asked\nmetrics: [proxy/format]\ntask: {task/command: {command: [echo, made]}}\n", "given")
     output = shop.dicast("show", "r0").out.splitlines()
-    assert output[1:3] == ["  output of the data, not judged: 'given'", "  response: 'made'"]
+    assert output[2:4] == ["  output of the data, not judged: 'given'", "  response: 'made'"]
 
 
 def test_a_subject_is_shown_as_the_run_that_is_asked_for_judged_it(shop, two):
@@ -280,7 +280,8 @@ def test_failures_of_a_subject_say_their_run(shop):
 
 def test_verdicts_and_failures_have_a_column_with_their_run(shop, two):
     nightly, weekly = two
-    runs = [line.split()[0] for line in shop.dicast("verdicts").out.splitlines()]
+    lines = shop.dicast("verdicts").out.splitlines()
+    runs = [line.split()[0] for line in lines if not line.startswith(" ")]
     assert runs == [nightly[-6:]] * 2 + [weekly[-6:]] * 2
     failed = run(shop, "metrics: [fake/act]\n", "raise", code=3)
     assert shop.dicast("verdicts", "--failed").out.startswith(f"{failed[-6:]}  row r0  ")

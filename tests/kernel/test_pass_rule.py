@@ -82,6 +82,29 @@ def test_an_excluded_metric_leaves_the_subject_open():
     assert answers(done) == {"0": None, "1": True}
 
 
+def test_a_failing_metric_decides_over_an_excluded_one():
+    options = {"p": {"pass_at": 0.9}, "t": {"on_failure": "exclude"}}
+    gate = {"min_pass_rate": 0.9, "on": "metrics"}
+    done = judged([0.6] * 3 + [1.0] * 7, [None] * 3 + [1.0] * 7, options=options, gate=gate)
+    assert (passes(done), passes(done, "t"), done.exit_code) == ((7, 10, 0), (7, 7, 3), 1)
+    assert answers(done) == {str(n): n >= 3 for n in range(10)}
+
+
+@pytest.mark.parametrize(("failing", "code"), [(1, 3), (2, 1)])
+def test_the_gate_fails_as_soon_as_the_failing_subjects_alone_exceed_its_rate(failing, code):
+    proxies, truths = [0.6] * failing + [1.0] * (10 - failing), [None] * 10
+    options = {"p": {"pass_at": 0.9}, "t": {"on_failure": "exclude"}}
+    done = judged(proxies, truths, options=options, gate={"min_pass_rate": 0.85, "bound": "point"})
+    assert (passes(done), done.exit_code) == ((0, failing, 10 - failing), code)
+
+
+def test_under_combine_truth_a_failing_truth_metric_decides_over_an_excluded_one():
+    text = {"metrics": {"truth": ["a", {"b": {"on_failure": "exclude"}}]}, "scoring": {"combine": "truth"}}
+    components = {"a": FakeMetric([Score(0.2), Score(0.8)]), "b": FakeMetric(Failure("refused", "no"))}
+    done = run_pipeline(json.dumps(text), subjects=rows(2), components=components)
+    assert (passes(done), answers(done)) == ((0, 1, 1), {"0": False, "1": None})
+
+
 def test_a_held_back_subject_is_not_open_though_its_audit_failed():
     options = {"t": {"on_failure": "exclude"}}
     text = {"metrics": {"proxy": ["p"], "truth": [{"t": options["t"]}]}, "scoring": {"audit": {"rate": 1}}}

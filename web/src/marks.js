@@ -5,7 +5,7 @@ export const OUTCOMES = {
   pass: { sign: "✓", word: "pass" },
   fail: { sign: "✗", word: "fail" },
   none: { sign: "!", word: "failed" },
-  open: { sign: "·", word: "not judged" },
+  open: { sign: "·", word: "open" },
 };
 
 export function Mark({ outcome, word }) {

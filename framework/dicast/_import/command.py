@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -17,12 +17,14 @@ from .._kernel.cli.output import only_document, print_json
 from .._kernel.contract.registry import commands
 from .._kernel.values.errors import ConfigError, DataError, Problem
 from .._kernel.values.names import nearest
-from ..toolkit.detection import detecting_sources
+from ..toolkit.beginning import read_beginning
+from ..toolkit.detection import detecting_sources, detections_by
+from ..toolkit.encodings import UTF_8
 from ..toolkit.installing import how_to_install
 from ..toolkit.scan import Scan
-from ..toolkit.terminal import print_lines, terminal, width_of
+from ..toolkit.terminal import Line, print_lines, terminal, width_of
 from .folders import SessionFolders
-from .inspection import FileOptions, ImportedFile, inspect_file, inspect_folder
+from .inspection import FileOptions, ImportedFile, inspect_file, inspect_folder, looks_like
 from .pipelines import Sampling, check_sample, pipelines
 from .summary import summary_parts
 
@@ -80,7 +82,7 @@ def import_files(
     if by is not None and sample is None:
         raise click.UsageError("--by is for --sample N")
     sources = detecting_sources()
-    request = FileOptions(sources, _known_format(format_, sources), encoding, scan, is_asked)
+    request = FileOptions(sources, _known_format(format_, sources, paths), encoding, scan, is_asked)
     if not dry_run:
         refuse_existing([out])
     with only_document(as_json):
@@ -108,15 +110,23 @@ def import_files(
             {"files": [file.document() for file in files], "pipeline": None if pipeline is None else str(pipeline)}
         )
     else:
-        print_lines([*summary_parts(files, is_full=full), *_next(list(drafts))])
+        options = {
+            "--as": format_,
+            "--encoding": encoding,
+            "--scan": scan if scan != "warn" else None,
+            "--sample": sample,
+            "--by": by,
+        }
+        again = _command(paths, _unused(out), options)
+        print_lines([*summary_parts(files, is_full=full), *_next(list(drafts)), *_missing_sources(files, again)])
     if any(file.is_broken for file in files):
         sys.exit(INCOMPLETE)
 
 
-def _known_format(name: str | None, sources: Sequence[tuple[str, Any]]) -> str | None:
+def _known_format(name: str | None, sources: Sequence[tuple[str, Any]], paths: Sequence[Path]) -> str | None:
     """Return the format *name*, which may lack its plugin, in full; None for None.
 
-    :raises ConfigError: if there is no such format.
+    :raises ConfigError: if there is no such format; it has the format of the first of the *paths* by its content.
     """
     if name is None:
         return None
@@ -126,8 +136,22 @@ def _known_format(name: str | None, sources: Sequence[tuple[str, Any]]) -> str |
         return matches[0]
     if matches:
         raise ConfigError(f"--as {name} is {' or '.join(matches)}; name one of them in full")
+    file = next(_files(paths, []), None)
+    title = None if file is None else _title(file, sources)
+    if title is not None:
+        raise ConfigError(Problem(f"--as {name}: no such format; {file} looks like {title}", value=name))
     message = f"--as {name}: no such format; the formats are {', '.join(sorted(names))}"
     raise ConfigError(Problem(message, value=name, hint=nearest(name, names)))
+
+
+def _title(path: Path, sources: Sequence[tuple[str, Any]]) -> str | None:
+    """Return the format of the file at *path* by its content, with the option that names it; None if it is unknown."""
+    try:
+        beginning = read_beginning(path, UTF_8)
+    except (DataError, OSError):
+        return None
+    candidates = sorted(detections_by(sources, beginning), key=lambda detection: -detection.specificity)
+    return looks_like(path, beginning, candidates)
 
 
 def _with_progress(paths: Sequence[Path]) -> Iterator[Path]:
@@ -192,6 +216,33 @@ def _refuse_unknown(files: Sequence[ImportedFile], *, is_written: bool) -> None:
         raise DataError("there are no files to import")
     if not any(file.is_known or (file.is_vacant and not is_written) for file in files):
         raise DataError(Problem(file.reason, str(file.path)) for file in files)
+
+
+def _unused(out: Path) -> Path:
+    """Return *out*, or the first path ``NAME-2``, ``NAME-3`` … that does not exist."""
+    path, number = out, 1
+    while path.exists():
+        number += 1
+        path = out.with_stem(f"{out.stem}-{number}")
+    return path
+
+
+def _command(paths: Sequence[Path], out: Path, options: Mapping[str, object]) -> str:
+    """Return the command that imports *paths* to *out*; options with None are left out."""
+    named = (f" {name} {quote(str(value))}" for name, value in options.items() if value is not None)
+    return f"dicast import {' '.join(quote(str(path)) for path in paths)} --out {quote(str(out))}{''.join(named)}"
+
+
+def _missing_sources(files: Sequence[ImportedFile], again: str) -> Iterator[str | Line]:
+    """Yield the commands that install the sources of files that were left out and read them too; nothing without such files."""
+    if extras := dict.fromkeys(file.extra for file in files if file.extra is not None):
+        count = sum(file.extra is not None for file in files)
+        yield ""
+        yield Line(
+            f"To read {count:,} more file{'s' * (count != 1)}, install the missing source{'s' * (len(extras) != 1)} and import again:"
+        )
+        yield f"  {how_to_install(*extras)}"
+        yield f"  {again}"
 
 
 def _next(written: Sequence[Path]) -> Iterator[str]:

@@ -193,13 +193,14 @@ def _identified(path: Path, beginning: Beginning, encoding: str, request: FileOp
         title, version = detection.title, detection.version
         return ImportedFile(path, detection.component, title, version, options, detected_by=detected_by)
     forced = request.format is not None and not request.format.startswith("rows/")
-    other_form = None if forced else other_format(path, beginning)
+    as_rows = request.format is not None and not forced
+    other_form = None if forced or as_rows else other_format(path, beginning)
     if other_form is not None:
         kind = "source" if other_form.extra is None else "installed source"
         fix = "" if other_form.extra is None else f"; install its source: {how_to_install(other_form.extra)}"
         reason = f"it looks like {other_form.title}, which no {kind} reads{fix}"
         return ImportedFile(path, reason=reason, extra=other_form.extra)
-    source = request.format if forced else conversations_source(path, beginning, None)
+    source = request.format if forced else None if as_rows else conversations_source(path, beginning, None)
     if source in ("traces/messages", "traces/events"):
         options = {} if encoding == UTF_8 else {"encoding": encoding}
         try:
@@ -208,10 +209,28 @@ def _identified(path: Path, beginning: Beginning, encoding: str, request: FileOp
             return ImportedFile(path, source, _TITLES[source], None, options, reason=_message(error), is_broken=True)
         return ImportedFile(path, source, _TITLES[source], None, options)
     if forced:
-        return ImportedFile(path, reason=f"it does not look like {request.format}; {nearest_format(path, beginning)}")
-    if not is_named and not _may_be_rows(path, beginning):
+        likely = looks_like(path, beginning, candidates)
+        nearest = nearest_format(path, beginning) if likely is None else f"it looks like {likely}"
+        return ImportedFile(path, reason=f"it does not look like {request.format}; {nearest}")
+    if not is_named and not as_rows and not _may_be_rows(path, beginning):
         return ImportedFile(path, reason=f"no known format; {nearest_format(path, beginning)}")
-    return _rows(path, beginning, {} if encoding == UTF_8 else {"encoding": encoding})
+    rows = _rows(path, beginning, {} if encoding == UTF_8 else {"encoding": encoding})
+    if as_rows and (rows.reason or rows.component != request.format):
+        likely = looks_like(path, beginning, candidates) if rows.reason else f"rows: --as {rows.component}"
+        if likely is not None:
+            return ImportedFile(path, reason=f"it does not look like {request.format}; it looks like {likely}")
+    return rows
+
+
+def looks_like(path: Path, beginning: Beginning, candidates: Sequence[Detection]) -> str | None:
+    """Return the format of a file by its content, with the option that names it; None for a file of no known format.
+
+    *candidates* are the detections of the file, the most specific first.
+    """
+    if candidates:
+        return f"{candidates[0].title}: --as {candidates[0].component}"
+    source = conversations_source(path, beginning, None)
+    return None if source is None else f"{_TITLES[source]}: --as {source}"
 
 
 def _rows(path: Path, beginning: Beginning, reading: Mapping[str, Any]) -> ImportedFile:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os.path import commonprefix
+from pathlib import Path
 
 from .._init.written import one_comment
 from ..toolkit.installing import with_one_command
-from ..toolkit.printable import short_name
+from ..toolkit.printable import one_line, short_name
 from ..toolkit.terminal import Drawing, Line
 from ..toolkit.text_table import WIDTH, TextTable
 from .inspection import ImportedFile
@@ -68,19 +70,53 @@ def _table(files: Sequence[ImportedFile], *, with_files: bool) -> TextTable:
     rows: list[list[str | int]] = []
     columns = _COLUMNS if not any(file.counts.numbers["rows"] for file in files) else ("rows", *_COLUMNS)
     formats = list(dict.fromkeys(file.component for file in files))
+    names = _displayed_names(files) if with_files else {}
     for component in formats:
         members = [file for file in files if file.component == component]
         rows.append([component, *_sums(members, columns)])
         if with_files:
-            rows += [[f"  {short_name(_displayed_name(file), _LONGEST)}", *_sums([file], columns)] for file in members]
+            rows += [[f"  {names[file.path]}", *_sums([file], columns)] for file in members]
     if len(formats) > 1:
         rows.append(["all", *_sums(files, columns)])
     return TextTable(["format", "files", *columns, "failed"], rows)
 
 
-def _displayed_name(file: ImportedFile) -> str:
-    """Return the name of the file; for a folder that is one session, also the name of the folder above."""
-    return "/".join(file.path.parts[-2:]) if file.path.is_dir() else file.path.name
+def _displayed_names(files: Sequence[ImportedFile]) -> Mapping[Path, str]:
+    """Return a short name for each file, different for different files.
+
+    It is the name of the file; for a folder that is one session, also the name of the folder above. Files with equal names also have the
+    names of folders above, as many as make them different.
+    """
+    parts = {file.path: 1 + file.path.is_dir() for file in files}
+    while True:
+        names = {path: "/".join(path.parts[-count:]) for path, count in parts.items()}
+        counts = Counter(names.values())
+        equal = [path for path, name in names.items() if counts[name] > 1 and parts[path] < len(path.parts)]
+        if not equal:
+            break
+        for path in equal:
+            parts[path] += 1
+    cut_names = {path: short_name(name, _LONGEST) for path, name in names.items()}
+    counts = Counter(cut_names.values())
+    alike = {
+        cut: [names[path] for path in names if cut_names[path] == cut] for cut, count in counts.items() if count > 1
+    }
+    for path, name in names.items():
+        if others := [other for other in alike.get(cut_names[path], ()) if other != name]:
+            shared = max(len(commonprefix([name, other])) for other in others)  # noqa: RUF071  # by character
+            cut_names[path] = _cut_around(name, shared)
+    return cut_names
+
+
+def _cut_around(name: str, place: int) -> str:
+    """Return *name* in one line, cut at its start and its end so that the character at *place* stays."""
+    text = one_line(name)
+    start = place - _LONGEST // 2
+    if start <= 0:
+        return f"{text[: _LONGEST - 1]}…"
+    if start + _LONGEST >= len(text):
+        return f"…{text[1 - _LONGEST :]}"
+    return f"…{text[start + 1 : start + _LONGEST - 1]}…"
 
 
 def _sums(files: Sequence[ImportedFile], columns: Sequence[str]) -> list[int]:
@@ -138,14 +174,12 @@ def _left_out(files: Sequence[ImportedFile], *, is_full: bool) -> Iterator[str |
     if files:
         yield Line(f"left out: {_count(len(files), 'file')}")
         ordered = sorted(files, key=lambda file: (not file.is_broken, not file.extra))
-        reasons, command = with_one_command([file.reason for file in ordered])
+        reasons, _ = with_one_command([file.reason for file in ordered])  # the command follows the pipelines
         lines = [
             f"  {one_comment(file.path, 100)}: {one_comment(reason, 300)}"
             for file, reason in zip(ordered, reasons, strict=True)
         ]
         yield from map(Line, _limited(lines, "file", is_full=is_full))
-        if command is not None:
-            yield from (Line("install the missing sources:"), f"  {command}")
 
 
 def _limited(lines: Sequence[str], noun: str, *, is_full: bool) -> Iterator[str]:

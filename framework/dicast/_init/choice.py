@@ -68,8 +68,8 @@ def for_turns(source: str) -> Choice:
     """Return the sections that judge each turn of conversations."""
     comments = [
         "heuristic/turn scores each turn without a model: by its end, its failed tools, its texts, and recorded thumbs, retries and",
-        "edits. It does not understand the user's next message, and few turns fail. To ask a model where the heuristic is unsure:",
-        "hybrid/cascade with the stages heuristic/turn and llm/judge.",
+        "edits. A turn fails that ends with a failed call of the model, or that the user stopped; few others do. It does not understand",
+        "the user's next message. To ask a model where the heuristic is unsure: hybrid/cascade with heuristic/turn and llm/judge.",
     ]
     gate = _gate({"on": "heuristic/turn", "min_pass_rate": PASS_RATE}, "turn")
     return Choice(

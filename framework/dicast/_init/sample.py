@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import attrs
@@ -78,6 +79,9 @@ def read_sample(path: Path, kind: str | None, reading: Mapping[str, Any], *, is_
     """
     if str(path) == "-":
         raise ConfigError("init looks at a file, not at standard input; write the data to a file first")
+    if path.is_dir():
+        advice = f"this is a folder; dicast import {quote(str(path))} reads its files, or name a file in it"
+        raise DataError(Problem(advice, str(path)))
     try:
         check_regular(path)
     except UnreadableFile as error:

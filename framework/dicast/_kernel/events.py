@@ -52,6 +52,7 @@ SUBJECT_READ = "subject.read"
 """A subject is about to be judged. User controlled.
 
 :param digest: SHA-256 of the canonical JSON of its content.
+:param place?: where its data come from, such as ``sessions/a.jsonl:12``; a path in the folder of the pipeline is relative to it.
 :param content: ``{input, output, reference, context}``; null in the ledger if an earlier row has the same digest.
 :param events?: the positions of its trace events in its session, as ranges ``[start, stop]`` from 0.
 :param trail?: the number of events of its session before it.

@@ -15,13 +15,14 @@ FEEDBACK = ("feedback.explicit", "feedback.implicit")
 class Assembly:
     """A session that may still grow. *log* has all events, *events* all but the messages, *ends* the ends of tool calls by the call's id.
 
-    *context* has the other fields of its record, *parent_id* is the id of the session that started it.
+    *context* has the other fields of its record, *parent_id* is the id of the session that started it, *place* is where its data come from.
     """
 
     def __init__(self, id: str, events: Iterable[TraceEvent] = ()) -> None:
         self.id = id
         self.context: Mapping[str, object] = {}
         self.parent_id: str | None = None
+        self.place: str | None = None
         self.log: list[TraceEvent] = []
         self.events: list[TraceEvent] = []
         self.ends: dict[object, TraceEvent] = {}
@@ -92,7 +93,12 @@ class Assembly:
     def session(self) -> Session:
         """Return the session so far."""
         turns = [self.turn(turn_id) for turn_id in self.completed()]
-        return Session(self.id, turns, tuple(self.events), self.context, tuple(self.log), self.parent_id)
+        parts = self.id, turns, tuple(self.events), self.context, tuple(self.log), self.parent_id
+        return Session(*parts, place=self.place)
+
+    def outline(self) -> Session:
+        """Return the session so far without its turns and events, but with its log."""
+        return Session(self.id, (), (), self.context, self.log, place=self.place)
 
 
 def turn_of(event: TraceEvent) -> str | None:

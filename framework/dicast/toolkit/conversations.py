@@ -120,7 +120,7 @@ class Conversation:
         self._turns: list[list[_Step]] = []
         self._system: str | None = None
         self._ids: dict[int, str] = {}
-        self._stops: dict[int, str] = {}
+        self._stops: dict[int, tuple[str, int]] = {}
         self.models: Counter[str] = Counter()
         self._has_feedback = False
         self._action_ids: dict[str, set[str]] = {"calls": set(), "results": set()}
@@ -184,14 +184,14 @@ class Conversation:
             self._steps.append(_Step("", event=("llm.call_completed", {**payload, **stop}), time=time))
 
     def model_failure(self, error: str, *, model: str | None = None, time: str | None = None) -> None:
-        """Record a call of the model that failed with the text *error*. A turn or session that ends with it ends in an error."""
+        """Record a call of the model that failed with the text *error*. A turn that ends with it has ``ended_by: model_failure``."""
         self.counts.failed_model_calls += 1
-        named = {} if model is None else {"model": model}
-        self._steps.append(_Step("", event=(CALL_FAILED, {**named, "error": error}), time=time))
+        event = (CALL_FAILED, {"error": error} if model is None else {"model": model, "error": error})
+        self._steps.append(_Step("", event=event, time=time))
 
     def interruption(self, reason: str) -> None:
-        """Record that the turn so far was stopped, for example by the user; *reason* is its stop reason."""
-        self._stops[len(self._turns) - 1] = reason
+        """Record that the turn was stopped, with its stop *reason*. Unless an answer follows, it has ``ended_by: interruption``."""
+        self._stops[len(self._turns) - 1] = reason, len(self._steps)
 
     def feedback(
         self, kind: Literal["explicit", "implicit"], payload: Mapping[str, object], time: str | None = None
@@ -220,7 +220,7 @@ class Conversation:
         for number, steps in enumerate(self._turns):
             turn_id = self._ids.get(number) or f"{self.id}/{number + 1}"
             begins = len(log)
-            log += self._turn_events(turn_id, steps, self._stops.get(number))
+            log += self._turn_events(turn_id, steps, self._stop(number))
             turn_events = tuple(event for event in log[begins:] if event.type != MESSAGE)
             turns.append(Turn(turn_id, turn_events, (), begins, len(log)))
             events += turn_events
@@ -231,6 +231,11 @@ class Conversation:
         if self._has_feedback:  # it may be about another turn
             return attrs.evolve(Assembly(self.id, [*log, end]).session(), context=context)
         return Session(self.id, turns, (*events, end), context, (*log, end), self.parent_id)
+
+    def _stop(self, number: int) -> str | None:
+        """Return the reason why the turn of this number was stopped; None if it was not, or went on."""
+        reason, place = self._stops.get(number, (None, 0))
+        return None if any(step.role == "assistant" and step.text for step in self._turns[number][place:]) else reason
 
     def _say(self, role: str, parts: Sequence[Spoken], time: str | None, turn_id: str | None, *,
              is_turn: bool = True) -> None:  # fmt: skip
@@ -363,8 +368,8 @@ def _is_failure(step: _Step) -> bool:
 
 def _ends_with_failure(steps: Sequence[_Step]) -> bool:
     """Return whether a failed call of the model is the last step, apart from other events and from texts of the tool."""
-    last = next((step for step in reversed(steps) if _is_reply(step) or step.role == "user"), None)
-    return last is not None and _is_failure(last)
+    spoken = [step for step in steps if _is_reply(step) or step.role == "user"]
+    return bool(spoken) and _is_failure(spoken[-1])
 
 
 def _completed(steps: Sequence[_Step], called: int, stop: str | None) -> dict[str, object]:
@@ -376,10 +381,11 @@ def _completed(steps: Sequence[_Step], called: int, stop: str | None) -> dict[st
     final = next((step for step in reversed(messages) if step.role == "assistant" and step.text), None)
     if final is not None:
         texts["final_response_text"] = final.text
-    is_end = final is not None and final is messages[-1]
-    stop = stop or ("error" if _ends_with_failure(steps) else None)
-    payload: dict[str, object] = {"stop_reason": stop or (_turn_end(steps) if is_end else "tool_use")}
-    payload |= {"tool_call_count": called, "signals_extra": texts}
+    is_end, fails = final is not None and final is messages[-1], _ends_with_failure(steps)
+    reason = stop or ("error" if fails else _turn_end(steps) if is_end else "tool_use")
+    payload: dict[str, object] = {"stop_reason": reason, "tool_call_count": called, "signals_extra": texts}
+    if fails or stop not in (None, MAX_TOKENS):
+        payload["ended_by"] = "model_failure" if fails else "interruption"
     return {**payload, "refusal": True} if final is not None and _refuses(final) else payload
 
 

@@ -54,7 +54,7 @@ def split_documents(
         while scanner.peek():
             start, number, members, lists = scanner.line, 0, dict[str, Any](), list[tuple[str, ...]]()
             for line, path, value in _document(reading, scanner, places, lists):
-                reading.line = line
+                reading.line = reading.record_line = line
                 if path not in places:
                     _put(members, path, value)
                     continue
@@ -65,8 +65,10 @@ def split_documents(
             if not number:
                 for path in lists:
                     _put(members, path, [])
+                reading.record_line = start
                 yield start, 0, members
             reading.settle(start)
+            reading.record_line = None
     except TooLong as error:
         reading.refuse(f"a record is longer than max_line_bytes ({reading.max_bytes:,})", error.line)
     except _Broken as error:

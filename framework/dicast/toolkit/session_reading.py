@@ -30,9 +30,6 @@ from .session_notes import abandoned_note, dropped_reasons, left_out_note, marke
 from .sessions import Kind, Session
 from .surrogates import escaped, with_lone_surrogates
 
-_PIECE = 2**20
-
-
 MOST_KINDS = 100
 """The most kinds of marked content that are counted separately."""
 
@@ -43,17 +40,21 @@ class NoSubjects(DataError):
 
 @attrs.frozen
 class Failed:
-    """A record that failed where it was recorded, in place of a session: its *id*, the *reason* of the failure, and its *recorded* scores, if any."""
+    """A record that failed where it was recorded, in place of a session: its *id*, the *reason* of the failure, and its *recorded* scores, if any.
+
+    *place* is its file, and its line if the file has several records.
+    """
 
     id: str
     reason: str
     recorded: tuple[RecordedScore, ...] = ()
+    place: str | None = None
 
     def subject(self, kind: Kind) -> Due:
         """Return the record as a failed subject of *kind*."""
         id_ = self.id if kind == "session" else f"{self.id}/1"
         failure = Failure("source_error", self.reason)
-        return Due(Subject(kind, id_, session_id=self.id), failure=failure, recorded=self.recorded)
+        return Due(Subject(kind, id_, session_id=self.id, place=self.place), failure=failure, recorded=self.recorded)
 
 
 @attrs.define
@@ -128,7 +129,7 @@ class SessionReading:
 
     Iterate over :meth:`objects`, :meth:`records` or :meth:`lines`; make a :meth:`conversation` for each session, and :meth:`end` it. Report undocumented
     shapes with :meth:`unknown`; pass *shapes* to the functions of :mod:`dicast.toolkit.dialects` that read messages. Without *check* the
-    first fault is raised. *line* is the line of the newest record. With *keeps_abandoned*, turns stay that the user took back.
+    first fault is raised. *line* is the line of the newest record, *record_line* that of the record that is being read, if any. With *keeps_abandoned*, turns stay that the user took back.
     """
 
     file: InputFile
@@ -141,13 +142,20 @@ class SessionReading:
     names: UniqueNames
     scales: ScoreScales = attrs.field(factory=ScoreScales)
     keeps_abandoned: bool = False
-    shapes: Shapes = attrs.field(init=False)
+    shapes: Shapes = attrs.field(
+        default=attrs.Factory(lambda self: Shapes(self.is_marked), takes_self=True), init=False
+    )
     line: int = attrs.field(default=1, init=False)
+    record_line: int | None = attrs.field(default=None, init=False)
     _unique: dict[str, str] = attrs.field(factory=dict, init=False)
     _marks: Counter[str] = attrs.field(factory=Counter, init=False)
+    _places: dict[str, str] = attrs.field(factory=dict, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self.shapes = Shapes(self.is_marked)
+    @property
+    def place(self) -> str:
+        """The file, with the line of the record that is being read if the file may have several."""
+        is_alone = self.record_line is None or (self.record_line == 1 and self.layout != "lines")
+        return self.file.label if is_alone else f"{self.file.label}:{self.record_line}"
 
     @cached_property
     def layout(self) -> Layout:
@@ -161,13 +169,14 @@ class SessionReading:
         it is reported. A line that is not UTF-8 is reported.
         """
         for number, line in self.file.lines(self.max_bytes, self.check):
-            self.line = number
+            self.line = self.record_line = number
             text = self._text(line, number)
             if text is not None and text.strip():
                 if not line.endswith(b"\n"):
                     self._note_cut(number, "reads it")
                 yield number, text.rstrip("\r\n")
             self.settle(number)
+        self.record_line = None
 
     def objects(self) -> Numbered[dict[str, Any]]:
         """Yield ``(line, object)`` for the JSON object of each line that is not blank; for an array or longer documents, with the first line of each.
@@ -179,7 +188,7 @@ class SessionReading:
             yield from ((line, record) for _, line, record in self.records(joins_messages=False))
             return
         for number, line in self.file.lines(self.max_bytes, self.check):
-            self.line = number
+            self.line = self.record_line = number
             try:
                 value = orjson.loads(line)
                 if inexact(line) is not None:
@@ -196,6 +205,7 @@ class SessionReading:
             else:
                 yield number, value
             self.settle(number)
+        self.record_line = None
 
     def records(self, *, joins_messages: bool = True) -> Placed:
         """Yield ``(number, first line, object)`` for each JSON object of the file. The file has an object on each line, an array, or whole documents.
@@ -205,17 +215,14 @@ class SessionReading:
         if self.layout == "lines":
             yield from ((line, line, record) for line, record in self.objects())
             return
-        yield from self._placed(
-            Records(self.file, self.layout, self.max_bytes, self.check, joins_messages=joins_messages)
-        )
-
-    def _placed(self, records: Records) -> Placed:
+        records = Records(self.file, self.layout, self.max_bytes, self.check, joins_messages=joins_messages)
         for number, line, record in records:
-            self.line = line
+            self.line = self.record_line = line
             if records.failures.pop(line, None) is not None:
                 self.mark("lone surrogate")
             yield number, line, record
             self.settle(line)
+        self.record_line = None
 
     def value(self, data: bytes, line: int = 1) -> Any:
         """Return the value of the JSON text *data*, which starts on *line*; None after a fault, which is reported.
@@ -243,6 +250,7 @@ class SessionReading:
     def conversation(self, id: str, parent_id: str | None = None, parent_call: str | None = None) -> Conversation:
         """Return a new conversation with the unique form of *id*; *parent_id* is the id of the session that started it, *parent_call* of the tool call."""
         unique = self._unique[id] = self.names.take(id)
+        self._places[unique] = self.place
         parent = None if parent_id is None else self._unique.get(parent_id, parent_id)
         return Conversation(unique, self.rules, parent_id=parent, parent_call=parent_call)
 
@@ -271,9 +279,8 @@ class SessionReading:
         """
         session = conversation.session({} if context is None else context, disposition, time)
         self.settle(self.line)
-        recorded = self._recorded(scores)
-        if reference is not None or recorded:
-            session = attrs.evolve(session, reference=reference, recorded=recorded)
+        place = self._places.pop(conversation.id, self.file.label)
+        session = attrs.evolve(session, reference=reference, recorded=self._recorded(scores), place=place)
         totals = self.totals
         totals.records += 1
         totals.turns += len(session.turns)
@@ -286,7 +293,7 @@ class SessionReading:
         """Count a record that failed where it was recorded, and return it; *scores* are its scores, if it has any."""
         self.totals.records += 1
         self.totals.failed += 1
-        return Failed(self.names.take(id), reason, self._recorded(scores))
+        return Failed(self.names.take(id), reason, self._recorded(scores), self.place)
 
     def _recorded(self, scores: Iterable[RecordedScore | None]) -> tuple[RecordedScore, ...]:
         """Return *scores* with unique names, and count them."""
@@ -322,16 +329,13 @@ class SessionReading:
 
         :raises sqlite3.Error: if it is no database.
         """
-        for path in database_files(self.file.path):
-            self._digest(path)
+        if (check := self.check) is not None:
+            for path in database_files(self.file.path):
+                with open_file(path) as data:
+                    while piece := data.read(2**20):
+                        check.digest.update(piece)
         with open_database(self.file.path) as connection:
             yield connection
-
-    def _digest(self, path: Path) -> None:
-        if self.check is not None:
-            with open_file(path) as data:
-                while piece := data.read(_PIECE):
-                    self.check.digest.update(piece)
 
     def mark(self, kind: str) -> None:
         """Count one item of *kind* that a marker or its text replaced."""

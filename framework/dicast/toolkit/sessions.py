@@ -70,7 +70,7 @@ class Session:
 
     *context* has the other fields of its record. *log* has everything that happened, in order: the events and the messages. *parent_id* is
     the id of the session that started this one, for a sub-agent. *reference* is the expected result of the session, and *recorded* are the scores
-    that another tool gave to it.
+    that another tool gave to it. *place* is its file, and its first line if the file has several sessions.
     """
 
     id: str
@@ -81,6 +81,7 @@ class Session:
     parent_id: str | None = None
     reference: object = None
     recorded: tuple[RecordedScore, ...] = ()
+    place: str | None = None
 
 
 def scored_subjects(session: Session, kinds: Sequence[Kind], *, history: bool = False) -> Iterator[Subject | Due]:
@@ -130,15 +131,15 @@ def turn_subjects(
         if turn.feedback_after:
             context = {**context, "feedback_after_messages": list(turn.feedback_after)}
         trail = Trail(session.log, turn.ends)
-        yield Subject("turn", turn.id, prompt, answer, None, context, turn.events, session.id, session.id, trail)
+        parts = turn.id, prompt, answer, None, context, turn.events, session.id, session.id, trail
+        yield Subject("turn", *parts, place=session.place)
 
 
 def session_subject(session: Session) -> Subject:
     """Return *session* as a subject."""
     events, trail = tuple(session.events), Trail(session.log, len(session.log))
-    return Subject(
-        "session", session.id, None, None, None, session.context, events, session.id, session.parent_id, trail=trail
-    )
+    parts = session.id, None, None, None, session.context, events, session.id, session.parent_id, trail
+    return Subject("session", *parts, place=session.place)
 
 
 def _ends(events: Iterable[TraceEvent]) -> dict[object, TraceEvent]:
@@ -191,7 +192,7 @@ def cycle_subject(session: Session, turn_id: str | None, events: tuple[TraceEven
     span = call.get("span")
     context = session.context if span is None else {**session.context, "otel": {"spans": [span]}}
     content, trail = (request, result, None, context, events), Trail(session.log, place)
-    return Subject("tool_cycle", str(id_), *content, session.id, turn_id, trail)
+    return Subject("tool_cycle", str(id_), *content, session.id, turn_id, trail, place=session.place)
 
 
 def _step(call: TraceEvent) -> dict[str, object]:

@@ -73,6 +73,40 @@ def test_one_bad_sign_lowers_score_and_confidence(events, score, confidence, fla
     assert flags(*events) == [flag]
 
 
+def unfinished(reason, *events, stop="error", **texts):
+    ended = completed(stop=stop, **texts)
+    return (*events, TraceEvent("turn.completed", {**ended.payload, "ended_by": reason}))
+
+
+def test_a_turn_that_ends_with_a_failed_call_or_a_stop_does_not_pass():
+    failed = unfinished("model_failure", event("llm.call_failed"), final_response_text="API Error: 529")
+    assert (judged(*failed), flags(*failed)[-1]) == ((0.266667, 0.35), "ended_by_model_failure")
+    stopped = unfinished("interruption", stop="interrupted", final_response_text="I start.")
+    assert (judged(*stopped), flags(*stopped)[-1]) == ((0.333333, 0.35), "ended_by_interruption")
+
+
+@given(
+    st.sampled_from(["model_failure", "interruption"]), st.lists(st.sampled_from(["tool.called", "llm.call_completed"]))
+)
+def test_no_turn_that_did_not_end_reaches_one_half_without_a_thumb_up(reason, types):
+    events = unfinished(reason, *(event(type_) for type_ in types), stop="end_turn", final_response_text="done")
+    assert judged(*events)[0] < 0.5
+    subject = Subject("turn", "t", events=(*events, event("feedback.explicit", rating="thumbs_up", scope="turn")))
+    assert JUDGE.judge(subject).score >= 0.51
+
+
+@pytest.mark.parametrize("reason", [None, "end_turn", 1, ["interruption"]])
+def test_an_unknown_reason_for_the_end_has_no_factor(reason):
+    assert judged(*unfinished(reason, stop="end_turn", final_response_text="done")) == (1.0, 0.9)
+
+
+def test_a_rubric_without_factors_for_the_end_has_none():
+    data = {key: value for key, value in DATA.items() if key != "unfinished"}
+    judge = Turn(Rubric("mine", "1", yaml.safe_dump(data), data))
+    events = unfinished("model_failure", event("llm.call_failed"), final_response_text="API Error: 529")
+    assert round(judge.judge(Subject("turn", "t", events=events)).score, 6) == 0.666667
+
+
 def test_twenty_tool_calls_are_reasonable():
     assert judged(completed(20)) == (1.0, 0.9)
 

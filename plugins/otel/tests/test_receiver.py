@@ -188,7 +188,7 @@ def test_spans_of_other_work_are_counted(serve):
         server.post(request(other))
         assert server.sessions() == {}
         assert server.receiver.unread == 0
-    assert server.reports[-1] == "left out or marked: 1 spans of other"
+    assert server.reports[-1] == "left out or marked: 1 spans of other work"
 
 
 def test_a_conversation_without_messages_is_failed_once(serve):

@@ -74,7 +74,7 @@ def test_a_sample_of_everything_has_no_weights():
 
 
 def test_more_groups_than_sessions_are_refused():
-    with pytest.raises(DataError, match="makes more than 5 groups"):
+    with pytest.raises(DataError, match="makes more than 5 groups: 100; draw 100 sessions or more"):
         run_pipeline(PIPELINE % (5, ", by: id"))
 
 
@@ -89,7 +89,7 @@ def test_an_allocation_draws_equally_many_and_never_too_many(counts, more):
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ((20, ", by: taem"), "no session has a value 'taem'"), ((1, ", by: team"), "by team makes more than 1 group; draw more"),
+    ((20, ", by: taem"), "no session has a value 'taem'"), ((1, ", by: team"), "by team makes more than 1 group: 2; draw 2 sessions"),
 ])  # fmt: skip
 def test_a_key_that_no_session_has_and_too_many_groups_are_refused(options, message):
     with pytest.raises(DataError, match=message):

@@ -130,6 +130,11 @@ export class Row {
     return text === null ? null : readExactly(text);
   }
 
+  /** The file that it was read from, with the line where it is known. */
+  get file() {
+    return this.run.places?.[this.place] ?? null;
+  }
+
   /** The user's first message in the row's conversation. */
   get opening() {
     const messages = (this.turns ?? []).flatMap((turn) => turn.messages);
@@ -197,6 +202,7 @@ export class Subject {
         row.text("outputs"),
         row.text("references"),
         row.reason,
+        row.file,
         ...(this.kind === "session" && row.turns
           ? row.turns.flatMap((turn) => turn.messages.map((each) => `${each.text ?? ""} ${each.name ?? ""} ${each.arguments ?? ""} ${each.result ?? ""}`))
           : []),

@@ -167,6 +167,7 @@ function labelsOf(report, rows, subjects) {
 }
 
 const MANY = 5; // columns of values that fit next to the texts
+const LONGEST = 16; // characters of a head that fit
 
 function columnsOf(report, labels, subjects, narrow) {
   const several = report.runs.length > 1;
@@ -189,10 +190,13 @@ function columnsOf(report, labels, subjects, narrow) {
   return [outcome, subject, ...values, ...more, texts];
 }
 
-/** The name of a recorded score without its common prefix, unless another label has that name too. */
+/** The name of a recorded score without its common prefix, unless another label has that name too; long names are cut in the middle. */
 function headOf(label, labels) {
-  const name = label.replace(/^recorded\//, "");
-  return labels.some((other) => other !== label && other === name) ? label : name;
+  const bare = label.replace(/^recorded\//, "");
+  const name = labels.some((other) => other !== label && other === bare) ? label : bare;
+  if (name.length <= LONGEST) return name;
+  const cut = (text) => `${text.slice(0, LONGEST / 2)}…${text.slice(1 - LONGEST / 2)}`;
+  return labels.some((other) => other !== label && cut(other.replace(/^recorded\//, "")) === cut(name)) ? name : cut(name);
 }
 
 function valued(row, label) {

@@ -27,12 +27,14 @@ function OneRow({ row, run, shared, subject }) {
   const unseen = unseenOf(signalsBy(ended), [INPUT, OUTPUT, REFERENCE, CONTEXT].flatMap((where) => row.media(where)));
   return html`<p class="lead"><${Mark} outcome=${row.outcome} /> ${row.score === null ? null : html`<span>score <strong><${Figure} value=${row.score} path=${`${row.path}.score`} form=${score} /></strong></span>`}
       ${row.was === null ? null : html`<span class="soft"> (baseline <${Figure} value=${row.was} form=${score} />)</span>`}</p>
+    ${row.file === null ? null : html`<p class="small">From <code dir="auto">${row.file}</code></p>`}
     <${Parent} row=${row} />
     ${shared ? html`<${Material} name="Output" text=${row.text("outputs")} media=${row.media(OUTPUT)} unseen=${unseen} />` : null}
     <${Verdicts} ended=${ended} row=${row} />
     ${unseen.map(({ label, counts }) => html`<p class="note" dir="auto">${label} saw markers in place of ${listed(counts)}.</p>`)}
     ${turns === null ? null : html`<${Conversation} turns=${turns} own=${subject.kind === "session" ? null : subject.id} verdict=${verdictOf(row, subject)} turnsOf=${(session) => row.turnsOf(session)} />`}
     ${outside && !shared ? html`<${Given} row=${row} output unseen=${unseen} />` : null}
+    ${outside || shared ? null : html`<${Reference} row=${row} unseen=${unseen} />`}
     <${Record} record=${row.record} row=${row} />
     <${Material} name="Context" text=${row.text("contexts")} folded />
     <${Evidence} ended=${ended} row=${row} />`;
@@ -54,7 +56,11 @@ function Given({ row, output = false, unseen = [] }) {
   return html`${media.length ? html`<section class="material"><h3>Media</h3><${Media} items=${media} unseen=${unseen} /></section>` : null}
     <${Material} name="Input" text=${row.text("inputs")} media=${row.media(INPUT)} unseen=${unseen} />
     ${output ? html`<${Material} name="Output" text=${row.text("outputs")} media=${row.media(OUTPUT)} unseen=${unseen} />` : null}
-    <${Material} name="Reference" text=${row.text("references")} media=${row.media(REFERENCE)} unseen=${unseen} />`;
+    <${Reference} row=${row} unseen=${unseen} />`;
+}
+
+function Reference({ row, unseen }) {
+  return html`<${Material} name="Reference" text=${row.text("references")} media=${row.media(REFERENCE)} unseen=${unseen} />`;
 }
 
 /** In the conversation of a session: the verdicts on each of its turns, where the page has them. */

@@ -13,6 +13,7 @@ import click
 import orjson
 
 from ...toolkit.printable import one_line
+from ...toolkit.terminal import Line, print_lines
 from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
@@ -95,9 +96,9 @@ def _list(name: str, items: Sequence[object], lines: Iterable[str], *, as_json: 
     if as_json:
         print_json({name: items})
         return
-    for line in lines:
-        click.echo(line)
-    if not items:
+    if items:
+        print_lines(map(Line, lines))
+    else:
         advice = "; failed subjects have none (see --failed)" if name == "verdicts" else ""
         click.echo(f"no {name} found{advice}", err=True)
 

@@ -56,6 +56,8 @@ class SubjectInRun:
         keys = (key for key in ("input", "output", "reference") if self.subject.get(key) is not None)
         run = f"run {self.start.run_id} ({self.start.payload['name']})"
         yield Line(one_line(f"{self.subject['kind']} {short_name(self.subject['id'])}  in {run}"))
+        if "place" in self.subject:
+            yield Line(one_line(f"  from {self.subject['place']}"))
         record = self.subject.get("record", {})
         responses = record.get("responses") or {"response": record.get("response")}
         outputs = {name: response for name, response in responses.items() if response is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from .. import events
@@ -16,7 +16,7 @@ from ..plan.sections import Pipeline
 from ..values import Event, Query
 from ..values.errors import ConfigError
 from .named_runs import TOOL, by_part, run_ids, run_kind
-from .resume import EarlierRun
+from .resume import EarlierRun, refuse_changes
 
 MAX_NAMED = 3
 """The number of runs that an error names."""
@@ -97,14 +97,15 @@ def find(ledger: Ledger, origin: Origin, run_id: str | None, *, finished_too: bo
     raise ConfigError(f"the ledger has no {description} to resume; remove --resume to start a new run")
 
 
-def find_live(ledger: Ledger, origin: Origin) -> EarlierRun | None:
+def find_live(ledger: Ledger, origin: Origin, setup: Mapping[str, str]) -> EarlierRun | None:
     """Return the newest open run of *origin* that watched a live source; None without one.
 
-    :raises ConfigError: if the same file has such runs only under other names.
+    :raises ConfigError: if the same file has such runs only under other names, or if *setup* differs from the run's.
     """
     same_file = []
     for run in _runs(ledger, lambda event: origin.is_file_of(event, live=True), finished_too=False):
         if run.payload["name"] == origin.name:
+            refuse_changes(run, setup)  # before the source is opened, which may listen
             return run
         same_file.append(run)
     if same_file:

@@ -142,7 +142,7 @@ def subject(ledger: Ledger, subject_id: str, run_id: str) -> Mapping[str, Any] |
     if event is None:
         return None
     names: dict[str, object] = {"kind": event.subject_kind, "id": event.subject_id, "session_id": event.session_id}
-    names |= {name: event.payload[name] for name in ("weight", "parent_id") if name in event.payload}
+    names |= {name: event.payload[name] for name in ("place", "weight", "parent_id") if name in event.payload}
     content = event.payload.get("content")
     records = (entry.event for entry in ledger.read(attrs.evolve(query, types=(RECORD_COMPLETED,), limit=None)))
     record = next(

@@ -161,7 +161,7 @@ async def _execute(pipeline: Pipeline, ledger: Slot, request: Request, mask: Sec
 
 def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.EarlierRun | None:
     if request.live:
-        return None if request.new else find_live(ledger, _origin(pipeline, request))
+        return None if request.new else find_live(ledger, _origin(pipeline, request), pipeline.setup)
     if request.resume is None:
         if request.retry_failed:
             raise ConfigError("--retry-failed judges the failed subjects of an earlier run again; add --resume")
@@ -219,7 +219,7 @@ class _Run:
             part = parts.part("executor")
             executor = await open_component(self.pipeline.executor.component, self.context, part)
             plan = await make_plan(self.pipeline, self.context, part, executor)
-            unchecked = read(source, self._source_name())
+            unchecked = read(source, self._source_name(), self.pipeline.base)
             subjects = unchecked if is_live(source) else await require_subjects(unchecked)
             spool = self._spool(data)
             feeds, request = await self._open_sinks(parts), self.request

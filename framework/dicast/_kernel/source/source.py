@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from math import inf
+from pathlib import Path
 from types import NoneType
 
 import orjson
@@ -66,13 +67,16 @@ def _wants_outputs(pipeline: Pipeline) -> bool:
     return pipeline.task is None and any(getattr(slot.component, "needs_output", True) for slot in slots)
 
 
-async def read(source: Source, name: str) -> AsyncIterator[Due]:
+async def read(source: Source, name: str, folder: Path | None = None) -> AsyncIterator[Due]:
     """Yield the subjects of a synchronous or asynchronous source, checked and read-only.
+
+    The place of a subject in *folder* is relative to it.
 
     :raises DataError: when the source raises, yields anything but subjects, or yields an id twice; if it has a check of its own, the first ids are compared.
     """
     seen_ids = None if is_live(source) else FirstIds() if hasattr(source, "check") else SeenIds()
     seen_events = UnsealedEvents() if is_live(source) else SeenEvents()
+    start = "" if folder is None else f"{folder}/"
     try:
         async for item in iterate(source):
             due = item if isinstance(item, Due) else Due(item)
@@ -91,6 +95,9 @@ async def read(source: Source, name: str) -> AsyncIterator[Due]:
                     f"{name} yields {due.subject.kind} {due.subject.id!r} twice; ids are unique within a kind"
                 )
             seal(due.subject)
+            if (place := due.subject.place) is not None:  # the bytes of a file's name may not be UTF-8
+                place = place.removeprefix(start).encode(errors="backslashreplace").decode()
+                object.__setattr__(due.subject, "place", place)
             yield due
     except DicastError:
         raise
@@ -237,6 +244,10 @@ def _refuse_invalid_subject(subject: object, name: str) -> None:
     subject_id: object = subject.id
     if subject.weight != 1 and not (type(subject.weight) in (int, float) and 0 < subject.weight < inf):
         raise DataError(f"{name}: the weight {subject.weight!r} of {subject.id!r} is not a finite number above 0")
+    if subject.place is not None and not isinstance(subject.place, str):
+        raise DataError(
+            f"{name}: the place of {subject.kind} {subject_id!r:.100} is {subject.place!r:.100}, not a text"
+        )
     kind, alone = subject.kind, subject.session_id is subject.parent_id is None
     if subject_id and alone and type(subject_id) is type(kind) is str and f"{kind}{subject_id}".isascii():
         return  # fast path for most rows

@@ -59,6 +59,8 @@ def content(due: Due, run_id: str) -> dict[str, Any]:
         payload["columns"] = named
     if subject.weight != 1:
         payload["weight"] = subject.weight
+    if subject.place is not None:
+        payload["place"] = subject.place
     if subject.kind == "session" and subject.parent_id is not None:
         payload["parent_id"] = subject.parent_id
     if due.failure is not None:

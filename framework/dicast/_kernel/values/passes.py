@@ -34,7 +34,7 @@ SubjectKey = tuple[str, str]
 class PassRule:
     """Rule by which a subject passes a label, for the document, the gate, JUnit and every report; of two runs the newer rule applies.
 
-    An answer is True, False, or None if the subject is open: it has no verdict, or a metric was skipped or excluded.
+    An answer is True, False, or None if the subject is open: it has no verdict, or a metric was skipped or excluded and no other metric fails.
 
     :param pass_at: the least score with which a subject passes, by label; None for a raw label without one, and for all metrics together if each has to pass.
     :param labels: the labels of the file: ``metrics``, each judge, each criterion of the task.
@@ -130,7 +130,10 @@ class PassRule:
         return None if is_open else False
 
     def _every(self, payload: Payload) -> bool | None:
-        """Return whether every metric with a weight passes: False if the proxies held the subject back, or its output is missing."""
+        """Return whether every metric with a weight passes.
+
+        False if one of them does not, the proxies held the subject back, or its output is missing: a metric without a value cannot change that.
+        """
         values = values_of(payload)
         proxies, truths = self._due(str(payload["subject_kind"]))
         missing = [label for label in (*proxies, *truths) if label not in values]
@@ -138,11 +141,10 @@ class PassRule:
             return False
         is_gate = self.truth_only and bool(truths)
         counted = [label for label in (truths if is_gate else (*proxies, *truths)) if self.weights.get(label, 1.0)]
-        if any(label in missing for label in counted):
-            return None
-        if is_gate and self._lowest(proxies, values) < self.threshold - TOLERANCE:
+        is_below = is_gate and self._lowest(proxies, values) < self.threshold - TOLERANCE
+        if is_below or not all(self.reaches(label, values[label]) for label in counted if label in values):
             return False
-        return all(self.reaches(label, values[label]) for label in counted)
+        return None if any(label in missing for label in counted) else True
 
     def _held_back(self, payload: Payload) -> bool:
         """Return whether no truth metric has a value because a proxy is below the threshold."""

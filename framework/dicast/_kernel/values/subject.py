@@ -91,7 +91,8 @@ class Subject(ReadyAnswer):
     subjects for budgets and for the confidence interval. *parent_id* is the id of
     the subject of the next coarser kind. *trail* is the conversation so far. *columns* are the columns that became the parts above, by
     their names in the data: templates and records use these names too. Columns are in no digest and no evidence. *weight* is the number
-    of subjects of the population that this one represents: the inverse of the probability with which a sample drew it.
+    of subjects of the population that this one represents: the inverse of the probability with which a sample drew it. *place* is where
+    its data come from, for a reader, such as ``sessions/a.jsonl:12``; like columns, it is in no digest and no evidence.
     """
 
     kind: str
@@ -106,6 +107,7 @@ class Subject(ReadyAnswer):
     trail: Trail = Trail()
     columns: Mapping[str, object] = field(factory=dict, eq=False)
     weight: float = 1.0
+    place: str | None = field(default=None, eq=False)
 
     @property
     def text(self) -> str:

@@ -166,7 +166,7 @@ class RecordedRows(RecordedSessions):
         reading = SessionReading(file, name, Rules(), is_marked, most, check, self._totals, self._names, self._scales)
         try:
             for row in source.rows(reading, self._companions):
-                yield self._due(row)
+                yield self._due(row, reading.place)
         except DataError as problem:
             if check is None:
                 raise
@@ -175,8 +175,8 @@ class RecordedRows(RecordedSessions):
     def _count(self, session: Any) -> int:
         return 1
 
-    def _due(self, row: Row) -> Due:
-        """Count *row* and return its subject."""
+    def _due(self, row: Row, place: str) -> Due:
+        """Count *row* and return its subject from *place*."""
         recorded = tuple(with_unique_names(row.scores))
         totals = self._totals
         totals.records += 1
@@ -187,8 +187,7 @@ class RecordedRows(RecordedSessions):
         id_ = self._names.take(row.id)
         if id_ != row.id and len(self._repeated) < _NAMED:
             self._repeated.append(row.id)
-        subject = Subject(
-            self._export.kind, id_, row.input, row.output, row.reference, context, session_id=row.session_id
-        )
+        parts = self._export.kind, id_, row.input, row.output, row.reference, context
+        subject = Subject(*parts, session_id=row.session_id, place=place)
         failure = None if row.failure is None else Failure("source_error", row.failure)
         return Due(subject, failure=failure, finish_reason=row.finish_reason, recorded=recorded)

@@ -96,6 +96,10 @@ class Section:
             self._report(key, data, "a mapping")
         return Section(self._at(key), data, keys, self._problems, self._origin)
 
+    def optional(self, key: str, keys: Sequence[str]) -> Section:
+        """Return the mapping at *key*; it is empty if the rubric has none."""
+        return self.section(key, keys) if key in self._data else Section(key, {}, keys, self._problems, self._origin)
+
     def confidence(self, key: str) -> tuple[Confidence, ...]:
         """Return the confidence table at *key*; its last line must have no conditions."""
         value = self._data.get(key)

@@ -27,15 +27,22 @@ NEGATIVE = {
 
 LOW_CYCLES = "tool_cycles_with_score_below_threshold"
 
+UNFINISHED = ("model_failure", "interruption")
+"""Values of ``ended_by`` in ``turn.completed`` for a turn that the agent did not finish. A negative flag ``ended_by_VALUE`` belongs to each."""
+
 
 @attrs.frozen
 class Figures:
-    """Figures of a rubric: *lifecycle* has the signs by the names of their signals, *low_cycles* the signs of tool cycles."""
+    """Figures of a rubric: *lifecycle* has the signs by the names of their signals, *low_cycles* the signs of tool cycles.
+
+    *unfinished* has the factors on turns that the agent did not finish, by the values of ``ended_by``.
+    """
 
     lifecycle: Mapping[str, Pair]
     clean_stop_reasons: tuple[str, ...]
     max_tool_calls: int
     wording: Wording
+    unfinished: Mapping[str, float]
     low_cycles: Pair
     cycle_threshold: float
     feedback: Weighing
@@ -48,14 +55,16 @@ class Figures:
         :raises ConfigError: with every fault of the rubric.
         """
         keys = ("weights", "clean_stop_reasons", "max_tool_calls", *KEYS, "tool_cycles", "feedback", "confidence")
-        content, problems = open_rubric(rubric, keys)
+        content, problems = open_rubric(rubric, (*keys, "unfinished"))
         weights = content.section("weights", tuple(NEGATIVE))
         cycles = content.section("tool_cycles", ("weight", "threshold"))
+        unfinished = content.optional("unfinished", UNFINISHED)
         figures = cls(
             {name: pair(name, negative, weights.number(name)) for name, negative in NEGATIVE.items()},
             content.texts("clean_stop_reasons"),
             content.count("max_tool_calls"),
             Wording.read(content),
+            {name: unfinished.number(name, 1, 1.0) for name in UNFINISHED},
             pair("no_tool_cycle_below_threshold", "tool_cycle_below_threshold", cycles.number("weight")),
             cycles.number("threshold", 1),
             Weighing.read(content.section("feedback", ("weights", "bounds"))),
@@ -72,6 +81,7 @@ class Figures:
 class Turn:
     """Score a turn by its end, its failures, the assistant's text and the user's feedback.
 
+    A turn of a recorded session that ends with a failed call of the model, or that was stopped, does not pass without a thumb up.
     A thumb decides on which side of 0.5 the score is. Without a thumb, a retry, a swap of the model or an edit of the question puts
     the score below 0.5. The rubric has the weight of low verdicts of the turn's tool cycles.
 
@@ -109,6 +119,9 @@ class Turn:
         if fault := figures.wording.fault(_final_text(completed)):
             negative.append(fault)
             score *= figures.wording.penalties[fault]
+        if (ended_by := _ended_by(completed)) is not None:
+            negative.append(f"ended_by_{ended_by}")
+            score *= figures.unfinished[ended_by]
         score = figures.feedback.hold(score, opinion)
         value = confidence(figures.confidence, positive, negative)
         signals = {"flags": positive, "flags_negative": negative, **_signals(completed, low_cycles)}
@@ -118,6 +131,12 @@ class Turn:
 def _completed(events: Sequence[TraceEvent]) -> Mapping[str, object] | None:
     """Return the payload of the turn's last ``turn.completed``, or None."""
     return next((event.payload for event in reversed(events) if event.type == "turn.completed"), None)
+
+
+def _ended_by(completed: Mapping[str, object] | None) -> str | None:
+    """Return why the agent did not finish the turn, one of :data:`UNFINISHED`; None for another turn."""
+    ended_by = None if completed is None else completed.get("ended_by")
+    return ended_by if isinstance(ended_by, str) and ended_by in UNFINISHED else None
 
 
 def _signals(completed: Mapping[str, object] | None, low_cycles: int | None) -> dict[str, object]:

@@ -165,7 +165,7 @@ class SessionAssembly:
                 self.history.add_outputs(exchange.outputs, end, span.trace_id, call.figures)
             elif span.error is not None:
                 self._failed.append(span)
-                self.history.add_call(call.figures, end, span.trace_id)
+                self.history.add_failure(call.figures, error_text(span), end, span.trace_id)
 
         self._step(span, 1, _start(span), add_inputs)
         self._step(span, 2, span.ends, add_outputs)

@@ -19,13 +19,17 @@ from .conventions.values import parsed
 
 @attrs.define(eq=False)
 class Entry:
-    """A message of the history with the time of its first span, and the *figures* of the call that wrote it."""
+    """A message of the history with the time of its first span, and the *figures* of the call that wrote it.
+
+    *error* is the failure of a call without an answer.
+    """
 
     role: str
     parts: list[Part]
     time: str | None
     trace_id: str
     figures: Figures | None = None
+    error: str | None = None
     _key: tuple[Any, ...] | None = None
 
     @property
@@ -88,6 +92,10 @@ class History:
         """Add a call of a model whose messages are unknown."""
         self.entries.append(Entry("", [], time, trace_id, figures))
 
+    def add_failure(self, figures: Figures, error: str, time: str | None, trace_id: str) -> None:
+        """Add a call of a model that failed with the text *error*."""
+        self.entries.append(Entry("", [], time, trace_id, figures, error))
+
     def call_tool(self, use: ToolUse, time: str | None, trace_id: str, span_id: str) -> ToolCall:
         """Return the call of a tool's span; it is added if no model has requested it."""
         call = self._calls.get(use.id or "") or self._open_call(use)
@@ -123,7 +131,10 @@ class History:
             figures = entry.figures
             if entry.role not in ("system", "user") and not conversation.has_turns:
                 conversation.start_turn()
-            if figures is not None:
+            if entry.error is not None:
+                model = None if figures is None else figures.model
+                conversation.model_failure(entry.error, model=model, time=entry.time)
+            elif figures is not None:
                 conversation.model_call(
                     model=figures.model,
                     usage=figures.usage,

@@ -23,6 +23,7 @@ from dicast.toolkit.sessions import Kind, Session, chosen, session_subject
 from .assembly import SessionAssembly
 from .http import Intake, OtlpHandler
 from .spool import Spool
+from .threads import UNPLACED
 
 TRACES_AT_ONCE = 20
 """The most traces that are read in one turn of the watch, so that judging continues between turns."""
@@ -140,7 +141,7 @@ class OpenReceiver:
         idle, complete = self._since(now, options.idle_seconds), self._since(now, options.settle_seconds)
         self._traces = self._spool.ready(complete, idle, TRACES_AT_ONCE)
         ids, unplaced = self._spool.join(self._traces)
-        self.counts.update({f"spans of {kind}": count for kind, count in unplaced.items()})
+        self.counts.update({UNPLACED[kind]: count for kind, count in unplaced.items()})
         self._over = [] if self._traces else self._spool.over(idle, TRACES_AT_ONCE)
         if self._traces and not ids:  # traces of other work alone
             self.settle()

@@ -21,20 +21,9 @@ from .assembly import SessionAssembly
 from .readers import PLACES, TITLES, Malformed, read_document, shape_of
 from .readers.protobuf import delimited, is_request, parse_request, read_request
 from .store import SpanStore
+from .threads import UNPLACED
 
 _PROTOBUF = "OTLP protobuf"
-_PLURALS = {
-    "other": "spans of other work",
-    "chain": "spans of program steps",
-    "retriever": "spans of retrievers",
-    "embedding": "spans of embeddings",
-    "reranker": "spans of rerankers",
-    "guardrail": "spans of guardrails",
-    "evaluator": "spans of evaluators",
-    "prompt": "spans of prompt templates",
-}
-
-
 _RESULT = "gen_ai.evaluation.result"
 """The name of events with the score of another judge; they are counted and not read."""
 
@@ -85,7 +74,7 @@ class Spans(SessionSource):
                 yield _session(reading, assembly)
                 if reading.shapes.marked or reading.shapes.problems:
                     reading.settle(store.line_of(parts.threads[0][0].id))
-            left_out = {_PLURALS[kind]: count for kind, count in unplaced.items()}
+            left_out = {UNPLACED[kind]: count for kind, count in unplaced.items()}
             if store.repeated:
                 left_out["spans that came twice"] = store.repeated
             if results:

@@ -23,6 +23,18 @@ _SESSION_KEYS = frozenset(SESSION_KEYS)
 PLACED: frozenset[Kind] = frozenset(("model", "tool", "agent"))
 """The kinds of spans with the contents of conversations."""
 
+UNPLACED = {
+    "other": "spans of other work",
+    "chain": "spans of program steps",
+    "retriever": "spans of retrievers",
+    "embedding": "spans of embeddings",
+    "reranker": "spans of rerankers",
+    "guardrail": "spans of guardrails",
+    "evaluator": "spans of evaluators",
+    "prompt": "spans of prompt templates",
+}
+"""The names of the spans that belong to no conversation, by their kind, as the counts have them."""
+
 
 def session_of(attributes: Mapping[str, Any]) -> str | None:
     """Return the id of the conversation in *attributes*, None if they have none."""

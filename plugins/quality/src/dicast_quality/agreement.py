@@ -13,6 +13,7 @@ import orjson
 from dicast import ConfigError, DataError, Ledger, Problem, named_run, nearest, read_ledger
 from dicast.reading import LabeledOutputs, is_in_ledger, read_gold, weighted_runs
 from dicast.toolkit.printable import one_line
+from dicast.toolkit.terminal import Line, print_lines
 
 from .comparison import Comparison
 from .many_ratings import ratings_of
@@ -88,13 +89,12 @@ def agreement(
     if as_json:
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
         return
-    for line in lines(document):
-        click.echo(one_line(line))
+    text = [*lines(document)]
     if "prevalence" in document:
         from .prevalence import prevalence_lines
 
-        for line in prevalence_lines(document["prevalence"]):
-            click.echo(one_line(line))
+        text += prevalence_lines(document["prevalence"])
+    print_lines(Line(one_line(line)) for line in text)
 
 
 def read_agreement(

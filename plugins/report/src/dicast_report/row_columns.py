@@ -51,8 +51,11 @@ class RowColumns:
             for session, session_turns in mine.turns.items()
         }
         picture_fields = {"media": media, "pictures": pictures.sources} if any(media) or pictures.sources else {}
-        parent_fields = {"parents": mine.parents} if mine.parents else {}
-        return {**dict(zip(names, columns, strict=True)), "conversations": turns, **picture_fields, **parent_fields}
+        further_fields = {**picture_fields, **({"parents": mine.parents} if mine.parents else {})}
+        places = [mine.read.get(subject.key, {}).get("place") for subject in rows]
+        if any(places):
+            further_fields["places"] = places
+        return {**dict(zip(names, columns, strict=True)), "conversations": turns, **further_fields}
 
     def _results(self, rows: Sequence[SubjectResults]) -> dict[str, Any]:
         """Return the results of each row as JSON texts, whose numbers are written as in the ledger."""

@@ -137,6 +137,7 @@ class Rows:
         self._blank.clear()
         take, output = self._taker([]), paths_of(self.fields).get("output", "output")
         has_media = bool(media_columns(self.fields))
+        place = f"{self.file.label}:" if self.unit == "line" else f"{self.file.label}, {self.unit} "
         for number, row in self.read(None, take.failures):
             try:
                 parts, failure = take(number, row)
@@ -148,12 +149,13 @@ class Rows:
                 parts = self._without_reasoning(parts)
             if has_media:
                 self._blank.update(blank_media(parts, self.fields))
+            subject = Subject(*parts, place=f"{place}{number}")  # type: ignore[misc]  # no parts have a place
             if failure is None:
                 ending = None if parts[_OUTPUT] is None else output_ending(row, output)
-                yield Subject(*parts) if ending is None else Due(Subject(*parts), finish_reason=ending)
+                yield subject if ending is None else Due(subject, finish_reason=ending)
             else:
                 self._failed += 1
-                yield Due(Subject(*parts), failure=Failure("source_error", failure))
+                yield Due(subject, failure=Failure("source_error", failure))
 
     def read_counts(self) -> ReadCounts:
         """Return the number of rows in the newest pass, of failed rows among them, and of marked values."""

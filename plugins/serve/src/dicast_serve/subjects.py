@@ -21,7 +21,7 @@ def subject(ledger: Ledger, values: Values) -> Document:
 
     ``content`` and ``conversation`` are from the run ``run_id``: the requested run, else the last run that judged the subject and is not a tool's,
     such as a label. If a task produced the output, ``content.output`` is the task's and ``made`` is true. Each verdict has the ``output_digest``
-    of its output. ``parent_session_id`` is the session that started the subject's session, a sub-agent. ``finish_reason`` is the word for the end of the shown output, such as ``length``.
+    of its output. ``place`` is the file, with the line if it is known, that the subject was read from. ``parent_session_id`` is the session that started the subject's session, a sub-agent. ``finish_reason`` is the word for the end of the shown output, such as ``length``.
     """
     id, kind = values["id"], values["subject_kind"]
     entries = [entry for entry in ledger.read(Query(types=TYPES, subject_id=id)) if entry.event.subject_kind == kind]
@@ -44,6 +44,7 @@ def subject(ledger: Ledger, values: Values) -> Document:
             "subject_kind": kind,
             "session_id": session_id,
             "run_id": run_id,
+            "place": None if read is None else read.payload.get("place"),
             **judged_content(read, outputs, kind, id),
             "output_digest": digest(run_id),
             "finish_reason": _finish_reason(ledger, read),

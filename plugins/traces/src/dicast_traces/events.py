@@ -126,7 +126,8 @@ class Trace:
             if line == last:
                 last = next(last_lines, None)
                 counts.note_session(session)
-                yield from subjects(open_sessions.pop(event.session_id).session(), self.kinds)
+                whole = open_sessions.pop(event.session_id).session()
+                yield from subjects(attrs.evolve(whole, place=self._file.label), self.kinds)
 
     def read_counts(self) -> ReadCounts:
         """Return the counts of the newest pass over the subjects, so far."""

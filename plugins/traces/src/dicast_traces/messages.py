@@ -157,9 +157,9 @@ class Conversations:
         self._kept, kept = None, KeptSessions()
         with InputCheck(self._file, unit="line" if self._layout in ("lines", "lists") else "item") as check:
             reader = self._options.layout.reader(self._note_call)
-            for number, id_, session in self._sessions(reader, check):
+            for number, id_, session, place in self._sessions(reader, check):
                 check.add_id(id_, number, "session id")
-                kept.add((id_, session), reader.totals)
+                kept.add((id_, session, place), reader.totals)
                 new_subjects = 1 if isinstance(session, Failure) else sum(1 for _ in subjects(session, self.kinds))
                 if not new_subjects and isinstance(session, Session):
                     reader.totals.note_dropped(session)
@@ -178,9 +178,9 @@ class Conversations:
 
         :raises DataError: at the first bad line.
         """
-        for id_, session in self._again():
+        for id_, session, place in self._again():
             if isinstance(session, Failure):
-                yield self._failed(id_, session)
+                yield self._failed(id_, session, place)
                 continue
             subject = None
             for subject in subjects(session, self.kinds, history=self._options.history):
@@ -188,7 +188,7 @@ class Conversations:
             if subject is None:
                 self._totals.note_dropped(session)
 
-    def _again(self) -> Iterator[tuple[str, Session | Failure]]:
+    def _again(self) -> Iterator[tuple[str, Session | Failure, str]]:
         """Yield the sessions of the pass after the check, as the check kept them; else from the file."""
         if not self._repeats.is_complete:
             self.check()
@@ -199,19 +199,20 @@ class Conversations:
             return
         reader = self._options.layout.reader(self._name_call)
         self._totals = reader.totals
-        for _, id_, session in self._sessions(reader, None):
-            yield id_, session
+        for _, id_, session, place in self._sessions(reader, None):
+            yield id_, session, place
 
     def read_counts(self) -> ReadCounts:
         """Return the counts of the newest pass over the subjects, so far."""
         return self._totals.read_counts()
 
-    def _failed(self, session_id: str, failure: Failure) -> Due:
+    def _failed(self, session_id: str, failure: Failure, place: str) -> Due:
         kind = self.kinds[-1]
         id_ = session_id if kind == "session" else f"{session_id}/1"
-        return Due(Subject(kind, id_, session_id=session_id), failure=failure)
+        return Due(Subject(kind, id_, session_id=session_id, place=place), failure=failure)
 
-    def _sessions(self, reader: Reader, check: InputCheck | None) -> Iterator[tuple[int, str, Session | Failure]]:
+    def _sessions(self, reader: Reader, check: InputCheck | None) -> Iterator[tuple[int, str, Session | Failure, str]]:
+        """Yield for each record its number, the id of the session, the session or its failure, and the place of the record."""
         layout, most = self._options.layout, self._options.max_line_bytes
         records = Records(self._file, self._layout, most, check)
         for number, line, record in records:
@@ -222,7 +223,13 @@ class Conversations:
             except DataError as error:
                 self._file.fault(error, line, check)
             else:
-                yield number, id_, session
+                place = f"{self._file.label}:{line}"
+                yield (
+                    number,
+                    id_,
+                    attrs.evolve(session, place=place) if isinstance(session, Session) else session,
+                    place,
+                )
 
     def _note_call(self, turn_id: str, call_id: str) -> str:
         self._repeats.note(call_id)

@@ -221,7 +221,8 @@ def _due(read: Entry, history: History) -> Due:
         history.trail(),
     )
     payload: Mapping[str, Any] = event.payload
-    subject = attrs.evolve(subject, weight=payload["weight"]) if "weight" in payload else subject
+    further = {name: payload[name] for name in ("weight", "place") if name in payload}
+    subject = attrs.evolve(subject, **further) if further else subject
     source_columns: Any = payload.get("columns", {})
     columns = {
         name: getattr(subject, part) if isinstance(part, str) else part[0] for name, part in source_columns.items()

@@ -22,6 +22,8 @@ NOT_DRAWN = "not_drawn"
 
 _NONE = "none"
 _NOTED = 10
+_COUNTED = 100_000
+"""The most groups beyond the size of the sample that are counted."""
 
 Unit = tuple[str, str]
 """A session, or a row: its kind and its id."""
@@ -156,7 +158,7 @@ class LiveSample:
 
         :raises DataError: if there are more groups than sessions to draw.
         """
-        options, groups, previous = self.options, dict[str, Group](), None
+        options, groups, others, previous = self.options, dict[str, Group](), set[str](), None
         async for item in items_of(self.source):
             subject = item.subject if isinstance(item, Due) else item
             unit = _unit(subject)
@@ -166,12 +168,13 @@ class LiveSample:
             number = int.from_bytes(
                 hashlib.sha256(f"{options.seed}\0{unit[0]}\0{unit[1]}".encode(errors="replace")).digest()[:8]
             )
-            group = groups.setdefault(_group(subject, options.by), Group())
-            group.add(number, unit, options.size)
-            if len(groups) > options.size:
-                groups_ = f"{options.size:,} group{'s' * (options.size != 1)}"
-                message = f"by {options.by} makes more than {groups_}; draw more sessions, or group by another key"
-                raise DataError(Problem(message, path="source.by"))
+            name = _group(subject, options.by)
+            if len(groups) < options.size or name in groups:
+                groups.setdefault(name, Group()).add(number, unit, options.size)
+            elif len(others) < _COUNTED:
+                others.add(name)
+        if others:
+            raise DataError(Problem(_too_many(options, len(others)), path="source.by"))
         if options.by not in (None, "model", "day") and groups.keys() == {_NONE}:
             message = f"no session has a value {options.by!r}; group by model, by day, or by a key of the context"
             raise DataError(Problem(message, path="source.by", value=options.by))
@@ -195,6 +198,15 @@ def allocation(counts: Mapping[str, int], size: int) -> dict[str, int]:
         drawn[name] = min(count, left // (len(counts) - place))
         left -= drawn[name]
     return drawn
+
+
+def _too_many(options: Sample, more: int) -> str:
+    """Return the message about *more* groups than the sample has sessions."""
+    groups, limit = f"{options.size:,} group{'s' * (options.size != 1)}", "at least " * (more == _COUNTED)
+    number = f"{limit}{options.size + more:,}"
+    return (
+        f"by {options.by} makes more than {groups}: {number}; draw {number} sessions or more, or group by another key"
+    )
 
 
 def _unit(subject: Subject) -> Unit:

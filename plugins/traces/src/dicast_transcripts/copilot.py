@@ -132,6 +132,8 @@ class _Events:
                 agent.conversation.add("context", [TextPart(text)], time=time)
                 if type_ == "session.error":
                     agent.conversation.model_failure(text, model=self._model, time=time)
+            case "abort":
+                agent.conversation.interruption("interrupted")
 
     def sessions(self) -> Iterator[Session]:
         """Yield the sessions; the main session is first."""

@@ -34,6 +34,11 @@ def read_chat(record: Record, reading: SessionReading) -> Session:
         parts = _response(request, f"requests[{index}].response", reading)
         if parts:
             conversation.add("assistant", parts)
+        error = text_of(mapping_of(mapping_of(request, "result"), "errorDetails"), "message")
+        if request.get("isCanceled") is True:
+            conversation.interruption("interrupted")
+        elif error is not None:
+            conversation.model_failure(error, model=text_of(request, "modelId"))
     fields = ("creationDate", "customTitle", "responderUsername", "initialLocation")
     return reading.end(conversation, {key: record[key] for key in fields if record.get(key)})
 

@@ -12,7 +12,7 @@ from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.conversations import Conversation
 from dicast.toolkit.detection import Detection
 from dicast.toolkit.dialects.gemini import read_gemini, read_part
-from dicast.toolkit.parts import Part, ReasoningPart, TextPart, ToolCall, ToolResult
+from dicast.toolkit.parts import Part, ReasoningPart, TextPart, ToolCall, ToolResult, visible_text
 from dicast.toolkit.session_reading import Failed, SessionReading
 from dicast.toolkit.session_source import SessionSource
 from dicast.toolkit.sessions import Session
@@ -20,6 +20,8 @@ from dicast.toolkit.sessions import Session
 from .values import Record, id_of, list_of, mapping_of, objects_of, text_of
 
 _NOTES = ("info", "error", "warning")
+_API_ERROR, _CANCELLED = "[API Error", "Request cancelled"
+"""Starts of the program's texts about a failed call of the model, and about a turn that the user stopped."""
 _FAILED = ("error", "cancelled", "canceled", "failed")
 _FIELDS = ("projectHash", "startTime", "lastUpdated", "directories", "summary", "kind")
 
@@ -165,6 +167,11 @@ def _add_message(message: Record, path: str, conversation: Conversation, reading
         conversation.add("user", parts, time=time)
     elif type_ in _NOTES:
         conversation.add("context", parts, time=time)
+        text = visible_text([part for part in parts if not isinstance(part, ToolCall | ToolResult)]) or ""
+        if type_ == "error" and text.startswith(_API_ERROR):
+            conversation.model_failure(text, time=time)
+        elif type_ == "info" and text.startswith(_CANCELLED):
+            conversation.interruption("interrupted")
     else:
         marker = reading.unknown("message type", type_, f"{path}.type", ("user", "gemini", *_NOTES))
         conversation.add("context", [marker, *parts], time=time)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dicast_transcripts import ClaudeCode, Codex, Copilot, OpenCode
+from dicast_transcripts import ClaudeCode, Codex, Copilot, GeminiCli, OpenCode, OpenHands
 
 
 def claude(type_, content, number, **fields):
@@ -136,3 +136,67 @@ def test_an_error_of_an_opencode_answer_is_a_failed_call_with_or_without_a_text(
 def test_an_opencode_answer_that_was_stopped_is_no_failed_call(read, name, stop):
     reading = read(OpenCode, document=opencode(name, [{"type": "text", "text": "I start."}]))
     assert ends(reading) == ([stop], [], "completed", 0)
+
+
+def ended_by(reading):
+    """Return why each turn of the first session ended."""
+    return [event.payload.get("ended_by") for event in reading.sessions[0].trail if event.type == "turn.completed"]
+
+
+STOP = "[Request interrupted by user]"
+
+
+@pytest.mark.parametrize("words", [STOP, "[Request interrupted by user for tool use]"])
+def test_a_turn_of_claude_code_that_the_user_stopped_ends_by_it(read, words):
+    answer = claude("assistant", [{"type": "text", "text": "I start."}], 2)
+    stop = claude("user", [{"type": "text", "text": words}], 3)
+    again = [claude("user", "Again", 4), claude("assistant", [{"type": "text", "text": "Done"}], 5)]
+    reading = read(ClaudeCode, [claude("user", "Go", 1), answer, stop, *again])
+    assert (ended_by(reading), ends(reading)[0]) == (["interruption", None], ["interrupted", "end_turn"])
+
+
+def test_an_answer_after_a_stop_ends_the_turn(read):
+    answers = [claude("assistant", [{"type": "text", "text": text}], number) for number, text in ((2, "A"), (4, "B"))]
+    stop = claude("user", [{"type": "text", "text": STOP}], 3)
+    assert ended_by(read(ClaudeCode, [claude("user", "Go", 1), answers[0], stop, answers[1]])) == [None]
+
+
+def test_failed_calls_and_aborted_turns_say_why_the_turn_ended(read):
+    error = codex("error", message="no", codex_error_info="other")
+    assert ended_by(read(Codex, [GO, START, error])) == ["model_failure"]
+    assert ended_by(read(Codex, [GO, START, codex("turn_aborted", reason="interrupted")])) == ["interruption"]
+    assert ended_by(read(OpenCode, document=opencode("MessageOutputLengthError", []))) == [None]
+
+
+def test_a_stopped_turn_of_copilot_ends_by_it(read):
+    events = [copilot("session.start", sessionId="s"), copilot("user.message", content="Go")]
+    events += [copilot("assistant.message", content="I start."), copilot("abort", reason="user initiated")]
+    assert ended_by(read(Copilot, events)) == ["interruption"]
+
+
+CHAT_ERROR = {"errorDetails": {"message": "You have no quota."}}
+
+
+@pytest.mark.parametrize(("fields", "reason"), [({"result": CHAT_ERROR}, "model_failure"), ({"isCanceled": True}, "interruption"),
+                                                ({"result": CHAT_ERROR, "isCanceled": True}, "interruption"), ({}, None)])  # fmt: skip
+def test_a_request_of_a_copilot_chat_ends_by_its_error_or_its_stop(read, fields, reason):
+    request = {"message": {"text": "Go"}, "response": [{"value": "I start."}], **fields}
+    document = {"sessionId": "s", "responderUsername": "GitHub Copilot", "requests": [request]}
+    assert ended_by(read(Copilot, document=document)) == [reason]
+
+
+@pytest.mark.parametrize(("type_", "text", "reason"), [("error", "[API Error: quota]", "model_failure"), ("info", "Request cancelled.", "interruption"),
+                                                       ("error", "Unknown command: /x", None), ("info", "Update available", None)])  # fmt: skip
+def test_a_note_of_gemini_cli_ends_the_turn_only_if_it_says_so(read, type_, text, reason):
+    messages = [{"id": str(number), "type": kind, "content": words} for number, (kind, words) in
+                enumerate([("user", "Go"), ("gemini", "I start."), (type_, text)])]  # fmt: skip
+    document = {"sessionId": "s", "projectHash": "p", "startTime": "2026-01-01T00:00:00Z", "messages": messages}
+    assert ended_by(read(GeminiCli, document=document)) == [reason]
+
+
+def test_an_error_of_an_openhands_conversation_is_a_failed_call(read):
+    message = {"role": "user", "content": [{"type": "text", "text": "Go"}]}
+    said = {"kind": "MessageEvent", "id": "1", "source": "user", "llm_message": message}
+    error = {"kind": "ConversationErrorEvent", "id": "2", "source": "environment", "code": "RateLimit", "detail": "429"}
+    reading = read(OpenHands, [said, error])
+    assert (ended_by(reading), ends(reading)[1]) == (["model_failure"], ["429"])

@@ -108,6 +108,7 @@ class Finished:
             except DataError as error:
                 self.file.fault(error, line, None)
                 continue
+            subject = attrs.evolve(subject, place=f"{self.file.label}:{line}")
             why = failures.pop(line, None)
             self._records += 1
             self._failed += why is not None

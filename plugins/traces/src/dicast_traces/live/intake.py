@@ -167,6 +167,7 @@ class Intake:
                 events_found, self.duplicates = [*(added or ())], self.duplicates + (added is not None and not added)
             for event in events_found:
                 if self._admit(event, now):
+                    self.windows.note_place(event.session_id, line.source)
                     yield event
         except DataError as error:
             self._console.report(error, line)
@@ -179,6 +180,8 @@ class Intake:
             fresh = self.growth.events(failure, session.id, is_over=received.is_over)
             for event in fresh:
                 if self._admit(event, now):
+                    if session.place is not None:
+                        self.windows.note_place(event.session_id, session.place)
                     yield event
         except DataError as error:
             self._console.report(error, Line("<otlp>", 0, b""))

@@ -6,7 +6,7 @@ import attrs
 
 from dicast import Subject, TraceEvent
 from dicast.toolkit.assembly import Assembly
-from dicast.toolkit.sessions import Session, cycle_subject
+from dicast.toolkit.sessions import cycle_subject
 
 from ..calls import Calls
 
@@ -80,5 +80,7 @@ class Watched:
         """Return the tool cycle of the call *id*, and mark the call as judged."""
         self.ended_calls.pop(id, None)
         self.judged_counts[id] = self.calls.count(id)
-        session, calls = Session(self.assembly.id, (), (), self.assembly.context, self.assembly.log), self.calls
-        return cycle_subject(session, calls.turn(id), calls.events(id, self.assembly.ends), calls.place(id))
+        calls = self.calls
+        return cycle_subject(
+            self.assembly.outline(), calls.turn(id), calls.events(id, self.assembly.ends), calls.place(id)
+        )

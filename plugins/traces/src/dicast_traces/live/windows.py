@@ -8,7 +8,7 @@ from typing import Protocol
 
 from dicast import DataError, Lookahead, Problem, Subject, TraceEvent
 from dicast.toolkit.assembly import Assembly, turn_of
-from dicast.toolkit.sessions import Kind, Session, session_subject, turn_subjects
+from dicast.toolkit.sessions import Kind, session_subject, turn_subjects
 
 from .identity import identity
 from .names import Names
@@ -203,6 +203,12 @@ class Windows:
             return "tool_cycle", str(event.payload["tool_use_id"])
         return None
 
+    def note_place(self, session_id: str | None, place: str) -> None:
+        """Note where the data of a session come from, unless it is known."""
+        session = self._sessions.get(str(session_id))
+        if session is not None and session.assembly.place is None:
+            session.assembly.place = place
+
     def _apply(self, session: Watched, event: TraceEvent, now: float, progress: float) -> None:
         session.assembly.add(event)
         session.arrived, session.progress = max(session.arrived, now), max(session.progress, progress)
@@ -293,8 +299,7 @@ class Windows:
         session.judged.add(turn_id)
         cycles = [session.take_call(id) for id in calls]
         kinds: tuple[Kind, ...] = ("turn",) if decision.kind == "turn" and "turn" in self._kinds else ()
-        earlier = Session(assembly.id, (), (), assembly.context, assembly.log)
-        return [*cycles, *turn_subjects(earlier, assembly.turn(turn_id), kinds, assembly.ends)]
+        return [*cycles, *turn_subjects(assembly.outline(), assembly.turn(turn_id), kinds, assembly.ends)]
 
     def _session_subjects(self, session: Watched) -> list[Subject]:
         session.due, session.is_judged = None, True

@@ -16,7 +16,7 @@ from dicast.toolkit.sessions import Session
 
 from ..values import Record, mapping_of, text_of, word_of
 from .branches import Branches
-from .kinds import BOOKKEEPING, is_command, is_context
+from .kinds import BOOKKEEPING, INTERRUPTED, is_command, is_context
 
 CONTEXT = "context"
 """The role of texts that the tool wrote in the user's name."""
@@ -173,6 +173,8 @@ class SessionFile:
         else:
             self._end_command(thread, is_turn=False)
             thread.conversation.add("user", parts, time=time)
+        if text.lstrip().startswith(INTERRUPTED):
+            thread.conversation.interruption("interrupted")
 
     def _end_command(self, thread: _Thread, *, is_turn: bool) -> None:
         """Add the waiting command, as the user's message if the agent answers it."""

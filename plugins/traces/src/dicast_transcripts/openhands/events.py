@@ -173,6 +173,8 @@ class Events:
             case "CondensationSummaryEvent" | "ConversationErrorEvent":
                 text = text_of(event, "summary", "detail", "error") or kind
                 conversation.add("context", [TextPart(text)], time=time)
+                if kind == "ConversationErrorEvent":
+                    conversation.model_failure(text, time=time)
             case _ if kind not in _SILENT_KINDS:
                 conversation.add("context", [self._reading.unknown("event", kind, "kind")], time=time)
 
