@@ -40,10 +40,7 @@ class NoSubjects(DataError):
 
 @attrs.frozen
 class Failed:
-    """A record that failed where it was recorded, in place of a session: its *id*, the *reason* of the failure, and its *recorded* scores, if any.
-
-    *place* is its file, and its line if the file has several records.
-    """
+    """A record that failed where it was recorded: its *id*, the *reason*, its *recorded* scores, if any, and its *place*: the file, maybe with a line."""
 
     id: str
     reason: str
