@@ -1,12 +1,20 @@
-"""The readers of other tools' files: MB/s of CPU of a whole read, next to the bare parser, and memory at 1,000 and 10,000 sessions."""
+"""The readers of other tools' files: MB/s of CPU of a whole read, next to the bare parser, and memory at 1,000 and 10,000 sessions.
+
+``python readers.py`` measures all readers and writes the table of README.md.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
+import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -92,3 +100,51 @@ def _figures(folder: Path, what: str, files: dict[str, Any]) -> dict[str, Any]:
     if not figures["subjects"]:
         raise Wrong(f"{what} has no subjects in {files['path']}")
     return figures
+
+
+_MARKS = "<!-- readers -->\n", "<!-- end of readers -->\n"
+"""The lines of README.md around the table."""
+
+
+def table(figures: Mapping[str, float], megabytes: int, repeats: int) -> str:
+    """Return the table of README.md from *figures* by name."""
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    lines = [
+        f"Measured on {time.strftime('%Y-%m-%d')} with Python {platform.python_version()} and {os.cpu_count()} processors by",
+        f"`python benchmarks/readers.py --megabytes {megabytes} --repeats {repeats}`; the load averages at the end were {load}.",
+        "",
+        "| reader | MB/s of CPU | times the floor | MB at 1,000 sessions | MB more at 10,000 |",
+        "| --- | --: | --: | --: | --: |",
+    ]
+    for name in FORMATS:
+        speed, ratio, few, growth = (
+            figures[f"readers.{name}.{key}"] for key in ("speed", "ratio", f"memory.{FEW}", "memory.growth")
+        )
+        lines.append(f"| `{name}` | {speed:.0f} | {ratio:.1f} | {few:.0f} | {growth:.0f} |")
+    clock, cpu, peak = (figures[f"readers.receiver.{key}"] for key in ("spans_per_s", "spans_per_cpu_s", "peak_memory"))
+    lines += ["", f"The receiver: {clock:,.0f} spans/s by the clock, {cpu:,.0f} spans a second of CPU, {peak:.0f} MB."]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def main() -> None:
+    """Measure all readers, print the figures, and write the table of README.md."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--megabytes", type=int, default=MEGABYTES, help="of each format")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="pairs of a read and the floor, of which medians are written"
+    )
+    given = parser.parse_args()
+    figures: dict[str, float] = {}
+    with tempfile.TemporaryDirectory(prefix="dicast-benchmark-") as folder:
+        for figure in measure(Path(folder), given.megabytes, given.repeats):
+            print(figure, flush=True)
+            assert figure.value is not None
+            figures[figure.name] = figure.value
+    readme = HERE / "README.md"
+    before, start, rest = readme.read_text(encoding="utf-8").partition(_MARKS[0])
+    _, end, after = rest.partition(_MARKS[1])
+    readme.write_text(before + start + table(figures, given.megabytes, given.repeats) + end + after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -17,6 +17,7 @@ import agreement
 import cold_start
 import diff
 import experiments
+import folder_run
 import heuristic
 import judges
 import kill
@@ -28,6 +29,7 @@ import report
 import sandbox
 import throughput
 import watch
+import watch_cost
 from processes import Figure, Wrong
 
 WHAT = (
@@ -40,6 +42,7 @@ WHAT = (
     "heuristic",
     "processes",
     "watch",
+    "watch-cost",
     "watch-kill",
     "agreement",
     "aggregates",
@@ -48,6 +51,7 @@ WHAT = (
     "sandbox",
     "report",
     "readers",
+    "folder",
 )
 
 
@@ -86,6 +90,8 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
             return heuristic.measure(folder, given.rows, given.repeats)
         case "watch":
             return watch.delays(folder, given.rows or watch.SECONDS, given.seed)
+        case "watch-cost":
+            return watch_cost.measure(folder, given.rows, given.seed)
         case "watch-kill":
             return watch.killed(folder, given.kills or watch.KILLS, given.seed)
         case "agreement":
@@ -100,6 +106,8 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
             return report.measure(folder, given.rows)
         case "readers":
             return readers.measure(folder, given.rows, given.repeats)
+        case "folder":
+            return folder_run.measure(folder, given.rows)
         case "sandbox":
             return sandbox.measure(folder, given.rows, given.repeats)
         case _:
