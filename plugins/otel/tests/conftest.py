@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from dicast import Due, ReadCounts, TraceEvent
-from dicast_otel import Spans
+from dicast_otel import Spans, spans
 
 
 @attrs.frozen
@@ -68,6 +68,16 @@ def _lines(events: Iterable[TraceEvent]) -> list[str]:
 
 
 def _read(path: Path, **options: Any) -> Reading:
+    """Read a file, with its spans in memory and in a database: both give the same."""
+    reading = _read_once(path, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spans, "MOST_BYTES", -1)
+        again = _read_once(path, **options)
+    assert again == reading
+    return reading
+
+
+def _read_once(path: Path, **options: Any) -> Reading:
     reading = Reading({}, {}, {}, {}, {}, ReadCounts(0), "")
     sessions: Any = reading.sessions
     with Spans(path, subjects=["session"], **options).reading() as live:

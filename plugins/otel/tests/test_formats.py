@@ -267,6 +267,30 @@ def _subjects_or_refusal(path):
         return str(error)
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("OTLP JSON, hex", lambda span: span.update(startTimeUnixNano="9" * 20)),
+        ("OTLP JSON, hex", lambda span: span["attributes"].append({"key": "k", "value": {"intValue": "9" * 20}})),
+        ("Jaeger", lambda span: span.update(startTime=10**17)),
+        ("spans of Python, a list", lambda span: span.update(start_time=[10**10, 0])),
+    ],
+    ids=["time", "attribute", "microseconds", "seconds"],
+)
+def test_an_integer_of_more_than_64_bits_is_a_fault_with_its_place(name, change, recorded, tmp_path):
+    document, path = json.loads(_files(recorded)[name]), tmp_path / "spans.json"
+    change(_first_span(document))
+    path.write_text(json.dumps(document))
+    assert "needs more than 64 bits" in _subjects_or_refusal(path)
+
+
+def _first_span(value):
+    if isinstance(value, dict) and {"spanId", "spanID", "spanContext", "context"} & value.keys():
+        return value
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next((span for item in values if (span := _first_span(item)) is not None), None)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_any_change_of_a_file_is_read_or_refused_with_its_place(seed, recorded, tmp_path):
     files = _files(recorded)

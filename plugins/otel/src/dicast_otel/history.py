@@ -79,7 +79,7 @@ class History:
         for number, message in enumerate(messages):
             call_figures = figures if number == 0 else None
             if number == 0 and message.stop_reason and message.stop_reason != figures.stop_reason:
-                call_figures = attrs.evolve(figures, stop_reason=message.stop_reason)
+                call_figures = figures.stopped(message.stop_reason)
             self._append(message, time, trace_id, call_figures)
 
     def add_missing_outputs(self, messages: Sequence[Message], time: str | None, trace_id: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import attrs
@@ -55,11 +56,17 @@ def text_of_time(nanoseconds: int | None) -> str | None:
     if nanoseconds is None:
         return None
     second, rest = divmod(nanoseconds, NANOSECONDS)
+    text = _text_of_second(second)
+    return None if text is None else f"{text}.{rest // 1000:06d}Z"
+
+
+@lru_cache(1024)
+def _text_of_second(second: int) -> str | None:
+    """Return a second since the epoch as ISO 8601, None outside of the range of datetime. The spans of a trace share seconds."""
     try:
-        moment = datetime.fromtimestamp(second, UTC)
-    except (OverflowError, ValueError, OSError):  # outside of the range of datetime
+        return datetime.fromtimestamp(second, UTC).isoformat()[:19]
+    except (OverflowError, ValueError, OSError):
         return None
-    return f"{moment.isoformat()[:19]}.{rest // 1000:06d}Z"
 
 
 def flat(attributes: Mapping[str, Any]) -> dict[str, Any]:

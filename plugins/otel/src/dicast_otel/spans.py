@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -20,6 +19,7 @@ from dicast.toolkit.sessions import Session
 from .assembly import SessionAssembly
 from .readers import PLACES, TITLES, Malformed, read_document, shape_of
 from .readers.protobuf import delimited, is_request, parse_request, read_request
+from .small_store import MOST_BYTES, SmallStore
 from .store import SpanStore
 from .threads import UNPLACED
 
@@ -55,18 +55,13 @@ class Spans(SessionSource):
 
     def sessions(self, reading: SessionReading) -> Iterator[Session | Failed]:
         """Yield the conversations of a file; a conversation whose spans record no messages is a failed record."""
-        store, results = SpanStore.temporary(), 0
+        store, results = _store(reading), 0
         try:
             for span, line in _spans(reading):
                 store.add(span, line)
                 if span.events:
                     results += sum(event.name == _RESULT for event in span.events)
-            store.flush()
-            unplaced: Counter[str] = Counter()
-            for trace_id in store.traces():
-                trace = store.trace(trace_id)
-                store.join(trace)
-                unplaced.update(trace.unplaced)
+            unplaced = store.place()
             for id_ in store.sessions():
                 parts = store.parts(id_)
                 assembly = SessionAssembly(parts, reading.shapes)
@@ -82,6 +77,13 @@ class Spans(SessionSource):
             reading.totals.left_out.update(left_out)
         finally:
             store.close()
+
+
+def _store(reading: SessionReading) -> SpanStore | SmallStore:
+    """Return a store for the spans of a file: in memory for a small file of JSON that is not packed."""
+    with reading.file.path.open("rb") as file:
+        is_json = file.read(1).strip() in (b"", b"{", b"[")
+    return SmallStore() if is_json and reading.file.path.stat().st_size <= MOST_BYTES else SpanStore.temporary()
 
 
 def _session(reading: SessionReading, assembly: SessionAssembly) -> Session | Failed:

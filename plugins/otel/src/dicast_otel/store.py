@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -12,12 +13,14 @@ import orjson
 
 from .assembly import Parts
 from .conventions.kinds import kind_of
+from .conversations import Conversations, in_order
 from .span import Span, SpanEvent
-from .threads import Trace, session_of
+from .threads import PLACED, Trace, session_of
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS spans (number INTEGER PRIMARY KEY, trace TEXT, id TEXT, begin INTEGER, line INTEGER, data BLOB, UNIQUE (trace, id));
-CREATE TABLE IF NOT EXISTS traces (number INTEGER PRIMARY KEY, trace TEXT UNIQUE);
+CREATE TABLE IF NOT EXISTS traces (number INTEGER PRIMARY KEY, trace TEXT UNIQUE, begin INTEGER, others INTEGER, agents INTEGER, session TEXT,
+    has_contents INTEGER, is_plain INTEGER);
 CREATE TABLE IF NOT EXISTS members (session TEXT, trace TEXT, parent TEXT, begin INTEGER, PRIMARY KEY (session, trace)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS members_trace ON members (trace);
 """
@@ -78,13 +81,66 @@ def unpacked(data: bytes) -> Span:
     )
 
 
+@attrs.define
+class _Facts:
+    """Facts about the spans of a *trace* in a batch. *others* counts spans of other work, *begin* is the first start of the remaining spans.
+
+    *session* is the id of a conversation that the spans name. *has_contents* is True if there is a span of a model, a tool, an agent or a program step.
+    """
+
+    trace: str
+    begin: int | None = None
+    others: int = 0
+    agents: int = 0
+    session: str | None = None
+    has_contents: bool = False
+    is_plain: bool = True
+
+    def add(self, span: Span) -> None:
+        """Note a span."""
+        kind, session = kind_of(span), session_of(span.attributes)
+        if span.links or (session is not None and self.session not in (None, session)):
+            self.is_plain = False
+        self.session = self.session or session
+        if kind is None:
+            self.others += 1
+            return
+        start = min(span.start or 0, _MOST)
+        self.begin = start if self.begin is None or start < self.begin else self.begin
+        self.agents += kind == "agent"
+        self.has_contents = self.has_contents or kind in _CONTENTS
+
+    def row(self, *, is_plain: bool) -> tuple[Any, ...]:
+        """Return the values of :data:`_NOTE`. Without *is_plain* the trace is not plain, because spans were added twice."""
+        return (
+            self.trace,
+            self.begin,
+            self.others,
+            self.agents,
+            self.session,
+            self.has_contents,
+            self.is_plain and is_plain,
+        )
+
+
+_CONTENTS = frozenset((*PLACED, "chain"))
+_PLAIN = "CREATE VIEW plain AS SELECT * FROM traces WHERE is_plain AND agents < 2 AND has_contents"
+"""The traces with one conversation that no other conversation started. Agents inside agents, and links, may start conversations."""
+
+_NOTE = """INSERT INTO traces (trace, begin, others, agents, session, has_contents, is_plain) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+    begin = coalesce(min(begin, excluded.begin), begin, excluded.begin), others = others + excluded.others, agents = agents + excluded.agents,
+    is_plain = is_plain AND excluded.is_plain AND coalesce(session = excluded.session, 1), session = coalesce(session, excluded.session),
+    has_contents = has_contents OR excluded.has_contents"""
+
+
 @attrs.define(eq=False)
-class SpanStore:
+class SpanStore(Conversations):
     """The spans of an input in a *database*. *repeated* counts spans whose ids occurred before."""
 
     database: sqlite3.Connection
     repeated: int = 0
     _rows: list[tuple[Any, ...]] = attrs.field(factory=list)
+    _facts: dict[str, _Facts] = attrs.field(factory=dict)
     _traces: dict[str, Trace] = attrs.field(factory=dict)
     _sizes: dict[str, int] = attrs.field(factory=dict)
 
@@ -93,7 +149,7 @@ class SpanStore:
         """Return a store in a temporary file, which ends with the process."""
         database = sqlite3.connect("", isolation_level=None)
         database.executescript("PRAGMA page_size=32768; PRAGMA cache_size=-4000")  # for spans of many kB
-        database.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {TABLES}")
+        database.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {TABLES}; {_PLAIN}")
         store = cls(database)
         weakref.finalize(store, database.close)  # for a reader that was not read to its end
         return store
@@ -105,6 +161,10 @@ class SpanStore:
     def add(self, span: Span, line: int) -> None:
         """Add a span of *line*; spans are written in batches."""
         self._rows.append(row_of(span, line))
+        facts = self._facts.get(span.trace_id)
+        if facts is None:
+            facts = self._facts[span.trace_id] = _Facts(span.trace_id)
+        facts.add(span)
         if len(self._rows) >= _BATCH:
             self.flush()
 
@@ -116,10 +176,24 @@ class SpanStore:
         database.execute("BEGIN")
         before = database.total_changes
         database.executemany(ADD, self._rows)
-        self.repeated += len(self._rows) - (database.total_changes - before)
-        database.executemany("INSERT OR IGNORE INTO traces (trace) VALUES (?)", {(row[0],): None for row in self._rows})
+        repeated = len(self._rows) - (database.total_changes - before)
+        self.repeated += repeated
+        rows = [facts.row(is_plain=not repeated) for facts in self._facts.values()]
+        database.executemany(_NOTE, rows)
         database.execute("COMMIT")
         self._rows.clear()
+        self._facts.clear()
+
+    def place(self) -> Counter[str]:
+        """Note which conversations all traces belong to; return the numbers of spans that belong to no conversation, by kind."""
+        self.flush()
+        database = self.database
+        database.execute("INSERT INTO members SELECT coalesce(session, trace), trace, NULL, begin FROM plain")
+        (others,) = database.execute("SELECT coalesce(sum(others), 0) FROM plain").fetchone()
+        odd = database.execute("SELECT trace FROM traces WHERE number NOT IN (SELECT number FROM plain)").fetchall()
+        unplaced = self.join_all(trace for (trace,) in odd)
+        unplaced["other"] += others
+        return +unplaced
 
     def trace(self, trace_id: str) -> Trace:
         """Return a trace with all its spans. The newest traces stay in memory until :meth:`refresh`."""
@@ -145,58 +219,23 @@ class SpanStore:
         row = self.database.execute("SELECT min(line) FROM spans WHERE trace = ?", (trace_id,)).fetchone()
         return int(row[0] or 1)
 
-    def traces(self) -> Iterator[str]:
-        """Yield the ids of all traces, in the order of their first spans."""
-        yield from (trace for (trace,) in self.database.execute("SELECT trace FROM traces ORDER BY number").fetchall())
-
     def join(self, trace: Trace) -> list[str]:
         """Note which conversations a trace belongs to; return the ids of the conversations."""
-        threads = trace.threads
-        linked = next(iter(trace.links()), None)
-        rows = []
-        for thread in threads:
-            parent = thread.parent_id
-            if parent is None and linked is not None:
-                parent = self._linked(linked, thread.id)
-            spans = [span for _, span in (*thread.spans, *thread.steps)]
-            rows.append((thread.id, trace.id, parent, min((span.start or 0 for span in spans), default=0)))
+        members = self.members(trace)
         self.database.execute("DELETE FROM members WHERE trace = ?", (trace.id,))
-        self.database.executemany("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?)", rows)
-        return [thread.id for thread in threads]
-
-    def _linked(self, trace_id: str, session: str) -> str | None:
-        """Return the conversation of the linked trace *trace_id*, None if it is *session* itself."""
-        sessions = [thread.id for thread in self.trace(trace_id).threads if thread.parent_id is None]
-        return sessions[0] if sessions and session not in sessions else None
+        self.database.executemany("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?)", members)
+        return [session for session, *_ in members]
 
     def sessions(self) -> Iterator[str]:
         """Yield the ids of the conversations in the order of their starts; a conversation follows the one with its parent id."""
         rows = self.database.execute(
             "SELECT session, max(parent), min(begin) AS first FROM members GROUP BY session ORDER BY first, session"
         ).fetchall()
-        parents = {session: parent for session, parent, _ in rows}
-        done: set[str] = set()
-        for session, *_ in rows:
-            yield from _with_parents(session, parents, done)
+        yield from in_order([(session, parent) for session, parent, _ in rows])
 
     def parts(self, session: str) -> Parts:
         """Return the threads of a conversation, with the conversation that started it."""
-        rows: Sequence[tuple[str, str | None]] = self.database.execute(
+        rows = self.database.execute(
             "SELECT trace, parent FROM members WHERE session = ? ORDER BY begin, trace", (session,)
         ).fetchall()
-        parts = Parts(session, parent_id=next((parent for _, parent in rows if parent), None))
-        for trace_id, _ in rows:
-            trace = self.trace(trace_id)
-            parts.threads += [(trace, thread) for thread in trace.threads if thread.id == session]
-        return parts
-
-
-def _with_parents(session: str, parents: dict[str, str | None], done: set[str]) -> Iterable[str]:
-    """Return *session* with the conversations that started it before it, without conversations in *done*."""
-    chain: list[str] = []
-    current: str | None = session
-    while current is not None and current in parents and current not in done and current not in chain:
-        chain.append(current)
-        current = parents[current]
-    done.update(chain)
-    return reversed(chain)
+        return self.joined(session, rows)

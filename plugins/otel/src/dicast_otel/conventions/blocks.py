@@ -36,6 +36,19 @@ def read_blocks(blocks: Sequence[object], path: str, shapes: Shapes) -> list[Par
     return [_read(block, f"{path}[{number}]", shapes) for number, block in enumerate(blocks)]
 
 
+def read_plain(blocks: Sequence[object]) -> list[Part] | None:
+    """Return *blocks* as parts if all are texts, calls and results of the GenAI conventions, as in most messages; else None."""
+    parts: list[Part] = []
+    for block in blocks:
+        if type(block) is not dict:
+            return None
+        reader = _PLAIN.get(block.get("type", ""))
+        if reader is None or not GEMINI.isdisjoint(block):
+            return None
+        parts.append(reader(block))
+    return parts
+
+
 def is_known(block: object) -> bool:
     """Return whether *block* has a type that only the GenAI conventions or Vercel AI have."""
     return isinstance(block, dict) and block.get("type") in _TYPES
@@ -59,6 +72,9 @@ def _first(block: Block, *keys: str) -> Any:
 
 
 def _text(block: Block) -> Part:
+    text = block.get("content")
+    if type(text) is str:  # as in most blocks
+        return TextPart(text)
     text = _first(block, "content", "text", "value")
     return TextPart(text if isinstance(text, str) else "" if text is None else str(text))
 
@@ -133,6 +149,12 @@ _READERS: Mapping[str, Reader] = {
     "file": _media,
     "image": _media,
 }
+_PLAIN = {name: _READERS[name] for name in ("text", "reasoning", "tool_call", "tool_call_response")}
+GEMINI = frozenset(
+    ("functionCall", "function_call", "functionResponse", "function_response", "inlineData", "inline_data")
+)
+"""The keys of blocks of Gemini, which have no type."""
+
 _TYPES = frozenset(("tool_call", "tool-call", "tool_call_response", "tool-result", "tool-error", "blob", "uri", "server_tool_call",
                   "server_tool_call_response"))  # fmt: skip
 

@@ -56,6 +56,10 @@ class Figures:
     cost_usd: object = None
     stop_reason: str | None = None
 
+    def stopped(self, reason: str) -> Figures:
+        """Return these figures with the stop reason *reason*."""
+        return Figures(self.model, self.usage, self.cost_usd, reason)
+
     def or_else(self, other: Figures) -> Figures:
         """Return these figures, with missing figures from *other*."""
         return Figures(

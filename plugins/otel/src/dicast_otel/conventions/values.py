@@ -11,7 +11,7 @@ from dicast import DataError
 from dicast.toolkit.parts import Part, TextPart, ToolCall, ToolResult
 from dicast.toolkit.roles import role_of
 
-from .blocks import is_bedrock, is_known, read_blocks
+from .blocks import GEMINI, is_bedrock, is_known, read_blocks, read_plain
 from .message import Collector, Message
 
 _LISTS = ("messages", "contents", "conversation", "conversations", "chat_history")
@@ -175,6 +175,11 @@ def _read_generation(generations: list[Any], path: str, collector: Collector) ->
 def read_message(item: Mapping[str, Any], path: str, collector: Collector) -> None:
     """Collect one message of any convention; a message that no reader knows becomes a marker."""
     shapes, role = collector.shapes, item.get("role")
+    plain_role = role_of(role) if isinstance(role, str) and type(item.get("parts")) is list else None
+    if plain_role is not None and plain_role != "tool" and (parts := read_plain(item["parts"])):
+        stop = item.get("finish_reason")
+        collector.messages.append(Message(plain_role, parts, stop if isinstance(stop, str) else None))
+        return
     content = item.get("parts") if isinstance(item.get("parts"), list) else item.get("content")
     content = parsed(content) if isinstance(content, str) and content.lstrip()[:2] in ("[{", "[ ") else content
     stop = item.get("finish_reason")
@@ -204,13 +209,8 @@ def read_message(item: Mapping[str, Any], path: str, collector: Collector) -> No
 def _needs_blocks(item: Mapping[str, Any], content: list[Any]) -> bool:
     """Return whether the parts of a message have the types of the conventions, not of a provider."""
     if any(is_known(block) for block in content) or is_bedrock(content):
-        return not any(isinstance(block, dict) and _GEMINI.intersection(block) for block in content)
+        return not any(isinstance(block, dict) and GEMINI.intersection(block) for block in content)
     return "parts" in item and any(isinstance(block, dict) and "type" in block for block in content)
-
-
-_GEMINI = frozenset(
-    ("functionCall", "function_call", "functionResponse", "function_response", "inlineData", "inline_data")
-)
 
 
 def _parts(blocks: list[Any], path: str, collector: Collector) -> list[Part]:

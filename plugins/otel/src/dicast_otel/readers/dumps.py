@@ -146,7 +146,7 @@ def _time(value: object, path: str) -> int | None:
     :raises Malformed: if it is none of these.
     """
     if isinstance(value, list) and len(value) == _PAIR and all(isinstance(part, int) for part in value):
-        return int(value[0]) * NANOSECONDS + int(value[1])
+        return integer(int(value[0]) * NANOSECONDS + int(value[1]), path)
     if isinstance(value, str) and not value.lstrip("-").isdigit():
         try:
             moment = datetime.fromisoformat(value)

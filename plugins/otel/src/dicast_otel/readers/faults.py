@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -37,20 +38,22 @@ def mapping(value: object, path: str) -> Mapping[str, Any]:
     return value
 
 
-def integer(value: object, path: str) -> int | None:
-    """Return an integer, which may be written as a text; None if it is missing.
+def integer(value: object, path: str, times: int = 1) -> int | None:
+    """Return an integer, which may be written as a text, multiplied by *times*; None if it is missing.
 
-    :raises Malformed: if *value* is not an integer.
+    :raises Malformed: if *value* is not an integer, or the result needs more than 64 bits.
     """
     if value is None or value == "":
         return None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, str) and value.lstrip("-").isascii() and value.lstrip("-").isdigit() and len(value) <= _DIGITS:
-        return int(value)
-    raise Malformed(f"this is an integer, not {value!r:.60}", path)
+    is_text = isinstance(value, str) and _INTEGER.fullmatch(value) is not None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
+    if not is_text and not is_number:
+        raise Malformed(f"this is an integer, not {value!r:.60}", path)
+    number = int(value)  # type: ignore[call-overload]  # a text or a number
+    if not _LEAST <= number * times <= _MOST:
+        raise Malformed(f"the integer {value!s:.60} needs more than 64 bits", path)
+    return number * times
 
 
-_DIGITS = 20
+_INTEGER = re.compile("-?[0-9]{1,40}")
+_LEAST, _MOST = -(2**63), 2**63 - 1

@@ -43,24 +43,24 @@ def _span(span: Mapping[str, Any], path: str, trace: Mapping[str, Any], processe
         raise Malformed("a span needs 'traceID' and 'spanID'", path)
     tags = _tags(span.get("tags"), f"{path}.tags")
     parent, links = _references(span, path)
-    start = integer(span.get("startTime"), f"{path}.startTime")
-    duration = integer(span.get("duration"), f"{path}.duration") or 0
+    start = integer(span.get("startTime"), f"{path}.startTime", _MICROSECOND)
+    duration = integer(span.get("duration"), f"{path}.duration", _MICROSECOND) or 0
     process = mapping(processes.get(str(span.get("processID"))) or span.get("process") or {}, f"{path}.process")
     failed = str(tags.get("otel.status_code", "")).upper() == "ERROR" or tags.get("error") in (True, "true")
     events = []
     for number, log in items(span.get("logs"), f"{path}.logs"):
         fields = _tags(log.get("fields"), f"{path}.logs[{number}].fields")
         name = str(fields.pop("event", fields.pop("name", "")))
-        time = integer(log.get("timestamp"), f"{path}.logs[{number}].timestamp")
-        events.append(SpanEvent(name, fields, None if time is None else time * _MICROSECOND))
+        time = integer(log.get("timestamp"), f"{path}.logs[{number}].timestamp", _MICROSECOND)
+        events.append(SpanEvent(name, fields, time))
     return Span(
         trace_id,
         id_,
         parent,
         str(span.get("operationName") or ""),
         flat(tags),
-        None if start is None else start * _MICROSECOND,
-        None if start is None else (start + duration) * _MICROSECOND,
+        start,
+        None if start is None else start + duration,
         events,
         links,
         str(tags.get("otel.status_description") or "") if failed else None,
