@@ -49,7 +49,7 @@ def integer(value: object, path: str, times: int = 1) -> int | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
     if not is_text and not is_number:
         raise Malformed(f"this is an integer, not {value!r:.60}", path)
-    number = int(value)  # type: ignore[call-overload]  # a text or a number
+    number: int = int(value)  # type: ignore[call-overload]  # a text or a number
     if not _LEAST <= number * times <= _MOST:
         raise Malformed(f"the integer {value!s:.60} needs more than 64 bits", path)
     return number * times
