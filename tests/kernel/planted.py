@@ -497,6 +497,8 @@ FAULTS = (
     Fault("clause", "drops findings", "[*findings, Finding(", "[Finding(", "test_keeps_the_findings_of_the_kernel", "least_scored drops the finding about min_score"),
     Fault("clause", "decides nothing", "return [*findings, Finding", "[*findings, Finding", "test_findings_can_be_recorded",
           r"least_scored: decide returned None, not the findings \(dicast_x\.py:\d+\)"),
+    Fault("clause", "knows no single metric", 'run.figures["scored"]', 'run.document["labels"][run.on]["scored"]', "test_findings_can_be_recorded",
+          r"least_scored: decide raised KeyError: 'm' \(dicast_x\.py:\d+\)"),
     Fault("clause", "misspelled faults", "    def faults(", "    def fault(", "test_class_is_a_frozen_clause_with_a_field_for_each_key",
           r"LeastScored has no faults; rename its 'fault' to 'faults' \(dicast_x\.py:\d+\)"),
     Fault("clause", "undocumented key", ":param least_scored: the number.", "", "test_every_key_is_documented", "does not mention least_scored"),

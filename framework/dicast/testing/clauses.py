@@ -47,10 +47,11 @@ class GateClauseConformance(Contract):
         offers = gate_clauses()
         return [key for key, offer in offers.items() if offer.target == offers[self.clause].target]
 
-    def gated_run(self) -> GatedRun:
-        """Return the figures of a small run."""
-        document = run_pipeline("metrics: [m]", subjects=_SUBJECTS, components={"m": FakeMetric()}).document
-        return GatedRun("metrics", "point", document, {"metrics": "0" * 64}, {})
+    def gated_run(self, on: str = "metrics") -> GatedRun:
+        """Return the figures of a small run with the metrics ``m`` and ``n`` for a clause about the label *on*, also one of these metrics."""
+        components = {"m": FakeMetric(), "n": FakeMetric()}
+        document = run_pipeline("metrics: [m, n]", subjects=_SUBJECTS, components=components).document
+        return GatedRun(on, "point", document, dict.fromkeys(("metrics", "m", "n"), "0" * 64), {})
 
     def decided(self, cls: type[Any], findings: Sequence[Finding], run: GatedRun) -> list[Finding]:
         """Return the findings of the clause about *run*."""
@@ -114,9 +115,10 @@ class GateClauseConformance(Contract):
 
     def test_findings_can_be_recorded(self, cls: type[Any]) -> None:
         """A finding has a rule, a reason, and an answer: True, False or None."""
-        findings = self.decided(cls, (), self.gated_run())
-        wrong = [fault for finding in findings for fault in _faults(finding)]
-        assert not wrong, f"{self.clause}: {wrong[0]}"
+        for on in ("metrics", "m"):
+            findings = self.decided(cls, (), self.gated_run(on))
+            wrong = [fault for finding in findings for fault in _faults(finding)]
+            assert not wrong, f"{self.clause}: {wrong[0]}"
 
     def test_decides_the_same_again_and_leaves_the_run_as_it_was(self, cls: type[Any]) -> None:
         """A gate is decided again from the ledger."""
