@@ -14,8 +14,8 @@ from .lines import Line, Splitter
 HEAD = 1024
 """Number of bytes at the start of a file that distinguish it from another file with its name."""
 
-CHUNK = 2**20
-"""Most bytes of one read."""
+CHUNK = 2**18
+"""Most bytes of one read. Between two reads the watch may end."""
 
 GZIP = b"\x1f\x8b"
 
