@@ -106,12 +106,15 @@ if TYPE_CHECKING:
     from ._kernel.run.forecast import prospect
     from ._kernel.values.aggregation import mean
     from ._kernel.values.bounds import Within
+    from ._kernel.values.judged import JudgedMaker, JudgedRow
     from ._kernel.values.raw_score import RawScore
     from ._kernel.values.reply import KeptReply
     from ._kernel.values.sandbox import Execution, Limits, Program
 
 _ON_FIRST_USE = {
     "Execution": "values.sandbox",
+    "JudgedMaker": "values.judged",
+    "JudgedRow": "values.judged",
     "KeptReply": "values.reply",
     "Limits": "values.sandbox",
     "PipelineJudges": "api.judges",
@@ -172,6 +175,8 @@ __all__ = [
     "InvalidCost",
     "InvalidScore",
     "Judge",
+    "JudgedMaker",
+    "JudgedRow",
     "Judgment",
     "KeptReply",
     "Lease",

@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from . import Entry
+    from . import Entry, Event, Head, JudgedRow
     from .reading import ActivityColumns, VerdictColumns
+
+
+class HasAppendJudged(Protocol):
+    """Ledgers; on the live object."""
+
+    def append_judged(self, records: Sequence[Event | JudgedRow]) -> Head:
+        """Append *records* in their order in one transaction, as ``append`` does; a judged subject is in the place of its three events, which ``read`` yields. Without it, the events are appended."""
 
 
 class HasVerdictColumns(Protocol):

@@ -201,16 +201,16 @@ def test_a_defect_in_json_is_one_document(shop, monkeypatch):
 
 def test_a_defect_while_judging_keeps_what_was_judged(shop, monkeypatch):
     """The events of earlier subjects reach the ledger, so that the run can be taken up."""
-    from dicast._kernel.asking.scoring import MetricSet
+    from dicast._kernel.asking.call import Caller
 
     shop.rows(*[1] * 5)
-    judge = MetricSet.judge
+    call_def = Caller.call_def
 
-    async def defective(self, outputs, ask):
-        return await judge(self, outputs, ask) if outputs[0].id != "r3" else 1 / 0
+    def defective(self, call, subject, children=()):
+        return call_def(self, call, subject, children) if subject.id != "r3" else 1 / 0
 
     with monkeypatch.context() as patch:
-        patch.setattr(MetricSet, "judge", defective)
+        patch.setattr(Caller, "call_def", defective)
         done = shop.run("metrics: [fake/act: {journal: calls}]\n")
     assert done.code == 70
     assert len(shop.events("eval.completed")) == 3

@@ -17,10 +17,11 @@ from .._kernel.values import Claim, Entry, Event, Head, Query, Refusal
 from .._kernel.values.clock import Clock
 from .._kernel.values.errors import LedgerError, LedgerRefused
 from .._kernel.values.json_form import unstructure
+from .._kernel.values.judged import events_of
 from .conformance import context, path_option
 from .leases import LeaseConformance
 from .ledger_events import RUN, make_cap, make_closing, make_event, make_lost, make_reservation
-from .pipeline import Bench, typical_events
+from .pipeline import Bench, typical_events, typical_records
 
 START = "0" * 64
 
@@ -49,6 +50,22 @@ class LedgerConformance(LeaseConformance):
         assert _plain(self.opened(component, bench.folder, _events)) == _plain(events), (
             "after it was opened again, the ledger returns other events than were appended"
         )
+
+    def test_returns_the_events_of_judged_subjects(self, component: Any, bench: Bench) -> None:
+        """A ledger with ``append_judged`` returns the three events of each judged subject, in order with other events."""
+        records = list(typical_records())
+
+        async def append(live: Any) -> list[Event]:
+            append_judged = getattr(live, "append_judged", None)
+            if append_judged is None:
+                pytest.skip("the ledger has no append_judged")
+            append_judged(records[:3])
+            append_judged(records[3:])
+            return [entry.event for entry in live.read(Query())]
+
+        expected = _plain(events_of(records))
+        assert _plain(self.opened(component, bench.folder, append)) == expected
+        assert _plain(self.opened(component, bench.folder, _events)) == expected
 
     def test_stores_content_again_for_another_run(self, component: Any, bench: Bench, clock: Clock) -> None:
         """Content that two runs read is available for both runs, even if the ledger stores it once."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,24 @@ from .._kernel.resume.reading import verdict
 from .._kernel.run.run import Request
 from .._kernel.source.source import SubjectList, is_live
 from .._kernel.timing.event_loop import in_loop
-from .._kernel.values import Cost, Due, Event, Failure, Judgment, Query, Rubric, Score, Subject, Verdict
+from .._kernel.values import (
+    Cost,
+    Due,
+    Event,
+    Failure,
+    Head,
+    Judgment,
+    Query,
+    Rubric,
+    RunContext,
+    Score,
+    Subject,
+    Verdict,
+)
 from .._kernel.values.errors import ConfigError, Problem
+from .._kernel.values.judged import JudgedRow, Records, events_of
 from .fakes import FakeJudge, FakeMetric, MemorySink
-from .ledger import MemoryLedger
+from .ledger import Live, MemoryLedger
 from .subjects import GOLDEN
 
 LEDGER = "ledger-of-the-test"
@@ -125,3 +140,37 @@ def typical_events() -> tuple[Event, ...]:
     sink = MemorySink()
     run_pipeline(text, components={"cheap": FakeMetric(scores), "expensive": judge, "recorder": sink})
     return tuple(sink.events)
+
+
+@attrs.frozen
+class JudgedLedger:
+    """A ledger in memory that takes judged subjects, and keeps the *records* that it gets."""
+
+    records: list[Event | JudgedRow] = attrs.field(init=False, factory=list, eq=False, repr=False)
+    _rows: MemoryLedger = attrs.field(init=False, factory=MemoryLedger, eq=False, repr=False)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext | None = None, create: bool = True) -> AsyncIterator[Live]:
+        """Yield a live ledger with ``append_judged``."""
+        async with self._rows.open(run, create) as live:
+            yield _JudgedLive(live, self.records)
+
+
+class _JudgedLive(Live):
+    def __init__(self, live: Live, records: list[Event | JudgedRow]) -> None:
+        super().__init__(live._book)  # noqa: SLF001  # the same rows
+        self._records = records
+
+    def append_judged(self, records: Records) -> Head:
+        self._records += records
+        return self.append(events_of(records))
+
+
+def typical_records() -> tuple[Event | JudgedRow, ...]:
+    """Return records of a run with two metrics over rows: judged subjects, some with notes, and the events of a failed row."""
+    score, noted = Score(0.5), Score(1.0, 0.5, details="short", signals={"words": 2})
+    first, ledger = FakeMetric([score, noted, Failure("refused", "no text")] * 2), JudgedLedger()
+    rows = [Subject("row", f"r{number}", output=f"text {number % 4}") for number in range(6)]
+    text = f"name: typical\nmetrics: [first, second]\nledger: {LEDGER}\n"
+    run_pipeline(text, subjects=rows, components={"first": first, "second": FakeMetric(), LEDGER: ledger})
+    return tuple(ledger.records)

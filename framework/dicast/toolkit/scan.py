@@ -101,6 +101,8 @@ class SecretScan:
 
     def subject(self, subject: Subject) -> Subject:
         """Return *subject*, with masks in place of its secrets if the scan masks."""
+        if not subject.events and not subject.trail.stop and self._is_clean_row(subject):
+            return subject
         self._start_record(subject)
         log = subject.trail.events if subject.trail.stop else ()
         state = self._logs.setdefault(id(log), _Log(log))
@@ -148,6 +150,17 @@ class SecretScan:
     def add_counts(self, counts: ReadCounts) -> ReadCounts:
         """Return *counts* with the number of secrets of each kind, and with a note that names kinds and places but no secret."""
         return with_secrets(counts, self.counts, self.places, is_masked=self._masks, in_ids=self.in_ids)
+
+    def _is_clean_row(self, subject: Subject) -> bool:
+        """Return True if *subject*, which has no events, is the first of a new record and has no secret in its id and its values."""
+        if (subject.kind, subject.id) == self._record:
+            return False
+        values = [subject.id, subject.input, subject.output, subject.reference]
+        values += [mapping for mapping in (subject.context, subject.columns) if mapping]
+        is_clean = self._is_clean(values)
+        if is_clean:
+            self._record = None
+        return is_clean
 
     def _start_record(self, subject: Subject) -> None:
         record = ("session", subject.session_id) if subject.events or subject.trail.stop else (subject.kind, subject.id)

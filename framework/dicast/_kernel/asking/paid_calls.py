@@ -36,6 +36,20 @@ class Later:
         return self.ask().__await__()
 
 
+@frozen(eq=False)
+class DirectAnswers:
+    """Answers about a subject whose metrics were called before its unit judges it.
+
+    *answers* are by the path of the metric; these metrics are not called again. *seconds* is the time that the calls took.
+    """
+
+    answers: Mapping[str, Any]
+    seconds: float
+
+
+NOT_CALLED = DirectAnswers({}, 0.0)
+"""The answers of a subject whose metrics were not called yet."""
+
 UNPAID = zero_costs()
 """Cost of a verdict before the first call."""
 
@@ -43,8 +57,11 @@ UNPAID = zero_costs()
 class PaidCalls(Asker):
     """Calls of components about one subject for one unit."""
 
-    def __init__(self, run: RunServices, label: str, eval_id: str, children: Children) -> None:
+    def __init__(
+        self, run: RunServices, label: str, eval_id: str, children: Children, ready: DirectAnswers = NOT_CALLED
+    ) -> None:
         self._run, self._label, self._eval_id, self._children = run, label, eval_id, children
+        self._ready = ready.answers
         self._budget = run.budget
         self.bill = {**UNPAID}
         self.models: set[str] = set()
@@ -76,10 +93,14 @@ class PaidCalls(Asker):
 
     def ask(self, slot: Slot, subject: Subject, rollout: int) -> Answer | Awaitable[Answer]:
         """Call a metric; a judge's answer counts as a score. A quick and free call answers without waiting."""
-        run, call = self._run, self._run.calls[slot.path]
-        if not self._is_plain(call):
+        run, path = self._run, slot.path
+        call = run.calls[path]
+        if path in self._ready:
+            answer = self._ready[path]
+        elif self._is_plain(call):
+            answer = run.caller.call_def(call, subject, self._children)
+        else:
             return Later(partial(self._ask_score, slot, subject, rollout))
-        answer = run.caller.call_def(call, subject, self._children)
         if isinstance(answer, Score) and (answer.cost is UNPAID["usd"] or answer.cost.is_zero):
             return answer
         return Later(partial(self._as_score, call, subject, rollout, answer))

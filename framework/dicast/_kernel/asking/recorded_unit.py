@@ -10,7 +10,7 @@ from ..events import EVAL_COMPLETED
 from ..values import RECORDED, RecordedScore, Subject
 from ..values.rationale import LEDGER, RATIONALE, SCOPE
 from .call import Children
-from .paid_calls import Payload, RunServices
+from .paid_calls import NOT_CALLED, DirectAnswers, Payload, RunServices
 from .task import Production
 
 _VERSION = "1"
@@ -43,6 +43,7 @@ class RecordedUnit:
         children: Children = (),
         parent_eval_id: str | None = None,
         production: Production | None = None,
+        ready: DirectAnswers = NOT_CALLED,
     ) -> tuple[str, Payload]:
         """Return the type and the payload of the verdict's event."""
         score, is_model = self.score, self.score.basis == "model"

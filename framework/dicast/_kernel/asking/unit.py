@@ -13,7 +13,7 @@ from ..values import Cost, Failure, Judgment, Rubric, Score, Subject
 from ..values.rationale import SCOPE
 from .call import Children
 from .call_scope import throttled
-from .paid_calls import UNPAID, PaidCalls, Payload, RunServices
+from .paid_calls import NOT_CALLED, UNPAID, DirectAnswers, PaidCalls, Payload, RunServices
 from .scoring import RUBRIC_ID, RUBRIC_VERSION, Combined, MetricSet, Skip
 from .task import Production
 
@@ -45,11 +45,15 @@ class Unit:
         children: Children = (),
         parent_eval_id: str | None = None,
         production: Production | None = None,
+        ready: DirectAnswers = NOT_CALLED,
     ) -> tuple[str, Payload]:
-        """Judge *subject*, or the outputs of its *production* by a task; return the type and the payload of the terminal event."""
-        began = time.perf_counter()
+        """Judge *subject*, or the outputs of its *production* by a task; return the type and the payload of the terminal event.
+
+        :param ready: the answers of metrics that were called already; their time is part of the latency.
+        """
+        began = time.perf_counter() - ready.seconds
         outputs = (subject,) if production is None else production.outputs
-        paid = PaidCalls(run, self.label, eval_id, children)
+        paid = PaidCalls(run, self.label, eval_id, children, ready)
         missing = None
         if production is not None and not (production.excused and self.metrics is not None):
             missing = next((output for output in outputs if isinstance(output, Failure)), None)

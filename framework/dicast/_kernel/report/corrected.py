@@ -14,6 +14,7 @@ from ..contract.registry import audit_estimator
 from ..plan.sections import METRICS
 from ..values import Event
 from ..values.errors import PluginError
+from ..values.judged import JudgedRow, Records
 
 NOT_INSTALLED = "not_installed"
 
@@ -37,12 +38,12 @@ class Corrections:
         except PluginError as error:
             self._reason = {"reason": NOT_INSTALLED, "message": str(error)}
 
-    def add(self, verdicts: Sequence[Event]) -> None:
+    def add(self, verdicts: Records) -> None:
         """Count ``eval.completed`` events of the combined verdict."""
         if self._live is not None:
             self._live.add([self._subject(event) for event in verdicts])
 
-    def _subject(self, event: Event) -> dict[str, Any]:
+    def _subject(self, event: Event | JudgedRow) -> dict[str, Any]:
         """Return the data of a subject for the estimate.
 
         *state* is ``passed`` (the gate), ``held`` (held back), ``audited`` (held back and audited) or ``skipped``. *stratum* is the audit

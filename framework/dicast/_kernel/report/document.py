@@ -84,7 +84,7 @@ def document(
         "baseline": None,
         "broken": {},
         "sinks": {},
-        "worst": report.worst(),
+        "worst": report.lowest.listed(),
         "failed_subjects": report.failed_shown,
     }
     if report.corrections is not None:

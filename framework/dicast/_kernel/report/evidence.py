@@ -46,15 +46,17 @@ class EvidenceNotes:
 
     def note(self, label: str, payload: Mapping[str, Any]) -> None:
         """Count the evidence of a verdict: ``signals.evidence`` of its *payload*, of each judge of a jury, or of each metric's score."""
-        self._note(label, payload.get("signals") or {})
+        self.note_score(label, payload.get("signals") or {})
         for item in payload.get("scores", ()):
             if item["signals"]:
-                self._note(item["metric"], item["signals"])
+                self.note_score(item["metric"], item["signals"])
 
-    def _note(self, label: str, signals: Mapping[str, Any]) -> None:
-        hidden = hidden_media(signals)
+    def note_score(self, label: str, signals: Mapping[str, Any]) -> None:
+        """Count the evidence in the *signals* of a score of *label*."""
+        found = [*evidence_of(signals)]
+        hidden = hidden_media(signals) if found else Counter[str]()
         is_cut = False
-        for evidence in evidence_of(signals):
+        for evidence in found:
             is_cut = is_cut or (type(evidence.get("cut")) is int and evidence["cut"] > 0)
             if isinstance(evidence.get("limit"), str):
                 self._limits[label] = evidence["limit"]

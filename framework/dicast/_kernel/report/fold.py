@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..events import (
@@ -23,6 +23,7 @@ from ..events import (
 from ..plan.labels import recorded_labels, recorded_score_label
 from ..plan.sections import METRICS, RECORD
 from ..values import RECORDED_PREFIX, Basis, Cost, Event
+from ..values.judged import JUDGED, JudgedRow, Records
 from ..values.passes import PassRule
 from ..values.score import zero_costs
 from ..values.stop_reasons import output_ending
@@ -30,13 +31,14 @@ from .batches import Batches
 from .corrected import Corrections
 from .endings import EndingNotes
 from .evidence import EvidenceNotes
+from .judged_rows import JudgedRows, count_judged, note_row
+from .lowest import LowestScores
 from .recorded import RecordedTally
 from .spool import BATCH, Passes
 from .statistics import aggregate_all
 from .tally import Group, Rows, Tally, Watched, add_names, overrun_labels, tier_of, weights_of
 from .weighted import SubjectWeights
 
-WORST = 5  # subjects with the lowest scores in the document
 FAILED_SHOWN = 10  # failures in the document
 
 
@@ -48,7 +50,7 @@ class Report:
         self.started: Mapping[str, Any] = {}
         self.run_id = ""
         self.subjects = self.judged = self.scored = self.failed = self.unaffordable = 0
-        self.failed_records = self._ranked = 0
+        self.failed_records = 0
         self.failures, self.subject_kinds, self.overruns = Counter[str](), Counter[str](), Counter[str]()
         self.weights = SubjectWeights()
         self.evidence = EvidenceNotes()
@@ -70,15 +72,16 @@ class Report:
         self.models: dict[str, set[str]] = {}
         self.adapted: dict[str, set[str]] = {}
         self.failed_shown: list[Mapping[str, object]] = []
-        self._worst: list[tuple[float, int, str, str]] = []
+        self.lowest = LowestScores()
         self.labels: tuple[str, ...] = ()
         self.score_label: str | None = None
-        self._counted: frozenset[str] = frozenset()
+        self.counted: frozenset[str] = frozenset()
         self._group: Group | None = None
-        self._completed: list[Event] = []
-        self._observers: dict[str, Callable[[Event], None]] = {
+        self._completed: list[Event | JudgedRow] = []
+        self._observers: dict[str, Callable[[Any], None]] = {
             RUN_STARTED: self._start,
             SUBJECT_READ: self._read,
+            JUDGED: partial(note_row, self, self._completed),
             EVAL_COMPLETED: self._complete,
             EVAL_FAILED: self._fail,
             RECORD_COMPLETED: self._record,
@@ -94,7 +97,7 @@ class Report:
         """Count one event."""
         self.observe_all((event,))
 
-    def observe_all(self, events: Iterable[Event]) -> None:
+    def observe_all(self, events: Iterable[Event | JudgedRow]) -> None:
         """Count *events* in their order. Verdicts are tallied in batches, which is faster."""
         observer_of, completed = self._observers.get, self._completed
         for event in events:
@@ -126,11 +129,6 @@ class Report:
         due = self.scored + self.failed + self.unaffordable
         return self.scored / due if due else None
 
-    def worst(self) -> list[dict[str, object]]:
-        """Return the subjects with the lowest scores, lowest first."""
-        lowest = sorted(self._worst, reverse=True)
-        return [{"subject_kind": kind, "subject_id": id_, "score": -score} for score, _, kind, id_ in lowest]
-
     def mean(self, label: str) -> float | None:
         """Return the mean of the scores of *label*; None without scores."""
         if label in self.criteria:
@@ -148,7 +146,7 @@ class Report:
         self.raw = set(payload.get("raw", ()))
         self.metrics = {label: Tally() for label in self._labels("metrics")}
         self.judges = {label: Tally() for label in [*self._labels("judges"), METRICS]}
-        self._counted = frozenset(self._labels("counted"))
+        self.counted = frozenset(self._labels("counted"))
         self.labels, self.score_label = recorded_labels(payload), recorded_score_label(payload)
         self.corrections = Corrections(payload) if payload.get("audit") else None
         watched = dict.fromkeys(
@@ -185,11 +183,17 @@ class Report:
         self.evidence.note(label, event.payload)
         self.endings.note_verdict(label, event.payload)
         group = self._grouped(event, label)
-        group.counted = group.counted or label in self._counted
+        group.counted = group.counted or label in self.counted
 
     def _tally(self) -> None:
-        """Count the pending verdicts, grouped by label."""
-        pending: dict[str, list[Event]] = {}
+        """Count the pending verdicts, grouped by label. Without other verdicts and weights, rows that were judged directly are counted together."""
+        if rows := [row for row in self._completed if isinstance(row, JudgedRow)]:
+            count_judged(self, rows)
+            if len(rows) == len(self._completed) and not self.weights:
+                JudgedRows(self, rows).count()
+                self._completed.clear()
+                return
+        pending: dict[str, list[Event | JudgedRow]] = {}
         for event in self._completed:
             pending.setdefault(str(event.payload["judge"]), []).append(event)
         self._completed.clear()
@@ -214,13 +218,13 @@ class Report:
                     watched.scores.spare([event.session_id for event in spared], self.weights.of(spared))
             self._note_score(label, events, scores)
 
-    def _note_score(self, label: str, events: Sequence[Event], scores: Sequence[float | None]) -> None:
+    def _note_score(self, label: str, events: Records, scores: Sequence[float | None]) -> None:
         """Count the tiers and note the lowest *scores* if *label* is the label of the run's score."""
         if label == self.score_label:
             self.tiers.update([str(event.payload["tier"]) for event in events])
-            self._note_worst([(event.subject_kind, event.subject_id) for event in events], scores)
+            self._note_worst(events, scores)
 
-    def _tally_recorded(self, label: str, events: Sequence[Event]) -> None:
+    def _tally_recorded(self, label: str, events: Records) -> None:
         """Count the scores of another tool. They make no subject judged or scored."""
         tally = self.recorded.setdefault(label, RecordedTally())
         numbers = tally.add(events, weights := self.weights.of(events))
@@ -242,7 +246,7 @@ class Report:
         if reply is not None and reply.get("adapted"):
             add_names(self.adapted, {"task": reply["adapted"]})
 
-    def _tally_metrics(self, events: Sequence[Event]) -> None:
+    def _tally_metrics(self, events: Records) -> None:
         payloads: list[Mapping[str, Any]] = [event.payload for event in events]
         valued: list[Mapping[str, float]] = [payload["signals"]["metrics"] for payload in payloads]
         basis_counts = Counter(
@@ -264,7 +268,7 @@ class Report:
         for label, tally in self.metrics.items():
             self._tally_metric(label, tally, self._judged_by(label, events))
 
-    def _tally_metric(self, label: str, tally: Tally, events: Sequence[Event]) -> None:
+    def _tally_metric(self, label: str, tally: Tally, events: Records) -> None:
         sessions = [event.session_id for event in events]
         place = "raw" if label in self.raw else "metrics"
         signals: list[Mapping[str, Any]] = [event.payload["signals"] for event in events]  # type: ignore[misc]  # structure of the payload
@@ -275,13 +279,13 @@ class Report:
         if label == self.score_label:
             scored = [(event, value) for event, value in zip(events, values, strict=True) if value is not None]
             self.tiers.update([tier_of(event.payload, label) for event, _ in scored])
-            self._note_worst([(event.subject_kind, event.subject_id) for event, _ in scored], [v for _, v in scored])
+            self._note_worst([event for event, _ in scored], [v for _, v in scored])
         if (watched := self.watched.get(label)) is not None:
             watched.add_scores(sessions, values, weights)
             spared = [
                 event
                 for event, value in zip(events, values, strict=True)
-                if value is None and label not in {skip["metric"] for skip in event.payload["skipped"]}  # type: ignore[attr-defined]
+                if value is None and label not in {skip["metric"] for skip in event.payload["skipped"]}  # type: ignore[union-attr]
             ]
             watched.scores.spare([event.session_id for event in spared], self.weights.of(spared))
 
@@ -289,20 +293,15 @@ class Report:
         """Return the running sums of *label*, a metric's or a verdict's; empty for a criterion."""
         return self.metrics.get(label) or self.judges.get(label) or self.recorded.get(label) or Tally()
 
-    def _judged_by(self, label: str, events: Sequence[Event]) -> Sequence[Event]:
+    def _judged_by(self, label: str, events: Records) -> Records:
         """Return the *events* whose subjects have a kind that the metric *label* judges."""
         on = self.started.get("on", {}).get(label)
         return [event for event in events if event.subject_kind in on] if on else events
 
-    def _note_worst(self, subjects: Sequence[tuple[str | None, str | None]], scores: Sequence[float | None]) -> None:
-        """Keep the lowest *scores* with their *subjects*; of equal scores, the earlier. Raw values are skipped: their best value is unknown."""
-        worst = self._worst
-        for place, score in enumerate(() if self.score_label in self.raw else scores):
-            if score is not None and (len(worst) < WORST or -score > worst[0][0]):
-                kind, id_ = subjects[place]
-                entry = (-score, -(self._ranked + place), str(kind), str(id_))
-                (heapq.heappush if len(worst) < WORST else heapq.heapreplace)(worst, entry)
-        self._ranked += len(scores)
+    def _note_worst(self, events: Records, scores: Sequence[float | None]) -> None:
+        """Keep the lowest *scores* with their subjects. Raw values are skipped: their best value is unknown."""
+        if self.score_label not in self.raw:
+            self.lowest.add(((event.subject_kind, event.subject_id) for event in events), scores)
 
     def _fail(self, event: Event) -> None:
         payload: Mapping[str, Any] = event.payload
@@ -311,20 +310,19 @@ class Report:
         tally.total += 1
         tally.failed += "skipped" not in payload
         tally.kinds[event.subject_kind] += 1
-        if label == METRICS:
-            for name, tally in self.metrics.items():
-                failed = self._judged_by(name, [event])
-                tally.passes.add([event.session_id for event in failed], [None] * len(failed), self.weights.of(failed))
+        for name, metric in self.metrics.items() if label == METRICS else ():
+            failed = self._judged_by(name, [event])
+            metric.passes.add([event.session_id for event in failed], [None] * len(failed), self.weights.of(failed))
         if (watched := self.watched.get(label)) is not None:
             watched.add([event.session_id], [None], [None], self.weights.of([event]))
         group = self._grouped(event, label)
         if "skipped" in payload:
-            group.skipped = group.skipped or label in self._counted
+            group.skipped = group.skipped or label in self.counted
             return
         add_names(self.adapted, payload.get("adapted", {}))
         self.endings.note_failure(label, event)
         self._show_failed(event, label, str(payload["failure_mode"]), payload["error_message"])
-        if label in self._counted:
+        if label in self.counted:
             group.counted = True
             group.failure = group.failure or payload["failure_mode"]
 
@@ -337,13 +335,13 @@ class Report:
         for label in self.criteria:
             score = self.watched[label].add_record(event.session_id, metrics, label, weights)
             if label == self.score_label and score is not None:
-                self._note_worst([(event.subject_kind, event.subject_id)], [score])
+                self._note_worst([event], [score])
             if score is None and label in self._due_criteria:
                 message = f"the record has no score of {label}"
                 self._fail_criterion(event, label, "invalid_score", message)
         if self._due_criteria:
             self._grouped(event, RECORD).counted = True
-        elif not self._counted:
+        elif not self.counted:
             self.judged += 1
             self.scored += 1
 
@@ -356,11 +354,11 @@ class Report:
         if self._due_criteria:
             group = self._grouped(event, RECORD)
             group.counted, group.failure = True, group.failure or mode
-        elif not self._counted:
+        elif not self.counted:
             self.judged += 1
             self.failed += 1
             self.failures[mode] += 1
-        if not self._counted:
+        if not self.counted:
             self._show_failed(event, "record", mode, event.payload["error"])
 
     def _fail_criterion(self, event: Event, label: str, mode: str, message: str) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..classes import define, field
-from ..values import BASES, Basis, Event, weakest
+from ..values import BASES, Basis, weakest
+from ..values.judged import Records
 from .tally import ScoreSum, weights_of
 
 CATEGORIES = 50
@@ -32,7 +33,7 @@ class RecordedTally(ScoreSum):
     kinds: Counter[str | None] = field(factory=Counter)
     categories: Counter[str] = field(factory=Counter)
 
-    def add(self, verdicts: Sequence[Event], weights: Sequence[float] | None = None) -> list[float | None]:
+    def add(self, verdicts: Records, weights: Sequence[float] | None = None) -> list[float | None]:
         """Count ``eval.completed`` events of subjects with *weights*; return their numbers, None for a category."""
         payloads: list[Mapping[str, Any]] = [event.payload for event in verdicts]
         numbers = [_number(payload) for payload in payloads]

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..classes import define, field
 from ..values import BASES, Basis, Cost, Event, basis_of, weakest
+from ..values.judged import Records
 from ..values.score import zero_costs
 from .spool import Passes, ScoreFile
 
@@ -22,8 +23,12 @@ class ExactSum:
     def add(self, values: Iterable[float]) -> None:
         """Add finite *values*; equal values are added once, multiplied by their number."""
         for value, times in Counter(values).items():
-            numerator, denominator = value.as_integer_ratio()
-            self._units += numerator * times << (_FINEST + 1 - denominator.bit_length())
+            self.add_times(value, times)
+
+    def add_times(self, value: float, times: int) -> None:
+        """Add a finite *value* as often as *times*."""
+        numerator, denominator = value.as_integer_ratio()
+        self._units += numerator * times << (_FINEST + 1 - denominator.bit_length())
 
     def over(self, count: int) -> float | None:
         """Return the sum divided by *count*, rounded once, so that a mean lies within the range of the values; None for a count of 0."""
@@ -43,6 +48,13 @@ class ScoreSum:
     weight: float = 0.0
     weight_squares: float = 0.0
     weighted: float = 0.0
+
+    def add_times(self, score: float, times: int) -> None:
+        """Count an equal *score* of *times* subjects."""
+        self.scored += times
+        self.score.add_times(score, times)
+        self.weight += times
+        self.weight_squares += times
 
     def add_scores(self, scores: Sequence[float], weights: Sequence[float] | None = None) -> None:
         """Count *scores* of subjects, each with its weight if there are *weights*."""
@@ -99,7 +111,7 @@ class Tally(ScoreSum):
     highest: float = -math.inf
 
     def add(
-        self, verdicts: Sequence[Event], weights: Sequence[float] | None = None, *, raw: bool = False
+        self, verdicts: Records, weights: Sequence[float] | None = None, *, raw: bool = False
     ) -> list[float | None]:
         """Count one or more ``eval.completed`` events; return their scores, or their *raw* values.
 
@@ -127,6 +139,16 @@ class Tally(ScoreSum):
             [str(signal["escalation_skipped"]) for signal in signals if "escalation_skipped" in signal]
         )
         return scores
+
+    def add_equal(self, verdict: Mapping[str, Any], times: int) -> None:
+        """Count equal verdicts of *times* subjects, each with the payload *verdict* and a score."""
+        score: float = verdict["score"]
+        self.total += times
+        self.kinds[verdict["subject_kind"]] += times
+        self.add_times(score, times)
+        self.lowest, self.highest = min(self.lowest, score), max(self.highest, score)
+        self.confidence.add_times(verdict["confidence"], times)
+        self.bases[verdict["basis"]] += times
 
     def mean_confidence(self) -> float | None:
         """Return the mean confidence; None without scores."""

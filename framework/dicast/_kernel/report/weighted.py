@@ -8,6 +8,7 @@ from typing import Any
 
 from ...toolkit.intervals import wilson
 from ..values import Event
+from ..values.judged import Records
 from .intervals import RATE_METHOD_WEIGHTED, Interval
 from .spool import Passes, WeightedPasses
 
@@ -31,7 +32,7 @@ class SubjectWeights:
         weight: Any = read.payload["weight"]
         self._weights[(read.subject_kind, read.subject_id)] = float(weight)
 
-    def of(self, events: Sequence[Event]) -> Sequence[float] | None:
+    def of(self, events: Records) -> Sequence[float] | None:
         """Return the weights of the subjects of *events*; None while every subject counts once."""
         if not self._weights:
             return None

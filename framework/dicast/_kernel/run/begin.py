@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..asking.earlier_units import EarlierUnits, UnitState
+from ..asking.paid_calls import NOT_CALLED, DirectAnswers
 from ..asking.recorded_unit import RecordedUnit, recorded_units
 from ..asking.unit import Unit
 from ..classes import define, evolve, field
@@ -28,7 +30,7 @@ class Job:
 
     *earlier* has the events of an earlier process, which are emitted together with the new *events*. *children* are the verdicts on the
     subject's parts. *family* is the family that the subject belongs to, and *parent* the eval_id of the verdict on its parent. *record*
-    is True if the subject's record is to be emitted.
+    is True if the subject's record is to be emitted. *ready* has the answers of metrics that were called already.
     """
 
     due: Due
@@ -39,7 +41,23 @@ class Job:
     family: Family | None = None
     parent: str | None = None
     record: bool = False
+    ready: DirectAnswers = NOT_CALLED
     task: asyncio.Task[None] | None = None
+
+
+class RowStart(NamedTuple):  # faster than a frozen attrs class, for every row
+    """Start of a row whose metrics are called before its first events are made.
+
+    :param read: the payload of ``subject.read``.
+    :param eval_id: the id of the verdict.
+    :param ids: the ids of the first two events.
+    :param time: the time of both events.
+    """
+
+    read: dict[str, Any]
+    eval_id: str
+    ids: tuple[str, str]
+    time: str
 
 
 class Starter:
@@ -69,8 +87,11 @@ class Starter:
         self._seen = SeenEvents()
         self._units: dict[str, tuple[Unit, ...]] = {}
 
-    async def start(self, due: Due) -> Job:
-        """Emit ``subject.read`` and ``eval.started`` events, except for events that an earlier process recorded; return the subject as a job."""
+    async def start(self, due: Due, row_start: RowStart | None = None) -> Job:
+        """Emit ``subject.read`` and ``eval.started`` events, except for events that an earlier process recorded; return the subject as a job.
+
+        :param row_start: the start of a row that one unit judges, if its metrics were called already.
+        """
         subject = due.subject
         units = self._units.get(subject.kind) if due.failure is None else self._plan.units_losing(subject.kind)
         if units is None:
@@ -82,9 +103,10 @@ class Starter:
         elif self._spool is not None:
             job = await self._start_again(due, units, recorded, self._spool, family)
         else:
-            job = Job(due, self._units_with_ids(units, recorded, family, {}), record=self._records)
+            planned_ids = {} if row_start is None else {units[0].label: row_start.eval_id}
+            job = Job(due, self._units_with_ids(units, recorded, family, planned_ids), record=self._records)
             self._join(job)
-            self._emit(job, read=True, started=())
+            self._emit(job, read=True, started=(), row_start=row_start)
         if due.from_run is not None:
             job.children = self.recorded.children(subject)
         elif family is not None:
@@ -173,12 +195,13 @@ class Starter:
             job.parent = job.family.eval_id
             job.family.children += verdicts
 
-    def _emit(self, job: Job, *, read: bool, started: Collection[str]) -> None:
+    def _emit(self, job: Job, *, read: bool, started: Collection[str], row_start: RowStart | None = None) -> None:
         due, subject, stream = job.due, job.due.subject, self._stream
         events = []
+        stamps = iter(()) if row_start is None else iter([(id_, row_start.time) for id_ in row_start.ids])
         if read:
             try:
-                content_payload = content(due, stream.run_id)
+                content_payload = content(due, stream.run_id) if row_start is None else row_start.read
             except DataError as error:
                 if not self._live:
                     raise
@@ -190,12 +213,12 @@ class Starter:
                 content_payload["events"] = self._seen.places(subject)
             if subject.trail.stop and due.from_run is None:
                 content_payload["trail"] = subject.trail.stop
-            events.append(stream.event(SUBJECT_READ, content_payload, subject, "user_controlled"))
+            events.append(stream.event(SUBJECT_READ, content_payload, subject, "user_controlled", next(stamps, None)))
             if traces:
                 events += trace_events(stream, traces)
         for unit, eval_id in job.units:
             if unit.label not in started:
-                payload = {
+                plan = {
                     "eval_id": eval_id,
                     "subject_kind": subject.kind,
                     "subject_id": subject.id,
@@ -203,7 +226,7 @@ class Starter:
                     "trigger": due.trigger,
                     **unit.planned(subject.kind),
                 }
-                events.append(stream.event(EVAL_STARTED, payload, subject))
+                events.append(stream.event(EVAL_STARTED, plan, subject, stamp=next(stamps, None)))
         stream.emit(events)
 
 

@@ -40,6 +40,7 @@ from ..timing.timer import Timer
 from ..values import BatchLog, Due, Results, RunContext, TraceEvent
 from ..values.clock import Clock
 from ..values.errors import ConfigError, DicastError, Interrupted, LedgerError
+from .direct import DirectWindow
 from .end import (
     EARLY_STOP,
     Stopped,
@@ -56,7 +57,6 @@ from .end import (
 from .live_window import LiveWindow
 from .named_subjects import NamedSubjects, named_subjects
 from .plan import Plan, file_identity, lookahead, make_plan, producer, refuse_experiment, run_started, unchanged_rubrics
-from .window import Window
 
 
 @frozen
@@ -331,7 +331,7 @@ class _Run:
         if self.earlier is not None:
             budget.write_off()
         services = RunServices(plan.calls, self._caller, budget, spool)
-        window = (LiveWindow if self.request.live else Window)(
+        window = (LiveWindow if self.request.live else DirectWindow)(
             plan,
             services,
             stream,

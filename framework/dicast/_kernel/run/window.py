@@ -1,9 +1,9 @@
 """Main loop of a run: subjects in, verdicts out, in the order of the source.
 
 At most N subjects are in progress: :data:`AHEAD` times *concurrency*, and at least :data:`WINDOW`. A subject starts only when the
-subject N places before it is in the ledger, so the stream of events does not depend on the time that a judge takes. If the run may
-stop early, N is *concurrency*: fewer than N subjects start after the subject that stops the run. If chat models
-collect calls for batches, N is :data:`~.stage.MAX_COLLECTED`, because a batch has the calls of all subjects in progress.
+subject N places before it is in the ledger, so the order of subjects and verdicts does not depend on the time that a judge takes. Events
+about money are recorded between them, at the time of their calls. If the run may stop early, N is *concurrency*: fewer than N subjects start
+after the subject that stops the run. If chat models collect calls for batches, N is :data:`~.stage.MAX_COLLECTED`, because a batch has the calls of all subjects in progress.
 """
 
 from __future__ import annotations
@@ -142,15 +142,22 @@ class Window:
             await self._await_children(due.subject)
         if self._stop_details is not None and not self._is_owed(due.subject):
             return
-        job = await self._starter.start(due)
+        await self._begin(due)
+        if self._stream.due:
+            await self._flush()
+
+    async def _begin(self, due: Due) -> None:
+        """Start the next subject."""
+        await self._judge(await self._starter.start(due))
+
+    async def _judge(self, job: Job) -> None:
+        """Judge the subject of *job*: at once if no call waits."""
         self._window.append(job)
         if self._inline:
             await self._work(job)
             await self._emit_end(self._window.popleft())
         else:
             job.task = asyncio.create_task(self._work_in_turn(job))
-        if self._stream.due:
-            await self._flush()
 
     def _end_if_asked(self) -> None:
         if self._stop:
@@ -185,7 +192,8 @@ class Window:
         elif failure is not None:
             production = Production([failure])
         verdicts = (
-            unit.judge(self._run, subject, eval_id, job.children, job.parent, production) for unit, eval_id in job.units
+            unit.judge(self._run, subject, eval_id, job.children, job.parent, production, job.ready)
+            for unit, eval_id in job.units
         )
         # If models answer in batches, all labels are judged at once; otherwise each label needs a separate batch.
         ready = iter(await together([*verdicts])) if self._stage is not None and len(job.units) > 1 else None

@@ -79,9 +79,8 @@ class SinkFeed:
         return cls(label, live, wants, rewrites, ask, content)
 
     async def send(self, events: Sequence[Event]) -> None:
-        """Write the *events* whose types the sink wants."""
-        selected = [event for event in events if event.type in self.wants] if self.wants else list(events)
-        selected = [for_sink(event, content=self.content) for event in selected]
+        """Write the *events*, which have only types that the sink wants."""
+        selected = [for_sink(event, content=self.content) for event in events]
         if selected and self._silent:
             self.lost += len(selected)
         elif selected:

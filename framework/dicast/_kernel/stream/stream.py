@@ -13,10 +13,14 @@ from ..values import Claim, Entry, Event, Refusal, Subject
 from ..values.clock import Clock
 from ..values.errors import LedgerError
 from ..values.event import EventFields
+from ..values.judged import JudgedRow, Records, events_of
 from .sinks import SinkFeed, share_events
 
 BATCH = 10_000
 """Events that are appended to the ledger in one transaction."""
+
+ROWS = 1_000
+"""Judged subjects that are appended to the ledger in one transaction."""
 
 SECONDS = 0.2
 """Maximum seconds until a batch is passed on. A batch blocks the event loop while it is passed on."""
@@ -24,7 +28,7 @@ SECONDS = 0.2
 Lost = Callable[[Entry], Event]
 """Makes the ``spend.lost`` event for a reservation that ran out."""
 
-Observe = Callable[[Sequence[Event]], None]
+Observe = Callable[[Records], None]
 """Receives the events that the ledger has: the report of the run."""
 
 Waiting = tuple[Claim, Lost, asyncio.Future[Refusal | None]]
@@ -51,8 +55,10 @@ class Stream:
     ) -> None:
         self.run_id, self.clock, self.feeds = run_id, clock, feeds
         self._ledger, self._observe, self._progress = ledger, observe, progress
-        self._emitted: list[Event] = []
-        self._committed: list[Event] = []
+        self._emitted: list[Event | JudgedRow] = []
+        self._committed: list[Event | JudgedRow] = []
+        self._judged = 0
+        self._append_judged: Callable[[Records], object] | None = getattr(ledger, "append_judged", None)
         self._due = time.monotonic() + SECONDS
         self._feeding = asyncio.Lock()
         self._committing = False
@@ -64,9 +70,10 @@ class Stream:
         payload: Mapping[str, object],
         subject: Subject | None = None,
         sensitivity: str = "pseudonymous",
+        stamp: tuple[str, str] | None = None,
     ) -> Event:
-        """Return a new event of this run, about *subject* if there is one."""
-        id_, now = self.clock.stamp()
+        """Return a new event of this run, about *subject* if there is one, with the id and the time of *stamp*, or new ones."""
+        id_, now = stamp or self.clock.stamp()
         if subject is None:
             return Event(id_, type_, now, self.run_id, payload, sensitivity=sensitivity)
         kind = subject.kind
@@ -80,6 +87,11 @@ class Stream:
     def emit(self, events: Sequence[Event]) -> None:
         """Add *events* to the stream."""
         self._emitted += events
+
+    def emit_judged(self, judged: JudgedRow) -> None:
+        """Add the events of a judged subject to the stream."""
+        self._emitted.append(judged)
+        self._judged += 1
 
     def claim(self, claim: Claim, lost: Lost) -> asyncio.Future[Refusal | None]:
         """Submit *claim* to the ledger, which decides all current claims in one transaction with the events emitted before them.
@@ -99,7 +111,7 @@ class Stream:
     @property
     def due(self) -> bool:
         """True if a batch is full, or has waited long enough."""
-        return len(self._emitted) >= BATCH or time.monotonic() >= self._due
+        return self._judged >= ROWS or len(self._emitted) >= BATCH or time.monotonic() >= self._due
 
     def commit(self) -> None:
         """Append all emitted events to the ledger, and let it decide the claims.
@@ -111,15 +123,18 @@ class Stream:
         refusals: Sequence[Refusal | None] = ()
         try:
             if waiting:  # all claims are of one run, so any *lost* fits all of them
-                refusals = self._ledger.reserve([claim for claim, _, _ in waiting], waiting[-1][1], self._emitted)
+                before = events_of(self._emitted)
+                refusals = self._ledger.reserve([claim for claim, _, _ in waiting], waiting[-1][1], before)
+            elif self._judged and self._append_judged is not None:
+                self._append_judged(self._emitted)
             elif self._emitted:
-                self._ledger.append(self._emitted)
+                self._ledger.append(events_of(self._emitted))
         except Exception as error:
             for _, _, answer in waiting:
                 answer.set_exception(error)
             raise
         self._committed += self._emitted
-        self._emitted = []
+        self._emitted, self._judged = [], 0
         for (claim, _, answer), refusal in zip(waiting, refusals, strict=True):
             self._committed += [claim.event] if refusal is None else []
             answer.set_result(refusal)
@@ -149,13 +164,14 @@ class Stream:
             if self._progress is not None:
                 self._progress()
 
-    async def publish(self, events: Sequence[Event]) -> None:
-        """Send *events* to the observer and the sinks, and not to the ledger."""
-        self._observe(events)
-        if events:
-            share_events(events, self.feeds)
+    async def publish(self, records: Records) -> None:
+        """Send *records* to the observer and the sinks, and not to the ledger."""
+        self._observe(records)
+        if records:
+            shared = records if len(self.feeds) > 1 else [record for record in records if isinstance(record, Event)]
+            share_events(events_of(shared), self.feeds)
             for feed in self.feeds:
-                await feed.send(events)
+                await feed.send(events_of(records, feed.wants))
 
     async def replay(self, events: Sequence[Event], *, counted: bool = True) -> None:
         """Send events of an earlier process: to the observer if *counted*, and to the sinks that are rewritten by each process."""
@@ -164,7 +180,7 @@ class Stream:
         share_events(events, self.feeds)
         for feed in self.feeds:
             if feed.rewrites:
-                await feed.send(events)
+                await feed.send(events_of(events, feed.wants))
 
     async def close_sinks(self, which: Callable[[SinkFeed], bool] | None = None) -> None:
         """Close the sinks that are still open and that *which* accepts; all of them without *which*."""
