@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import Due, Failure, RecordedScore, Subject, TraceEvent, Trail
+from dicast import Due, Failure, ReadCounts, RecordedScore, Subject, TraceEvent, Trail
+from dicast._kernel.source.source import SubjectList
 from dicast.testing import run_pipeline
 from dicast.toolkit import secret_shapes
 from dicast.toolkit.scan import SecretScan, scanned
@@ -274,3 +275,18 @@ def test_a_masked_run_has_no_secret_in_any_file(tmp_path, monkeypatch, source, j
     written = stored + (tmp_path / "rows.csv").read_text() + (tmp_path / "events.jsonl").read_text()
     assert (AWS in written) == (scan != "mask")
     assert ("[masked: aws-key]" in written) == (scan == "mask")
+
+
+@pytest.mark.parametrize("places", [(), (0,), (5, 6), (31, 32), (63, 99), tuple(range(100))])
+def test_rows_are_counted_in_passes_over_many_as_one_by_one(places):
+    rows = [Subject("row", f"r{n}", "x" * 3_000, f"by {CARD}" if n in places else "none") for n in range(100)]
+    scanner, source = SecretScan("warn"), scanned(SubjectList(rows), "warn")
+    assert [*source.subjects()] == [scanner.subject(row) for row in rows]
+    assert source.read_counts() == scanner.add_counts(ReadCounts(100))
+
+
+def test_no_row_is_read_ahead():
+    rows = iter([Subject("row", f"r{n}", CARD) for n in range(9)])
+    source = scanned(SubjectList(rows), "warn")
+    assert [row.id for row, _ in zip(source.subjects(), range(3), strict=False)] == ["r0", "r1", "r2"]
+    assert source.read_counts().details["scan"] == {"card": 4}
