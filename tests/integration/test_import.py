@@ -352,7 +352,7 @@ def test_full_lists_have_a_different_name_for_each_file(folder):
     assert len(set(names)) == len(names)
     assert {"a/session.jsonl", "b/session.jsonl"} <= set(names)
     assert sum("1yy" in name or "2yy" in name for name in names) == 2
-    assert all(len(name) < 30 for name in names)
+    assert all(len(name) <= 29 for name in names)
 
 
 def test_the_next_steps_end_with_the_report_or_with_the_command_that_installs_it(folder, monkeypatch):

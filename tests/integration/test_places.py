@@ -88,6 +88,13 @@ def test_a_place_that_is_no_text_is_refused():
         run_pipeline("metrics: [m]", subjects=[subject], components={"m": FakeMetric()})
 
 
+def test_show_names_the_parts_of_a_session_that_was_not_judged_itself(shop):
+    shop.write("chats.jsonl", CHATS)
+    shop.run("source: {traces/messages: {path: chats.jsonl, id: '{{ id }}'}}\njudges: [heuristic/turn]\n")
+    done = shop.dicast("show", "b")
+    assert (done.code, "dicast show shows its parts: b/1" in done.err) == (2, True)
+
+
 def test_show_names_the_file_in_both_forms_and_evaluate_keeps_it(shop):
     shop.write("chats.jsonl", CHATS)
     shop.run("source: {traces/messages: {path: chats.jsonl, id: '{{ id }}'}}\njudges: [heuristic/turn]\n")

@@ -8,7 +8,20 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 
-from dicast import Cost, DataError, Due, Failure, Judgment, Lookahead, Query, RunContext, Subject, TraceEvent, forecast
+from dicast import (
+    ConfigError,
+    Cost,
+    DataError,
+    Due,
+    Failure,
+    Judgment,
+    Lookahead,
+    Query,
+    RunContext,
+    Subject,
+    TraceEvent,
+    forecast,
+)
 from dicast._kernel.pipeline.build import load_pipeline
 from dicast._kernel.run.forecast import Forecast
 from dicast._kernel.run.forecast import forecast as foretell
@@ -267,6 +280,31 @@ def test_a_finished_live_run_is_not_taken_up():
 
     runs = {watch(yields, ledger=ledger).document["run_id"] for _ in range(2)}
     assert len(runs) == 2
+
+
+def test_a_changed_pipeline_is_refused_before_the_live_source_opens():
+    ledger, opened = MemoryLedger(), []
+
+    @attrs.frozen
+    class Paused(Live):
+        pauses = True
+
+        @asynccontextmanager
+        async def open(self, run):
+            opened.append(run.run_id)
+            yield attrs.evolve(self, run=run)
+
+    async def yields(run):
+        yield Due(turn("t1"), "bus", run.run_id)
+
+    def run(text):
+        components = {"judge": FakeJudge(), "book": ledger}
+        return run_pipeline(text + "ledger: book\n", source=Paused(yields), components=components)
+
+    assert run(PIPELINE).document["stopped"]["reason"] == "paused"
+    with pytest.raises(ConfigError, match=r"cannot be resumed: judges.* start a new run \(--new\)"):
+        run("name: watched\njudges: [{judge: {as: other}}]\n")
+    assert len(opened) == 1
 
 
 @attrs.frozen

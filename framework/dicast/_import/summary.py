@@ -24,8 +24,8 @@ MOST_LINES = 4
 _MOST_NAMES = 6
 """The number of names of a line without ``--full``."""
 
-_LONGEST = 29
-"""The most characters of the name of a file in the table."""
+_LONGEST, _LONGEST_NEXT_TO_ROWS = 29, 24
+"""The most characters of the name of a file in the table, without and with a column of rows: the table then fits 80 columns."""
 
 _COLUMNS = ("sessions", "turns", "calls", "results")
 
@@ -70,7 +70,8 @@ def _table(files: Sequence[ImportedFile], *, with_files: bool) -> TextTable:
     rows: list[list[str | int]] = []
     columns = _COLUMNS if not any(file.counts.numbers["rows"] for file in files) else ("rows", *_COLUMNS)
     formats = list(dict.fromkeys(file.component for file in files))
-    names = _displayed_names(files) if with_files else {}
+    longest = _LONGEST if columns == _COLUMNS else _LONGEST_NEXT_TO_ROWS
+    names = _displayed_names(files, longest) if with_files else {}
     for component in formats:
         members = [file for file in files if file.component == component]
         rows.append([component, *_sums(members, columns)])
@@ -78,11 +79,11 @@ def _table(files: Sequence[ImportedFile], *, with_files: bool) -> TextTable:
             rows += [[f"  {names[file.path]}", *_sums([file], columns)] for file in members]
     if len(formats) > 1:
         rows.append(["all", *_sums(files, columns)])
-    return TextTable(["format", "files", *columns, "failed"], rows)
+    return TextTable(["format", "files", *columns, "failed"], rows, uncut=("format",))
 
 
-def _displayed_names(files: Sequence[ImportedFile]) -> Mapping[Path, str]:
-    """Return a short name for each file, different for different files.
+def _displayed_names(files: Sequence[ImportedFile], longest: int) -> Mapping[Path, str]:
+    """Return a name of at most *longest* characters for each file, different for different files.
 
     It is the name of the file; for a folder that is one session, also the name of the folder above. Files with equal names also have the
     names of folders above, as many as make them different.
@@ -96,7 +97,7 @@ def _displayed_names(files: Sequence[ImportedFile]) -> Mapping[Path, str]:
             break
         for path in equal:
             parts[path] += 1
-    cut_names = {path: short_name(name, _LONGEST) for path, name in names.items()}
+    cut_names = {path: short_name(name, longest) for path, name in names.items()}
     counts = Counter(cut_names.values())
     alike = {
         cut: [names[path] for path in names if cut_names[path] == cut] for cut, count in counts.items() if count > 1
@@ -104,19 +105,19 @@ def _displayed_names(files: Sequence[ImportedFile]) -> Mapping[Path, str]:
     for path, name in names.items():
         if others := [other for other in alike.get(cut_names[path], ()) if other != name]:
             shared = max(len(commonprefix([name, other])) for other in others)  # noqa: RUF071  # by character
-            cut_names[path] = _cut_around(name, shared)
+            cut_names[path] = _cut_around(name, shared, longest)
     return cut_names
 
 
-def _cut_around(name: str, place: int) -> str:
+def _cut_around(name: str, place: int, longest: int) -> str:
     """Return *name* in one line, cut at its start and its end so that the character at *place* stays."""
     text = one_line(name)
-    start = place - _LONGEST // 2
+    start = place - longest // 2
     if start <= 0:
-        return f"{text[: _LONGEST - 1]}…"
-    if start + _LONGEST >= len(text):
-        return f"…{text[1 - _LONGEST :]}"
-    return f"…{text[start + 1 : start + _LONGEST - 1]}…"
+        return f"{text[: longest - 1]}…"
+    if start + longest >= len(text):
+        return f"…{text[1 - longest :]}"
+    return f"…{text[start + 1 : start + longest - 1]}…"
 
 
 def _sums(files: Sequence[ImportedFile], columns: Sequence[str]) -> list[int]:

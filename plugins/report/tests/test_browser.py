@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -570,6 +571,21 @@ def test_a_sub_agent_is_folded_at_the_call_that_started_it(open_page, tmp_path, 
 
 
 @pytest.mark.slow
+def test_an_opened_turn_has_its_file_and_its_reference(open_page, tmp_path, dicast):
+    pytest.importorskip("dicast_inspect")
+    log = Path(__file__).parents[3] / "examples" / "inspect" / "sums.eval"
+    (tmp_path / "sums.eval").write_bytes(log.read_bytes())
+    (tmp_path / "p.yaml").write_text("source: {inspect/log: {path: sums.eval}}\njudges: [heuristic/turn]\n")
+    dicast(tmp_path, "run", "p.yaml")
+    dicast(tmp_path, "report", "last", "--out", "page.html")
+    id_ = json.loads(dicast(tmp_path, "verdicts", "--json"))["verdicts"][0]["subject_id"]
+    reference = json.loads(dicast(tmp_path, "show", id_, "--json"))["subject"]["reference"]
+    with open_page(tmp_path / "page.html", hash=f"#row={quote(f'turn/{id_}', safe='')}") as page:
+        drawer = page.locator("dialog[open]")
+        drawer.get_by_text("From sums.eval").wait_for()
+        assert f"Reference\n{reference}" in drawer.inner_text()
+
+
 def test_a_long_conversation_is_drawn_near_the_turn_and_further_on_request(open_page, tmp_path, dicast, write_rows):
     texts = [{"user_prompt_text": f"question {number}", "final_response_text": "answer"} for number in range(300)]
     events = [

@@ -189,6 +189,8 @@ def test_a_watch_judges_each_turn_once_and_continues_where_it_ended(folder):
     assert dicast("watch", "w.yaml", "--once").returncode == 0
     verdicts = json.loads(dicast("verdicts", "--json", "--run", "last").stdout)["verdicts"]
     assert [verdict["subject_id"] for verdict in verdicts] == ["S/1", "S/2", "S/3"]
+    for turn in ("S/1", "S/3"):
+        assert json.loads(dicast("show", turn, "--json").stdout)["subject"]["place"] == "s/a.jsonl"
 
 
 @pytest.mark.slow

@@ -231,6 +231,8 @@ def test_a_watch_is_not_taken_up_under_another_name(shop):
 
     shop.write(*turn_of("s", 1))
     assert once().returncode == 0
+    (read,) = [payload for _, payload in shop.rows(("subject.read",)) if payload["content"]["input"] is not None]
+    assert read["place"] == "trace.jsonl"
     refused = once("--set", "name=other")
     assert refused.returncode == 2
     assert "no open run named 'other'" in refused.stderr

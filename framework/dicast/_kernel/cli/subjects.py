@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from ...toolkit.printable import one_line, short_name
@@ -11,11 +12,11 @@ from ...toolkit.terminal import Drawing, Line, Part, folded
 from ...toolkit.text_table import TextTable
 from ..classes import frozen
 from ..contract.protocols import Ledger
-from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
+from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED, SUBJECT_READ
 from ..report.evidence import hidden_media, listed_media
 from ..resume.named_runs import TOOL, run_kind
 from ..resume.reading import Selection, failure, subject, verdict
-from ..values import MAX_TOKENS, REFUSAL, Event, Verdict, normalize_stop_reason
+from ..values import MAX_TOKENS, REFUSAL, Event, Query, Verdict, normalize_stop_reason
 from ..values.errors import ConfigError
 from ..values.rationale import RATIONALE, SCOPE
 from .steps import Trace, step_lines, trace
@@ -119,9 +120,7 @@ def subject_history(
     :raises ConfigError: when none of these runs judged it.
     """
     if not starts:
-        raise ConfigError(
-            f"the ledger has neither a run nor a subject {subject_id!r}; dicast runs lists its runs, dicast verdicts its subjects"
-        )
+        raise ConfigError(_unknown(ledger, subject_id))
     by_kind = sorted(starts, key=lambda event: run_kind(event.payload) == TOOL)  # stable: the newest of each kind first
     selected = starts if every else [event for event in by_kind if only in (None, event.run_id)][:1]
     if not selected:
@@ -131,6 +130,19 @@ def subject_history(
         raise ConfigError(f"run {only} has not judged {subject_id!r}; these runs have: {examples}")
     runs = [SubjectInRun.of(ledger, subject_id, event) for event in selected]
     return SubjectHistory(runs, len(starts) - len(selected), every)
+
+
+def _unknown(ledger: Ledger, name: str) -> str:
+    """Return the message about a name that is no subject and no run: the subjects of the session of that name, if there is one."""
+    reads = ledger.read(Query(types=(SUBJECT_READ,), session_id=name, newest_first=True))
+    parts = dict.fromkeys(str(entry.event.subject_id) for entry in islice(reads, _MOST_EXAMPLES + 1))
+    if parts:
+        ellipsis = " …" if len(parts) > _MOST_EXAMPLES else ""
+        listed = ", ".join([*parts][:_MOST_EXAMPLES])
+        return f"the session {name!r} was not judged as a whole; dicast show shows its parts: {listed}{ellipsis}"
+    return (
+        f"the ledger has neither a run nor a subject {name!r}; dicast runs lists its runs, dicast verdicts its subjects"
+    )
 
 
 def _evidence_parts(verdict: Verdict) -> Iterator[Part]:

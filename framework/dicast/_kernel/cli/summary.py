@@ -112,6 +112,8 @@ def _label_row(figures: Document, judge: Document) -> tuple[str, str, str, str, 
     interval = "" if figures["ci_low"] is None else f"{figures['ci_low']:.4f} to {figures['ci_high']:.4f}"
     passes = figures.get("passes")
     passed = "" if passes is None else f"{passes['passed']:,} of {passes['n']:,}"
+    if passes is not None and passes.get("open"):
+        extra = ", ".join(filter(None, (f"{passes['open']:,} open", extra)))
     return mean, interval, passed, counts, ", ".join(part for part in (sure and f"confidence {sure}", extra) if part)
 
 
