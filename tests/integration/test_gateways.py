@@ -29,12 +29,12 @@ def no_waits():
 
 @pytest.fixture
 def judged(chat_server, tmp_path, monkeypatch):
-    """Run the file *name* of the page against the server, and return the run's document."""
+    """Run the file *name* of the page against the server, and return the run's document; *options* are added to its judge."""
     monkeypatch.setenv("JUDGE_KEY", "sk-of-the-file-0123456789")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
     chat_server.answer = chat_server.reply(VERDICT)
 
-    def run(name, address=None):
+    def run(name, address=None, **options):
         (tmp_path / "answers.jsonl").write_text(FILES["answers.jsonl"], encoding="utf-8")
         data = yaml.safe_load(FILES[name])
         (model,) = data["define"]["grader"].values()
@@ -42,6 +42,8 @@ def judged(chat_server, tmp_path, monkeypatch):
         here = f"http://127.0.0.1:{chat_server.port}"
         model[option] = re.sub(r"^https?://[^/]+", here, model.get(option, here)) if address is None else address
         model.setdefault("price", "free") if "api_key" in model else None
+        for judge in data["judges"]:
+            judge["llm/judge"] |= options
         path = tmp_path / name
         path.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
         monkeypatch.chdir(tmp_path)
@@ -258,7 +260,7 @@ def test_llamacpp_server(chat_server, judged):
 @pytest.mark.slow
 def test_llamacpp_server_for_real(model_server, judged):
     """A model of 270 million parameters judges badly; it is enough that the server answers every request."""
-    document = judged("llamacpp-server.yaml", model_server.base_url)
+    document = judged("llamacpp-server.yaml", model_server.base_url, retries=0, max_output_tokens=40)
     assert document["stopped"] is None
     assert set(document["failures"]) <= {"judge_output_invalid"}
     assert document["models"] or document["failures"]
