@@ -16,6 +16,9 @@ from .conventions.message import Message
 from .conventions.reading import ToolUse
 from .conventions.values import parsed
 
+_ACTIONS = (ToolCall, ToolResult)
+_UNSPOKEN = (ToolCall, ToolResult, ReasoningPart)
+
 
 @attrs.define(eq=False)
 class Entry:
@@ -38,7 +41,7 @@ class Entry:
         key = self._key
         if key is None:
             key = key_of(self.role, self.parts)
-            if all(part.id for part in self.parts if isinstance(part, ToolCall | ToolResult)):
+            if all(part.id for part in self.parts if isinstance(part, _ACTIONS)):
                 self._key = key
         return key
 
@@ -212,9 +215,13 @@ class History:
 
     def _find(self, message: Message, place: int) -> int | None:
         """Return the index of *message* in the history from *place* on, None if the history does not have it."""
+        if place < len(self.entries) and _is_text(message.parts):  # the next message of a repeated history
+            entry = self.entries[place]
+            if entry.role == message.role != "system" and entry.parts == message.parts:
+                return place
         if ids := _tool_ids(message):
             matches_all = [part_id in self._calls if is_call else part_id in self._results for is_call, part_id in ids]
-            if all(matches_all) and len(ids) == sum(isinstance(part, ToolCall | ToolResult) for part in message.parts):
+            if all(matches_all) and len(ids) == sum(isinstance(part, _ACTIONS) for part in message.parts):
                 return self._place_of(ids[-1], place)
         key = key_of(message.role, message.parts)
         start = 0 if message.role == "system" else place
@@ -228,19 +235,19 @@ class History:
         return max(self._places.get(id_, -1), place - 1)
 
 
+def _is_text(parts: Sequence[Part]) -> bool:
+    return len(parts) == 1 and type(parts[0]) is TextPart
+
+
 def _tool_ids(message: Message) -> list[tuple[bool, str]]:
-    return [
-        (isinstance(part, ToolCall), part.id)
-        for part in message.parts
-        if isinstance(part, ToolCall | ToolResult) and part.id
-    ]
+    return [(isinstance(part, ToolCall), part.id) for part in message.parts if isinstance(part, _ACTIONS) and part.id]
 
 
 def key_of(role: str, parts: Sequence[Part]) -> tuple[Any, ...]:
     """Return the key by which messages are compared: the visible text, the tool calls and the results, without reasoning."""
-    spoken = [part for part in parts if not isinstance(part, ToolCall | ToolResult | ReasoningPart)]
+    spoken = [part for part in parts if not isinstance(part, _UNSPOKEN)]
     text = " ".join((visible_text(spoken) or "").split())
-    actions = [_action(part) for part in parts if isinstance(part, ToolCall | ToolResult)]
+    actions = [_action(part) for part in parts if isinstance(part, _ACTIONS)]
     return (role, text, *actions)
 
 

@@ -202,6 +202,8 @@ class OpenReceiver:
         subject = scan.subject(session_subject(session))
         if is_counted:
             self.counts.update({f"{kind} in conversations": count for kind, count in scan.counts.items()})
+        if self._options.scan != "mask":
+            return session
         masked = Assembly(session.id, subject.trail)
         masked.context = subject.context
         return masked.session()
