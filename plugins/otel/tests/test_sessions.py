@@ -204,6 +204,30 @@ def test_a_failed_tool_span_is_a_failed_result(span, read_spans):
     assert reading.counts.details["contents"]["failed_results"] == 1
 
 
+def test_a_turn_whose_last_call_of_a_model_failed_ends_by_it(span, read_spans):
+    more = _message("user", "More")
+    request = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps([ASK, ANSWER, more])}
+    failed = span("2", request, at=5, status={"code": "ERROR", "message": "429 slow down"})
+    reading = read_spans(span("1", _chat(ASK, ANSWER)), failed)
+    assert ends(reading) == [("end_turn", None, []), ("error", "model_failure", ["429 slow down"])]
+    again = span("3", _chat(ASK, ANSWER, more, _message("assistant", "Here")), at=9)
+    reading = read_spans(span("1", _chat(ASK, ANSWER)), failed, again)
+    assert ends(reading) == [("end_turn", None, []), ("end_turn", None, ["429 slow down"])]
+
+
+def ends(reading):
+    """Return for each turn its stop reason, why it ended, and the errors of its failed calls."""
+    (events,) = reading.events.values()
+    turns, errors = [], []
+    for event in events:
+        if event.type == "llm.call_failed":
+            errors.append(event.payload["error"])
+        elif event.type == "turn.completed":
+            turns.append((event.payload["stop_reason"], event.payload.get("ended_by"), errors))
+            errors = []
+    return turns
+
+
 def test_a_failed_call_without_an_answer_is_a_failed_session(span, read_spans):
     attributes = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps([ASK])}
     reading = read_spans(

@@ -95,8 +95,10 @@ async def read(source: Source, name: str, folder: Path | None = None) -> AsyncIt
                     f"{name} yields {due.subject.kind} {due.subject.id!r} twice; ids are unique within a kind"
                 )
             seal(due.subject)
-            if (place := due.subject.place) is not None:  # the bytes of a file's name may not be UTF-8
-                place = place.removeprefix(start).encode(errors="backslashreplace").decode()
+            if (place := due.subject.place) is not None:
+                place = place.removeprefix(start)
+                if not place.isascii():  # the bytes of a file's name may not be UTF-8
+                    place = place.encode(errors="backslashreplace").decode()
                 object.__setattr__(due.subject, "place", place)
             yield due
     except DicastError:

@@ -97,6 +97,7 @@ class Examples:
             except DataError as error:
                 self.file.fault(error, line, None)
                 continue
+            subject = attrs.evolve(subject, place=f"{self.file.label}:{line}")
             self._records += 1
             if line in failures:
                 self._failed += 1

@@ -170,6 +170,7 @@ class Tasks:
             row = self._row(record.task["id"])
             failure = record.failure or row.pop(_FAILURE, None)
             subject = as_subject(record.task, self._options.kind, record.task_set, row)
+            subject = attrs.evolve(subject, place=record.where)
             self._failed += failure is not None
             yield subject if failure is None else Due(subject, failure=Failure("source_error", failure))
         findings.refuse()

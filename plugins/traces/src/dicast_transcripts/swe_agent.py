@@ -64,7 +64,18 @@ class SweAgent(SessionSource):
                 _add_mini(list_of(record, "messages"), conversation, reading)
             else:
                 _add_steps(record, conversation, reading)
+            _add_end(text_of(info, "exit_status"), conversation)
             yield reading.end(conversation, {key: record[key] for key in _FIELDS if record.get(key)})
+
+
+def _add_end(status: str | None, conversation: Conversation) -> None:
+    """Add the end of a run that did not submit: a failed call of the model, or a stop by a limit or an error."""
+    if status is None or not status.strip() or status.lower().startswith("submitted"):
+        return
+    if status == "exit_api":
+        conversation.model_failure(status)
+    else:
+        conversation.interruption(status)
 
 
 def _add_steps(record: Record, conversation: Conversation, reading: SessionReading) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dicast_transcripts import ClaudeCode, Codex, Copilot, GeminiCli, OpenCode, OpenHands
+from dicast_transcripts import ClaudeCode, Codex, Copilot, GeminiCli, OpenCode, OpenHands, SweAgent
 
 
 def claude(type_, content, number, **fields):
@@ -200,3 +200,11 @@ def test_an_error_of_an_openhands_conversation_is_a_failed_call(read):
     error = {"kind": "ConversationErrorEvent", "id": "2", "source": "environment", "code": "RateLimit", "detail": "429"}
     reading = read(OpenHands, [said, error])
     assert (ended_by(reading), ends(reading)[1]) == (["model_failure"], ["429"])
+
+
+@pytest.mark.parametrize(("status", "reason"), [("submitted", None), ("submitted (exit_cost)", None), ("exit_cost", "interruption"),
+                                                ("exit_api", "model_failure"), (None, None)])  # fmt: skip
+def test_a_trajectory_that_did_not_submit_ends_by_its_status(read, status, reason):
+    step = {"action": "ls", "observation": "a", "response": "I look.", "thought": "I look.", "state": "{}"}
+    document = {"environment": "e", "trajectory": [step], "history": [], "info": {"exit_status": status}}
+    assert ended_by(read(SweAgent, document=document)) == [reason]
