@@ -54,6 +54,15 @@ class EndingNotes:
         self._cut[label] += is_cut
         self._failed[label] += is_cut
 
+    def subtract(self, other: EndingNotes) -> None:
+        """Remove the verdicts and failures that *other* counts too."""
+        for label, reasons in other._unknown.items():
+            self._unknown[label] -= reasons
+        self._unknown = {label: reasons for label, reasons in self._unknown.items() if reasons}
+        self._cut -= other._cut
+        self._failed -= other._failed
+        self._unmade -= other._unmade
+
     def warnings(self, task: str | None) -> list[dict[str, Any]]:
         """Return one warning for each kind of ending, and for each label with cut replies or unknown reasons; *task* made the outputs."""
         warnings: list[dict[str, Any]] = []

@@ -64,6 +64,13 @@ class EvidenceNotes:
             self._hidden.setdefault(label, Counter()).update(hidden)
         self._cut[label] += is_cut
 
+    def subtract(self, other: EvidenceNotes) -> None:
+        """Remove the verdicts that *other* counts too."""
+        for label, counts in other._hidden.items():
+            self._hidden[label] -= counts
+        self._hidden = {label: counts for label, counts in self._hidden.items() if counts}
+        self._cut -= other._cut
+
     def note_record(self, record: Mapping[str, Any]) -> None:
         """Count the media that the model of a task did not read, by the metrics of its responses."""
         hidden: Counter[str] = Counter()

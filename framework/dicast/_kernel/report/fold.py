@@ -45,6 +45,8 @@ FAILED_SHOWN = 10  # failures in the document
 class Report:
     """Observer of a run's events, in order. :func:`~.document.document` writes its fields."""
 
+    most_shown = FAILED_SHOWN
+
     def __init__(self) -> None:
         self.expected: int | None = None
         self.started: Mapping[str, Any] = {}
@@ -368,7 +370,7 @@ class Report:
         self._show_failed(event, label, mode, message)
 
     def _show_failed(self, event: Event, label: str, mode: str, message: object) -> None:
-        if len(self.failed_shown) < FAILED_SHOWN:
+        if len(self.failed_shown) < self.most_shown:
             subject = {"subject_kind": event.subject_kind, "subject_id": event.subject_id, "judge": label}
             origin = {"origin": event.payload["origin"]} if "origin" in event.payload else {}
             self.failed_shown.append({**subject, "failure_mode": mode, "error_message": message, **origin})

@@ -39,6 +39,25 @@ class ScoreFile:
         self.spared_weight += len(sessions) if weights is None else math.fsum(weights)
         self._store([(session, None) for session in sessions], weights)
 
+    def subtract(self, other: ScoreFile) -> None:
+        """Remove the scores that *other* has too."""
+        self._flush()
+        other._flush()
+        rows = other._database.execute("SELECT session, score FROM scores").fetchall()
+        self._database.execute("CREATE INDEX IF NOT EXISTS sessions ON scores(session)")
+        delete = "DELETE FROM scores WHERE rowid = (SELECT rowid FROM scores WHERE session IS ? AND score IS ? LIMIT 1)"
+        self._database.execute("BEGIN")
+        self._database.executemany(delete, rows)
+        self._database.execute("COMMIT")
+        self.count, self.spared = self.count - other.count, self.spared - other.spared
+        self.weight, self.spared_weight = self.weight - other.weight, self.spared_weight - other.spared_weight
+
+    def ends(self) -> tuple[float, float]:
+        """Return the lowest and the highest score; infinities without scores."""
+        self._flush()
+        lowest, highest = self._database.execute("SELECT min(score), max(score) FROM scores").fetchone()
+        return (math.inf, -math.inf) if lowest is None else (lowest, highest)
+
     @property
     def is_weighted(self) -> bool:
         """True if the weights of the scores differ from 1."""
@@ -199,6 +218,16 @@ class Passes:
         self._current_passed += answer is True
         self._current_open += answer is None
 
+    def subtract(self, other: Passes) -> None:
+        """Remove the subjects that *other* counts too; no subject has a weight."""
+        self._lone -= other._lone
+        self._lone_passed -= other._lone_passed
+        self._lone_open -= other._lone_open
+        self._end_session()
+        for session, size, passed, open_ in other._by_session():
+            self._session, self._current, self._current_passed, self._current_open = session, -size, -passed, -open_
+            self._end_session()
+
     @property
     def count(self) -> int:
         """The number of all subjects, including open subjects."""
@@ -224,7 +253,7 @@ class Passes:
         if self._database is not None:
             yield from self._database.execute(
                 "SELECT size, passed, open, count(*) FROM "
-                "(SELECT sum(size) AS size, sum(passed) AS passed, sum(open) AS open FROM passes GROUP BY session) "
+                "(SELECT sum(size) AS size, sum(passed) AS passed, sum(open) AS open FROM passes GROUP BY session HAVING sum(size)) "
                 "GROUP BY size, passed, open"
             )
 
@@ -234,7 +263,7 @@ class Passes:
         self._flush()
         if self._database is not None:
             yield from self._database.execute(
-                "SELECT session, sum(size), sum(passed), sum(open) FROM passes GROUP BY session"
+                "SELECT session, sum(size), sum(passed), sum(open) FROM passes GROUP BY session HAVING sum(size)"
             )
 
     def _end_session(self) -> None:

@@ -30,6 +30,10 @@ class ExactSum:
         numerator, denominator = value.as_integer_ratio()
         self._units += numerator * times << (_FINEST + 1 - denominator.bit_length())
 
+    def subtract(self, other: ExactSum) -> None:
+        """Subtract the sum of *other*."""
+        self._units -= other._units
+
     def over(self, count: int) -> float | None:
         """Return the sum divided by *count*, rounded once, so that a mean lies within the range of the values; None for a count of 0."""
         return self._units / (count << _FINEST) if count else None
@@ -67,6 +71,13 @@ class ScoreSum:
         self.weight += math.fsum(weights)
         self.weight_squares += math.fsum([weight * weight for weight in weights])
         self.weighted += math.fsum([(weight - 1) * score for score, weight in zip(scores, weights, strict=True)])
+
+    def remove_scores(self, other: ScoreSum) -> None:
+        """Remove the scores that *other* counts too; no score has a weight."""
+        self.scored -= other.scored
+        self.score.subtract(other.score)
+        self.weight -= other.weight
+        self.weight_squares -= other.weight_squares
 
     @property
     def is_weighted(self) -> bool:
@@ -149,6 +160,17 @@ class Tally(ScoreSum):
         self.lowest, self.highest = min(self.lowest, score), max(self.highest, score)
         self.confidence.add_times(verdict["confidence"], times)
         self.bases[verdict["basis"]] += times
+
+    def subtract(self, other: Tally) -> None:
+        """Remove the verdicts that *other* counts too. *lowest* and *highest* do not change."""
+        self.remove_scores(other)
+        for name in ("failed", "total", "escalated", "skipped", "calibrated", "held_back"):
+            setattr(self, name, getattr(self, name) - getattr(other, name))
+        self.confidence.subtract(other.confidence)
+        self.kinds -= other.kinds
+        self.fallbacks -= other.fallbacks
+        self.bases -= other.bases
+        self.passes.subtract(other.passes)
 
     def mean_confidence(self) -> float | None:
         """Return the mean confidence; None without scores."""
@@ -251,6 +273,12 @@ class Watched:
         """Count the *scores* that are not None."""
         rows = [(at, score) for at, score in zip(sessions, scores, strict=True) if score is not None]
         self.scores.add(rows, weights_of(scores, weights))
+
+    def subtract(self, other: Watched, *, has_own_passes: bool) -> None:
+        """Remove the subjects that *other* counts too. The passes of a metric's label are those of its tally."""
+        self.scores.subtract(other.scores)
+        if has_own_passes:
+            self.passes.subtract(other.passes)
 
     def coverage(self) -> float | None:
         """Return the share of subjects with a score, or held back from one by the proxies; None without subjects."""

@@ -12,6 +12,7 @@ from ..asking.earlier_units import EarlierUnits, ReplyKey, UnitState
 from ..classes import evolve, frozen
 from ..contract.protocols import Ledger
 from ..plan.sections import RECORD
+from ..report.current import CurrentReport
 from ..report.fold import Report
 from ..values import Entry, Event, Query, Subject
 from ..values.errors import ConfigError, Problem
@@ -126,6 +127,18 @@ def replayed(
                 if event.type == events.RUN_STARTED
                 else event
             )
+
+
+def new_report(ledger: Ledger, *, live: bool) -> Report:
+    """Return a report for a run on *ledger*; for a *live* run, with the newest verdicts alone once it is settled."""
+    return CurrentReport(ledger.read) if live else Report()
+
+
+def settled_report(report: Report, ledger: Ledger) -> Report:
+    """Return the report at the end of its run, in which the newest verdict of each judge on each subject counts."""
+    if not isinstance(report, CurrentReport) or report.settle():
+        return report
+    return current_report(ledger, report.run_id, report.started)
 
 
 def current_report(ledger: Ledger, run_id: str, started: Mapping[str, Any]) -> Report:

@@ -191,7 +191,7 @@ class _Run:
     ) -> None:
         self._mask = mask
         self.pipeline, self.ledger, self.clock, self.stop = pipeline, ledger, clock, stop
-        self.earlier, self.request, self.report = earlier, request, Report()
+        self.earlier, self.request, self.report = earlier, request, resume.new_report(ledger, live=request.live)
         self._batches = BatchLog(self._record_batch, request.cancel_batches)
         batches = None if request.live else self._batches
         self.context = evolve(context, lookahead=lookahead(pipeline), record=self._record, batches=batches)
@@ -367,9 +367,7 @@ class _Run:
             )
             stopped = stopped_after(stopped, stream.commit)
         await stream.pass_on()
-        report = self.report
-        if self.request.live:
-            report = resume.current_report(self.ledger, self.context.run_id, report.started)
+        report = resume.settled_report(self.report, self.ledger)
         intervals = dict(self._observers.intervals() if self._observers else ())
         aggregation = pipeline.scoring.aggregation
         counts, uncounted = counted(self._source, self._source_name(), report)

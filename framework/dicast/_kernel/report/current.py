@@ -1,0 +1,127 @@
+"""Report of a run that may judge a subject more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from ...toolkit.temporary import temporary_database
+from ..events import RUN_STARTED, SUBJECT_READ, VERDICT_ENDS
+from ..plan.sections import METRICS
+from ..values import Entry, Event, Query
+from .fold import FAILED_SHOWN, Report
+from .lowest import WORST, LowestScores
+
+MOST_FAILED = 1_000
+"""The most failures that are remembered, so that later verdicts of their subjects can remove them."""
+
+_COUNTS = ("judged", "scored", "failed", "unaffordable")
+
+
+class CurrentReport(Report):
+    """Report in which the newest verdict of each label on each subject counts. Until :meth:`settle` the older verdicts count too.
+
+    Its end takes as long as that of a report without repeated judgments: older verdicts have a report of their own, which is subtracted.
+
+    :param read: reads the ledger, which has the observed events.
+    """
+
+    most_shown = MOST_FAILED
+
+    def __init__(self, read: Callable[[Query], Iterator[Entry]]) -> None:
+        super().__init__()
+        self._read_ledger, self._older = read, Report()
+        self.lowest: _CurrentLowest = _CurrentLowest()
+        self._database = temporary_database(
+            self, "CREATE TABLE seen(kind, id, label, times, PRIMARY KEY (kind, id, label)) WITHOUT ROWID"
+        )
+
+    def observe_all(self, events: Iterable[Any]) -> None:
+        """Count *events* in their order; of a subject that was read before, only the verdicts."""
+        pending: list[Any] = []
+        for event, times in self._numbered(events):
+            if event.type == SUBJECT_READ and times > 1:
+                continue
+            if event.type in VERDICT_ENDS and times > 1:
+                super().observe_all(pending)
+                pending = []
+                self._replace(event, times)
+            elif event.type == RUN_STARTED:
+                self._older.observe(event)
+            pending.append(event)
+        super().observe_all(pending)
+
+    def settle(self) -> bool:
+        """Subtract the verdicts that newer verdicts replaced. Return False if that is impossible: then the report must be made anew."""
+        older = self._older
+        older.close()
+        self.close()
+        del self.failed_shown[FAILED_SHOWN:]
+        if self.weights or self.corrections is not None or any(tally.spared for tally in older.metrics.values()):
+            return not older.judged + older.unaffordable
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) - getattr(older, name))
+        self.failures -= older.failures
+        self.tiers.subtract(older.tiers)
+        for label, tally in older.metrics.items():
+            self.metrics[label].subtract(tally)
+        for label, tally in older.judges.items():
+            self.judges[label].subtract(tally)
+        for label, watched in older.watched.items():
+            self.watched[label].subtract(watched, has_own_passes=label not in self.metrics)
+        for label in self.counted & self.watched.keys():
+            self.judges[label].lowest, self.judges[label].highest = self.watched[label].scores.ends()
+        self.evidence.subtract(older.evidence)
+        self.endings.subtract(older.endings)
+        return True
+
+    def _numbered(self, events: Iterable[Any]) -> list[tuple[Any, int]]:
+        """Return *events*, each reading or verdict with its number among those of its subject and label, from 1."""
+        query = "INSERT INTO seen VALUES (?, ?, ?, 1) ON CONFLICT DO UPDATE SET times = times + 1 RETURNING times"
+        numbered: list[tuple[Any, int]] = []
+        self._database.execute("BEGIN")  # one transaction for all events
+        for event in events:
+            times = 1
+            if event.type == SUBJECT_READ or event.type in VERDICT_ENDS:
+                unit = event.subject_kind, event.subject_id, str(event.payload.get("judge", ""))
+                (times,) = self._database.execute(query, unit).fetchone()
+            numbered.append((event, times))
+        self._database.execute("COMMIT")
+        return numbered
+
+    def _replace(self, event: Event, times: int) -> None:
+        """Count the verdict before *event* as older; *event* is the verdict number *times* of its label on its subject."""
+        kind, id_, label = event.subject_kind, event.subject_id, event.payload["judge"]
+        query = Query(self.run_id, VERDICT_ENDS, kind, id_)
+        verdicts = [entry.event for entry in self._read_ledger(query) if entry.event.payload["judge"] == label]
+        self._older.observe(verdicts[times - 2])
+        if label == self.score_label or (label == METRICS and self.score_label in self.metrics):
+            self.lowest.remove(str(kind), str(id_))
+        names = {"subject_kind": kind, "subject_id": id_, "judge": label}
+        self.failed_shown[:] = [shown for shown in self.failed_shown if not names.items() <= shown.items()]
+
+
+class _CurrentLowest(LowestScores):
+    """The lowest of the newest scores."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._database = temporary_database(
+            self, "CREATE TABLE scores(kind, id, score REAL, place INTEGER PRIMARY KEY, UNIQUE (kind, id))"
+        )
+
+    def add(self, subjects: Iterable[tuple[str | None, str | None]], scores: Sequence[float | None]) -> None:
+        """Count *scores* of *subjects*, each a kind and an id; a score replaces the previous score of its subject."""
+        rows = [(kind, id_, score) for (kind, id_), score in zip(subjects, scores, strict=True) if score is not None]
+        self._database.execute("BEGIN")
+        self._database.executemany("INSERT OR REPLACE INTO scores (kind, id, score) VALUES (?, ?, ?)", rows)
+        self._database.execute("COMMIT")
+
+    def remove(self, kind: str, subject_id: str) -> None:
+        """Remove the score of a subject, if it has one."""
+        self._database.execute("DELETE FROM scores WHERE kind = ? AND id = ?", (kind, subject_id))
+
+    def listed(self) -> list[dict[str, object]]:
+        """Return the subjects, lowest first; of equal scores, the earlier."""
+        rows = self._database.execute("SELECT kind, id, score FROM scores ORDER BY score, place LIMIT ?", (WORST,))
+        return [{"subject_kind": kind, "subject_id": id_, "score": score} for kind, id_, score in rows]
