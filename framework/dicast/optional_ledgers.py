@@ -14,7 +14,7 @@ class HasAppendJudged(Protocol):
     """Ledgers; on the live object."""
 
     def append_judged(self, records: Sequence[Event | JudgedRow]) -> Head:
-        """Append *records* in their order in one transaction, as ``append`` does; a judged subject is in the place of its three events, which ``read`` yields. Without it, the events are appended."""
+        """Append *records* in their order in one transaction, as ``append`` does; a judged subject is in the place of its three events, which ``read`` yields. Without it, the events are appended; also if the class has an ``append`` of its own and inherits this member."""
 
 
 class HasVerdictColumns(Protocol):

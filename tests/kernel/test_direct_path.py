@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from math import inf
 
 import attrs
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from dicast import Due, Failure, JudgedRow, LedgerError, RecordedScore, Score, Subject
 from dicast._kernel.report.fold import Report
 from dicast.testing import run_pipeline
+from dicast.testing.ledger import Live
 from dicast.testing.pipeline import JudgedLedger
 
 from .direct_runs import ACTS, ENDS, FORMS, SIGNALS, Case, Late, Plain, Slow, failing_at
@@ -317,6 +319,55 @@ def test_a_ledger_may_take_judged_subjects_in_place_of_their_events():
     assert ends == ["eval.completed", "eval.failed", "eval.completed"] * 2
     assert judged[0].maker.metrics == ("m0", "m1")
     assert [event.id for event in judged[0].events()] == list(judged[0].ids)
+
+
+class Mirror(Live):
+    """A live ledger of a subclass that counts the events of ``append``."""
+
+    def append(self, events):
+        self.mirrored.extend(event.subject_id for event in events)
+        return super().append(events)
+
+
+class PassedOn:
+    """A live ledger that appends itself, and passes the other members on."""
+
+    def __init__(self, live, mirrored):
+        self._live, self._mirrored = live, mirrored
+
+    def append(self, events):
+        self._mirrored.extend(event.subject_id for event in events)
+        return self._live.append(events)
+
+    def __getattr__(self, name):
+        return getattr(self._live, name)
+
+
+@attrs.frozen
+class Mirrored:
+    """A ledger that takes judged subjects, behind an ``append`` of its own: of a subclass, or of a wrapper."""
+
+    is_wrapper: bool
+    mirrored: list = attrs.field(factory=list, eq=False, repr=False)
+    inside: JudgedLedger = attrs.field(init=False, factory=JudgedLedger, eq=False, repr=False)
+
+    @asynccontextmanager
+    async def open(self, run=None, create=True):
+        async with self.inside.open(run, create) as live:
+            if self.is_wrapper:
+                yield PassedOn(live, self.mirrored)
+            else:
+                live.__class__ = type("Mirror", (Mirror, type(live)), {"mirrored": self.mirrored})
+                yield live
+
+
+@pytest.mark.parametrize("is_wrapper", [False, True])
+def test_an_append_of_a_wrapper_or_subclass_gets_the_events_of_judged_subjects(is_wrapper):
+    ledger = Mirrored(is_wrapper)
+    components = {"m0": Plain("m0", (Score(1.0),), []), "own": ledger}
+    run_pipeline("name: case\nmetrics: [m0]\nledger: own\n", subjects=rows(3), components=components)
+    assert [name for name in ledger.mirrored if name] == [f"r{n}" for n in range(3) for _ in range(3)]
+    assert ledger.inside.records == []
 
 
 def test_warnings_have_the_order_of_the_subjects_by_both_ways():

@@ -58,7 +58,7 @@ class Stream:
         self._emitted: list[Event | JudgedRow] = []
         self._committed: list[Event | JudgedRow] = []
         self._judged = 0
-        self._append_judged: Callable[[Records], object] | None = getattr(ledger, "append_judged", None)
+        self._append_judged = _judged_append(ledger)
         self._due = time.monotonic() + SECONDS
         self._feeding = asyncio.Lock()
         self._committing = False
@@ -187,3 +187,14 @@ class Stream:
         for feed in self.feeds:
             if not feed.closed and (which is None or which(feed)):
                 await feed.close()
+
+
+def _judged_append(ledger: Ledger) -> Callable[[Records], object] | None:
+    """Return the ledger's ``append_judged``; None if its class has an ``append`` of its own and inherits or passes on the other."""
+    for class_ in type(ledger).__mro__:
+        if "append_judged" in vars(class_):
+            append: Callable[[Records], object] = ledger.append_judged  # type: ignore[attr-defined]  # an optional member
+            return append
+        if "append" in vars(class_):
+            return None
+    return None
