@@ -9,7 +9,7 @@ import tomllib
 import pytest
 
 from dicast._kernel.cli import main
-from dicast._kernel.cli.new import BACKENDS, KINDS
+from dicast._kernel.cli.new import BACKENDS, KINDS, NewPlugin
 
 ENTRY_POINTS = {
     "command": ("dicast.commands", "tool-care", "dicast_tool_care:tool_care"),
@@ -117,3 +117,16 @@ def test_refuses_a_directory_that_cannot_be_made(tmp_path, capsys):
 def test_unknown_kind_names_the_kinds(tmp_path, capsys):
     assert main(["new", "widget", "brief"]) == 2
     assert "'metric', 'judge', 'preset', 'model'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kind", "summary"),
+    [
+        ("command", "the command tool-care, in src/dicast_tool_care/__init__.py"),
+        ("gate_clause", "the gate clause tool_care, in src/dicast_tool_care/__init__.py"),
+        ("rubrics", "the rubric tool-care-v1, in src/dicast_tool_care/tool-care-v1.md"),
+        ("judge", "the judge tool_care/tool_care, in src/dicast_tool_care/__init__.py"),
+    ],
+)
+def test_the_summary_names_what_a_pipeline_or_a_shell_writes(kind, summary, tmp_path):
+    assert NewPlugin(kind, "tool_care", tmp_path).summary == summary

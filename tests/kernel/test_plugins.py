@@ -10,7 +10,7 @@ import pytest
 
 from dicast import PluginError
 from dicast._kernel.contract.hooks import KIND_OF_HOOK
-from dicast._kernel.contract.kinds import KINDS, snake_case
+from dicast._kernel.contract.kinds import KINDS, member_faults, snake_case
 from dicast._kernel.contract.registry import Registry, commands, rubrics
 
 GOOD = """
@@ -292,3 +292,32 @@ def test_importing_dicast_does_not_look_for_plugins():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+class Scorer:
+    def judges(self):
+        """Judge nothing."""
+
+
+class Sink:
+    def write(self):
+        """Write nothing."""
+
+    def close(self):
+        """Close nothing."""
+
+
+class Nothing:
+    """No component."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "cls", "fault"),
+    [
+        ("judge", Scorer, "has no judge; rename its 'judges' to 'judge'"),
+        ("judge", Sink, "has no judge; it is a sink: return it from dicast_sinks"),
+        ("metric", Nothing, "has no score"),
+    ],
+)
+def test_a_class_without_a_member_is_told_its_name_or_its_kind(kind, cls, fault):
+    assert [*member_faults(kind, cls, cls)] == [fault]

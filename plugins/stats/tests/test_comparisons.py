@@ -517,3 +517,16 @@ def test_significance_says_in_words_what_its_interval_and_adjusted_p_say(results
     assert few["words"].startswith("no evidence either way (+0.3")
     alone = only(Significance().compare(results({"a": [0.1]}), run))
     assert alone["words"] == "too few scores"
+
+
+def test_scores_without_a_label_have_a_sentence():
+    def run(scores):
+        rows = [(str(n), {"row": {"id": str(n)}, "metrics": {"score": score}}) for n, score in enumerate(scores)]
+        return Results("run", "name", lambda: iter(rows))
+
+    document = Paired().compare(run([0.1, 0.2, 0.3, 0.4]), run([0.5, 0.7, 0.7, 0.9]))
+    (sentence,) = document["sentences"]
+    assert sentence.startswith("score: better: +0.45, 95 % 0.36")
+    assert document["words"] == sentence
+    few = Paired().compare(run([0.1]), run([0.5]))
+    assert few["sentences"] == ["score: too few pairs: 1 of the 2 needed"]

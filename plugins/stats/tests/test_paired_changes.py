@@ -128,6 +128,19 @@ def test_alignment_is_the_error_against_the_mean_mark(rows):
     assert comparison["comparison"]["mae_improved"] is (comparison["variant"]["mae"] < comparison["baseline"]["mae"])
 
 
+def test_a_figure_that_stays_equal_is_not_improved():
+    rows = [(5, 4, None), (1, 2, None), (3, 3, None), (2, 5, None)]
+    better = RefereeAlignment(referee_fields=("one",)).compare(judged(rows), judged(rows))["comparison"]
+    assert better == dict.fromkeys(
+        ("mae_improved", "rmse_improved", "correlation_improved", "agreement_improved"), False
+    )
+    nearer = [(4, 4, None), (2, 2, None), (3, 3, None), (4, 5, None)]
+    better = RefereeAlignment(referee_fields=("one",)).compare(judged(rows), judged(nearer))["comparison"]
+    assert better == dict.fromkeys(better, True)
+    worse = RefereeAlignment(referee_fields=("one",)).compare(judged(nearer), judged(rows))["comparison"]
+    assert worse == dict.fromkeys(better, False)
+
+
 LITTLE = [[], [0.5], [None, None], [0.5, 0.5, 0.5], [0.5, None, 0.5], [1e308, -1e308, 1e308], [1e-320, 2e-320, 0.0]]
 
 

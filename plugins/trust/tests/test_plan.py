@@ -17,7 +17,7 @@ import dicast
 from dicast import ConfigError
 from dicast_trust.plan.command import make_plan, plan
 from dicast_trust.plan.cost import from_rows, from_size
-from dicast_trust.plan.labels import labels_document
+from dicast_trust.plan.labels import labels_document, labels_lines
 from dicast_trust.plan.request import PlanRequest
 from dicast_trust.plan.width import (
     high_spread,
@@ -245,7 +245,16 @@ def test_labels_for_given_rates_are_those_of_a_simulation(rates, target, alpha):
 
 
 def test_rates_at_which_no_number_of_labels_will_do():
-    assert labels_document("1:0.4")["labels"] is None
+    document = labels_document("1:0.4")
+    assert (document["labels"], document["most"], document["chance"]) == (None, 6000, 0.8)
+    advice = "  real rates are uncertain: plan for half as many again"
+    threshold = "a threshold whose verdicts are right 90 % of the time"
+    assert [*labels_lines(document)] == [f"labels: 6,000 are not enough at these rates for {threshold}", advice]
+    enough = document | {"labels": 1200}
+    assert [*labels_lines(enough)] == [
+        f"labels: about 1,200 at these rates for {threshold}, in 80 % of calibrations",
+        advice,
+    ]
 
 
 @pytest.mark.parametrize(("option", "value"), [("--rates", "1:0.1"), ("--target", "0.8"), ("--alpha", "0.2")])
