@@ -13,6 +13,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from dicast_ledger import connect
+
 CHANGES = ("run_id", "time", "latency", "spend_lost", "head", "created_at")
 """Words in the names of fields and columns that may differ from run to run."""
 
@@ -20,7 +22,7 @@ CHANGES = ("run_id", "time", "latency", "spend_lost", "head", "created_at")
 def newest(ledger: Path) -> int:
     """The number of the newest event in the file; 0 where there is none."""
     try:
-        with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as database:
+        with closing(connect(ledger)) as database:
             return int(database.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
     except sqlite3.OperationalError:  # no file, no table yet, or just being made
         return 0
@@ -51,7 +53,7 @@ class Books:
             return books
         reservations: set[str] = set()
         experiments = 1
-        with closing(sqlite3.connect(ledger)) as database:
+        with closing(connect(ledger)) as database:
             if not database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'events'").fetchone()[0]:
                 return books
             newest = database.execute("SELECT max(time) FROM events").fetchone()[0]
@@ -117,7 +119,7 @@ def left(folder: Path) -> Left:
 
 
 def _payloads(folder: Path, type_: str) -> list[dict[str, Any]]:
-    with closing(sqlite3.connect(folder / "ledger.db")) as database:
+    with closing(connect(folder / "ledger.db")) as database:
         found = database.execute("SELECT payload FROM events WHERE type = ? ORDER BY seq", (type_,)).fetchall()
     return [json.loads(text) for (text,) in found]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import sqlite3
 import subprocess
 import threading
 import time
@@ -16,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from processes import DICAST, Figure, Wrong, environment, run
+
+from dicast_ledger import connect
 
 SESSIONS = 500
 RATE = 200
@@ -144,7 +145,7 @@ def _look(ledger: Path, seen: dict[tuple[str, str], float], stop: threading.Even
     """Note when each verdict can first be read by somebody else."""
     seq = 0
     query = "SELECT seq, subject_kind, subject_id FROM events WHERE type = 'eval.completed' AND seq > ? ORDER BY seq"
-    with closing(sqlite3.connect(ledger)) as database:
+    with closing(connect(ledger)) as database:
         while not stop.wait(0.02):
             now = time.time()
             for found, kind, id in database.execute(query, (seq,)).fetchall():
@@ -250,7 +251,7 @@ def _compare(work: Path) -> tuple[int, int]:
 def _verdicts(ledger: Path) -> dict[tuple[str, str], list[tuple[str, object]]]:
     """Each subject's verdicts, with their triggers, oldest first."""
     found: dict[tuple[str, str], list[tuple[str, object]]] = {}
-    with closing(sqlite3.connect(ledger)) as database:
+    with closing(connect(ledger)) as database:
         rows = database.execute("SELECT payload FROM events WHERE type = 'eval.started'")
         triggers = {begun["eval_id"]: begun["trigger"] for (text,) in rows if (begun := json.loads(text))}
         for (text,) in database.execute("SELECT payload FROM events WHERE type = 'eval.completed' ORDER BY seq"):
@@ -267,7 +268,7 @@ def _judged_sessions(ledger: Path) -> int:
     if not _has_begun(ledger):  # every watch may have been killed before it began
         return 0
     query = "SELECT count(DISTINCT subject_id) FROM events WHERE type = 'eval.completed' AND subject_kind = 'session'"
-    with closing(sqlite3.connect(ledger)) as database:
+    with closing(connect(ledger)) as database:
         count: int = database.execute(query).fetchone()[0]
     return count
 
@@ -275,7 +276,7 @@ def _judged_sessions(ledger: Path) -> int:
 def _has_begun(ledger: Path) -> bool:
     if not ledger.exists():
         return False
-    with closing(sqlite3.connect(ledger)) as database:
+    with closing(connect(ledger)) as database:
         if not database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'events'").fetchone()[0]:
             return False
         return bool(database.execute("SELECT count(*) FROM events").fetchone()[0])

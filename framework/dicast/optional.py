@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from ._kernel.contract.has_open import HasOpen as HasOpen
 from .optional_ledgers import HasActivityColumns as HasActivityColumns
 from .optional_ledgers import HasAppendJudged as HasAppendJudged
+from .optional_ledgers import HasDigests as HasDigests
 from .optional_ledgers import HasOpenJudgments as HasOpenJudgments
 from .optional_ledgers import HasVerdictColumns as HasVerdictColumns
 from .optional_records import HasCriteria as HasCriteria

@@ -31,6 +31,13 @@ class HasActivityColumns(Protocol):
         """Return the events of *types* about reads, records and models as columns. Without it, they are read from the events."""
 
 
+class HasDigests(Protocol):
+    """Ledgers whose entries have no digests; on the live object."""
+
+    def digest_of(self, seq: int) -> str | None:
+        """Return the digest up to the row *seq*, as in ``Head``, or None if the ledger has no digest at this row. Without it, an entry has its digest."""
+
+
 class HasOpenJudgments(Protocol):
     """Ledgers; on the live object."""
 

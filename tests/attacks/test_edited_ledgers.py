@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
-from contextlib import closing
 
 import pytest
 
 from dicast import run
+
+from . import edits
 
 VERDICTS = "WHERE type = 'eval.completed'"
 READS = (
@@ -32,13 +32,13 @@ EDITS = {
     "an end of other words": "UPDATE events SET payload = json_set(payload, '$.score', 'x') WHERE type = 'run.completed'",
     "a start without a word": "UPDATE events SET payload = '{}' WHERE type = 'run.started'",
     "deep JSON": f"UPDATE events SET payload = replace(hex(zeroblob(3000)), '00', '[') {VERDICTS}",
-    "a digest of bytes": "UPDATE events SET digest = x'ff' WHERE seq = 2",
+    "a digest of bytes": "UPDATE blocks SET digest = x'ff'",
     "a time of bytes": "UPDATE events SET time = x'00ff'",
     "a time in words": "UPDATE events SET time = 'yesterday'",
     "a row less": "DELETE FROM events WHERE seq = 2",
     "a row moved": "UPDATE events SET seq = 9223372036854775807 WHERE seq = 2",
     "an id that is no text": f"UPDATE events SET subject_id = CAST(x'ff' AS TEXT) {VERDICTS}",
-    "no table": "DROP TABLE events",
+    "no table": "DROP TABLE blocks",
     "another format": "PRAGMA user_version = 99",
 }
 
@@ -63,9 +63,7 @@ def ledger(tmp_path_factory):
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edited_ledger_is_found_and_breaks_nobody_who_reads_it(attack, ledger, edit):
     shutil.copy(ledger, attack.folder / "ledger.db")
-    with closing(sqlite3.connect(attack.folder / "ledger.db")) as database:
-        database.executescript(EDITS[edit])
-        database.commit()
+    edits.edit(attack.folder / "ledger.db", EDITS[edit])
     found = attack.dicast("ledger", "verify", "--ledger", "ledger.db")
     assert found.code in (1, 2), found
     for command in READS:
@@ -85,9 +83,7 @@ def test_an_untouched_copy_holds(attack, ledger):
 @pytest.mark.parametrize("edit", ["an end without a word", "an end of other words", "a start without a word"])
 def test_a_run_whose_start_or_end_was_edited_is_no_baseline(attack, ledger, edit):
     shutil.copy(ledger, attack.folder / "ledger.db")
-    with closing(sqlite3.connect(attack.folder / "ledger.db")) as database:
-        database.executescript(EDITS[edit])
-        database.commit()
+    edits.edit(attack.folder / "ledger.db", EDITS[edit])
     attack.write("rows.jsonl", '{"id": "row-1", "output": "a"}\n')
     ended = attack.dicast("run", attack.rows(more="baseline: {run: last, compare: [stats/paired]}\n"))
     assert ended.code in (2, 4)
@@ -97,8 +93,6 @@ def test_a_run_whose_start_or_end_was_edited_is_no_baseline(attack, ledger, edit
 @pytest.mark.parametrize("edit", ["an end without a word", "no JSON", "a score of text", "a digest of bytes"])
 def test_who_reads_an_edited_row_is_sent_to_verify(attack, ledger, edit):
     shutil.copy(ledger, attack.folder / "ledger.db")
-    with closing(sqlite3.connect(attack.folder / "ledger.db")) as database:
-        database.executescript(EDITS[edit])
-        database.commit()
+    edits.edit(attack.folder / "ledger.db", EDITS[edit])
     said = "".join(attack.dicast(*command, "--ledger", "ledger.db").errors for command in READS)
     assert "run dicast ledger verify" in said

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from contextlib import closing
 
 import pytest
+
+from dicast_ledger import connect
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the timer is POSIX")
 
@@ -170,7 +171,7 @@ def ended(process, seconds=20):
 
 def recorded(folder):
     """The types of the events in the ledger, in order."""
-    with closing(sqlite3.connect(folder / "l.db")) as database:
+    with closing(connect(folder / "l.db")) as database:
         return [type_ for (type_,) in database.execute("SELECT type FROM events ORDER BY seq")]
 
 

@@ -17,6 +17,7 @@ import dicast
 from dicast_serve.application import application
 from dicast_serve.guard import Tokens
 
+from . import edits
 from .test_edited_ledgers import EDITS, VERDICTS
 
 READING, LABELLING = "the-token-of-this-test", "the-label-token-of-this-test"
@@ -107,15 +108,10 @@ def test_an_untouched_ledger_is_answered_from(plain):
     }
 
 
-@pytest.mark.parametrize("columns", [True, False], ids=["columns", "no columns"])
 @pytest.mark.parametrize("edit", {**EDITS, **MORE_EDITS})
-def test_an_edited_ledger_breaks_no_answer(tmp_path, plain, edit, columns):
+def test_an_edited_ledger_breaks_no_answer(tmp_path, plain, edit):
     shutil.copy(plain, tmp_path / "ledger.db")
-    with closing(sqlite3.connect(tmp_path / "ledger.db")) as database:
-        if not columns:
-            database.execute("UPDATE columned SET upto = 0, odd = 0")
-        database.executescript({**EDITS, **MORE_EDITS}[edit])
-        database.commit()
+    edits.edit(tmp_path / "ledger.db", {**EDITS, **MORE_EDITS}[edit])
     served = Served(tmp_path)
     for path in PATHS:
         status, found = served.ask(path)
@@ -206,6 +202,23 @@ def test_who_looks_on_is_let_go_when_another_ledger_stands_there(tmp_path, plain
     os.replace(written(tmp_path / "other", [f"other-{number}" for number in range(9)]).path, tmp_path / "ledger.db")
     with pytest.raises(LedgerReplaced):
         newer(ledger, head)
+
+
+def test_a_viewer_gets_the_verdicts_after_its_head(tmp_path, plain):
+    from dicast_serve.live import newer
+    from dicast_serve.reading import ServedLedger
+
+    shutil.copy(plain, tmp_path / "ledger.db")
+    ledger = ServedLedger(tmp_path / "ledger.db")
+    head = ledger.head()
+    written(tmp_path, [f"later-{number}" for number in range(150)])
+    news = newer(ledger, head)
+    assert len(news.news) == 151
+    assert news.head == ledger.head()
+    assert newer(ledger, news.head).news == ()
+    (between,) = [seq for seq, text in news.news if b"later-70" in text]
+    digest = ledger.read(lambda live: live.digest_of(between))
+    assert len(newer(ledger, dicast.Head(between, digest)).news) == 80
 
 
 @pytest.mark.slow

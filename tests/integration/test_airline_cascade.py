@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import re
-import sqlite3
 import threading
 from collections import Counter, defaultdict
 from contextlib import closing
@@ -15,6 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+
+from dicast_ledger import connect
 
 from .conftest import finish
 
@@ -99,7 +100,7 @@ def told(shop):
 def assert_all_readers_agree(shop, done):
     """The document, ``verdicts``, the CSV, ``cost`` and the ledger's own rows tell the same of every turn."""
     document, verdicts = done.json, told(shop)
-    with closing(sqlite3.connect(shop / ".dicast" / "ledger.db")) as ledger:
+    with closing(connect(shop / ".dicast" / "ledger.db")) as ledger:
         rows = ledger.execute("SELECT type, subject_id, payload FROM events").fetchall()
     stored = defaultdict(list)
     for type_, subject, payload in rows:

@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import runpy
-import sqlite3
 import statistics
 from collections import defaultdict
 from contextlib import closing
@@ -16,6 +15,7 @@ import pytest
 
 import dicast
 from dicast._kernel.cli import main
+from dicast_ledger import connect
 from dicast_traces import Messages
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +73,7 @@ def test_document_csv_and_ledger_say_the_same_of_every_turn(run, capsys):
     assert len(listed) == 2 * 681
     with (folder / "rows.csv").open(newline="") as file:
         rows = {row["subject_id"]: row for row in csv.DictReader(file)}
-    with closing(sqlite3.connect(folder / "ledger.db")) as ledger:
+    with closing(connect(folder / "ledger.db")) as ledger:
         completed = ledger.execute("SELECT payload FROM events WHERE type = 'eval.completed'").fetchall()
     stored = {(p["subject_id"], p["judge"]): p for p in (json.loads(text) for (text,) in completed)}
     assert rows.keys() == expected.keys()

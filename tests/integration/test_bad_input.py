@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import resource
 import sqlite3
 import subprocess
@@ -488,9 +489,10 @@ def _full_disk(size):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_full_disk_under_the_ledger_is_4_and_the_run_can_be_taken_up(shop):
-    shop.rows(*[{"score": 1, "text": "x" * 500}] * 3000)
+    chance = random.Random(7)
+    shop.rows(*[{"score": 1, "text": chance.randbytes(250).hex()} for _ in range(3000)])
     shop.pipeline("metrics: [proxy/format]\nsinks: [csv/rows: {path: out.csv}]\n")
-    done = shop.process("run", "p.yaml", "--json", **_full_disk(1_500_000))
+    done = shop.process("run", "p.yaml", "--json", **_full_disk(600_000))
     assert done.code == 4
     assert done.json["stopped"]["reason"] == "ledger_failed"
     assert shop.verified()

@@ -72,6 +72,7 @@ def test_a_run_records_what_is_listed(shop, chat_server, monkeypatch, listed):
         "batch.ended",
         "baseline.saved",
         "baseline.removed",
+        "content.erased",
         "plan.made",
         "sinks.added",
         "source.position",

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from dicast_hybrid.document import answered
+from dicast_ledger import connect
 from dicast_trust.calibration.document import digest
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
@@ -71,7 +72,7 @@ def ended(ledger):
     if not Path(ledger).exists():
         return 0
     try:
-        with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as live:
+        with closing(connect(ledger)) as live:
             return live.execute("SELECT count(*) FROM events WHERE type = 'eval.completed'").fetchone()[0]
     except sqlite3.OperationalError:
         return 0
@@ -101,7 +102,7 @@ def killed(file, ledger, after):
 
 
 def events(ledger, *types):
-    with closing(sqlite3.connect(ledger)) as live:
+    with closing(connect(ledger)) as live:
         rows = live.execute("SELECT type, subject_id, payload FROM events ORDER BY seq").fetchall()
     return [(type_, subject, json.loads(payload)) for type_, subject, payload in rows if type_ in types]
 

@@ -181,16 +181,6 @@ def test_an_owner_that_slept_goes_on_where_nobody_took_its_run(held):
     assert finish(process).json["scored"] == 3
 
 
-def test_a_run_of_a_version_without_leases_is_resumed(held):
-    process = begin(held)
-    process.kill()
-    finish(process)
-    (held / "hold").unlink()
-    with closing(sqlite3.connect(held / ".dicast" / "ledger.db")) as connection:
-        connection.execute("DROP TABLE leases")
-    assert held.dicast("run", "p.yaml", "--json", "--resume").code == 0
-
-
 def test_a_refused_run_leaves_no_lease(shop):
     shop.write("data.jsonl", "no json\n")
     assert shop.run("metrics: [proxy/length]\n").code == 2

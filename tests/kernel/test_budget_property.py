@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from dicast import Cost
 from dicast.testing import FakeChatModel, run_pipeline, sample
+from dicast_ledger import connect
 
 # What a process does that is told to, line by line: it has a budget on the shared ledger, as a run has.
 PROCESS = """
@@ -31,7 +31,7 @@ from dicast._kernel.asking.budget import BudgetGate
 from dicast._kernel.values.clock import Clock
 from dicast._kernel.leases.hold_lease import hold_lease, live_run_check
 from dicast._kernel.plan.sections import Budget
-from dicast_ledger import Sqlite
+from dicast_ledger import Sqlite, connect
 
 class Run:
     def __init__(self, ledger, run_id, caps, resume):
@@ -169,7 +169,7 @@ class Books:
 
     def read(self):
         """Read the appended rows; every cap has to hold after each row."""
-        with closing(sqlite3.connect(self.path)) as database:
+        with closing(connect(self.path)) as database:
             query = "SELECT seq, type, payload FROM events WHERE seq > ? AND type LIKE 'spend.%' ORDER BY seq"
             rows = database.execute(query, (self.seq,)).fetchall()
         for self.seq, type_, payload in rows:

@@ -69,6 +69,7 @@ def test_a_run_has_the_fields_of_the_document():
         "experiments",
         "plan",  # there only where a run was planned
         "batches",  # there only where a batch is open
+        "reserved",  # there only where amounts are reserved
         "recorded",  # there only where subjects have recorded scores
     }
     assert fields == set(document)

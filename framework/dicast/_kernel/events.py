@@ -303,12 +303,19 @@ BASELINE_REMOVED = "baseline.removed"
 :param name: the name.
 """
 
+CONTENT_ERASED = "content.erased"
+"""Judged texts were removed from the ledger; their digests and all verdicts stay. The event belongs to no run.
+
+:param digests: the digests of the removed contents.
+:param reason: the reason, as the user gave it.
+"""
+
 VERDICT_ENDS = (EVAL_COMPLETED, EVAL_FAILED)
 
 RECORD_ENDS = (RECORD_COMPLETED, RECORD_FAILED)
 
 RESERVED_AREAS = (
     *("run.", "subject.", "eval.", "record.", "aggregate.", "comparison."),
-    *("spend.", "budget.", "task.", "source.", "sinks.", "baseline.", "plan.", "batch."),
+    *("spend.", "budget.", "task.", "source.", "sinks.", "baseline.", "plan.", "batch.", "content."),
 )
 """Prefixes of event types that only a run records; a trace's event of such a type is recorded as ``trace.TYPE``."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .activity import CALLED, READ, ROUTED, ActivityColumns, ActivityOrigin, activity_of, read_activity
 from .columns import Floats, Ints
+from .digests import read_digest
 from .names import HASH_BYTES, Names, joined_numbers, name_hash
 from .open_judgments import read_open_judgments, still_open
 from .verdict_columns import (
@@ -126,6 +127,7 @@ __all__ = [
     "past_runs",
     "random_labels",
     "read_activity",
+    "read_digest",
     "read_gold",
     "read_open_judgments",
     "read_verdicts",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from itertools import count
 from typing import Any
@@ -34,7 +34,7 @@ class Names:
     numbering: Any = attrs.field(default=None, init=False)
     """The cached numbering of these names alone; see :meth:`Numbering.cached`."""
     hashes: bytearray | None = attrs.field(factory=bytearray, init=False)
-    _blocks: list[str] = attrs.field(factory=list, init=False)
+    _blocks: list[str | Callable[[], bytes]] = attrs.field(factory=list, init=False)
     _starts: list[int] = attrs.field(factory=lambda: [0], init=False)
     _first: array[int] = attrs.field(factory=lambda: array("i"), init=False)
     _number_by_name: dict[Name, int] = attrs.field(factory=dict, init=False)
@@ -46,8 +46,8 @@ class Names:
     def __len__(self) -> int:
         return self._starts[-1] if self._blocks else len(self._texts)
 
-    def add_block(self, size: int, texts: str, hashes: bytes) -> None:
-        """Add *size* names of a ledger: a JSON list, and the hashes of the names."""
+    def add_block(self, size: int, texts: str | Callable[[], bytes], hashes: bytes) -> None:
+        """Add *size* names of a ledger: a JSON list, or a function that returns it, and the hashes of the names."""
         self._blocks.append(texts)
         self._starts.append(self._starts[-1] + size)
         if self.hashes is not None:
@@ -57,7 +57,7 @@ class Names:
     def texts(self) -> list[Name]:
         """All names by number."""
         while len(self._texts) < self._starts[-1]:
-            self._texts += orjson.loads(self._blocks[bisect_left(self._starts, len(self._texts) + 1) - 1])
+            self._texts += _decoded(self._blocks[bisect_left(self._starts, len(self._texts) + 1) - 1])
         return self._texts
 
     def texts_of(self, numbers: Iterable[int]) -> list[Name]:
@@ -74,7 +74,7 @@ class Names:
             start, end = self._starts[place : place + 2]
             high = bisect_left(numbers, end, low)
             if high > low:
-                names = orjson.loads(block)
+                names = _decoded(block)
                 texts += [names[number - start] for number in numbers[low:high]]
                 low = high
         return texts
@@ -108,6 +108,11 @@ class Names:
     def copy(self) -> Names:
         """Return a copy. Names added to the copy do not change the original."""
         return Names(list(self.texts))
+
+
+def _decoded(block: str | Callable[[], bytes]) -> list[Name]:
+    names: list[Name] = orjson.loads(block if isinstance(block, str) else block())
+    return names
 
 
 def joined_numbers(names: Sequence[Names]) -> Sequence[Sequence[int]]:

@@ -68,7 +68,7 @@ def test_a_new_ledger_gets_its_folders_and_is_private(tmp_path, opened, make_eve
         assert ledger.path == path
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
 
 
 def test_a_missing_ledger_is_not_created_for_a_reader(tmp_path, opened):
@@ -114,10 +114,10 @@ def test_a_newer_format_is_refused_with_what_reads_it(tmp_path, opened):
     with opened(path):
         pass
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 4")
+        connection.execute("PRAGMA user_version = 5")
     message = refusal(opened, path)
-    assert "a ledger of format 4" in message
-    assert "reads formats 2 and 3" in message
+    assert "a ledger of format 5" in message
+    assert "reads formats 2, 3 and 4" in message
     assert "pip install --upgrade dicast-ledger" in message
 
 
@@ -150,14 +150,14 @@ def test_a_lock_is_waited_for_as_long_as_is_said_by_the_clock(tmp_path, opened, 
     path = tmp_path / "ledger.db"
     with opened(path, busy_timeout=1) as ledger, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        began = time.monotonic()
+        start = time.monotonic()
         with pytest.raises(LedgerError, match="locked for 1 s"):
             ledger.append([make_event()])
-        assert 1 <= time.monotonic() - began < 5
-        began = time.monotonic()
+        assert 1 <= time.monotonic() - start < 5
+        start = time.monotonic()
         with pytest.raises(LedgerError, match="locked for 1 s"):
             ledger.append([make_event()])
-        assert time.monotonic() - began < 0.9  # it has been waited for already
+        assert time.monotonic() - start < 0.9  # it has been waited for already
         other.execute("ROLLBACK")
         assert ledger.append([make_event()]).seq == 1
         other.execute("BEGIN IMMEDIATE")
@@ -172,9 +172,9 @@ def test_a_lock_that_is_let_go_of_in_time_is_only_waited_for(tmp_path, opened, m
         other.execute("BEGIN IMMEDIATE")
         letting_go = threading.Timer(0.2, other.execute, ["ROLLBACK"])
         letting_go.start()
-        began = time.monotonic()
+        start = time.monotonic()
         assert ledger.append([make_event()]).seq == 1
-        assert time.monotonic() - began < 30
+        assert time.monotonic() - start < 30
         letting_go.join()
 
 

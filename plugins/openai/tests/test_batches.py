@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from decimal import Decimal
+from importlib.metadata import entry_points
 
 import pytest
 
@@ -17,6 +18,9 @@ from dicast.toolkit.batches import model as batches
 from dicast.toolkit.batches.requests import BatchClient
 from dicast.toolkit.endpoint import Answer, CallFault
 from dicast_openai.batch_endpoint import BatchRequests
+
+connect = entry_points(group="dicast")["ledger"].load().connect  # as a pipeline finds it
+
 
 PRICE = {"input_per_mtok": 1, "output_per_mtok": 2}
 COST = Decimal("0.0014")
@@ -63,9 +67,8 @@ def judged(folder, model):
 
 
 def events(folder, *types):
-    import sqlite3
 
-    connection = sqlite3.connect(folder / ".dicast" / "ledger.db")
+    connection = connect(folder / ".dicast" / "ledger.db")
     marks = ", ".join("?" * len(types))
     query = f"SELECT type, payload FROM events WHERE type IN ({marks}) ORDER BY seq"
     rows_read = [(kind, json.loads(payload)) for kind, payload in connection.execute(query, types)]

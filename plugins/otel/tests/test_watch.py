@@ -7,18 +7,21 @@ import os
 import random
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from contextlib import closing
+from importlib.metadata import entry_points
 
 import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+
+connect = entry_points(group="dicast")["ledger"].load().connect  # as a pipeline finds it
+
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")]
 
@@ -77,7 +80,7 @@ def _free_port():
 
 
 def _verdicts(folder):
-    with closing(sqlite3.connect(folder / "watched.db")) as database:
+    with closing(connect(folder / "watched.db")) as database:
         rows = database.execute("SELECT subject_kind, subject_id FROM events WHERE type = 'eval.completed'").fetchall()
     return Counter(rows)
 

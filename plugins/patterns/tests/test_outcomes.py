@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import attrs
@@ -20,6 +21,9 @@ import dicast
 from dicast import ConfigError, Entry, Event, Query, RunContext
 from dicast.testing import run_pipeline
 from dicast_patterns import Outcome, Outcomes, Store
+
+connect = entry_points(group="dicast")["ledger"].load().connect  # as a pipeline finds it
+
 
 TIME = "2026-01-02T03:04:05.678Z"
 
@@ -356,7 +360,7 @@ ledger: {ledger/sqlite: {path: ledger.db}}
     command = [*first, "p.yaml", "--json"]
     killed = subprocess.run([sys.executable, "-c", KILLED, *command], check=False, **options)
     assert killed.returncode == -signal.SIGKILL
-    with closing(sqlite3.connect(tmp_path / "ledger.db")) as ledger:
+    with closing(connect(tmp_path / "ledger.db")) as ledger:
         assert ledger.execute("SELECT count(*) FROM events WHERE type = 'eval.completed'").fetchone() == (3,)
     assert means(tmp_path) == {}
     done = subprocess.run([sys.executable, "-m", "dicast", *command, *again], check=False, **options)

@@ -18,19 +18,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicast import Entry, LedgerError, Query
+from dicast import Entry, LedgerError
 from dicast.reading import read_activity, read_open_judgments, read_verdicts, reader
 from dicast.testing import MemoryLedger
 from dicast_quality.reliability import Tally
 
-Sqlite = entry_points(group="dicast")["ledger"].load().Sqlite  # as a pipeline finds it
+ledger_plugin = entry_points(group="dicast")["ledger"].load()  # as a pipeline finds it
+Sqlite, connect = ledger_plugin.Sqlite, ledger_plugin.connect
 from_, to = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 3, tzinfo=UTC)
 SUBJECTS, RUNS, JUDGES = ("T1", "T2", "T3"), ("R1", "R2"), ("a", "b")
 TIMES = [f"2026-03-0{day}T12:00:00.000Z" for day in (1, 2, 3)]
-SIDE_TABLES = ["columned", "names", "begun"] + [
-    f"{about}_{part}" for about in ("judged", "read", "traced", "spent") for part in ("lines", "by")
-]
-"""The tables of the columns."""
 SIGNALS = [
     {},
     {"escalated": True},
@@ -106,9 +103,10 @@ class MemoryOf:
 def rows_of(path):
     """Return every row as a dict with its payload parsed."""
     names = "seq, type, time, run_id, session_id, turn_id, subject_kind, subject_id, payload"
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(connect(path)) as connection:
         records = [
-            dict(zip(names.split(", "), row, strict=True)) for row in connection.execute(f"SELECT {names} FROM events")
+            dict(zip(names.split(", "), row, strict=True))
+            for row in connection.execute(f"SELECT {names} FROM events ORDER BY seq")
         ]
     return [{**row, "payload": json.loads(row["payload"])} for row in records]
 
@@ -249,29 +247,10 @@ def scores_of(rows):
 
 
 @settings(max_examples=2 * settings.default.max_examples // 5, deadline=None)
-@given(appended=happenings, size=st.sampled_from([1, 2, 100]), block_rows=st.sampled_from([1, 20_000]))
-def test_columns_are_read_into_one_block_where_there_are_many(make_ledger, appended, size, block_rows):
-    ledger = make_ledger()
-    for event in appended:
-        tell(ledger, event)
-
-    def ask(live):
-        with mock.patch("dicast_ledger.blocks.MANY_ROWS", block_rows):
-            columns = read_verdicts(live), read_activity(live)
-        from_rows = read_verdicts(MemoryOf(ledger.events)), read_activity(MemoryOf(ledger.events))
-        for from_columns, events in zip(columns, from_rows, strict=True):
-            from_columns.add(MemoryOf(ledger.events).read(Query()))
-            events.add(MemoryOf(ledger.events).read(Query()))
-        return (columns, []), (from_rows, [])
-
-    with tempfile.TemporaryDirectory() as folder:
-        block_columns, events = written_to(Sqlite(Path(folder) / "ledger.db"), ledger.events, size, ask)
-    assert plain(block_columns) == plain(events), "a block grows as arrays do"
-
-
-@settings(max_examples=2 * settings.default.max_examples // 5, deadline=None)
-@given(events=happenings, size=st.sampled_from([1, 2, 100]))
-def test_columns_that_end_before_the_chain_are_read_on_from_it(make_ledger, events, size):
+@given(
+    events=happenings, size=st.sampled_from([1, 2, 100]), large=st.sampled_from([1, 2, 100]), sealed=st.integers(1, 9)
+)
+def test_columns_of_blocks_are_the_columns_of_the_rows(make_ledger, events, size, large, sealed):
     ledger = make_ledger()
     for event in events:
         tell(ledger, event)
@@ -280,22 +259,16 @@ def test_columns_that_end_before_the_chain_are_read_on_from_it(make_ledger, even
         columns = read_verdicts(live), read_activity(live)
         return columns, [entry.seq for entry in read_open_judgments(live)]
 
-    with tempfile.TemporaryDirectory() as folder:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch("dicast_ledger.format4.writer.LARGE", large),
+        mock.patch("dicast_ledger.format4.writer.SEALED_APPENDS", sealed),
+    ):
         path = Path(folder) / "ledger.db"
-        complete = written_to(Sqlite(path), ledger.events, size, ask)
-        forgotten = forget_columns(path)
-        again = written_to(Sqlite(path), [], 1, ask)
-    assert forgotten
-    assert plain(complete) == plain(again) == plain(written_to(MemoryLedger(), ledger.events, size, ask))
-
-
-def forget_columns(path):
-    """Convert the ledger at *path* to the older format without columns."""
-    with closing(sqlite3.connect(path)) as connection:
-        for table in SIDE_TABLES:
-            connection.execute(f"DELETE FROM {table}")
-        connection.commit()
-    return True
+        columns = written_to(Sqlite(path), ledger.events, size, ask)
+        again, is_valid = written_to(Sqlite(path), [], 1, lambda live: (ask(live), live.verify().ok))
+    assert is_valid
+    assert plain(columns) == plain(again) == plain(written_to(MemoryLedger(), ledger.events, size, ask))
 
 
 def plain(result):
@@ -319,71 +292,49 @@ def plain(result):
     )
 
 
-def test_a_ledger_of_before_is_caught_up_by_the_next_append(make_ledger, tmp_path):
+@pytest.fixture
+def path(make_ledger, tmp_path):
+    """Return the path of a ledger with one compressed block."""
     ledger = make_ledger()
-    for number in range(5):
-        ledger.judged(f"T{number}", 0.5)
+    for number in range(120):
+        ledger.read(f"T{number}", "x")
+        ledger.judged(f"T{number}", number / 120, cost="0.01")
+    ledger.started("T2")
     path = tmp_path / "ledger.db"
-    written_to(Sqlite(path), ledger.events, 100, lambda live: None)
-    forget_columns(path)
-    ledger.events.clear()
-    ledger.judged("T9", 0.25)
-    columns, holds = written_to(Sqlite(path), ledger.events, 100, lambda live: (read_verdicts(live), live.verify()))
+    written_to(Sqlite(path), ledger.events, len(ledger.events), lambda live: None)
+    return path
+
+
+def change(path, statement):
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT upto FROM columned").fetchone() == (12,)
-    assert holds.ok
-    assert list(columns.scores) == [0.5] * 5 + [0.25]
+        assert connection.execute(statement).rowcount == 1
+        connection.commit()
 
 
 @pytest.mark.parametrize(
-    "statement",
+    "value",
     [
-        "UPDATE judged_lines SET lines = CAST(zeroblob(length(lines)) AS BLOB)",
-        "UPDATE judged_lines SET lines = substr(lines, 2)",
-        "UPDATE judged_lines SET size = size + 1",
-        "UPDATE judged_lines SET exact = '[]'",
-        "UPDATE judged_lines SET exact = '[[0, \"1\", null]]'",
-        "UPDATE names SET texts = replace(texts, 'T1', 'T2')",
-        "UPDATE names SET texts = replace(texts, 'T1', 'T9')",
-        "UPDATE names SET start = start + 1",
-        "UPDATE names SET first = first + 1",
-        "INSERT INTO names VALUES (1000, (SELECT start + size FROM names), 1, zeroblob(16), '[\"x\"]')",
-        "UPDATE names SET marks = zeroblob(length(marks))",
-        "DELETE FROM names",
-        "DELETE FROM judged_lines",
-        "DELETE FROM read_lines",
-        "DELETE FROM begun",
-        "UPDATE judged_by SET facts = replace(facts, 'helpful', 'other')",
-        "UPDATE columned SET upto = 1",
-        "UPDATE columned SET upto = 1000",
-        "UPDATE columned SET odd = 1",
-        "UPDATE judged_lines SET last = last + 1",
-        "UPDATE judged_lines SET size = 1 << 40",
+        "NULL",
+        "7",
+        "'text'",
+        "x''",
+        "substr(columns, 2)",
+        "CAST(columns || x'00' AS BLOB)",
+        "zeroblob(length(columns))",
+        "substr(columns, 1, length(columns) - 16)",
+        "CAST(substr(columns, 1, length(columns) - 16) || zeroblob(16) AS BLOB)",
+        "CAST(substr(columns, 1, 20) || x'00' || substr(columns, 22) AS BLOB)",
     ],
 )
-def test_changed_columns_do_not_verify(make_ledger, tmp_path, statement):
-    ledger = make_ledger()
-    ledger.read("T1", "x")
-    ledger.judged("T1", 0.5, cost="0.01")
-    ledger.started("T2")
-    path = tmp_path / "ledger.db"
-    written_to(Sqlite(path), ledger.events, 100, lambda live: None)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(statement)
-        connection.commit()
+def test_changed_columns_do_not_verify(path, value):
+    change(path, f"UPDATE blocks SET columns = {value} WHERE columns IS NOT NULL")
     verification = written_to(Sqlite(path), [], 1, lambda live: live.verify())
-    assert not verification.ok
-    assert "next to the chain" in verification.reason
+    assert (verification.ok, verification.bad_seq) == (False, 1)
+    assert "the columns of the block from event 1" in verification.reason
 
 
-@pytest.mark.parametrize("change", ["size = size + 1", "size = 1 << 40", "lines = substr(lines, 2)", "lines = 'text'"])
-def test_lines_that_are_not_as_many_as_they_say_are_refused(make_ledger, tmp_path, change):
-    ledger = make_ledger()
-    ledger.judged("T1", 0.5)
-    path = tmp_path / "ledger.db"
-    written_to(Sqlite(path), ledger.events, 100, lambda live: None)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"UPDATE judged_lines SET {change}")
-        connection.commit()
-    with pytest.raises(LedgerError, match="does not hold"):
+@pytest.mark.parametrize("value", ["7", "x''", "substr(columns, 2)", "zeroblob(length(columns))"])
+def test_columns_that_cannot_be_read_are_refused(path, value):
+    change(path, f"UPDATE blocks SET columns = {value} WHERE columns IS NOT NULL")
+    with pytest.raises(LedgerError, match="the block from event 1:.*run dicast ledger verify"):
         written_to(Sqlite(path), [], 1, read_verdicts)

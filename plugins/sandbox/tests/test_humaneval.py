@@ -6,15 +6,18 @@ import gzip
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import attrs
 import pytest
 from boxes import needs_bubblewrap, wait_for
+
+connect = entry_points(group="dicast")["ledger"].load().connect  # as a pipeline finds it
+
 
 pytestmark = [needs_bubblewrap, pytest.mark.outside_data, pytest.mark.slow]
 DATA = Path(os.environ.get("DICAST_OUTSIDE_DATA", Path(__file__).parents[4] / "shared" / "data"))
@@ -165,7 +168,7 @@ def judged(folder: Path) -> int:
     path = folder / ".dicast" / "ledger.db"
     if not path.exists():
         return 0
-    with closing(sqlite3.connect(path)) as ledger:
+    with closing(connect(path)) as ledger:
         if not ledger.execute("SELECT name FROM sqlite_master WHERE name = 'events'").fetchone():
             return 0  # it is just being made
         (count,) = ledger.execute("SELECT count(*) FROM events WHERE type = 'eval.completed'").fetchone()

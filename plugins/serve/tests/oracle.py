@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
-import sqlite3
+import zlib
 from collections import Counter, defaultdict
 from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
+from importlib.metadata import entry_points
 from itertools import combinations
 from math import fsum
 from statistics import fmean
 
 from dicast import run_kind
+
+connect = entry_points(group="dicast")["ledger"].load().connect  # as a pipeline finds it
+
 
 COLUMNS = "seq, id, type, time, run_id, session_id, turn_id, subject_kind, subject_id, payload, prev, digest"
 ENDS = ("eval.completed", "eval.failed")
@@ -24,12 +29,29 @@ NOISE = 1e-9
 
 def rows_of(path):
     """Every row as a dict, its payload read."""
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(connect(path)) as connection:
         rows = [
             dict(zip(COLUMNS.split(", "), row, strict=True))
             for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY seq")
         ]
-    return [{**row, "payload": json.loads(row["payload"])} for row in rows]
+        digests = digests_of(connection)
+    return [{**row, "payload": json.loads(row["payload"]), "digest": digests.get(row["seq"])} for row in rows]
+
+
+def digests_of(connection):
+    """The digest of each line, by the number of its last event."""
+    seq, digest, events, digests = 0, bytes(32), {}, {}
+    for size, body in connection.execute("SELECT size, body FROM blocks ORDER BY first"):
+        text = zlib.decompress(body) if size != len(body) else body
+        for line in text[2:-2].split(b",\n"):
+            digest = hashlib.sha256(digest + hashlib.sha256(line).digest()).digest()
+            kind, *values = json.loads(line)
+            if kind == 1:
+                events[hashlib.sha256(line).hexdigest()[:32]] = len(values[2])
+            else:
+                seq += 1 if kind == 0 else events[values[0]]
+                digests[seq] = digest.hex()
+    return digests
 
 
 def instant(time):

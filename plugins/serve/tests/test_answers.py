@@ -18,6 +18,9 @@ from dicast_serve.command import serve
 
 from .conftest import trace
 
+connect = entry_points(group="dicast")["ledger"].load().connect  # as a pipeline finds it
+
+
 COMMANDS = entry_points(group="dicast.commands")
 
 LABELLING = {"authorization": "Bearer labelling-token-0123456789"}
@@ -25,7 +28,7 @@ LABELLING = {"authorization": "Bearer labelling-token-0123456789"}
 
 def rows_of(path, *types):
     """Return the payloads of the rows of *types*, with their places."""
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(connect(path)) as connection:
         records = connection.execute("SELECT seq, type, run_id, subject_id, payload FROM events ORDER BY seq")
         return [(*row[:4], json.loads(row[4])) for row in records if row[1] in types]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from contextlib import closing
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,9 @@ from click.testing import CliRunner
 
 import dicast
 from dicast_traces.watch import watch
+
+connect = entry_points(group="dicast")["ledger"].load().connect  # as a pipeline finds it
+
 
 PIPELINE = """\
 source: {traces/messages: {path: chats.jsonl, subjects: [tool_cycle, turn, session], id: "{{ chat }}"}}
@@ -75,7 +78,7 @@ def verdicts(ledger: Path) -> list[tuple[str, str, object, object]]:
         "WHERE type IN ('subject.read', 'eval.completed') ORDER BY seq"
     )
     verdicts_, read, contents = [], {}, {}
-    with closing(sqlite3.connect(ledger)) as database:
+    with closing(connect(ledger)) as database:
         for type_, kind, id, payload in database.execute(query):
             payload_ = json.loads(payload)
             if type_ == "subject.read":

@@ -12,11 +12,15 @@ import subprocess
 import sys
 import time
 from contextlib import closing, contextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 import dicast
+
+connect = entry_points(group="dicast")["ledger"].load().connect  # as a pipeline finds it
+
 
 ROOT = Path(__file__).resolve().parents[3]
 DICAST = Path(sys.executable).with_name("dicast")
@@ -94,7 +98,7 @@ class Shop:
         if not self.ledger.exists():
             return []
         marks = ", ".join("?" * len(types))
-        with closing(sqlite3.connect(self.ledger)) as database:
+        with closing(connect(self.ledger)) as database:
             try:
                 query = f"SELECT type, payload FROM events WHERE type IN ({marks}) ORDER BY seq"
                 return [(type, json.loads(payload)) for type, payload in database.execute(query, types)]

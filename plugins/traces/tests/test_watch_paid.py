@@ -11,9 +11,13 @@ import sys
 import time
 from collections import Counter
 from contextlib import closing
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+
+connect = entry_points(group="dicast")["ledger"].load().connect  # as a pipeline finds it
+
 
 DICAST = Path(sys.executable).with_name("dicast")
 SESSIONS, CONCURRENT, SECONDS = 12, 4, 30.0
@@ -34,7 +38,7 @@ ledger: {{ledger/sqlite: {{path: watched.db}}}}
 def rows(folder):
     if not (folder / "watched.db").exists():
         return []
-    with closing(sqlite3.connect(folder / "watched.db")) as database:
+    with closing(connect(folder / "watched.db")) as database:
         try:
             rows_ = database.execute("SELECT type, subject_kind, subject_id, payload FROM events ORDER BY seq")
             return [(type, kind, id, json.loads(payload)) for type, kind, id, payload in rows_]

@@ -37,7 +37,7 @@ COMMANDS = {
     "runs": ("past_runs:runs", "List the runs of the ledger, newest first."),
     "verdicts": ("records:verdicts", "List verdicts from the ledger."),
     "baseline": ("baselines:baseline", "Save a run as a baseline, under a name or in a file."),
-    "ledger": ("records:ledger", "Verify or export the ledger."),
+    "ledger": ("records:ledger", "Verify, export or convert the ledger."),
     "plugins": ("plugins:plugins", "List the installed plugins, or show one with its options."),
     "schema": ("files:schema", "Print the JSON Schema of the pipeline file, for editors."),
     "new": ("new:new", "Write a new plugin to start from."),
@@ -124,7 +124,7 @@ def _load(offer: Offer) -> click.Command:
 def _installed() -> dict[str, Offer]:
     from ..contract.registry import commands  # imported late: reading metadata takes time
 
-    return dict(commands())
+    return {name: offer for name, offer in commands().items() if "." not in name}  # a name with a dot is in a group
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

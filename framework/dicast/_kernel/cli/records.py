@@ -10,7 +10,6 @@ from typing import Any
 
 import attrs
 import click
-import orjson
 
 from ...toolkit.printable import one_line
 from ...toolkit.terminal import Line, print_lines
@@ -19,8 +18,9 @@ from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
 from ..resume.named_runs import named_run
 from ..resume.reading import Selection, failure, verdict
-from ..values import Query, Verification
+from ..values import Verification
 from ..values.errors import ConfigError
+from .ledger_export import export
 from .options import as_json, ledger_path
 from .output import MOST, print_json
 from .subjects import verdict_line
@@ -123,9 +123,35 @@ def utc(moment: str, option: str, time_of_day: time) -> str:
     return iso(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
 
 
-@click.group()
+class LedgerCommands(click.Group):
+    """Commands of the kernel, and of entry points ``ledger.NAME`` in the group ``dicast.commands``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the name of every command."""
+        return sorted([*super().list_commands(ctx), *_offers()])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; import it if a plugin has it."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None or (offer := _offers().get(cmd_name)) is None:
+            return command
+        from ..contract.registry import load_offer
+
+        plugin_command: click.Command = load_offer("dicast.commands", offer)
+        return plugin_command
+
+
+def _offers() -> dict[str, Any]:
+    """Return the commands of plugins below ``dicast ledger``, by name."""
+    from ..contract.registry import commands  # imported late: reading metadata takes time
+
+    start = "ledger."
+    return {name.removeprefix(start): offer for name, offer in commands().items() if name.startswith(start)}
+
+
+@click.group(cls=LedgerCommands)
 def ledger() -> None:
-    """Verify or export the ledger."""
+    """Verify, export or convert the ledger, and prove single verdicts."""
 
 
 @ledger.command()
@@ -143,7 +169,8 @@ def verify(head: str | None, ledger: Path | None, as_json: bool) -> int:
         print_json(_verification(result))
     elif result.ok:
         newest = f", head {result.head.seq} {result.head.digest}" if result.head else ""
-        click.echo(f"ok: {result.events:,} events{newest}")
+        absent = f"; {result.absent:,} contents are not in the ledger" if result.absent else ""
+        click.echo(f"ok: {result.events:,} events{newest}{absent}")
     else:
         click.echo(one_line(f"broken at row {result.bad_seq}: {result.reason}"))
     return 0 if result.ok else 1
@@ -154,27 +181,9 @@ def _verification(result: Verification) -> dict[str, object]:
         "ok": result.ok,
         "events": result.events,
         "head": None if result.head is None else attrs.asdict(result.head),
+        "absent_contents": result.absent,
         "first_bad": None if result.ok else {"seq": result.bad_seq, "reason": result.reason},
     }
 
 
-@ledger.command()
-@click.option("--run", "run_id", metavar="RUN", help="Only this run's events.")
-@ledger_path
-@as_json
-def export(run_id: str | None, ledger: Path | None, as_json: bool) -> None:
-    """Print the events as JSON lines, one per row; with --json as one document."""
-    read_ledger(ledger, lambda open_ledger: _export(open_ledger, run_id, as_json=as_json))
-
-
-def _export(ledger: Ledger, run_id: str | None, *, as_json: bool) -> None:
-    entries = ledger.read(Query(run_id=None if run_id is None else named_run(ledger, run_id)))
-    rows = (
-        {"seq": entry.seq, **attrs.asdict(entry.event, recurse=False), "prev": entry.prev, "digest": entry.digest}
-        for entry in entries
-    )
-    if as_json:
-        print_json({"events": list(rows)})
-        return
-    for row in rows:
-        click.echo(orjson.dumps(row))
+ledger.add_command(export)

@@ -144,8 +144,8 @@ class Entry:
 
     :param seq: the number of the row, from 1.
     :param event: the event.
-    :param prev: the digest of the row before it; 64 zeros for the first row.
-    :param digest: the digest of this row, 64 hexadecimal digits.
+    :param prev: the digest of the row before it; 64 zeros for the first row. Empty if the chain of the ledger is not over events.
+    :param digest: the digest of this row, 64 hexadecimal digits, or empty.
     """
 
     seq: int
@@ -181,7 +181,8 @@ class Query:
 
 @frozen
 class Verification:
-    """Result of the check of a whole ledger: *bad_seq* is the first invalid row, with the *reason*.
+    """Result of the check of a whole ledger: *bad_seq* is the first invalid row, with the *reason*. *absent* is the number of rows whose content was
+    erased or never stored.
 
     :param events: the number of rows.
     :param head: the newest row, or None.
@@ -191,6 +192,7 @@ class Verification:
     head: Head | None
     bad_seq: int | None = None
     reason: str | None = None
+    absent: int = 0
 
     @property
     def ok(self) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dicast import hookimpl
 
 from .component import Sqlite
+from .format4.connecting import connect
 
-__all__ = ["Sqlite"]
+__all__ = ["Sqlite", "connect"]
 
 
 @hookimpl

@@ -13,7 +13,9 @@ import attrs
 from dicast import RunContext, Within
 
 from .file import open_file
-from .live import Live
+from .format4.live import BlockLedger
+from .format4.schema import FORMAT
+from .old import OldLedger
 
 
 @attrs.frozen
@@ -32,13 +34,15 @@ class Sqlite:
     busy_timeout: float = attrs.field(default=5.0, validator=Within(0, inf, "0 or more seconds"))
 
     @asynccontextmanager
-    async def open(self, run: RunContext | None = None, create: bool = True) -> AsyncIterator[Live]:
+    async def open(self, run: RunContext | None = None, create: bool = True) -> AsyncIterator[OldLedger | BlockLedger]:
         """Open the ledger. With *create* False, for reading only, a missing file is refused, and a read-only file can be opened.
 
-        :raises dicast.LedgerRefused: when the file is not a ledger, comes from a newer version, is locked beyond
-            ``busy_timeout``, cannot be written to, or does not exist.
+        :raises dicast.LedgerRefused: when the file is not a ledger, has an older or newer format, is locked beyond
+            ``busy_timeout``, cannot be written to, or does not exist. A ledger of an older format is for reading only.
         """
         with closing(open_file(self.path, create=create, timeout=self.busy_timeout)) as connection:
-            live = Live(self.path, connection, store_content=self.content == "store", timeout=self.busy_timeout)
+            (number,) = connection.execute("PRAGMA user_version").fetchone()
+            opened = BlockLedger if number == FORMAT else OldLedger
+            live = opened(self.path, connection, store_content=self.content == "store", timeout=self.busy_timeout)
             with closing(live):
                 yield live

@@ -137,7 +137,7 @@ def _prices(ledger: Ledger, run_id: str | None) -> str | None:
 def _read(ledger: Ledger, group: Group, run_id: str | None, window: Window, *, include_eval: bool) -> Accounts:
     run_id = None if run_id is None else named_run(ledger, run_id)
     reads = getattr(ledger, "spent", None) if group != "rubric" else None
-    if reads is not None and (spent := reads(run_id, sessions=group == "session")) is not None:
+    if reads is not None and (spent := reads(run_id)) is not None:
         mine = spent if window.is_open else spent.within(window.first, window.last)
         return Accounts(group).read_lines(mine, run_id, include_eval=include_eval)
     types = (AGENT, *(SPENT if include_eval else ()), *(EVALS if include_eval and group == "rubric" else ()))

@@ -14,52 +14,20 @@ from urllib.parse import quote
 from dicast import LedgerRefused
 from dicast.toolkit.files import check_regular
 
-from .columns import COLUMN_TABLES
-from .contents import CONTENTS_TABLE
-from .leases import LEASES_TABLE
-from .spending import SPENDING_TABLES
+from .format4 import schema
 
 APPLICATION_ID = 0x64696361  # "dica": distinguishes a ledger from other SQLite files
-FORMATS = 2, 3
-"""The supported versions of the format; a new ledger has the last version."""
-
-PAGE_BYTES = 16384  # a verdict has 1 to 2 KB: a default page of 4096 bytes holds two, and the rest of it is wasted
+FORMATS = 2, 3, 4
+"""The supported versions of the format."""
 
 _NAPS = 0.001, 0.05
 """Seconds between two attempts to get a lock: first, and at most."""
-
-EACH_ROW = "subject.read", "eval.started"
-"""Types that every subject has and that are never searched by time: they are not in the index on (type, time)."""
-
-NOT_EACH_ROW = " AND ".join(f"type <> '{type}'" for type in EACH_ROW)
-
-_INDEXES = (
-    "CREATE INDEX IF NOT EXISTS sessions ON events (session_id) WHERE session_id IS NOT NULL",
-    f"CREATE INDEX IF NOT EXISTS by_time ON events (type, time) WHERE {NOT_EACH_ROW}",
-)
-_LATER = (*_INDEXES, LEASES_TABLE, *COLUMN_TABLES)
-"""Tables that an older ledger may lack. Older versions of dicast ignore them."""
-
-_SCHEMA = f"""
-CREATE TABLE events (
-    seq INTEGER PRIMARY KEY, id, type, time, run_id, session_id, turn_id, subject_kind, subject_id, sensitivity,
-    payload TEXT, prev TEXT, digest TEXT);
-CREATE INDEX run_events ON events (type) WHERE type >= 'run.' AND type < 'run/';
-{"; ".join(_INDEXES)};
-CREATE TABLE runs (run_id TEXT PRIMARY KEY, first_seq INTEGER, last_seq INTEGER) WITHOUT ROWID;
-{CONTENTS_TABLE}
-{SPENDING_TABLES}
-{LEASES_TABLE};
-{"; ".join(COLUMN_TABLES)};
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {FORMATS[-1]};
-"""
 
 
 class Patient(sqlite3.Connection):
     """Connection whose statements wait up to *timeout* seconds of wall-clock time for a lock.
 
-    After a timeout, statements fail at once until a statement succeeds. SQLite's own timeout is not used: it adds up the sleeps that it requested,
+    After a timeout, statements fail at once until a transaction begins. SQLite's own timeout is not used: it adds up the sleeps that it requested,
     and the timer of the run cuts each of them short.
     """
 
@@ -86,7 +54,8 @@ class Patient(sqlite3.Connection):
                 time.sleep(min(nap, deadline - now))
                 nap = min(2 * nap, longest)
             else:
-                self._has_timed_out = False
+                if self._has_timed_out and statement[0].startswith("BEGIN"):
+                    self._has_timed_out = False
                 return cursor
 
 
@@ -111,7 +80,7 @@ def open_file(path: Path, *, create: bool, timeout: float) -> sqlite3.Connection
     try:
         connection = connect(path, timeout)
         try:
-            _prepare(connection, path, create)
+            _prepare(connection, path, create=create)
         except BaseException:
             connection.close()
             raise
@@ -166,19 +135,28 @@ def _touch(path: Path) -> None:
         ) from error
 
 
-def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
+def _prepare(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
+    """Check the file. With *create*, make its tables if they are missing."""
     if create and _is_blank(connection):
         _create(connection)
-    _check_format(connection, path)
+    number = _check_format(connection, path)
+    if create and number != schema.FORMAT:
+        raise refusal_of(path, number)
     if create:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
-        version_number = _pragma(connection, "user_version")
         # BEGIN succeeds on a read-only file, so a value is written
-        connection.execute(f"PRAGMA user_version = {version_number}")
-        for statement in _LATER:
-            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {number}")
         connection.execute("COMMIT")
+
+
+def refusal_of(path: Path, number: int) -> LedgerRefused:
+    """Return the refusal to write on a ledger of the older format *number*."""
+    converted = path.with_name(f"{path.stem}-{schema.FORMAT}{path.suffix}")
+    return LedgerRefused(
+        f"{path} is a ledger of format {number}, which is read but not written on: convert it into a new file, "
+        f"dicast ledger convert {path} {converted}, and use the new file"
+    )
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:
@@ -187,25 +165,28 @@ def _is_blank(connection: sqlite3.Connection) -> bool:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+    connection.execute(f"PRAGMA page_size = {schema.PAGE_BYTES}")
     connection.execute("BEGIN IMMEDIATE")
     # Another process may have created the tables while this process waited for the lock.
     if _is_blank(connection):
-        for statement in _SCHEMA.split(";"):
+        for statement in schema.SCHEMA:
             connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {schema.FORMAT}")
     connection.execute("COMMIT")
 
 
-def _check_format(connection: sqlite3.Connection, path: Path) -> None:
+def _check_format(connection: sqlite3.Connection, path: Path) -> int:
     if _pragma(connection, "application_id") != APPLICATION_ID:
         raise LedgerRefused(f"{path} is a SQLite database, but not a dicast ledger: choose another path for the ledger")
     version_number = _pragma(connection, "user_version")
     if version_number not in FORMATS:
-        formats = " and ".join(map(str, FORMATS))
+        formats = f"{', '.join(map(str, FORMATS[:-1]))} and {FORMATS[-1]}"
         raise LedgerRefused(
             f"{path} is a ledger of format {version_number}, but dicast-ledger {version('dicast-ledger')} reads formats {formats}: "
             "use the version that wrote it or a newer one (pip install --upgrade dicast-ledger), or choose another path"
         )
+    return version_number
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

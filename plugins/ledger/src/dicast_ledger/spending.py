@@ -21,11 +21,12 @@ from typing import Any
 
 import orjson
 
-from dicast import Cap, LedgerError, Refusal
+from dicast import Cap, Event, LedgerError, Refusal
 
 SPENDING_TABLES = """
 CREATE TABLE reservations (
-    id TEXT PRIMARY KEY, seq INTEGER, run_id TEXT, scopes TEXT, amount TEXT, unit TEXT, lease_until TEXT) WITHOUT ROWID;
+    id TEXT PRIMARY KEY, seq INTEGER, run_id TEXT, scopes TEXT, amount TEXT, unit TEXT, lease_until TEXT,
+    outlives INTEGER) WITHOUT ROWID;
 CREATE TABLE lost (id TEXT PRIMARY KEY, scopes TEXT, amount TEXT, unit TEXT) WITHOUT ROWID;
 CREATE TABLE spend (scope TEXT, unit TEXT, amount TEXT, PRIMARY KEY (scope, unit)) WITHOUT ROWID;
 CREATE TABLE held (scope TEXT, unit TEXT, amount TEXT, PRIMARY KEY (scope, unit)) WITHOUT ROWID;
@@ -35,8 +36,6 @@ CREATE TABLE held (scope TEXT, unit TEXT, amount TEXT, PRIMARY KEY (scope, unit)
 _LAPSED = "lease_until < :now"
 _LEASE = "SELECT 1 FROM leases WHERE leases.run_id = reservations.run_id AND until"
 _OVER, _OPEN = f"EXISTS ({_LEASE} < :ledgers_now)", f"EXISTS ({_LEASE} >= :ledgers_now)"
-_OUTLIVES = """coalesce((SELECT json_extract(payload, '$.outlives_run') FROM events
-    WHERE events.seq = reservations.seq), 0)"""
 
 SUMS = 1_000
 """Most sums in memory."""
@@ -79,8 +78,7 @@ class Spending:
 
         A reservation that outlives its run, because the reply is in a batch, ends only after both leases are over.
         """
-        query = f"""SELECT seq FROM reservations WHERE {_LAPSED} AND NOT ({_OUTLIVES} AND {_OPEN})
-            OR {_OVER} AND NOT {_OUTLIVES} ORDER BY seq"""
+        query = f"""SELECT seq FROM reservations WHERE {_LAPSED} AND NOT (outlives AND {_OPEN}) OR {_OVER} AND NOT outlives ORDER BY seq"""
         values = {"now": _moment(now), "ledgers_now": ledgers_now}
         return [seq for (seq,) in self._connection.execute(query, values)]
 
@@ -123,7 +121,7 @@ class Spending:
         scopes, lease = list(payload["scopes"]), payload.get("lease_until")
         amount, unit = amount_of(payload), payload["unit"]
         self._connection.execute(
-            "INSERT INTO reservations VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO reservations VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 payload["reservation_id"],
                 seq,
@@ -132,6 +130,7 @@ class Spending:
                 f"{amount:f}",
                 unit,
                 None if lease is None else _moment(lease),
+                int(bool(payload.get("outlives_run"))),
             ),
         )
         self._add("held", scopes, unit, amount)
@@ -195,6 +194,19 @@ def amount_of(payload: Mapping[str, Any]) -> Decimal:
     if not amount.is_finite() or amount < 0:
         raise ValueError(f"an amount is finite and not negative, not {amount}")
     return amount
+
+
+def claimed_amount(event: Event) -> tuple[Decimal, str]:
+    """Return the amount and the unit of a claim's event.
+
+    :raises LedgerError: if it has no valid amount.
+    """
+    try:
+        return amount_of(event.payload), str(event.payload["unit"])
+    except (KeyError, ArithmeticError, TypeError, ValueError) as error:
+        raise LedgerError(
+            f"event {event.id} has no valid amount to reserve, {error!r}: {dict(event.payload)}"
+        ) from error
 
 
 def _moment(text: str) -> str:

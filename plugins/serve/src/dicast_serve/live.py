@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from dicast import Entry, Head, Ledger, LedgerError, Query
+from dicast.reading import read_digest
 
 from .documents import dumped
 from .guard import error_response
@@ -177,12 +178,10 @@ def _newer(ledger: Ledger, last_head: Head | None, *, brief: bool) -> NewsBatch:
     if head == last_head:
         return NewsBatch((), head)
     after = _row(last_head)
-    if last_head is not None:
-        row = next(iter(ledger.read(Query(after=after - 1, limit=1))), None)
-        if row is None or (row.seq, row.digest) != (last_head.seq, last_head.digest):
-            raise LedgerReplaced(f"the ledger has no row {last_head.seq} with the previous digest")
+    if last_head is not None and read_digest(ledger, after) != last_head.digest:
+        raise LedgerReplaced(f"the ledger has no row {last_head.seq} with the previous digest")
     entries = _entries(ledger, after, brief=brief)
-    last = _head(entries[-1]) if entries else None
+    last = Head(entries[-1].seq, read_digest(ledger, entries[-1].seq) or "") if entries else None
     if not brief and len(entries) == TOGETHER:
         return NewsBatch(_news(entries), last, has_more=True)
     if head is None or (last is not None and last.seq > head.seq):
@@ -213,10 +212,6 @@ def _grown(head: Head) -> News:
 def _head_event(seen: int, newest: int) -> bytes:
     """Return the event with the ledger's length. A client that reconnects after it has seen all rows up to *seen*."""
     return b"id: %d\nevent: head\ndata: %b\n\n" % (seen, orjson.dumps({"seq": newest}))
-
-
-def _head(entry: Entry) -> Head:
-    return Head(entry.seq, entry.digest)
 
 
 def _row(head: Head | None) -> int:

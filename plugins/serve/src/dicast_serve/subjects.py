@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from dicast import Entry, Event, Ledger, PluginError, Query, run_kind
-from dicast.reading import JudgedOutputs, reader, verdict_of
+from dicast.reading import JudgedOutputs, read_digest, reader, verdict_of
 from dicast.reporting import output_ending
 
 from .runs import Document, NotFound, Values, full_run_id
@@ -54,7 +54,7 @@ def subject(ledger: Ledger, values: Values) -> Document:
                 {
                     **attrs.asdict(verdict_of(entry.event), recurse=False),
                     "output_digest": digest(entry.event.run_id),
-                    "chain": _place(entry),
+                    "chain": _place(ledger, entry),
                 }
                 for entry in entries
                 if entry.event.type == "eval.completed"
@@ -64,7 +64,7 @@ def subject(ledger: Ledger, values: Values) -> Document:
                     "run_id": entry.event.run_id,
                     **entry.event.payload,
                     "output_digest": digest(entry.event.run_id),
-                    "chain": _place(entry),
+                    "chain": _place(ledger, entry),
                 }
                 for entry in entries
                 if entry.event.type == "eval.failed"
@@ -121,5 +121,5 @@ def _conversation(ledger: Ledger, session_id: str, read: Event | None) -> Mappin
         return {}
 
 
-def _place(entry: Entry) -> Document:
-    return {"seq": entry.seq, "prev": entry.prev, "digest": entry.digest}
+def _place(ledger: Ledger, entry: Entry) -> Document:
+    return {"seq": entry.seq, "prev": entry.prev or None, "digest": read_digest(ledger, entry.seq)}

@@ -1,0 +1,1 @@
+"""Format 4: a chain over lines, and lines in compressed blocks."""

@@ -1,0 +1,258 @@
+"""The check of a whole ledger of format 4: the chain, the hints, the makers, the contents, the bounds of runs and the sums."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from hashlib import sha256
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast import Head, LedgerError, Verification
+
+from ..chain import integrity
+from ..spending import SPENDING_TABLES, Spending
+from .blocks import ROW, Hints, is_packed, lines_in
+from .chain import MARK_BYTES, START, leaf_of
+from .columns import inflated, split
+from .lines import CONTENT, CONVERTED, EVENT, event_of
+from .makers import JUDGED, MAKER, Maker
+from .making import Layouts, columns_of
+from .sealing import ERASED
+from .texts import KEY_BYTES, PLACES, Texts, short_keys
+
+
+class Wrong(Exception):
+    """A fault at an event of the ledger."""
+
+    def __init__(self, seq: int, reason: str) -> None:
+        super().__init__(reason)
+        self.seq = seq
+
+
+@attrs.define
+class Facts:
+    """Facts of the events of a block or of a line."""
+
+    runs: set[str] = attrs.field(factory=set)
+    types: set[str] = attrs.field(factory=set)
+    subjects: set[str] = attrs.field(factory=set)
+    times: set[str] = attrs.field(factory=set)
+    makers: set[str] = attrs.field(factory=set)
+    contents: list[str] = attrs.field(factory=list)
+    """The digests of contents."""
+
+    def hints(self) -> Hints:
+        """Return the hints of the block."""
+        (run_id,) = self.runs if len(self.runs) == 1 else (None,)
+        low, high = (min(self.subjects), max(self.subjects)) if self.subjects else (None, None)
+        return Hints(run_id, frozenset(self.types), low, high, min(self.times), max(self.times))
+
+
+class Check:
+    """Walk over all lines in their order, with the tables that follow from them. Its memory grows with the makers, runs and open reservations."""
+
+    def __init__(self, scratch: sqlite3.Connection, texts: Texts) -> None:
+        scratch.executescript(SPENDING_TABLES)
+        self.spending = Spending(scratch)
+        self.digest, self.seq = START, 0
+        self._texts, self.absent = texts, 0
+        self.makers: dict[str, Maker] = {}
+        self.layouts = Layouts(self.makers)
+        self.runs: dict[str, tuple[int, int]] = {}
+
+    def block(self, row: Sequence[Any], expected: str | None) -> bool:
+        """Check a block, and return True if one of its lines has the digest *expected*.
+
+        :raises Wrong: for the first fault.
+        """
+        first, last, count, run_id, types, low, high, began, ended, prev, digest, marks, columns, size, body = row
+        start = self.seq + 1
+        if first != start:
+            raise Wrong(start, f"event {start} is missing: the next block begins with event {first!r}")
+        if prev != self.digest:
+            raise Wrong(start, f"the prev of the block from event {first} is not the digest of the line before it")
+        try:
+            lines = lines_in(size, body)
+            if not isinstance(marks, bytes):
+                raise TypeError(f"its marks are {marks!r}")
+        except (ValueError, TypeError) as error:
+            raise Wrong(start, f"the block from event {first} cannot be read: {error}") from error
+        is_met, facts, parsed = False, Facts(), list[Sequence[Any]]()
+        for place, line in enumerate(lines):
+            self.digest = sha256(self.digest + leaf_of(line)).digest()
+            if not marks.startswith(self.digest[:MARK_BYTES], MARK_BYTES * place):
+                raise Wrong(self.seq + 1, f"line {place + 1} of the block from event {first} was changed")
+            is_met = is_met or (expected is not None and self.digest.hex() == expected)
+            parsed.append(self._line(line, place, first, facts))
+        if self.digest != digest or len(marks) != MARK_BYTES * len(lines):
+            raise Wrong(start, f"the digest of the block from event {first} does not follow from its lines")
+        if (last, count) != (self.seq, len(lines)):
+            raise Wrong(
+                start,
+                f"the block from event {first} has {len(lines)} lines up to event {self.seq}, not {count!r} up to {last!r}",
+            )
+        stored, expected_hints = (run_id, types, low, high, began, ended), self._hints(facts, start, first)
+        if stored != expected_hints:
+            raise Wrong(
+                start,
+                f"the hints of the block from event {first} are {stored!r}, but its lines have {expected_hints!r}",
+            )
+        if columns is not None or is_packed(size, body):
+            self._columns(columns, parsed, start, first)
+        try:
+            keys = short_keys(facts.contents)
+        except (TypeError, ValueError) as error:
+            raise Wrong(start, f"the contents of the block from event {first} cannot be read: {error}") from error
+        known = self._texts.keys({*keys})
+        self.absent += sum(key not in known for key in keys)
+        return is_met
+
+    def _hints(self, facts: Facts, start: int, first: int) -> tuple[str | None, ...]:
+        try:
+            hints = facts.hints()
+            return hints.run_id, " ".join(sorted(hints.types)), hints.low, hints.high, hints.began, hints.ended
+        except (TypeError, ValueError) as error:  # a column of an event is no text
+            raise Wrong(start, f"the lines of the block from event {first} cannot be read: {error}") from error
+
+    def _columns(self, columns: Any, lines: Sequence[Sequence[Any]], start: int, first: int) -> None:
+        try:
+            *parts, hashes = split(columns)
+            is_equal = (*map(inflated, parts), hashes) == columns_of(lines, self.layouts).parts()
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+            raise Wrong(start, f"the columns of the block from event {first} cannot be read: {error}") from error
+        if not is_equal:
+            raise Wrong(start, f"the columns of the block from event {first} do not follow from its lines")
+
+    def _line(self, line: bytes, place: int, first: int, facts: Facts) -> Sequence[Any]:
+        try:
+            values: Sequence[Any] = orjson.loads(line)
+            kind = values[0]
+            if kind == JUDGED:
+                self._judged(values, facts)
+            elif kind == EVENT:
+                self._event(values, facts)
+            elif kind == MAKER:
+                maker = Maker.of(line)
+                self.makers[maker.name] = maker
+            elif kind != CONVERTED or self.seq or place or len(values) != 3:
+                raise ValueError(f"its kind is {kind!r}")
+            return values
+        except (ValueError, LookupError, TypeError, AttributeError, LedgerError) as error:
+            raise Wrong(
+                self.seq + 1, f"line {place + 1} of the block from event {first} cannot be read: {error}"
+            ) from error
+
+    def _judged(self, values: Sequence[Any], facts: Facts) -> None:
+        maker = self.makers[values[1]]
+        if len(values) != maker.length:
+            raise ValueError(f"it has {len(values)} values, but its maker has {maker.length}")
+        if maker.name not in facts.makers:
+            facts.makers.add(maker.name)
+            facts.runs.add(maker.run_id)
+            facts.types.update(maker.types)
+        facts.times.update(values[6 : 6 + 2 * len(maker.parts) : 2])
+        if values[2] is not None:
+            facts.subjects.add(values[2])
+        if maker.content is not None:
+            facts.contents.append(values[maker.content])
+        self._count(maker.run_id, len(maker.parts))
+
+    def _event(self, values: Sequence[Any], facts: Facts) -> None:
+        event = event_of(values, lambda _: None)
+        facts.runs.add(event.run_id)
+        facts.types.add(event.type)
+        facts.times.add(event.time)
+        if event.subject_id is not None:
+            facts.subjects.add(event.subject_id)
+        if len(values) > CONTENT:
+            facts.contents.append(values[CONTENT])
+        self._count(event.run_id, 1)
+        if event.type.startswith("spend."):
+            self.spending.record(self.seq, event.run_id, event.type, event.payload)
+
+    def _count(self, run_id: str, events: int) -> None:
+        begin, _ = self.runs.get(run_id, (self.seq + 1, 0))
+        self.seq += events
+        self.runs[run_id] = begin, self.seq
+
+
+def verify(connection: sqlite3.Connection, expected: str | None) -> Verification:
+    """Check all lines and all tables. With *expected*, a line must have this digest: without it, a chain whose end was cut off looks complete."""
+    with closing(sqlite3.connect("")) as scratch:  # a temporary file of SQLite's own: memory stays constant
+        check, is_met = Check(scratch, Texts(connection)), expected is None
+        try:
+            for row in connection.execute(f"SELECT {ROW} FROM blocks ORDER BY first"):
+                is_met = check.block(row, expected) or is_met
+            if not is_met:
+                raise Wrong(check.seq + 1, f"no line has the digest {expected}: the end of the ledger was cut off")
+            _tables(connection, check)
+        except Wrong as wrong:
+            return _result(check, wrong.seq, str(wrong))
+        except sqlite3.DatabaseError as error:
+            return _result(check, check.seq + 1, f"the file is damaged after event {check.seq}: {error}")
+        return _result(check, None, None)
+
+
+def _result(check: Check, seq: int | None, reason: str | None) -> Verification:
+    head = Head(check.seq, check.digest.hex()) if check.seq else None
+    return Verification(check.seq, head, None if seq is None else max(1, seq), reason, check.absent)
+
+
+def _tables(connection: sqlite3.Connection, check: Check) -> None:
+    """Check the tables next to the blocks.
+
+    :raises Wrong: for the first fault.
+    """
+    makers = {name: maker.line.decode() for name, maker in check.makers.items()}
+    if dict(connection.execute("SELECT name, line FROM makers")) != makers:
+        raise Wrong(check.seq, "the table makers does not follow from the lines")
+    stored = {row[0]: row[1:] for row in connection.execute("SELECT run_id, first_seq, last_seq FROM runs")}
+    for run_id in stored.keys() | check.runs.keys():
+        (low, high), (first, last) = stored.get(run_id, _NO_BOUNDS), check.runs.get(run_id, _NO_BOUNDS)
+        if (low, high) != (first, last):
+            raise Wrong(
+                first or check.seq,
+                f"run {run_id!r} has the events {first} to {last}, but the table runs has {low!r} to {high!r}",
+            )
+    check.spending.write()
+    if (difference := Spending(connection).differing(check.spending)) is not None:
+        raise Wrong(check.seq, f"the sums do not follow from the lines: {difference}")
+    for reason in _contents(connection):
+        raise Wrong(check.seq, reason)
+    if (damage := integrity(connection)) is not None:
+        raise Wrong(check.seq, damage)
+
+
+def _contents(connection: sqlite3.Connection) -> Iterator[str]:
+    """Yield the faults of the contents: a content that differs from its digest, and a place without a content."""
+    keys = connection.execute("SELECT key, place FROM contents ORDER BY place")
+    key, key_place = next(keys, _NO_KEY)
+    for id_, size, body in connection.execute("SELECT id, size, body FROM texts ORDER BY id"):
+        try:
+            texts = lines_in(size, body)
+        except (ValueError, TypeError) as error:
+            yield f"row {id_} of texts cannot be read: {error}"
+            return
+        for place, text in enumerate(texts, id_ * PLACES):
+            digest = sha256(text).digest()
+            if key_place == place and key in (digest[:KEY_BYTES], digest):
+                key, key_place = next(keys, _NO_KEY)
+            elif key_place == place or (text != ERASED and not _is_known(connection, digest)):
+                yield f"content {place % PLACES} in row {id_} of texts was changed: its digest is {digest.hex()}"
+                return
+    if (key, key_place) != _NO_KEY:
+        yield f"contents has the place {key_place!r} for {key!r}, where texts has no content with this digest"
+
+
+_NO_BOUNDS = 0, 0
+_NO_KEY = None, None
+
+
+def _is_known(connection: sqlite3.Connection, digest: bytes) -> bool:
+    """Return True if ``contents`` has a place for the digest: two processes may store a content at the same time."""
+    query = "SELECT 1 FROM contents WHERE key IN (?, ?)"
+    return connection.execute(query, (digest[:KEY_BYTES], digest)).fetchone() is not None

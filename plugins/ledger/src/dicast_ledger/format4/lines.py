@@ -1,0 +1,274 @@
+"""Lines of the chain: events as lines, and lines as events.
+
+A line is a JSON list in UTF-8 without a newline. The first value is its kind:
+
+- ``[0, id, type, time, run_id, session_id, turn_id, subject_kind, subject_id, sensitivity, payload]`` is an event. An event with a content has
+  two more values: the SHA-256 of the content, and the number of characters of the payload before it. The payload has ``null`` in its place.
+- ``[1, …]`` is a maker and ``[2, …]`` a judged subject, which is several events; see :mod:`.makers`.
+- ``[3, seq, digest]`` is the first line of a converted ledger: the last row of the older ledger. It has no event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from hashlib import sha256
+from itertools import takewhile
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast import Event, LedgerError
+
+from ..spent import plain
+from ..texts import without_texts
+from .judged import RECORD, Judged, Templates
+from .makers import FIRST_EVENT, JUDGED, MAKER, Maker, Part, learned
+from .shapes import fill
+
+EVENT, CONVERTED = 0, 3
+"""The first values of the line of an event, and of the line of a conversion."""
+
+CONTENT = 11
+"""The place of the digest of the content in the line of an event that has a content."""
+
+_READ, _STARTED, _COMPLETED = _OF_SUBJECT = ("subject.read", "eval.started", "eval.completed")
+_MOST_MAKERS = 32
+"""Most makers of a kind and a run that one encoder learns. Later subjects with other shapes are lines of events."""
+
+Line = tuple[bytes, int, Sequence[Any]]
+"""A line, its number of events, and the events or the judged subject."""
+
+Content = Callable[[str], bytes | None]
+"""Function that returns the JSON text of the content with this digest, or None if the ledger does not have it."""
+
+
+@attrs.define
+class Encoded:
+    """Lines in their order, the contents of their subjects by digest, and the makers that are among them."""
+
+    lines: list[Line] = attrs.field(factory=list)
+    contents: dict[str, bytes] = attrs.field(factory=dict)
+    makers: list[Maker] = attrs.field(factory=list)
+
+
+class Encoder:
+    """Encoder of events. It remembers the makers that it has written: call :meth:`forget` after a failed transaction.
+
+    :param store_content: whether the texts of subjects are kept.
+    """
+
+    def __init__(self, *, store_content: bool) -> None:
+        self._store_content = store_content
+        self._makers: dict[tuple[object, ...], list[Maker]] = {}
+        self._is_written: set[str] = set()
+        self.makers: dict[str, Maker] = {}
+        """The makers of all lines."""
+        self._templates = Templates()
+        self.preface: bytes | None = None
+        """A line without events, which is the first line of the next append."""
+
+    def forget(self) -> None:
+        """Write all makers again before their next use."""
+        self._is_written.clear()
+
+    def encode(self, records: Sequence[Any]) -> Encoded:
+        """Return the lines of *records*: events, and judged subjects in place of their three events.
+
+        :raises LedgerError: if a payload cannot be written as JSON.
+        """
+        encoded = Encoded([] if self.preface is None else [(self.preface, 0, ())])
+        at, count = 0, len(records)
+        while at < count:
+            record = records[at]
+            if record.type == RECORD:
+                self._record(record, encoded)
+                at += 1
+            elif record.type == _READ and at + 2 < count and _is_judged(records, at):
+                self._judged(records[at : at + 3], encoded)
+                at += 3
+            else:
+                self._event(record, encoded)
+                at += 1
+        return encoded
+
+    def _record(self, record: Judged, encoded: Encoded) -> None:
+        """Add the line of a judged subject without its events, if a template has its form."""
+        template = line = None
+        if self._store_content:
+            template = self._templates.of(record, lambda events: self._line(events, *self._bodies(events, Encoded())))
+            try:
+                line = None if template is None else template.line(record, encoded.contents)
+            except TypeError:  # reported with the name of the event
+                line = None
+        if template is None or line is None:
+            self._judged(record.events(), encoded)
+        else:
+            self._add(template.maker, line, (record,), encoded)
+
+    def _judged(self, events: Sequence[Event], encoded: Encoded) -> None:
+        """Add the line of a judged subject, or the lines of its events if no maker has their shapes."""
+        digest, bodies = self._bodies(events, encoded)
+        made = self._line(events, digest, bodies)
+        if made is not None:
+            self._add(*made, events, encoded)
+            return
+        for event, body in zip(events, bodies, strict=True):
+            line = _event_line(event, body, digest if event.type == _READ else None)
+            encoded.lines.append((line, 1, (event,)))
+
+    def _line(self, events: Sequence[Event], digest: str | None, bodies: Sequence[bytes]) -> tuple[Maker, bytes] | None:
+        """Return the line of *events* and its maker, or None."""
+        read, started, _ = events
+        key = read.run_id, read.subject_kind, started.payload.get("judge"), *(event.sensitivity for event in events)
+        makers = self._makers.setdefault(key, [])
+        for maker in makers:
+            if (line := maker.judged(events, bodies, digest)) is not None:
+                break
+        else:
+            if len(makers) >= _MOST_MAKERS:
+                return None
+            maker, line = learned(events, digest)
+            if not _is_exact(line, maker, bodies):
+                return None
+        if makers[:1] != [maker]:  # the next subject probably has the same shapes
+            makers[:] = [maker, *(other for other in makers if other is not maker)]
+        return maker, line
+
+    def _add(self, maker: Maker, line: bytes, records: Sequence[Any], encoded: Encoded) -> None:
+        """Add the line of a judged subject, after the line of its maker if it is new."""
+        if maker.name not in self._is_written:
+            self._is_written.add(maker.name)
+            self.makers[maker.name] = maker
+            encoded.makers.append(maker)
+            encoded.lines.append((maker.line, 0, ()))
+        encoded.lines.append((line, len(maker.parts), records))
+
+    def _event(self, event: Event, encoded: Encoded) -> None:
+        digest, (body,) = self._bodies((event,), encoded)
+        encoded.lines.append((_event_line(event, body, digest), 1, (event,)))
+
+    def _bodies(self, events: Sequence[Event], encoded: Encoded) -> tuple[str | None, list[bytes]]:
+        """Return the digest of the content of the first event, and the payloads, with ``null`` as the content."""
+        digest, bodies = None, []
+        for event in events:
+            payload = event.payload
+            try:
+                if event.type == _READ:
+                    content = payload.get("content")
+                    if content is not None:
+                        text = orjson.dumps(content, plain)
+                        digest = sha256(text).hexdigest()
+                        if self._store_content:
+                            encoded.contents[digest] = text
+                        payload = {**payload, "content": None}
+                elif not self._store_content:
+                    payload = without_texts(event, plain)
+                bodies.append(orjson.dumps(payload, plain))
+            except TypeError as error:
+                raise LedgerError(f"event {event.id} ({event.type}) cannot be written as JSON: {error}") from error
+        return digest, bodies
+
+
+def _is_judged(events: Sequence[Event], at: int) -> bool:
+    """Return True if the events from *at* on are a reading, a start and a verdict of one subject."""
+    read, started, completed = events[at], events[at + 1], events[at + 2]
+    return (
+        started.type == _STARTED
+        and completed.type == _COMPLETED
+        and read.subject_id == started.subject_id == completed.subject_id
+        and read.subject_kind == started.subject_kind == completed.subject_kind
+        and read.session_id == started.session_id == completed.session_id
+        and read.turn_id == started.turn_id == completed.turn_id
+        and read.run_id == started.run_id == completed.run_id
+    )
+
+
+def _is_exact(line: bytes, maker: Maker, bodies: Sequence[bytes]) -> bool:
+    """Return True if the payloads of *line* are *bodies*, which have ``null`` as the content."""
+    try:
+        return [*bodies_of(orjson.loads(line), maker, lambda _: None)] == [*bodies]
+    except LookupError:
+        return False
+
+
+def _event_line(event: Event, body: bytes, digest: str | None) -> bytes:
+    """Return the line of an event. *digest* is the SHA-256 of its content."""
+    try:
+        columns = orjson.dumps(
+            (
+                *(EVENT, event.id, event.type, event.time, event.run_id, event.session_id, event.turn_id),
+                *(event.subject_kind, event.subject_id, event.sensitivity),
+            )
+        )
+    except TypeError as error:
+        raise LedgerError(f"event {event.id} ({event.type}) cannot be written as JSON: {error}") from error
+    if digest is None:
+        return b"%b,%b]" % (columns[:-1], body)
+    return b'%b,%b,"%b",%d]' % (columns[:-1], body, digest.encode(), _before_content(event.payload))
+
+
+def _before_content(payload: Mapping[str, object]) -> int:
+    """Return the number of characters of the payload before its content."""
+    before = {key: payload[key] for key in takewhile(lambda key: key != "content", payload)}
+    start = orjson.dumps(before, plain).decode()
+    return len(start) - 1 + (1 if before else 0) + len('"content":')
+
+
+def bodies_of(line: Sequence[Any], maker: Maker, content: Content) -> Iterator[bytes]:
+    """Yield the payloads of the line of a judged subject."""
+    return (body_of(line, part, content) for part in maker.parts)
+
+
+def body_of(line: Sequence[Any], part: Part, content: Content) -> bytes:
+    """Return the payload of an event of a judged subject."""
+
+    def value(place: int) -> bytes:
+        return orjson.dumps(line[place]) if place > 0 else content(line[-place]) or b"null"
+
+    return fill(part.pieces, value)
+
+
+def events_of(
+    line: Sequence[Any], makers: Mapping[str, Maker], content: Content, parts: Collection[int] | None = None
+) -> Iterator[tuple[int, Event]]:
+    """Yield the events of a line with their places in it. The line of a maker has no events.
+
+    *parts* are the places to yield of a judged subject; all of them without *parts*.
+
+    :raises LookupError: if the line does not have the values of its kind.
+    """
+    kind = line[0]
+    if kind == EVENT:
+        yield 0, event_of(line, content)
+    elif kind == JUDGED:
+        maker = makers[line[1]]
+        subject, session, turn = line[2:FIRST_EVENT]
+
+        def parsed(digest: str) -> Any:
+            text = content(digest)
+            return None if text is None else orjson.loads(text)
+
+        for place, part in enumerate(maker.parts):
+            if parts is None or place in parts:
+                at = FIRST_EVENT + 2 * place
+                payload = part.payload(line, parsed)
+                values = line[at], part.type, line[at + 1], maker.run_id, payload, session, turn, maker.kind, subject
+                yield place, Event.of(*values, part.sensitivity)
+    elif kind not in (MAKER, CONVERTED):
+        raise LookupError(f"a line begins with a number from {EVENT} to {CONVERTED}, not {kind!r}")
+
+
+def event_of(line: Sequence[Any], content: Content) -> Event:
+    """Return the event of its line. Its payload has the keys in the order in which it was appended.
+
+    :raises TypeError: if the payload is not an object.
+    """
+    _, id_, type_, time, run_id, session, turn, kind, subject, sensitivity, payload, *of_content = line
+    if not isinstance(payload, dict):
+        raise TypeError(f"the payload of event {id_!r} is not an object")
+    if of_content:
+        text = content(of_content[0])
+        if text is not None:
+            payload["content"] = orjson.loads(text)
+    return Event.of(id_, type_, time, run_id, payload, session, turn, kind, subject, sensitivity)

@@ -1,0 +1,213 @@
+"""The live ledger of format 4."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dicast import Claim, Entry, Event, Head, LedgerError, Query, Refusal, Verification
+from dicast.reading import ActivityColumns, VerdictColumns
+
+from ..opened import Opened
+from ..spending import Spending, claimed_amount
+from ..spent import Spent
+from .blocks import newest
+from .check import verify
+from .columns import STARTED
+from .erasing import Erasable, erasable, erase
+from .merging import read_activity, read_open, read_spent, read_verdicts
+from .proofs import prove
+from .reading import digest_at, entries, entries_at
+from .recent import Recent
+from .writer import Prepared, Writer
+
+
+class BlockLedger(Opened):
+    """An open ledger of format 4."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, *, store_content: bool, timeout: float) -> None:
+        super().__init__(path, connection, store_content=store_content, timeout=timeout)
+        self._writer = Writer(connection, store_content=store_content)
+        self._recent = Recent()
+
+    def begin_converted(self, head: Head) -> None:
+        """Make the first line of a new ledger from the newest row of an older ledger. The next append writes it."""
+        self._writer.begin_converted(head)
+
+    def append(self, events: Sequence[Event]) -> Head:
+        """Append *events* in one transaction. They are compressed before it.
+
+        ``spend.*`` events also move the amounts that :meth:`reserve` reads.
+
+        :raises LedgerError: when nothing was appended.
+        """
+        return self.append_judged(events)
+
+    def append_judged(self, records: Sequence[Any]) -> Head:
+        """Append *records* in one transaction: events, and judged subjects in place of their three events.
+
+        :raises LedgerError: when nothing was appended.
+        """
+        with self._writing() as writer:
+            prepared = writer.prepare(records)
+            with self._transaction() as spending:
+                return self._write(prepared, spending)
+
+    def read(self, query: Query) -> Iterator[Entry]:
+        """Yield the rows that match *query*, from the state of the ledger when the first row is requested. Only the newest row has a digest.
+
+        ``query.until`` is compared as text: give it in the form of the events' times.
+
+        :raises LedgerError: when the file cannot be read.
+        """
+        with self._reading() as connection:
+            yield from entries(connection, query, self._recent)
+
+    def verdict_columns(self, run_id: str | None = None) -> VerdictColumns:
+        """Return the verdicts and failures of the ledger, or of one run, as columns.
+
+        :raises LedgerError: if the file cannot be read.
+        """
+        with self._reading() as connection:
+            return read_verdicts(connection, run_id)
+
+    def activity_columns(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
+        """Return the events of *types* of the ledger or of one run, as columns.
+
+        :raises LedgerError: if the file cannot be read.
+        """
+        with self._reading() as connection:
+            return read_activity(connection, run_id, types)
+
+    def open_judgments(self, run_id: str | None = None) -> Sequence[Entry]:
+        """Return the ``eval.started`` entries of the ledger, or of one run, without a verdict or failure yet, oldest first.
+
+        :raises LedgerError: if the file cannot be read.
+        """
+        with self._reading() as connection:
+            return list(entries_at(connection, read_open(connection, run_id), Query(run_id, (STARTED,))))
+
+    def spent(self, run_id: str | None = None) -> Spent | None:
+        """Return the spending of the ledger, or of one run, which may include other runs; None if an event has another form than its type.
+
+        :raises LedgerError: if the file cannot be read.
+        """
+        with self._reading() as connection:
+            return read_spent(connection, run_id)
+
+    def head(self) -> Head | None:
+        """Return the newest row, or None for an empty ledger."""
+        with self._reader() as connection:
+            head = newest(connection)
+            return None if head is None else Head(head[0], head[1].hex())
+
+    def digest_of(self, seq: int) -> str | None:
+        """Return the digest of the line whose last event has the number *seq*; None if there is no such line.
+
+        :raises LedgerError: if the file cannot be read.
+        """
+        with self._reading() as connection:
+            return digest_at(connection, seq)
+
+    def verify(self, head: str | None = None) -> Verification:
+        """Check all lines and all tables; with *head*, also that a line has this digest."""
+        with self._reader() as connection:
+            return verify(connection, head)
+
+    def prove(self, eval_id: str) -> dict[str, Any]:
+        """Return a document which shows that the verdict with this id is in the ledger; see :mod:`.proofs`.
+
+        :raises LedgerError: if the ledger does not have it.
+        """
+        with self._reading() as connection:
+            return prove(connection, eval_id)
+
+    def erase(self, subject_id: str | None, before: str | None, erased: Callable[[Sequence[str]], Event]) -> Erasable:
+        """Remove the contents of a subject, or the contents that were read before a time and not later. Verdicts and the chain stay.
+
+        *erased* returns the event about the digests, which is appended in the same transaction. Nothing is appended without a content to remove.
+
+        :raises LedgerError: if nothing was removed because of an error.
+        """
+        with self._writing() as writer:
+            self._connection.execute("PRAGMA secure_delete = ON")
+            with self._transaction(fenced=False) as spending:
+                try:
+                    result = erasable(self._connection, subject_id, before)
+                except ValueError as error:
+                    raise LedgerError(f"{self.path}: {error}: run dicast ledger verify") from error
+                if result.digests:
+                    erase(self._connection, result.digests)
+                    self._write(writer.prepare([erased(result.digests)]), spending)
+            self._forget()  # the writer may have the removed contents in memory
+            self._connection.execute("PRAGMA secure_delete = OFF")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return result
+
+    def reserve(
+        self, claims: Sequence[Claim], lost: Callable[[Entry], Event], before: Sequence[Event] = ()
+    ) -> Sequence[Refusal | None]:
+        """Append *before*, close each reservation whose lease is over, and grant each of *claims* whose caps all hold, in one transaction.
+
+        :meth:`dicast.Ledger.reserve` has the rules.
+
+        :raises LedgerError: if nothing was appended.
+        """
+        with self._writing() as writer:
+            prepared = writer.prepare(before)
+            with self._transaction() as spending:
+                self._write(prepared, spending)
+                expired = spending.expired(claims[-1].event.time, self._leases.now())
+                self._write(writer.prepare([lost(self._entry(seq)) for seq in expired]), spending)
+                granted: list[Event] = []
+                refusals = []
+                seq, digest = writer.newest()
+                for claim in claims:
+                    event = claim.event
+                    refusals.append(spending.exceeded(claim.caps, *claimed_amount(event)))
+                    if refusals[-1] is None:
+                        granted.append(event)
+                        spending.record(seq + len(granted), event.run_id, event.type, event.payload)
+                writer.write(writer.prepare(granted), seq, digest)
+                return refusals
+
+    def reservations(self, run_id: str | None) -> Sequence[Entry]:
+        """Return the ``spend.reserved`` entries of *run_id*, or of all runs, that are not settled, released or lost, oldest first."""
+        with self._lock, self._errors():
+            return [self._entry(seq) for seq in Spending(self._connection).open(run_id)]
+
+    def _write(self, prepared: Prepared, spending: Spending) -> Head:
+        seq, digest = self._writer.newest()
+        for number, event in prepared.spending:
+            spending.record(seq + number, event.run_id, event.type, event.payload)
+        return self._writer.write(prepared, seq, digest)
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Open a reader. A block that cannot be read is an error of the ledger."""
+        with self._reader() as connection:
+            try:
+                yield connection
+            except (ValueError, LookupError) as error:
+                raise LedgerError(f"{self.path}: {error}: run dicast ledger verify") from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[Writer]:
+        """Yield the writer. After an error it does not rely on rows that may not be in the file."""
+        with self._lock, self._errors():
+            try:
+                yield self._writer
+            except BaseException:
+                self._forget()
+                raise
+
+    def _entry(self, seq: int) -> Entry:
+        for entry in entries_at(self._connection, [seq], Query()):
+            return entry
+        raise LedgerError(f"row {seq} of {self.path} is missing: run dicast ledger verify")
+
+    def _forget(self) -> None:
+        self._writer.forget()

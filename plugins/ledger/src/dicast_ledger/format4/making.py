@@ -1,0 +1,165 @@
+"""The columns of a block from its lines: many lines of one maker become columns without an event for each."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast.reading import milliseconds
+
+from .blocks import Columns
+from .columns import ACTIVITY, VERDICTS, BlockColumns
+from .judged import Place
+from .lines import EVENT, event_of, events_of
+from .makers import FIRST_EVENT, JUDGED, SUBJECT, Maker
+
+_READ, _COMPLETED = "subject.read", "eval.completed"
+
+_FLAGGING = frozenset(
+    ("flags_negative", "heuristic_flags_negative", "escalated", "budget_exhausted", "escalation_skipped")
+)
+"""Signals that set flags of a row."""
+
+_SHARED = ("judge", "judge_kind", "judge_model", "rubric_id", "rubric_version", "fingerprint", "judge_pricing_version")
+
+_HASH_DIGITS, _HALF = 16, 2**63
+
+
+@attrs.frozen
+class Layout:
+    """Places of values in the lines of a maker, for verdicts without a price. *signals* is the place of signals that may set flags."""
+
+    origin: tuple[str | None, ...]
+    read: int
+    verdict: int
+    digest: int
+    score: int
+    confidence: int
+    signals: int | None
+
+
+def layout_of(maker: Maker) -> Layout | None:
+    """Return the layout of the lines of *maker*; None if each line must be read as events."""
+    if sorted(maker.types) != sorted((_READ, "eval.started", _COMPLETED)):
+        return None
+    read, verdict = maker.types.index(_READ), maker.types.index(_COMPLETED)
+    places = [Place(number) for number in range(maker.length)]
+    digest = maker.parts[read].payload(places, lambda _: None).get("digest")
+    payload = maker.parts[verdict].payload(places, lambda _: None)
+    values = {key: payload.get(key) for key in _SHARED}
+    score, confidence, signals = payload.get("score"), payload.get("confidence"), payload.get("signals")
+    is_plain = (
+        isinstance(digest, Place)
+        and isinstance(score, Place)
+        and isinstance(confidence, Place)
+        and "raw" not in payload
+        and payload.get("subject_id") == Place(SUBJECT)
+        and payload.get("subject_kind") == maker.kind
+        and isinstance(values["judge"], str)
+        and not any(isinstance(value, Place) for value in values.values())
+        and values.keys() - payload.keys() <= {"fingerprint", "judge_pricing_version"}
+        and (payload.get("judge_cost_usd"), payload.get("judge_cost_msat", "0")) == ("0", "0")
+        and (not signals or isinstance(signals, Place) or _FLAGGING.isdisjoint(signals))
+    )
+    if not is_plain:
+        return None
+    places_of_values = digest.number, score.number, confidence.number
+    signals_place = signals.number if isinstance(signals, Place) else None
+    return Layout((maker.run_id, maker.kind, *values.values()), read, verdict, *places_of_values, signals_place)
+
+
+class Layouts(dict[str, Layout | None]):
+    """Layouts by the name of their maker, made on first use."""
+
+    def __init__(self, makers: Mapping[str, Maker]) -> None:
+        super().__init__()
+        self.makers = makers
+
+    def __missing__(self, name: str) -> Layout | None:
+        layout = self[name] = layout_of(self.makers[name])
+        return layout
+
+
+def columns_of(lines: Iterable[Sequence[Any]], layouts: Layouts) -> BlockColumns:
+    """Return the columns of a block with these parsed lines.
+
+    :raises LookupError: if a line does not have the values of its kind.
+    """
+    columns, place, makers = BlockColumns(), 0, layouts.makers
+    for (kind, name), group in groupby(lines, _kind_and_maker):
+        if kind == EVENT:
+            for line in group:
+                columns.add(place, event_of(line, _no_content))
+                place += 1
+        elif kind == JUDGED:
+            part, events = list(group), len(makers[name].parts)
+            if not _add_plain(columns, place, part, events, layouts[name]):
+                for number, line in enumerate(part):
+                    for at, event in events_of(line, makers, _no_content):
+                        columns.add(place + number * events + at, event)
+            place += len(part) * events
+    return columns
+
+
+def packed_columns(makers: Mapping[str, Maker]) -> Columns:
+    """Return the function that makes the stored columns of a block."""
+    layouts = Layouts(makers)
+    return lambda lines: columns_of(orjson.loads(lines), layouts).packed()
+
+
+def _kind_and_maker(line: Sequence[Any]) -> tuple[Any, str]:
+    return line[0], line[1] if line[0] == JUDGED else ""
+
+
+def _no_content(digest: str) -> None:
+    return None
+
+
+def _add_plain(
+    columns: BlockColumns, place: int, lines: Sequence[Sequence[Any]], events: int, layout: Layout | None
+) -> bool:
+    """Add lines of one maker; return False, and add nothing, if a line must be read as events. *events* is the number of events of a line."""
+    if layout is None or (layout.signals is not None and any(map(itemgetter(layout.signals), lines))):
+        return False
+    try:
+        scores = array("d", map(itemgetter(layout.score), lines))
+        confidences = array("d", map(itemgetter(layout.confidence), lines))
+        hashes = array("q", [int(line[layout.digest][:_HASH_DIGITS], 16) - _HALF for line in lines])
+        at = FIRST_EVENT + 2 * layout.verdict + 1
+        times = array("q", [_milliseconds(line[at], columns.times) for line in lines])
+    except (TypeError, ValueError, OverflowError):
+        return False
+    ids = list(map(itemgetter(SUBJECT), lines))
+    if not (min(scores) >= 0 and max(scores) <= 1) or not all(type(id_) is str for id_ in ids):
+        return False
+    count, zeros = len(lines), array("q", [0]) * len(lines)
+    numbers = array("i", map(columns.name, ids))
+    columns.mention(*set(map(itemgetter(SUBJECT + 1), lines)))
+    flags = array("i", [0]) * count
+    origin = layout.origin
+    for table, first, facts, values in (
+        (VERDICTS, layout.verdict, origin, (times, flags, scores, confidences, zeros, zeros)),
+        (ACTIVITY, layout.read, (origin[0], _READ, origin[1]), (hashes,)),
+    ):
+        rows = columns.tables[table.name]
+        codes = array("i", [rows.code(facts)]) * count
+        start = place + first
+        places = array("i", range(start, start + events * count, events))
+        for column, added in zip(rows.columns, (places, codes, numbers, *values), strict=True):
+            column.extend(added)
+    return True
+
+
+def _milliseconds(time: str, times: dict[str, int]) -> int:
+    value = times.get(time)
+    if value is None:
+        moment = datetime.fromisoformat(time)
+        value = times[time] = milliseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    return value

@@ -1,0 +1,23 @@
+"""The tables and views of a ledger of format 4."""
+
+from __future__ import annotations
+
+from ..leases import LEASES_TABLE
+from ..spending import SPENDING_TABLES
+from .blocks import BLOCKS_TABLE
+from .texts import TEXTS_TABLES
+from .views import VIEWS
+
+FORMAT = 4
+PAGE_BYTES = 4096
+
+SCHEMA = (
+    BLOCKS_TABLE,
+    *TEXTS_TABLES,
+    "CREATE TABLE makers (name TEXT PRIMARY KEY, line TEXT) WITHOUT ROWID",
+    "CREATE TABLE runs (run_id TEXT PRIMARY KEY, first_seq INTEGER, last_seq INTEGER) WITHOUT ROWID",
+    *(statement for statement in SPENDING_TABLES.split(";") if statement.strip()),
+    LEASES_TABLE,
+    *VIEWS,
+)
+"""The statements that make an empty ledger."""

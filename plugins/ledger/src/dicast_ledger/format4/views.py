@@ -1,0 +1,71 @@
+"""The views ``events`` and ``verdicts``: SQL that reads the blocks without dicast.
+
+The function ``sqlar_uncompress(body, size)`` is part of the ``sqlite3`` shell. Other programs define it with zlib. The SQL has no ``->``, because SQLite
+before 3.38 would refuse the whole file.
+"""
+
+from __future__ import annotations
+
+
+def _value(text: str, path: str) -> str:
+    """Return SQL for the value at *path* of the JSON *text*."""
+    return f"json_extract({text}, {path})"
+
+
+def _json(text: str, path: str) -> str:
+    """Return SQL for the JSON text at *path*, byte by byte. The second path has no value, so the list of both is ``[TEXT,null]``."""
+    return f"(SELECT substr(pair, 2, length(pair) - 7) FROM (SELECT json_extract({text}, {path}, '$[99999]') AS pair))"
+
+
+def _content(digest: str) -> str:
+    """Return SQL for the JSON text of the content with this digest."""
+    return f"""(SELECT text FROM all_texts WHERE key IN (substr({digest}, 1, 16), {digest}) ORDER BY length(key) DESC LIMIT 1)"""
+
+
+def _columns(*paths: int) -> str:
+    return ", ".join(_value("lines.line", f"'$[{path}]'") for path in paths)
+
+
+_KIND, _MAKER = _value("item.value", "'$[0]'"), _value("item.value", "'$[1]'")
+_LINES = f"""SELECT blocks.first AS block, item.key AS place, item.value AS line, CASE {_KIND} WHEN 0 THEN 1
+    WHEN 2 THEN (SELECT json_array_length(makers.line, '$[3]') FROM makers WHERE makers.name = {_MAKER}) ELSE 0 END AS events
+    FROM blocks, json_each(CAST(sqlar_uncompress(blocks.body, blocks.size) AS TEXT)) AS item"""
+_NUMBERED = (
+    f"""SELECT line, block + sum(events) OVER (PARTITION BY block ORDER BY place) - events AS seq FROM ({_LINES})"""
+)
+
+_NAMES = "seq, id, type, time, run_id, session_id, turn_id, subject_kind, subject_id, sensitivity, payload"
+_PAYLOAD, _BEFORE = _value("lines.line", "'$[10]'"), _value("lines.line", "'$[12]'")
+_OF_EVENTS = f"""SELECT seq, {_columns(*range(1, 10))}, CASE json_array_length(lines.line) WHEN 11 THEN {_PAYLOAD}
+    ELSE substr({_PAYLOAD}, 1, {_BEFORE}) || coalesce({_content(_value("lines.line", "'$[11]'"))}, 'null')
+        || substr({_PAYLOAD}, {_BEFORE} + 5) END
+    FROM lines WHERE {_value("lines.line", "'$[0]'")} = 0"""
+
+_ID, _TIME = (_value("lines.line", f"'$[' || ({place} + 2 * part.key) || ']'") for place in (5, 6))
+_AT = _json("lines.line", "'$[' || piece.value || ']'")
+_CONTENT_AT = _content(_value("lines.line", "'$[' || (-piece.value) || ']'"))
+_PIECES = f"""(SELECT group_concat(CASE WHEN piece.type = 'text' THEN piece.value WHEN piece.value > 0 THEN {_AT}
+    ELSE coalesce({_CONTENT_AT}, 'null') END, '') FROM json_each(part.value, '$[2]') AS piece)"""
+_OF_JUDGED = f"""SELECT seq + part.key, {_ID}, {_value("part.value", "'$[0]'")}, {_TIME}, {_value("makers.line", "'$[1]'")},
+    {_columns(3, 4)}, {_value("makers.line", "'$[2]'")}, {_columns(2)}, {_value("part.value", "'$[1]'")}, {_PIECES}
+    FROM lines JOIN makers ON makers.name = {_value("lines.line", "'$[1]'")}, json_each(makers.line, '$[3]') AS part
+    WHERE {_value("lines.line", "'$[0]'")} = 2"""
+
+_TEXT = _json("unpacked.list", "'$[' || item.key || ']'")
+_STORED = f"""SELECT unpacked.id * 1024 + item.key AS place,
+    CASE WHEN item.type IN ('object', 'array') THEN item.value ELSE {_TEXT} END AS text
+    FROM (SELECT id, CAST(sqlar_uncompress(body, size) AS TEXT) AS list FROM texts) AS unpacked, json_each(unpacked.list) AS item"""
+_TEXTS = f"SELECT lower(hex(contents.key)) AS key, stored.text FROM ({_STORED}) AS stored JOIN contents ON contents.place = stored.place"
+
+EVENTS_VIEW = f"""CREATE VIEW events ({_NAMES}, prev, digest) AS WITH lines AS ({_NUMBERED}), all_texts AS ({_TEXTS})
+    SELECT *, NULL, NULL FROM ({_OF_EVENTS} UNION ALL {_OF_JUDGED})"""
+
+_FIELDS = (
+    *("eval_id", "judge", "score", "raw", "confidence", "tier", "basis", "judge_kind", "judge_model", "rubric_id"),
+    *("rubric_version", "fingerprint", "judge_cost_usd", "judge_latency_ms"),
+)
+_OF_PAYLOAD = ", ".join(_value("payload", f"'$.{field}'") for field in _FIELDS)
+VERDICTS_VIEW = f"""CREATE VIEW verdicts (seq, time, run_id, session_id, subject_kind, subject_id, {", ".join(_FIELDS)}) AS
+    SELECT seq, time, run_id, session_id, subject_kind, subject_id, {_OF_PAYLOAD} FROM events WHERE type = 'eval.completed'"""
+
+VIEWS = (EVENTS_VIEW, VERDICTS_VIEW)

@@ -1,0 +1,145 @@
+"""Judged subjects that are appended as one value each become the lines of their events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import orjson
+import pytest
+
+from dicast import Event, Query, Score, Subject
+
+TIMES = "2026-03-01T12:00:00.000Z", "2026-03-01T12:00:00.001Z"
+LEVELS = {True: "user_controlled", False: "pseudonymous"}
+
+
+@attrs.frozen
+class Maker:
+    """The facts of a judged subject that the kernel gives."""
+
+    run_id: str = "R1"
+    kind: str = "row"
+    judge: str = "metrics"
+    metrics: tuple[str, ...] = ("a", "b")
+    keeps_texts: bool = False
+
+
+@attrs.frozen
+class Record:
+    """A judged subject as the kernel appends it."""
+
+    maker: Maker
+    subject: Subject
+    read: dict[str, Any]
+    verdict: dict[str, Any]
+    answers: tuple[Score, ...]
+    eval_id: str
+    ids: tuple[str, str, str]
+    latency_ms: int = 0
+    times: tuple[str, str] = TIMES
+    has_notes: bool = False
+    type = "judged"
+
+    @property
+    def subject_id(self):
+        return self.subject.id
+
+    def events(self):
+        """Return the three events."""
+        about = {"eval_id": self.eval_id, "subject_kind": self.maker.kind, "subject_id": self.subject.id}
+        completed = {**self.verdict, "eval_id": self.eval_id, "subject_id": self.subject.id}
+        completed["judge_latency_ms"] = self.latency_ms
+        if self.has_notes:
+            completed["scores"] = [
+                {**item, "details": answer.details, "signals": answer.signals}
+                for item, answer in zip(self.verdict["scores"], self.answers, strict=True)
+            ]
+        is_sensitive = any("rationale_redacted" in answer.signals for answer in self.answers)
+        levels = "user_controlled", "pseudonymous", LEVELS[is_sensitive or self.maker.keeps_texts]
+        payloads = self.read, {**about, "judge": self.maker.judge}, completed
+        types = "subject.read", "eval.started", "eval.completed"
+        times = self.times[0], *self.times
+        place = self.subject.session_id, None, self.maker.kind, self.subject.id
+        return tuple(
+            Event(id_, type_, time, self.maker.run_id, payload, *place, level)
+            for id_, type_, time, payload, level in zip(self.ids, types, times, payloads, levels, strict=True)
+        )
+
+
+MAKER = Maker()
+
+
+def verdict(score):
+    scores = [{"metric": name, "value": score, "details": "", "signals": {}, "rollout": 0} for name in ("a", "b")]
+    about = {"eval_id": "", "subject_kind": "row", "subject_id": "", "judge": "metrics", "judge_latency_ms": 0}
+    return {**about, "score": score, "confidence": 1.0, "signals": {}, "scores": scores, "basis": "proxy"}
+
+
+def record(number, shared, *, maker=MAKER, answers=None, session_id=None, **read):
+    notes = answers is not None
+    answers = answers or (Score(shared["score"]), Score(shared["score"]))
+    content = {"context": {}, "input": None, "output": f"Answer {number}", "reference": None}
+    ids = tuple(f"E{number:04}-{place}" for place in range(3))
+    subject = Subject("row", f"row-{number:04}", output=content["output"], session_id=session_id)
+    payload = {"digest": f"{number:064x}", "content": content, **read}
+    return Record(maker, subject, payload, shared, answers, f"V{number}", ids, number % 3, has_notes=notes)
+
+
+@pytest.fixture
+def records(make_event):
+    """Return judged subjects of every form, with other events between them."""
+    one, half = verdict(1.0), verdict(0.5)
+    noted = Score(1.0, details='a "text"'), Score(1.0, signals={"found": [1, {"b": None}]})
+    secret = Score(1.0, signals={"rationale_redacted": "because"}), Score(1.0)
+    return [
+        make_event("run.started", {}),
+        *(record(number, (one, half)[number % 2]) for number in range(120)),
+        record(200, one, answers=noted),
+        record(201, one, answers=secret),
+        record(202, one, maker=Maker(keeps_texts=True), answers=secret),
+        make_event("spend.reserved", {"reservation_id": "1", "scopes": ["run:R1"], "amount": "1", "unit": "usd"}),
+        record(203, one, session_id="s"),
+        record(204, one, columns={"a": "output"}, weight=2.0),
+        record(205, one, content=None),
+        record(206, verdict(1.0)),
+        make_event("run.completed", {}),
+    ]
+
+
+@pytest.mark.parametrize("content", ["store", "digest"])
+def test_the_lines_are_those_of_the_events(tmp_path, opened, records, content):
+    events = [event for record in records for event in (record.events() if record.type == "judged" else [record])]
+    with opened(tmp_path / "a.db", content=content) as ledger, opened(tmp_path / "b.db", content=content) as other:
+        for start in range(0, len(records), 60):
+            ledger.append_judged(records[start : start + 60])
+        head = other.append(events)
+        assert ledger.verify().ok
+        assert [entry.event for entry in ledger.read(Query())] == [entry.event for entry in other.read(Query())]
+        assert [entry.seq for entry in ledger.reservations("R1")] == [371]
+        assert ledger.head().seq == head.seq
+        if content == "store":
+            assert [orjson.dumps(entry.event.payload) for entry in ledger.read(Query())] == [
+                orjson.dumps(event.payload) for event in events
+            ]
+
+
+def test_the_events_of_a_subject_are_made_for_a_new_form_only(tmp_path, opened, monkeypatch):
+    shared, calls = verdict(1.0), []
+    monkeypatch.setattr(Record, "events", lambda self, events=Record.events: (calls.append(self), events(self))[1])
+    with opened(tmp_path / "ledger.db") as ledger:
+        ledger.append_judged([record(number, shared) for number in range(50)])
+        assert len(calls) == 1
+        ledger.append_judged([record(number, shared) for number in range(50, 99)])
+    assert len(calls) == 1
+
+
+def test_a_subject_that_is_not_json_is_an_error_with_its_event(tmp_path, opened):
+    shared = verdict(1.0)
+    with opened(tmp_path / "ledger.db") as ledger:
+        ledger.append_judged([record(1, shared)])
+        with pytest.raises(Exception, match=r"E0002-0 \(subject.read\) cannot be written as JSON"):
+            ledger.append_judged([record(2, shared, columns={"a": [{1, 2}]}), record(3, shared)])
+        ledger.append_judged([record(4, shared)])
+        assert ledger.verify().ok
+        assert ledger.head().seq == 6

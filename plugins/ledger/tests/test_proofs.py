@@ -1,0 +1,68 @@
+"""Proofs of single verdicts, checked without the ledger."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from dicast import LedgerError
+from dicast_ledger.format4.proofs import ProofError, check_proof
+
+
+@pytest.fixture
+def proof(tmp_path, opened, make_subject, make_event):
+    """Return the proof of the verdict of subject 130, and the head of the ledger."""
+    with opened(tmp_path / "ledger.db") as ledger:
+        ledger.append([event for number in range(200) for event in make_subject(number)])
+        head = ledger.append([make_event("run.completed", {})])
+        return orjson.loads(orjson.dumps(ledger.prove("V130"))), head
+
+
+def test_a_proof_has_the_verdict_and_the_head(proof):
+    document, head = proof
+    proven = check_proof(document)
+    assert [event.type for event in proven.events] == ["subject.read", "eval.started", "eval.completed"]
+    assert proven.events[0].payload["content"]["output"] == "Answer 130"
+    assert proven.events[2].payload["score"] == 0.013
+    assert proven.head == {"seq": head.seq, "digest": head.digest}
+
+
+def test_a_failure_is_proven_from_its_event(tmp_path, opened, make_event):
+    with opened(tmp_path / "ledger.db") as ledger:
+        ledger.append([make_event("eval.failed", {"eval_id": "V1", "failure_mode": "timeout"})])
+        document = ledger.prove("V1")
+    assert document["leaves"] == []
+    assert check_proof(document).events[0].payload["failure_mode"] == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("line", lambda text: text.replace("0.013", "0.99")),
+        ("maker", lambda text: text.replace("metrics", "metricz")),
+        ("maker", lambda text: None),
+        ("content", lambda text: text.replace("130", "131")),
+        ("prev", lambda text: "0" * 64),
+        ("leaves", lambda leaves: leaves[1:]),
+        ("head", lambda head: {**head, "digest": "0" * 64}),
+        ("line", lambda text: 7),
+        ("leaves", lambda leaves: ["x"]),
+    ],
+)
+def test_a_changed_proof_does_not_hold(proof, key, change):
+    document, _ = proof
+    with pytest.raises(ProofError):
+        check_proof({**document, key: change(document[key])})
+
+
+@pytest.mark.parametrize("document", [None, [], {}, {"line": ""}, "text"])
+def test_another_document_is_no_proof(document):
+    with pytest.raises(ProofError, match="dicast ledger prove"):
+        check_proof(document)
+
+
+def test_an_unknown_verdict_has_no_proof(tmp_path, opened, make_subject):
+    with opened(tmp_path / "ledger.db") as ledger:
+        ledger.append(make_subject(1))
+        with pytest.raises(LedgerError, match="no verdict has the id 'V2'"):
+            ledger.prove("V2")
