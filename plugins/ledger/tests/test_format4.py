@@ -7,12 +7,14 @@ import sqlite3
 import subprocess
 from contextlib import closing
 
+import attrs
 import orjson
 import pytest
 
 from dicast import LedgerError, Query
 from dicast.reading import ActivityColumns, VerdictColumns
 from dicast_ledger.format4.blocks import is_packed, lines_in
+from dicast_ledger.format4.columns import inflated, split
 from dicast_ledger.format4.connecting import add_functions
 
 COLUMNS = ["id", "type", "time", "run_id", "session_id", "turn_id", "subject_kind", "subject_id", "sensitivity"]
@@ -370,3 +372,18 @@ def test_the_digest_of_the_last_event_of_a_line_is_that_of_the_line(path, opened
         assert ledger.verify(ledger.digest_of(3)).ok
         assert [ledger.digest_of(seq) for seq in (0, 2, 99)] == [None, None, None]
         assert [entry.digest for entry in ledger.read(Query(after=5))] == ["", heads[-1].digest]
+
+
+def test_names_of_columns_are_in_the_order_of_the_lines(path, opened, make_subject):
+    """Another process makes the same columns, although it has another order of sets."""
+    events = [
+        attrs.evolve(event, session_id=f"session {number % 40}")
+        for number in range(150)
+        for event in make_subject(number)
+    ]
+    with opened(path) as ledger:
+        ledger.append(events)
+        assert ledger.verify().ok
+    ((columns,),) = rows(path, "SELECT columns FROM blocks")
+    names = orjson.loads(inflated(split(columns)[1]))
+    assert names == list(dict.fromkeys([*(f"row-{n:04}" for n in range(150)), *(f"session {n}" for n in range(40))]))

@@ -141,7 +141,7 @@ def _add_plain(
         return False
     count, zeros = len(lines), array("q", [0]) * len(lines)
     numbers = array("i", map(columns.name, ids))
-    columns.mention(*set(map(itemgetter(SUBJECT + 1), lines)))
+    columns.mention(*dict.fromkeys(map(itemgetter(SUBJECT + 1), lines)))
     flags = array("i", [0]) * count
     origin = layout.origin
     for table, first, facts, values in (
