@@ -31,7 +31,18 @@ EVENT = {
     "payload": {"stop_reason": "end_turn", "tool_call_count": 0},
 }
 
+BATCH = "".join(
+    json.dumps(
+        {"custom_id": f"r{n}", "response": {"status_code": 200, "body": {"choices": [{"message": {"content": "a"}}]}}}
+    )
+    + "\n"
+    for n in range(2)
+)
+
 SOURCES = [
+    ("exports/openai_batch", {}, BATCH, ["d/data:1", "d/data:2"]),
+    ("tasksets/files", {}, '[{"id": "a", "goal": "g"}, {"id": "b", "goal": "h"}]', ["d/data ([0])", "d/data ([1])"]),
+    ("workload/runs", {}, '{"workload": "w", "run": "1", "final_response_text": "a"}\n', ["d/data:1"]),
     ("rows/jsonl", {}, '{"id": "x", "output": "a"}\n\n{"id": "y", "output": "b"}\n', ["d/data:1", "d/data:3"]),
     ("rows/csv", {}, "id,output\nx,a\ny,b\n", ["d/data:2", "d/data:3"]),
     (
