@@ -59,6 +59,8 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("quick" if config.option.markexpr else "all")
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # What Hypothesis has read of the modules, also for tests that run pytest in another folder.
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.rootpath / ".hypothesis"))
     if hasattr(config, "workerinput") or not getattr(
         config.option, "numprocesses", None
     ):  # workers read the options, too

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import Any, Literal
 
 from ...toolkit.installing import extras, how_to_install
@@ -43,6 +46,17 @@ class Offer:
     distribution: str
     version: str
     target: str
+    error: str | None = None
+
+
+@frozen
+class _Distribution:
+    """A distribution with *entries* of dicast in its *text* of entry points; *error* is the reason why they cannot be read."""
+
+    name: str
+    version: str
+    text: str
+    entries: tuple[metadata.EntryPoint, ...]
     error: str | None = None
 
 
@@ -237,6 +251,7 @@ def _extra(plugin: str) -> str:
     return plugin.replace("_", "-")
 
 
+@cache
 def _kernel() -> Offer:
     try:
         version = _identity(metadata.distribution("dicast-kernel"))[1]
@@ -251,18 +266,44 @@ def offers(group: str) -> Iterator[Offer]:
     A name that several distributions offer is yielded several times. A distribution that metadata lists twice (editable and on the path) counts once.
     """
     seen = set()
-    for distribution in metadata.distributions():
+    for folder in map(os.path.abspath, sys.path):
+        for distribution in _distributions(folder, _changed(folder)):
+            key = re.sub(r"[-_.]+", "-", distribution.name).lower()
+            if f"[{group}]" in distribution.text and key not in seen:
+                seen.add(key)
+                yield from _entries(distribution, group)
+
+
+def _changed(folder: str) -> int:
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except OSError:  # the path may name a folder that does not exist
+        return 0
+
+
+@cache
+def _distributions(folder: str, changed: int) -> tuple[_Distribution, ...]:
+    """Return the distributions with entry points of dicast in a *folder* of the path, which was *changed* then; most folders have none."""
+    listed = []
+    for distribution in metadata.distributions(path=[folder]):
         try:
             text = distribution.read_text("entry_points.txt") or ""
         except (OSError, UnicodeDecodeError):  # nothing in it can be offered; it must not break other plugins
             continue
-        if f"[{group}]" not in text:
-            continue  # most of them; reading the metadata of each would take 20 times as long
-        name, version = _identity(distribution)
-        key = re.sub(r"[-_.]+", "-", name).lower()
-        if key not in seen:
-            seen.add(key)
-            yield from _entries(distribution, group, name, version)
+        if f"[{_KERNEL}" in text:  # reading the metadata of each would take 20 times as long
+            listed.append(_read(distribution, text))
+    return tuple(listed)
+
+
+def _read(distribution: metadata.Distribution, text: str) -> _Distribution:
+    name, version = _identity(distribution)
+    try:
+        return _Distribution(name, version, text, tuple(distribution.entry_points))
+    except (
+        Exception
+    ) as error:  # site-packages has metadata of any age and state; the list of plugins names the distribution
+        message = f"the entry points of {name} {version} cannot be read: {describe_error(error)}"
+        return _Distribution(name, version, text, (), message)
 
 
 def _identity(distribution: Any) -> tuple[str, str]:
@@ -274,15 +315,13 @@ def _identity(distribution: Any) -> tuple[str, str]:
         return f"unreadable ({type(error).__name__})", "unknown"
 
 
-def _entries(distribution: Any, group: str, name: str, version: str) -> Iterator[Offer]:
-    try:
-        entries = list(distribution.entry_points.select(group=group))
-    except Exception as error:  # as above; the list of plugins names the distribution
-        message = f"the entry points of {name} {version} cannot be read: {describe_error(error)}"
-        yield Offer(name.removeprefix("dicast-"), name, version, "", message)
-        return
-    for entry in entries:
-        yield Offer(entry.name, name, version, entry.value)
+def _entries(distribution: _Distribution, group: str) -> Iterator[Offer]:
+    name, version = distribution.name, distribution.version
+    if distribution.error:
+        yield Offer(name.removeprefix("dicast-"), name, version, "", distribution.error)
+    for entry in distribution.entries:
+        if entry.group == group:
+            yield Offer(entry.name, name, version, entry.value)
 
 
 def _plugin(offers: Sequence[Offer], *, blocked: bool) -> Plugin:
