@@ -19,7 +19,7 @@ export function Subject({ kind, id, live, mayLabel, query }) {
   const [labels, setLabels] = useState(0);
   const answer = useAnswer(subjectAddress(kind, id, query.run ?? null), live.tick + labels);
   const [blind, setBlind] = useState(query.blind === "1");
-  return html`<${Answer} answer=${answer}>${({ data }) => html`<div class="top"><div><p class="small">${kind.replaceAll("_", " ")}${data.session_id === null ? "" : html` of session <code dir="auto">${data.session_id}</code>${data.parent_session_id === null ? "" : html`, part of <code dir="auto">${data.parent_session_id}</code>`}`}</p><h1 class="id" dir="auto">${id}</h1><p class="small">as run <a href=${ofRun(data.run_id)}><code>${data.run_id}</code></a> judged it${data.place === null ? "" : html`, from <code dir="auto">${data.place}</code>`}</p></div></div>
+  return html`<${Answer} answer=${answer}>${({ data }) => html`<div class="top"><div><p class="small">${kind.replaceAll("_", " ")}${data.session_id === null ? "" : html` of session <code dir="auto">${data.session_id}</code>${data.parent_session_id === null ? "" : html`, part of <code dir="auto">${data.parent_session_id}</code>`}`}</p><h1 class="id" dir="auto">${id}</h1><p class="small">as run <a href=${ofRun(data.run_id)}><code>${data.run_id}</code></a> judged it${data.place ? html`, from <code dir="auto">${data.place}</code>` : ""}</p></div></div>
     <div class="story"><div class="what"><h2>Subject</h2><${Evidence} data=${data} id=${id} kind=${kind} blind=${blind} /></div>
     <div class="said-of"><h2>Verdicts</h2>
       ${mayLabel ? html`<${LabelForm} kind=${kind} id=${id} run=${data.run_id} blind=${blind} onBlind=${setBlind} onGiven=${() => { setBlind(false); setLabels(labels + 1); live.again(); }} />` : null}
