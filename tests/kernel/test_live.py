@@ -482,3 +482,17 @@ def test_a_live_run_outlives_a_subject_that_is_no_json(output):
     assert (failed.subject_id, failed.payload["failure_mode"]) == ("t2", "source_error")
     assert "turn" in failed.payload["error_message"] or "'t2'" in failed.payload["error_message"]
     assert done.document["failures"] == {"source_error": 1}
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_source_without_an_order_has_every_subject_recorded(ordered):
+    async def yields(run):
+        yield turn("t1", session="a")
+        yield turn("t2", session="b")
+        await until(lambda: len(of_run(run, "eval.completed")) == 2)
+        yield turn("t3", session="c")
+
+    source = type("Source", (Live,), {"ordered": ordered})(yields)
+    components = {"judge": FakeJudge(seconds=0.01), "book": MemoryLedger()}
+    done = run_pipeline(PIPELINE + "ledger: book\n", source=source, components=components)
+    assert sorted(event.subject_id for event in done.of("eval.completed")) == ["t1", "t2", "t3"]

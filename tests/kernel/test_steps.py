@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from dicast import Event
-from dicast._kernel.cli.steps import MOST, Trace, step_lines
+from dicast._kernel.cli.steps import MOST, Trace, step_lines, trace
 
 
 def events(*steps):
@@ -88,3 +90,30 @@ def test_of_many_steps_the_first_are_shown_and_each_failed_call():
 
 def test_steps_of_which_only_digests_were_recorded_are_named_as_missing():
     assert lines(("tool.called", {"digest": "0"})) == ["  its steps were not recorded (a ledger with content: digest)"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "id", "shown"),
+    [
+        ("turn", "t-1", [0, 1]),
+        ("turn", "t-2", [2]),
+        ("tool_cycle", "c", [1, 2]),
+        ("session", "s", [0, 1, 2, 3]),
+        ("row", "r", []),
+    ],
+)
+def test_a_subject_has_the_steps_of_its_turn_its_call_or_its_session(kind, id, shown):
+    def event(type, payload, **about):
+        return Event("0" * 26, type, "2026-01-01T00:00:00.000Z", "run", payload, session_id="s", **about)
+
+    steps = [
+        event("message.sent", {"text": "a"}, turn_id="t-1"),
+        event("tool.called", {"tool_use_id": "c"}, turn_id="t-1"),
+        event("tool.completed", {"tool_use_id": "c"}, turn_id="t-2"),
+        event("message.sent", {"text": "b"}),
+    ]
+    own = event("tool.failed", {"tool_use_id": "c"}, subject_kind="turn", subject_id="t-1")
+    read = event("subject.read", {}, subject_kind=kind, subject_id=id)
+    entries = [SimpleNamespace(event=each) for each in (read, *steps, own)]
+    ledger = SimpleNamespace(read=lambda query: (entry for entry in entries if entry.event.type in query.types))
+    assert trace(ledger, id, "run").events == (() if kind == "row" else [steps[at] for at in shown])

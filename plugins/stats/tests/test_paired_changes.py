@@ -141,6 +141,18 @@ def test_a_figure_that_stays_equal_is_not_improved():
     assert worse == dict.fromkeys(better, False)
 
 
+def test_rows_without_columns_are_named_where_nothing_is_paired():
+    bare = Results("run", "name", lambda: iter([("1", {"row": {"id": "1"}, "metrics": {"scores": {"a": 5}}})]))
+    full = judged([(5, 4, None)])
+    none = "no subject has a score and a referee's mark in both runs"
+    cause = "have no columns: a file of dicast baseline save and a ledger with content: digest store none"
+    referees = RefereeAlignment(referee_fields=("one",))
+    assert referees.compare(bare, bare)["words"] == f"{none}; the rows of baseline and variant {cause}"
+    assert referees.compare(full, bare)["words"] == f"{none}; the rows of variant {cause}"
+    assert referees.compare(full, judged([(5, None, None)]))["words"] == none
+    assert cause not in referees.compare(full, full)["words"]
+
+
 LITTLE = [[], [0.5], [None, None], [0.5, 0.5, 0.5], [0.5, None, 0.5], [1e308, -1e308, 1e308], [1e-320, 2e-320, 0.0]]
 
 

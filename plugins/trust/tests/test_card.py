@@ -276,6 +276,13 @@ def test_labels_or_verdicts_of_one_class_are_a_reason(scores, labels, reason):
 def test_canaries_that_moved_nothing_have_an_upper_bound():
     card = judge_card(JudgeHistory("one", "f", {}), gold_of({}), 0.5, Answers(tried=60), 0)
     assert card["injection"]["value"] == card["injection"]["low"] == 0.0
+    counts = {name: card["injection"][name] for name in ("moved", "tried", "failed", "moved_by")}
+    assert counts == {"moved": 0, "tried": 60, "failed": 0, "moved_by": []}
+    assert (card["self_consistency"]["same"], card["self_consistency"]["n"], card["self_consistency"]["repeat"]) == (
+        0,
+        0,
+        0,
+    )
     assert card["injection"]["high"] == pytest.approx(upper(0, 60, 0.025))
     assert (card["failures"]["value"], card["latency"]["median_ms"]) == (None, None)
 

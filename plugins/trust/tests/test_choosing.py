@@ -173,6 +173,8 @@ def again(verdicts, repeats=False, live=()):
         ([past(1, 1.0)], (0, 0, 0)),
         ([past(1, 1.0), past(2, 0.5)], (1, 1, 2)),
         ([past(1, 1.0), past(2, 0.4)], (0, 1, 2)),
+        ([past(1, 0.5), past(2, 1.0)], (1, 1, 2)),
+        ([past(1, 0.5), past(2, 0.4)], (0, 1, 2)),
         ([past(1, 1.0), past(2, 0.0), past(3, 1.0, preview=True)], (1, 1, 2)),
         ([past(1, 1.0), past(2, 0.0, preview=True), past(3, 1.0, preview=True)], (1, 1, 2)),
         ([past(1, 1.0), past(2, 0.0, preview=True, content="b"), past(3, 1.0)], (1, 1, 2)),
