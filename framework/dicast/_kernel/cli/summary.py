@@ -82,7 +82,9 @@ def _parts(done: Document, command: RunCommand | None) -> Iterator[str | Drawing
 def _headline(done: Document) -> str:
     scored, failed, skipped = done["scored"], done["failed"], done["skipped"]
     unscored = done["subjects"] - scored - failed - skipped
-    unjudged = "not judged" if done["stopped"] or done["unaffordable"] else "that no metric or judge accepts"
+    unjudged = "that no metric or judge accepts"
+    if done["stopped"] or done["unaffordable"]:
+        unjudged = "not judged" if done["unaffordable"] else "not judged, or that no metric or judge accepts"
     parts = [
         "none scored"
         if done["coverage"] is None
