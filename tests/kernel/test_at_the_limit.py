@@ -15,6 +15,7 @@ from dicast import Event, Media, Price, Reply, Results, Secret, Token, Usage
 from dicast._kernel.events import BATCH_CREATED, BATCH_EVENTS, BATCH_INTENDED
 from dicast._kernel.plan.comparison import compare, distinct
 from dicast._kernel.plan.secret_mask import SecretMask
+from dicast._kernel.records.passes import pair_passes
 from dicast._kernel.report.batches import Batches, waiting_batches
 from dicast._kernel.report.endings import EndingNotes
 from dicast._kernel.report.older import current_document
@@ -408,3 +409,15 @@ def test_a_weighted_mean_is_within_the_values_that_have_a_weight(pairs):
     expected = sum(value * weight for value, weight in pairs) / sum(weights)
     assert result == pytest.approx(expected, rel=1e-9, abs=1e-6)
     assert min(values) <= mean(values) <= max(values)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "gained"), [(1, None, 1), (2, 1, 1), (1, 2, 0), (None, 1, 0), (None, None, 0)]
+)
+def test_two_runs_are_paired_by_the_rule_of_the_run_that_started_last(first, second, gained):
+    def run(id, score, line, started_at):
+        record = {"row": {"id": "1"}, "metrics": {"scores": {"x": score}}}
+        return Results(id, "name", lambda: iter([("1", record)]), pass_at={"x": line}, started_at=started_at)
+
+    pairs = pair_passes(run("a", 0.5, 0.9, first), run("b", 0.95, 0.1, second))
+    assert [(change.label, change.a, change.b) for change in pairs.changes()] == [("x", False, True)] * gained
