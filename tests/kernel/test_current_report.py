@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from dicast import Due, Failure, Judgment, Score, Subject
+from dicast._kernel.report import current
 from dicast._kernel.report.current import CurrentReport
 from dicast.testing import FakeJudge, FakeMetric, MemoryLedger, run_pipeline
 
@@ -62,6 +63,8 @@ def document(pipeline, seed):
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_figures_of_repeated_verdicts_are_equal_to_those_of_a_report_that_is_made_anew(pipeline, seed, monkeypatch):
     subtracted = document(pipeline, seed)
+    monkeypatch.setattr(current, "RECENT", 3)
+    assert subtracted == document(pipeline, seed)
     monkeypatch.setattr(CurrentReport, "settle", lambda _: False)
     assert subtracted == document(pipeline, seed)
     assert subtracted["subjects"] <= 15

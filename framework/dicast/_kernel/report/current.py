@@ -15,6 +15,9 @@ from .lowest import WORST, LowestScores
 MOST_FAILED = 1_000
 """The most failures that are remembered, so that later verdicts of their subjects can remove them."""
 
+RECENT = 4_000
+"""The verdicts in memory. Older verdicts of subjects that are judged again are read from the ledger."""
+
 _COUNTS = ("judged", "scored", "failed", "unaffordable")
 
 
@@ -31,6 +34,7 @@ class CurrentReport(Report):
     def __init__(self, read: Callable[[Query], Iterator[Entry]]) -> None:
         super().__init__()
         self._read_ledger, self._older = read, Report()
+        self._recent: dict[tuple[str, str, str], Event] = {}
         self.lowest: _CurrentLowest = _CurrentLowest()
         self._database = temporary_database(
             self, "CREATE TABLE seen(kind, id, label, times, PRIMARY KEY (kind, id, label)) WITHOUT ROWID"
@@ -42,10 +46,12 @@ class CurrentReport(Report):
         for event, times in self._numbered(events):
             if event.type == SUBJECT_READ and times > 1:
                 continue
-            if event.type in VERDICT_ENDS and times > 1:
-                super().observe_all(pending)
-                pending = []
-                self._replace(event, times)
+            if event.type in VERDICT_ENDS:
+                if times > 1:
+                    super().observe_all(pending)
+                    pending = []
+                    self._replace(event, times)
+                self._remember(event)
             elif event.type == RUN_STARTED:
                 self._older.observe(event)
             pending.append(event)
@@ -91,14 +97,29 @@ class CurrentReport(Report):
 
     def _replace(self, event: Event, times: int) -> None:
         """Count the verdict before *event* as older; *event* is the verdict number *times* of its label on its subject."""
-        kind, id_, label = event.subject_kind, event.subject_id, event.payload["judge"]
-        query = Query(self.run_id, VERDICT_ENDS, kind, id_)
-        verdicts = [entry.event for entry in self._read_ledger(query) if entry.event.payload["judge"] == label]
-        self._older.observe(verdicts[times - 2])
+        kind, id_, label = unit = _unit(event)
+        older = self._recent.get(unit)
+        if older is None:
+            query = Query(self.run_id, VERDICT_ENDS, kind, id_)
+            verdicts = [entry.event for entry in self._read_ledger(query) if entry.event.payload["judge"] == label]
+            older = verdicts[times - 2]
+        self._older.observe(older)
         if label == self.score_label or (label == METRICS and self.score_label in self.metrics):
-            self.lowest.remove(str(kind), str(id_))
+            self.lowest.remove(kind, id_)
         names = {"subject_kind": kind, "subject_id": id_, "judge": label}
         self.failed_shown[:] = [shown for shown in self.failed_shown if not names.items() <= shown.items()]
+
+    def _remember(self, event: Event) -> None:
+        """Keep a verdict in memory, because most of the subjects that are judged again are judged again soon."""
+        unit = _unit(event)
+        self._recent.pop(unit, None)
+        self._recent[unit] = event
+        if len(self._recent) > RECENT:
+            del self._recent[next(iter(self._recent))]
+
+
+def _unit(event: Event) -> tuple[str, str, str]:
+    return str(event.subject_kind), str(event.subject_id), str(event.payload["judge"])
 
 
 class _CurrentLowest(LowestScores):

@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+import orjson
+
 from ...toolkit.temporary import temporary_database
 from ..classes import define, field
 from ..contract.protocols import Ledger
@@ -13,7 +15,7 @@ from ..events import EVAL_COMPLETED, VERDICT_ENDS
 from ..resume.reading import verdict
 from ..values import PARENTS, RECORDED, Event, Query, Subject, Verdict
 
-MOST = 5_000
+MOST = 20_000
 """The most verdicts of recorded sessions in memory, beyond the session in use."""
 
 
@@ -73,7 +75,7 @@ class SessionVerdicts:
     def __init__(self) -> None:
         self.size = 0
         self._used_ids: set[str] = set()
-        self._children: dict[tuple[str, str | None], dict[tuple[str, str], Event | Verdict]] = {}
+        self._children: dict[tuple[str, str | None], dict[tuple[str, str], bytes | Event]] = {}
         self._parent_ids: dict[tuple[str, str | None], str] = {}
         self._newest: dict[tuple[str, str], str] = {}
 
@@ -88,17 +90,14 @@ class SessionVerdicts:
         self._newest[kind, id_] = str(payload["eval_id"])
         if kind in PARENTS:
             of_turn = event.turn_id if kind == "tool_cycle" else None
-            self._children.setdefault((PARENTS[kind], of_turn), {})[id_, str(payload["judge"])] = event
+            self._children.setdefault((PARENTS[kind], of_turn), {})[id_, str(payload["judge"])] = _packed(event)
             if parent := payload.get("parent_eval_id"):
                 self._parent_ids[kind, None] = self._parent_ids[kind, of_turn] = str(parent)
 
     def children(self, subject: Subject) -> list[Verdict]:
         """Return the newest verdict of each judge on each part of *subject*, in the order of the first verdicts."""
         children = self._children.get((subject.kind, subject.id if subject.kind == "turn" else None), {})
-        for key, child in children.items():
-            if isinstance(child, Event):
-                children[key] = verdict(child)
-        return [child for child in children.values() if not isinstance(child, Event)]
+        return [verdict(_unpacked(child)) for child in children.values()]
 
     def named(self, subject: Subject) -> str | None:
         """Return the eval_id that verdicts on *subject* and its siblings give for their parent; None if a verdict has that eval_id already."""
@@ -108,6 +107,21 @@ class SessionVerdicts:
     def newest(self, kind: str, subject_id: str) -> str | None:
         """Return the eval_id of the newest verdict on a subject; None without a verdict."""
         return self._newest.get((kind, subject_id))
+
+
+def _packed(event: Event) -> bytes | Event:
+    """Return a verdict in a quarter of its memory; unchanged if only the ledger can write it as JSON."""
+    try:
+        return orjson.dumps((event.id, event.time, event.run_id, event.payload))
+    except TypeError:
+        return event
+
+
+def _unpacked(packed: bytes | Event) -> Event:
+    if isinstance(packed, Event):
+        return packed
+    id_, time, run_id, payload = orjson.loads(packed)
+    return Event(id_, EVAL_COMPLETED, time, run_id, payload)
 
 
 class RecordedChildren:

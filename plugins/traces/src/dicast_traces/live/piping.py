@@ -20,6 +20,8 @@ AHEAD = 8
 class Piped:
     """Standard input, read line by line in a thread. *is_at_end* is true once its writer has closed it and all lines were returned.
 
+    *is_behind* is true if the writer of the pipe had to wait, or the last reading left chunks for the next.
+
     :param wake: is called in the event loop when there is something new.
     """
 
@@ -28,7 +30,7 @@ class Piped:
         self._wake, self._loop = wake, asyncio.get_running_loop()
         self._chunks: deque[bytes] = deque()
         self._room = threading.Semaphore(AHEAD)
-        self.is_at_end = False
+        self.is_at_end = self.is_behind = False
         self.file_count = 1
 
     def __enter__(self) -> Self:
@@ -45,15 +47,17 @@ class Piped:
     def read(self, most: int) -> Sequence[Line]:
         """Return the lines that have arrived, about *most* bytes of them."""
         lines: list[Line] = []
+        was_full = len(self._chunks) >= AHEAD
         while self._chunks and most > 0:
             chunk = self._chunks.popleft()
             self._room.release()
             most -= len(chunk)
             if not chunk:
                 last = self._lines.finish()
-                self.is_at_end = True
+                self.is_at_end, self.is_behind = True, False
                 return lines if last is None else [*lines, last]
             lines += self._lines.cut(chunk)
+        self.is_behind = was_full or bool(self._chunks)
         return lines
 
     def rest(self) -> Sequence[Line]:
@@ -63,11 +67,6 @@ class Piped:
     def positions(self) -> list[Position]:
         """Return no positions: a pipe cannot be read again."""
         return []
-
-    @property
-    def is_behind(self) -> bool:
-        """True if the pipe waits until its chunks are read."""
-        return len(self._chunks) >= AHEAD
 
     @property
     def unread(self) -> int:
