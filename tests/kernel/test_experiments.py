@@ -262,6 +262,17 @@ def test_a_failure_whose_tries_are_no_json_fails_its_row_alone():
     assert "ask: no answer (its retry is not JSON: " in done.of("record.failed")[0].payload["error"]
 
 
+@pytest.mark.parametrize(("retries", "attempts"), [(0, None), (1, 2)])
+def test_a_failed_row_has_its_tries_if_its_task_may_try_again(retries, attempts):
+    model = FakeChatModel(lambda request: Failure("judge_call_failed", "no answer", retryable=True))
+    done = run(f"task: {{ask: {{retries: {retries}}}}}\n", rows=ROWS[:1], ask=Ask(model))
+    (failed,) = done.of("record.failed")
+    retry = failed.payload.get("retry")
+    assert (None if retry is None else (retry["attempts"], retry["max_attempts"], len(retry["history"]))) == (
+        None if attempts is None else (attempts, retries + 1, attempts)
+    )
+
+
 def test_extractors_merge_deeply_and_run_without_a_task():
     first = Scores(value={"a": 0.5}, writes=("scores.a", "scores.b"))
     second = Scores(value={"c": 0.7}, writes=("scores.c",))
