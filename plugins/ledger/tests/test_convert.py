@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from hashlib import sha256
 
 import orjson
 import pytest
@@ -13,6 +14,8 @@ from dicast.reading import read_verdicts
 from dicast_ledger.format4 import convert as convert_module
 from dicast_ledger.format4.blocks import lines_in
 from dicast_ledger.format4.convert import convert
+from dicast_ledger.format4.making import Layouts, columns_of
+from dicast_ledger.format4.reading import Makers
 
 FIELDS = (
     *("id", "type", "time", "run_id", "payload", "session_id", "turn_id", "subject_kind", "subject_id"),
@@ -115,3 +118,19 @@ def test_spending_and_leases_are_converted(opened, old_ledger, make_event, appen
     with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
         query = "SELECT amount FROM spend WHERE scope = 'run:R1'"
         assert connection.execute(query).fetchall() == [("1.5",)]
+
+
+COLUMNS = {
+    2: "dd07febca5694e24904b2b662c3d9275c749fad27f94d3b3c5d4a504b6e6ad36",
+    3: "42ae6b932837d4120c6b1112be25f9f28d049ac11d2f8be74ca93a91f920bcdd",
+}
+
+
+def test_the_columns_of_lines_stay_the_same(old_ledger, tmp_path):
+    """The check makes them again, so other columns would need another format."""
+    convert(old_ledger.path, tmp_path / "new.db")
+    with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
+        rows = connection.execute("SELECT size, body FROM blocks ORDER BY first").fetchall()
+        lines = [orjson.loads(line) for row in rows for line in lines_in(*row)]
+        parts = columns_of(lines, Layouts(Makers(connection))).parts()
+    assert sha256(b"\n".join(parts)).hexdigest() == COLUMNS[old_ledger.number]
