@@ -22,8 +22,8 @@ from .judged import RECORD
 MOST_LINES, MOST_BYTES = 1_000, 512 * 1024
 """Most lines of a block, and most bytes of them before the compression, unless one line is longer."""
 
-LEVEL = 4
-"""Level of zlib: 6 takes twice the time of 4 and saves a tenth of the bytes."""
+LEVEL = 5
+"""Level of zlib: 4 takes three quarters of the time and 6 % more bytes; 6 takes 40 % more time and saves nothing."""
 
 COLUMNS = (
     *("first", "last", "lines", "run_id", "types", "low", "high", "began", "ended", "prev", "digest", "marks"),

@@ -1,7 +1,7 @@
 """The contents of subjects: up to 1,000 of them as one row of the table ``texts``, and their places by digest in the table ``contents``.
 
 A row of ``texts`` has the form of a block's body. The *place* of a content is 1,024 times the row's *id*, plus its index in the list. The *key* of a content is the
-first 8 bytes of the SHA-256 of its JSON text, or the whole digest if another content has the same first bytes.
+first 6 bytes of the SHA-256 of its JSON text, or the whole digest if another content has the same first bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TEXTS_TABLES = (
     "CREATE TABLE texts (id INTEGER PRIMARY KEY, size INTEGER, body BLOB)",
     "CREATE TABLE contents (key BLOB PRIMARY KEY, place INTEGER) WITHOUT ROWID",
 )
-KEY_BYTES = 8
+KEY_BYTES = 6
 PLACES = 1024
 """The number of places of a row of ``texts``; a row has at most 1,000 contents."""
 

@@ -6,6 +6,8 @@ before 3.38 would refuse the whole file.
 
 from __future__ import annotations
 
+from .texts import KEY_BYTES
+
 
 def _value(text: str, path: str) -> str:
     """Return SQL for the value at *path* of the JSON *text*."""
@@ -19,7 +21,7 @@ def _json(text: str, path: str) -> str:
 
 def _content(digest: str) -> str:
     """Return SQL for the JSON text of the content with this digest."""
-    return f"""(SELECT text FROM all_texts WHERE key IN (substr({digest}, 1, 16), {digest}) ORDER BY length(key) DESC LIMIT 1)"""
+    return f"""(SELECT text FROM all_texts WHERE key IN (substr({digest}, 1, {2 * KEY_BYTES}), {digest}) ORDER BY length(key) DESC LIMIT 1)"""
 
 
 def _columns(*paths: int) -> str:
