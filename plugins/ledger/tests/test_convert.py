@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from hashlib import sha256
 
@@ -134,3 +137,33 @@ def test_the_columns_of_lines_stay_the_same(old_ledger, tmp_path):
         lines = [orjson.loads(line) for row in rows for line in lines_in(*row)]
         parts = columns_of(lines, Layouts(Makers(connection))).parts()
     assert sha256(b"\n".join(parts)).hexdigest() == COLUMNS[old_ledger.number]
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from dicast import LedgerError
+from dicast_ledger.format4.convert import convert
+old, new, *sizes = sys.argv[1:]
+for size in map(int, sizes):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    try:
+        print(convert(Path(old), Path(new)).events)
+    except LedgerError as error:
+        print(error)
+    print(*(path.name for path in Path(new).parent.iterdir() if "new" in path.name))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no limit of the size of files")
+def test_a_full_disk_leaves_no_file(old_ledger, tmp_path, append_old, make_event):
+    chance = random.Random(7)
+    events = [make_event("task.replied", {"text": chance.randbytes(400).hex()}) for _ in range(300)]
+    append_old(old_ledger.path, events)
+    sizes = ("4096", "50000", "100000", "150000", "10000000")
+    command = [sys.executable, "-c", FULL, old_ledger.path, tmp_path / "new.db", *sizes]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines[1:8:2] == [""] * 4
+    assert all(str(tmp_path) in line for line in lines[0:8:2]), lines
+    assert lines[8:] == [str(old_ledger.head.seq + 300), "new.db"]

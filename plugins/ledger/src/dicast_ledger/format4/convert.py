@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterable
 from contextlib import closing, suppress
 from itertools import islice, zip_longest
@@ -14,7 +15,7 @@ import orjson
 from dicast import Entry, Head, LedgerError, LedgerRefused, Query
 
 from ..chain import has_table
-from ..file import open_file
+from ..file import explain, open_file
 from ..old import OldLedger
 from .live import BlockLedger
 from .schema import FORMAT
@@ -60,6 +61,9 @@ def convert(old: Path, new: Path) -> Conversion:
                 if live.head() != result.head:
                     raise LedgerError(f"{old} has new events, and was not converted: let its run end, then convert it")
                 _rename(part, new)
+            except sqlite3.Error as error:
+                _remove(part)
+                raise LedgerError(explain(new, error, _TIMEOUT)) from error
             except BaseException:
                 _remove(part)
                 raise
@@ -99,7 +103,9 @@ def _write(live: OldLedger, head: Head | None, leases: Iterable[tuple[object, ..
             result = blocks.verify()
         if not result.ok:
             raise LedgerError(f"the converted ledger is wrong at event {result.bad_seq}: {result.reason}")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            raise LedgerError(f"another process reads {part}: nothing was converted")
     return Conversion(result.events, head, result.head)
 
 
