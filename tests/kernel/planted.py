@@ -491,6 +491,8 @@ FAULTS = (
           "x/enough returns 'reason', a key that dicast writes itself"),
     Fault("preset", "unknown metric", '"proxy/format"', '"proxy/fromat"', "test_every_metric_can_be_built", "offers no metric 'fromat'"),
     Fault("executor", "no concurrency", "concurrency: int = 2", "concurrency: int = 0", "test_concurrency_is_a_positive_integer", "concurrency is 0, not an integer of 1 or more"),
+    Fault("executor", "another concurrency once it is open", "    async def host(", "    @__import__('contextlib').asynccontextmanager\n    async def open(self, run):\n        yield attrs.evolve(self, concurrency=9)\n\n    async def host(",
+          "test_concurrency_is_the_same_once_it_is_open", "has the concurrency 2, and 9 once it is open; the component's value counts"),
     Fault("executor", "misspelled host", "async def host(", "async def hosts(", "test_members_have_the_names_that_dicast_reads", "Few.hosts is not a member of a executor, did you mean 'host'"),
     Fault("executor", "invents scores", "        return {}\n", "        async def one(caller, call, subject):\n            return Score(1.0)\n        return {slot.path: one for slot in slots}\n",
           "test_verdicts_are_those_of_the_usual_executor", r"x/few gives 1\.0 for .* and dicast/async gives"),

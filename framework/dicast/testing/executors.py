@@ -53,6 +53,17 @@ class ExecutorConformance(Conformance):
         is_positive = type(concurrency) is int and concurrency >= 1
         assert is_positive, f"{self.named} has the concurrency {concurrency!r}, not an integer of 1 or more"
 
+    def test_concurrency_is_the_same_once_it_is_open(self, component: Any, bench: Bench) -> None:
+        """The run reads the concurrency of the component, before it is opened."""
+
+        async def of_live(live: Any) -> object:
+            return live.concurrency
+
+        other = self.opened(component, bench.folder, of_live)
+        assert other == component.concurrency, (
+            f"{self.named} has the concurrency {component.concurrency}, and {other!r} once it is open; the component's value counts"
+        )
+
     def test_every_subject_is_judged_once(self, component: Any) -> None:
         """Each subject ends in one verdict or one failure for each label, in whatever process it was judged."""
         run = self.run(component)

@@ -263,7 +263,7 @@ class Executor(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """Maximum number of subjects that are judged at the same time."""
+        """Maximum number of subjects that are judged at the same time. The component's value counts, also if it has ``open``."""
         ...
 
 
