@@ -62,7 +62,7 @@ def judge(path):
 def test_a_ledger_is_whole_after_a_disk_that_was_full_at_any_write(disk):
     folder, resize = disk
     failed = 0
-    for kilobytes in range(560, 1100, STEP):
+    for kilobytes in range(64, 440, STEP):
         path = folder / "ledger.db"
         for file in folder.iterdir():
             file.unlink()
