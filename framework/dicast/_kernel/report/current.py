@@ -15,7 +15,7 @@ from .lowest import WORST, LowestScores
 MOST_FAILED = 1_000
 """The most failures that are remembered, so that later verdicts of their subjects can remove them."""
 
-RECENT = 4_000
+RECENT = 1_000
 """The verdicts in memory. Older verdicts of subjects that are judged again are read from the ledger."""
 
 _COUNTS = ("judged", "scored", "failed", "unaffordable")

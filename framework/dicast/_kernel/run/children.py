@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -110,9 +111,9 @@ class SessionVerdicts:
 
 
 def _packed(event: Event) -> bytes | Event:
-    """Return a verdict in a quarter of its memory; unchanged if only the ledger can write it as JSON."""
+    """Return a verdict in a small part of its memory; unchanged if only the ledger can write it as JSON."""
     try:
-        return orjson.dumps((event.id, event.time, event.run_id, event.payload))
+        return zlib.compress(orjson.dumps((event.id, event.time, event.run_id, event.payload)), 1)
     except TypeError:
         return event
 
@@ -120,7 +121,7 @@ def _packed(event: Event) -> bytes | Event:
 def _unpacked(packed: bytes | Event) -> Event:
     if isinstance(packed, Event):
         return packed
-    id_, time, run_id, payload = orjson.loads(packed)
+    id_, time, run_id, payload = orjson.loads(zlib.decompress(packed))
     return Event(id_, EVAL_COMPLETED, time, run_id, payload)
 
 
