@@ -52,15 +52,15 @@ class LedgerConformance(LeaseConformance):
         )
 
     def test_returns_the_events_of_judged_subjects(self, component: Any, bench: Bench) -> None:
-        """A ledger with ``append_judged`` returns the three events of each judged subject, in order with other events."""
+        """A ledger returns the three events of each judged subject in order with others, from ``append_judged`` if it has that."""
         records = list(typical_records())
 
         async def append(live: Any) -> list[Event]:
-            append_judged = getattr(live, "append_judged", None)
-            if append_judged is None:
-                pytest.skip("the ledger has no append_judged")
-            append_judged(records[:3])
-            append_judged(records[3:])
+            for part in (records[:3], records[3:]):
+                if hasattr(live, "append_judged"):
+                    live.append_judged(part)
+                else:
+                    live.append(events_of(part))
             return [entry.event for entry in live.read(Query())]
 
         expected = _plain(events_of(records))
