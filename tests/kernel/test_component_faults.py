@@ -8,7 +8,19 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 
-from dicast import ChatModel, ChatRequest, Cost, DataError, Judgment, PluginError, Reply, RequestError, Score
+from dicast import (
+    ChatModel,
+    ChatRequest,
+    Cost,
+    DataError,
+    Failure,
+    Judgment,
+    Message,
+    PluginError,
+    Reply,
+    RequestError,
+    Score,
+)
 from dicast.testing import FakeMetric, MemoryLedger, MemorySink, run_pipeline, sample
 
 FILE = r" \(tests/kernel/test_component_faults\.py:\d+\)"
@@ -325,6 +337,27 @@ def test_an_estimate_of_a_chat_model_that_is_no_cost_is_named_with_its_line():
     failure = run("judges: [c]", {"c": Asks(Tariff())}).document["failed_subjects"][0]
     line = f" \\(tests/kernel/test_component_faults\\.py:{Tariff.estimate.__code__.co_firstlineno}\\)"
     assert re.search(f"estimate must return a dicast.Cost, not 0.01{line}", failure["error_message"])
+
+
+@attrs.frozen
+class Sells:
+    async def complete(self, request):
+        return Reply("yes", "m", cost=Cost("0.01"))
+
+
+@attrs.frozen
+class Drafts:
+    model: ChatModel
+
+    async def produce(self, subject):
+        reply = await self.model.complete(ChatRequest((Message("user", "Write."),)))
+        return reply if isinstance(reply, Failure) else attrs.evolve(subject, output=reply.text)
+
+
+def test_a_paid_reply_of_a_tasks_chat_model_without_an_estimate_names_the_model():
+    done = run("task: c\nmetrics: [m]\nbudget: {run: 1 usd}", {"c": Drafts(Sells())})
+    message = done.document["failed_subjects"][0]["error_message"]
+    assert "so no cap can hold. Give its chat model estimate(request), which returns the highest cost" in message
 
 
 @attrs.frozen

@@ -607,6 +607,13 @@ class TestMemoryLedger(LedgerConformance):
         monkeypatch.setattr("dicast.testing.conformance.IMPORT_SECONDS", 5.0)  # this one imports pytest
 
 
+def test_two_subjects_with_an_id_are_named(check):
+    subjects = (*GOLDEN, sample("x", id=GOLDEN[0].id))
+    message = f"several subjects of TestX have the id '{GOLDEN[0].id}'; give each subject its own"
+    with pytest.raises(AssertionError, match=message):
+        check("test_estimate_is_a_cost", "metric", SCORES, subjects=subjects)
+
+
 LINES = """
 path: pathlib.Path
 def subjects(self):

@@ -148,6 +148,7 @@ class FakeChatModel:
     :param model: the model that replies name, which is also the identity.
     :param seconds: how long it waits before each reply, as a slow endpoint does.
     :param cost: the cost of a reply that is a text, and the estimate of each call; by default the highest cost of a reply.
+        If *replies* is a function that returns paid replies, give it: their costs are unknown before.
     """
 
     replies: Sequence[Answer] | Answer | Callable[[ChatRequest], Answer] = "{}"

@@ -67,6 +67,11 @@ class AnsweringConformance(Conformance):
         assert subjects, (
             f"{self.named} accepts {accepts}, and none of the subjects is of these kinds; give it some: subjects = [...]"
         )
+        counts = Counter(subject.id for subject in subjects)
+        twice = [repr(id) for id, count in counts.items() if count > 1]
+        assert not twice, (
+            f"several subjects of {type(self).__name__} have the id {', '.join(twice)}; give each subject its own: sample(…, id=…)"
+        )
         return subjects
 
     def answers(self, component: Any, bench: Bench, *, backwards: bool = False) -> dict[str, object]:

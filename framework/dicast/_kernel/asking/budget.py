@@ -20,6 +20,7 @@ from ..values.clock import Clock
 POLL_SECONDS = 0.2
 """Seconds between two checks of a waiting reservation for reservations of other processes."""
 
+MODEL_ADVICE = "Give its chat model estimate(request), which returns the highest cost of one call"
 ESTIMATE_ADVICE = "Give it estimate(subject), which returns the highest cost of one call"
 NO_ESTIMATE = "no_estimate"
 """Reason to refuse a call whose component costs money and has no estimate."""

@@ -26,6 +26,7 @@ from ..values.errors import InvalidCost
 from ..values.json_form import structure, unstructure
 from ..values.read_only import read_only, seal
 from ..values.score import zero_costs
+from .budget import ESTIMATE_ADVICE, MODEL_ADVICE
 from .call import Call, Caller, no_output
 from .call_scope import SCOPE, Asker, CallScope
 from .figures import reply_figures, response_figures
@@ -100,7 +101,8 @@ class TaskReplies(Asker):
         if isinstance(projected, Failure):
             return projected
         if projected.is_zero:
-            return self._budget.refuse_unannounced(self.call.slot.path, self.call.slot.label, self.subject)
+            advice = MODEL_ADVICE if self.call.nests else ESTIMATE_ADVICE
+            return self._budget.refuse_unannounced(self.call.slot.path, self.call.slot.label, self.subject, advice)
         return await self.cover(scope, self._budget.projected(self.call.slot.path, projected))
 
     def _settle_own(self, scope: CallScope, answer: Subject | Failure) -> None:
@@ -153,10 +155,9 @@ class TaskReplies(Asker):
         self, model: ChatModel, request: ChatRequest, key: str, details: Mapping[str, object], projected: Cost
     ) -> Reply | Failure:
         scope = self._scope(request.label)
-        path = self.call.slot.path
-        if projected.is_zero and (
-            unannounced := self._budget.refuse_unannounced(path, self.call.slot.label, self.subject)
-        ):
+        path, label = self.call.slot.path, self.call.slot.label
+        refuse = self._budget.refuse_unannounced
+        if projected.is_zero and (unannounced := refuse(path, label, self.subject, MODEL_ADVICE)):
             return unannounced
         projected = self._budget.projected(path, projected)
         if (refused := await self.cover(scope, projected)) is not None:
