@@ -12,7 +12,7 @@ from dicast import ALL_METRICS
 from dicast_trust.audits.corrected import Corrected
 from dicast_trust.audits.prevalence import Prevalence, rogan_gladen
 from dicast_trust.statistics import representativeness
-from dicast_trust.statistics.binomial import clustered_upper, most_errors, passes, upper
+from dicast_trust.statistics.binomial import clustered_upper, least_labels, most_errors, passes, upper
 from dicast_trust.statistics.chance_agreement import auc, kappa, newcombe, resampled, tables
 from dicast_trust.statistics.forecasts import calibration
 from dicast_trust.statistics.regression import linear, logit
@@ -171,6 +171,13 @@ def test_a_calibration_of_nothing_has_a_reason():
     figures, reasons = calibration(np.array([]), np.array([]))
     assert (figures["n"], figures["brier"]) == (0, None)
     assert reasons == {"brier": "there is no label to compare with"}
+
+
+@pytest.mark.parametrize(("risk", "alpha", "least"), [(0.5, 0.5, 1), (0.9, 0.5, 1), (0.5, 0.25, 2), (0.1, 0.1, 22)])
+def test_the_least_labels_are_the_fewest_that_can_pass(risk, alpha, least):
+    assert least_labels(risk, alpha) == least
+    assert passes(0, least, risk, alpha)
+    assert least == 1 or not passes(0, least - 1, risk, alpha)
 
 
 @pytest.mark.parametrize(("n", "risk", "alpha"), [(50, 0.1, 0.1), (20, 0.1, 0.1), (60, 0.2, 0.05)])
