@@ -606,3 +606,26 @@ def test_a_long_conversation_is_drawn_near_the_turn_and_further_on_request(open_
         page.get_by_text("Show 109 of 109 later turns").click()
         page.wait_for_function("document.querySelectorAll('dialog[open] li.turn').length === 300")
         assert page.locator(".more-turns").count() == 0
+
+
+def test_rows_that_fail_come_before_rows_that_only_another_tool_scores_low(open_page, tmp_path, dicast):
+    pytest.importorskip("dicast_exports")
+    results = [
+        {
+            "doc_id": n,
+            "doc": {"q": "x"},
+            "target": "a",
+            "arguments": [["x"]],
+            "resps": [[text]],
+            "filtered_resps": [text],
+            "exact_match": score,
+        }
+        for n, (text, score) in enumerate([("fine", 0.0), ("", 1.0)])
+    ]
+    (tmp_path / "samples.jsonl").write_text("".join(json.dumps(item) + "\n" for item in results))
+    (tmp_path / "p.yaml").write_text("source: {exports/lm_eval: {path: samples.jsonl}}\nmetrics: [proxy/format]\n")
+    dicast(tmp_path, "run", "p.yaml")
+    dicast(tmp_path, "report", "last", "--out", "page.html")
+    with open_page(tmp_path / "page.html") as page:
+        outcomes = [row.inner_text().split("\n")[0] for row in page.locator(".virtual-row").all()]
+        assert [outcome.split()[-1] for outcome in outcomes] == ["fail", "pass"]

@@ -178,13 +178,13 @@ export class Subject {
     return this.rows.reduce((worst, row) => (row !== null && ORDER[row.outcome] < ORDER[worst] ? row.outcome : worst), "open");
   }
 
-  /** How bad it is: failures first, then the lowest score, its own or another tool's; equal ones by the own score. */
+  /** How bad it is: failures first, then rows that fail, each by the lowest score, its own or another tool's; equal ones by the own score. */
   get badness() {
     if (this.outcome === "none") return -1;
     const rows = this.rows.filter((row) => row !== null);
     const own = least(rows.map((row) => row.score));
-    if (this.outcome === "open" && own === NO_SCORE) return NO_SCORE + 1;
-    return Math.min(own, least(rows.flatMap((row) => row.recorded))) + own * 1e-6;
+    if (this.outcome === "open" && own === NO_SCORE) return 3 * NO_SCORE;
+    return (this.outcome === "fail" ? 0 : 1.5 * NO_SCORE) + Math.min(own, least(rows.flatMap((row) => row.recorded))) + own * 1e-6;
   }
 
   /** Whether it passes in one run and not in another, or did not in the baseline. */
