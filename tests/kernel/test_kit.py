@@ -607,6 +607,12 @@ class TestMemoryLedger(LedgerConformance):
         monkeypatch.setattr("dicast.testing.conformance.IMPORT_SECONDS", 5.0)  # this one imports pytest
 
 
+def test_a_judge_that_passes_on_the_cost_of_a_judge_inside_needs_no_estimate(check):
+    body = "inner: Judge\nasync def judge(self, subject, children=()): return await self.inner.judge(subject)"
+    inner = FakeJudge(Judgment(1.0, cost=Cost("0.01")))
+    check("test_costs_no_more_than_the_estimate", "judge", body, options={"inner": "i"}, components={"i": inner})
+
+
 def test_two_subjects_with_an_id_are_named(check):
     subjects = (*GOLDEN, sample("x", id=GOLDEN[0].id))
     message = f"several subjects of TestX have the id '{GOLDEN[0].id}'; give each subject its own"
