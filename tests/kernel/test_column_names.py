@@ -111,7 +111,9 @@ def test_a_function_as_task_takes_the_column_by_its_name(here):
     assert run.read(("record.completed",), lambda events: next(events).payload["response"]["content"]) == "4"
 
 
-def test_rows_of_a_program_keep_their_columns():
+def test_rows_of_a_program_keep_their_columns(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
     @metric(tier="truth")
     def by_name(subject: Subject) -> Score:
         return Score(float(columns(subject)["question"] == subject.input))

@@ -51,12 +51,12 @@ class Offer:
 
 @frozen
 class _Distribution:
-    """A distribution with *entries* of dicast in its *text* of entry points; *error* is the reason why they cannot be read."""
+    """A distribution with *entries*, as group, name and target, in its *text*; *error* is the reason why they cannot be read."""
 
     name: str
     version: str
     text: str
-    entries: tuple[metadata.EntryPoint, ...]
+    entries: tuple[tuple[str, str, str], ...]
     error: str | None = None
 
 
@@ -295,13 +295,27 @@ def _distributions(folder: str, changed: int) -> tuple[_Distribution, ...]:
     return tuple(listed)
 
 
+def _entry_points(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield group, name and target of each entry point in the *text* of an ``entry_points.txt``.
+
+    ``Distribution.entry_points`` raises for all entries of a distribution if importlib_metadata is imported and an entry is invalid.
+
+    :raises ValueError: for a line without ``=``.
+    """
+    group = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("[") and line.endswith("]"):
+            group = line[1:-1].strip()
+        elif line and not line.startswith(("#", ";")):
+            name, target = line.split("=", 1)
+            yield group, name.strip(), target.strip()
+
+
 def _read(distribution: metadata.Distribution, text: str) -> _Distribution:
     name, version = _identity(distribution)
     try:
-        return _Distribution(name, version, text, tuple(distribution.entry_points))
-    except (
-        Exception
-    ) as error:  # site-packages has metadata of any age and state; the list of plugins names the distribution
+        return _Distribution(name, version, text, tuple(_entry_points(text)))
+    except ValueError as error:  # the list of plugins names the distribution
         message = f"the entry points of {name} {version} cannot be read: {describe_error(error)}"
         return _Distribution(name, version, text, (), message)
 
@@ -319,9 +333,9 @@ def _entries(distribution: _Distribution, group: str) -> Iterator[Offer]:
     name, version = distribution.name, distribution.version
     if distribution.error:
         yield Offer(name.removeprefix("dicast-"), name, version, "", distribution.error)
-    for entry in distribution.entries:
-        if entry.group == group:
-            yield Offer(entry.name, name, version, entry.value)
+    for section, entry, target in distribution.entries:
+        if section == group:
+            yield Offer(entry, name, version, target)
 
 
 def _plugin(offers: Sequence[Offer], *, blocked: bool) -> Plugin:

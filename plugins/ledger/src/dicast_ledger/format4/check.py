@@ -211,7 +211,7 @@ def _tables(connection: sqlite3.Connection, check: Check) -> None:
     if dict(connection.execute("SELECT name, line FROM makers")) != makers:
         raise Wrong(check.seq, "the table makers does not follow from the lines")
     stored = {row[0]: row[1:] for row in connection.execute("SELECT run_id, first_seq, last_seq FROM runs")}
-    for run_id in stored.keys() | check.runs.keys():
+    for run_id in {**check.runs, **stored}:
         (low, high), (first, last) = stored.get(run_id, _NO_BOUNDS), check.runs.get(run_id, _NO_BOUNDS)
         if (low, high) != (first, last):
             raise Wrong(
