@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dicast
+from dicast_heuristic.turn import UNFINISHED
 
 ROOT = Path(__file__).resolve().parents[1]
 SEPARATION = runpy.run_path(str(ROOT / "benchmarks" / "separation.py"))
@@ -37,7 +38,7 @@ def says(page, *sentences):
 def test_turns_have_the_figures_of_their_rubric():
     data = dicast.rubric("turn-heuristic-v1").data
     figures = {**data["weights"], **data["penalties"], **data["feedback"]["weights"]}
-    figures |= {f"ended_by_{name}": factor for name, factor in data["unfinished"].items()}
+    figures |= {f"ended_by_{name}": factor for name, factor in UNFINISHED.items()}
     lookahead = {"lookahead_messages": 5, "lookahead_hours": 24}
     assert table("turns.md") == figures | lookahead
     bounds, cycles = data["feedback"]["bounds"], data["tool_cycles"]

@@ -100,11 +100,14 @@ def test_an_unknown_reason_for_the_end_has_no_factor(reason):
     assert judged(*unfinished(reason, stop="end_turn", final_response_text="done")) == (1.0, 0.9)
 
 
-def test_a_rubric_without_factors_for_the_end_has_none():
-    data = {key: value for key, value in DATA.items() if key != "unfinished"}
+def test_a_rubric_may_have_its_own_factors_for_the_end():
+    data = DATA | {"unfinished": {"model_failure": 1.0}}
     judge = Turn(Rubric("mine", "1", yaml.safe_dump(data), data))
-    events = unfinished("model_failure", event("llm.call_failed"), final_response_text="API Error: 529")
-    assert round(judge.judge(Subject("turn", "t", events=events)).score, 6) == 0.666667
+    scores = [
+        round(judge.judge(Subject("turn", "t", events=unfinished(reason, final_response_text="x"))).score, 6)
+        for reason in ("model_failure", "interruption")
+    ]
+    assert scores == [0.833333, 0.333333]
 
 
 def test_twenty_tool_calls_are_reasonable():

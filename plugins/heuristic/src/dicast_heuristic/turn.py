@@ -27,8 +27,9 @@ NEGATIVE = {
 
 LOW_CYCLES = "tool_cycles_with_score_below_threshold"
 
-UNFINISHED = ("model_failure", "interruption")
-"""Values of ``ended_by`` in ``turn.completed`` for a turn that the agent did not finish. A negative flag ``ended_by_VALUE`` belongs to each."""
+UNFINISHED = {"model_failure": 0.4, "interruption": 0.4}
+"""Factors on the score of a turn that the agent did not finish, by the values of ``ended_by`` in ``turn.completed``. A rubric may have others
+in its section ``unfinished``. A negative flag ``ended_by_VALUE`` belongs to each value."""
 
 
 @attrs.frozen
@@ -58,13 +59,13 @@ class Figures:
         content, problems = open_rubric(rubric, (*keys, "unfinished"))
         weights = content.section("weights", tuple(NEGATIVE))
         cycles = content.section("tool_cycles", ("weight", "threshold"))
-        unfinished = content.optional("unfinished", UNFINISHED)
+        unfinished = content.optional("unfinished", tuple(UNFINISHED))
         figures = cls(
             {name: pair(name, negative, weights.number(name)) for name, negative in NEGATIVE.items()},
             content.texts("clean_stop_reasons"),
             content.count("max_tool_calls"),
             Wording.read(content),
-            {name: unfinished.number(name, 1, 1.0) for name in UNFINISHED},
+            {name: unfinished.number(name, 1, factor) for name, factor in UNFINISHED.items()},
             pair("no_tool_cycle_below_threshold", "tool_cycle_below_threshold", cycles.number("weight")),
             cycles.number("threshold", 1),
             Weighing.read(content.section("feedback", ("weights", "bounds"))),

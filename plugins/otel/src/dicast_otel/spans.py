@@ -12,6 +12,7 @@ from dicast import DataError, Problem
 from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.detection import Detection
 from dicast.toolkit.document_parts import split_documents
+from dicast.toolkit.files import open_file
 from dicast.toolkit.session_reading import Failed, SessionReading
 from dicast.toolkit.session_source import SessionSource
 from dicast.toolkit.sessions import Session
@@ -81,7 +82,7 @@ class Spans(SessionSource):
 
 def _store(reading: SessionReading) -> SpanStore | SmallStore:
     """Return a store for the spans of a file: in memory for a small file of JSON that is not packed."""
-    with reading.file.path.open("rb") as file:
+    with open_file(reading.file.path) as file:
         is_json = file.read(1).strip() in (b"", b"{", b"[")
     return SmallStore() if is_json and reading.file.path.stat().st_size <= MOST_BYTES else SpanStore.temporary()
 
