@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import time
 from contextlib import closing, suppress
@@ -155,7 +156,7 @@ def refusal_of(path: Path, number: int) -> LedgerRefused:
     converted = path.with_name(f"{path.stem}-{schema.FORMAT}{path.suffix}")
     return LedgerRefused(
         f"{path} is a ledger of format {number}, which is read but not written on: convert it into a new file, "
-        f"dicast ledger convert {path} {converted}, and use the new file"
+        f"dicast ledger convert {shlex.quote(str(path))} {shlex.quote(str(converted))}, and use the new file"
     )
 
 
