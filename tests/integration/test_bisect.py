@@ -162,6 +162,17 @@ def test_many_changes_of_a_section_are_one_factor(folder):
     assert {name: len(changes) for name, changes in factors.items()} == {"metrics": 2}
 
 
+def test_the_changes_of_a_definition_are_one_factor_with_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    definition = "define: {grader: {openai/chat: {model: m-1, temperature: 0}}, other: {openai/chat: {model: m-1}}}\n"
+    Path("file.yaml").write_text(PIPELINE + definition)
+    Path("other.yaml").write_text(
+        PIPELINE + definition.replace("m-1", "m-2").replace("temperature: 0", "temperature: 1")
+    )
+    factors = file_changes(Path("file.yaml"), Path("other.yaml"), 2)
+    assert {name: len(changes) for name, changes in factors.items()} == {"define.grader": 2, "define.other": 1}
+
+
 def test_what_differs_between_two_files_are_the_factors(folder, capsys):
     other_file(folder, ("value: please", "value: thanks"), ("value: ok", "value: fine"), ("name: answers", "name: b"))
     both = dicast.run("other.yaml")

@@ -14,8 +14,9 @@ import pytest
 from dicast import Due, Subject
 from dicast._kernel.cli.command_help import command_help, in_one_line
 from dicast._kernel.contract.registry import Offer
-from dicast._kernel.leases.hold_lease import Owner
+from dicast._kernel.leases.hold_lease import Owner, live_run_check
 from dicast._kernel.run.named_subjects import named_subjects
+from dicast.testing import MemoryLedger
 
 SOURCE = '''
 import click
@@ -138,6 +139,21 @@ def test_an_owner_has_died_when_its_process_is_gone_or_its_pid_is_another_proces
     assert child.has_died()
     process.wait()
     assert child.has_died()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc")
+def test_a_run_is_alive_until_its_lease_ends_or_its_process_dies():
+    elsewhere = Owner("host", 12, "another", "1")
+    dead = attrs.evolve(Owner.current(), started="1")  # another process has this pid now
+
+    async def alive():
+        async with MemoryLedger().open() as ledger:
+            for run_id, owner, seconds in (("held", elsewhere, 60), ("over", elsewhere, -1), ("dead", dead, 60)):
+                ledger.take_lease(run_id, owner.text(), seconds, lambda lease: False)
+            is_alive = live_run_check(ledger)
+            return {run_id: is_alive(run_id) for run_id in ("never held", "held", "over", "dead")}
+
+    assert asyncio.run(alive()) == {"never held": True, "held": True, "over": False, "dead": False}
 
 
 def warnings_of(subjects, ids, *, accepts=lambda kind: True, source=None, read_all=True):

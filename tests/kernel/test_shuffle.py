@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from itertools import pairwise
 
 import attrs
 import pytest
 
-from dicast import ConfigError, DataError, Subject
+from dicast import ConfigError, DataError, Subject, TraceEvent, Trail
+from dicast._kernel.source.shuffle import TOGETHER, shuffled_source
 from dicast.testing import run_pipeline
 
 
@@ -59,6 +61,26 @@ def test_turns_stay_with_their_session_and_its_events_are_recorded_once(tmp_path
     assert mine == ["8/1", "8/2", "8/3", "8/4"]
 
 
+@pytest.mark.parametrize("count", [2, TOGETHER + 2])
+@pytest.mark.parametrize("place", ["events", "trail"])
+def test_an_event_that_subjects_of_a_session_share_is_in_memory_once(place, count):
+    event = TraceEvent("message", {"text": "x"})
+    shared = {"events": (event,)} if place == "events" else {"trail": Trail((event,), 1)}
+
+    @attrs.frozen
+    class Turns:
+        def subjects(self):
+            for at in range(count):
+                yield Subject("turn", str(at), session_id="s", **shared)
+
+    async def read():
+        return [subject async for subject in shuffled_source(Turns(), 3, live=False).subjects()]
+
+    subjects = asyncio.run(read())
+    assert len(subjects) == count
+    assert len({id(event) for subject in subjects for event in (*subject.events, *subject.trail)}) == 1
+
+
 def test_interleaved_sessions_come_together(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = [{"id": str(at), "output": "x", "session_id": f"s{at % 7}"} for at in range(70)]
@@ -90,8 +112,6 @@ def test_what_is_still_to_come_has_no_order(rows):
 
         def subjects(self):
             yield Subject("row", "1", output="x")
-
-    from dicast._kernel.source.shuffle import shuffled_source
 
     with pytest.raises(ConfigError, match="future subjects of a live source have no random order"):
         shuffled_source(Live(), 3, live=False)
