@@ -14,6 +14,7 @@ from dicast._kernel.asking import budget
 from dicast._kernel.asking.budget import BudgetGate, Reservation
 from dicast._kernel.plan.sections import Budget
 from dicast._kernel.report.fold import Report
+from dicast._kernel.run.end import reserved_json
 from dicast._kernel.stream.stream import Stream
 from dicast._kernel.values.clock import Clock
 from dicast.testing import FakeJudge, FakeMetric, MemoryLedger, MemorySink, run_pipeline, sample
@@ -32,8 +33,9 @@ class Book:
 
     def event(self, type_, payload, subject=None, sensitivity="pseudonymous"):
         id_, now = self.clock.stamp()
+        of = {} if subject is None else {"subject_kind": subject.kind, "subject_id": subject.id}
         session = None if subject is None else subject.session_id
-        return Event(id_, type_, now, self.run_id, payload, session_id=session)
+        return Event(id_, type_, now, self.run_id, payload, session_id=session, **of)
 
     def emit(self, events):
         self.ledger.append(events)
@@ -50,9 +52,9 @@ class Book:
         answer.set_result(refusal)
         return answer
 
-    async def reserve(self, amount, session="s", unit="usd", seconds=30.0):
+    async def reserve(self, amount, session="s", unit="usd", seconds=30.0, *, lasting=False):
         cost = amount if isinstance(amount, Cost) else Cost(amount, unit)
-        return await self.budget.reserve(sample("x", session_id=session), "E1", cost, seconds)
+        return await self.budget.reserve(sample("x", session_id=session), "E1", cost, seconds, lasting=lasting)
 
     async def spend(self, amount, session="s", unit="usd"):
         reservation = await self.reserve(amount, session, unit)
@@ -265,6 +267,69 @@ def test_what_a_killed_process_of_this_run_had_open_is_written_off():
         again.budget.write_off()
         assert [event.payload["amount"] for event in book.of("spend.lost")] == ["0.01"]
         assert isinstance(await again.reserve("0.001"), Refusal)
+
+    using(work)
+
+
+@pytest.mark.parametrize(
+    ("amount", "released", "reserved"), [("0.02", 0, ["0.02"]), ("0.01", 0, ["0.02"]), ("0.025", 1, ["0.02", "0.025"])]
+)
+def test_a_resumed_run_uses_the_reservation_of_a_call_in_a_batch_if_it_is_large_enough(amount, released, reserved):
+    async def work(book):
+        first = await book.reserve("0.02", lasting=True)
+        again = Book(book.ledger, limits(run="0.03 usd"))
+        again.budget.write_off()
+        result = await again.reserve(amount, lasting=True)
+        assert (result.id == first.id) == (not released)
+        assert (result.projected, result.subject.text) == (Cost(reserved[-1]), "x")
+        assert [event.payload["amount"] for event in book.of("spend.reserved")] == reserved
+        assert [event.payload["reservation_id"] for event in book.of("spend.released")] == [first.id] * released
+        again.budget.close()
+        assert book.of("spend.lost") == []
+
+    using(work, run="0.03 usd")
+
+
+def test_a_rollout_of_a_resumed_run_reserves_only_the_calls_that_are_in_no_batch():
+    async def work(book):
+        first = await book.reserve("0.02", lasting=True)
+        again = Book(book.ledger, limits(run="0.03 usd"))
+        again.budget.write_off()
+        costs = {"batched": Cost("0.02"), "direct": Cost("0.01")}
+        reservations = await again.budget.admit(sample("x", session_id="s"), "E1", costs, 30.0, {"batched"})
+        assert reservations["batched"].id == first.id
+        assert reservations["direct"].projected == Cost("0.01")
+        assert [event.payload["amount"] for event in book.of("spend.reserved")] == ["0.02", "0.01"]
+
+    using(work, run="0.03 usd")
+
+
+def test_reservations_for_batches_that_no_call_repeats_are_lost_at_the_end_of_a_resumed_run():
+    async def work(book):
+        await book.reserve("0.02", lasting=True)
+        again = Book(book.ledger, limits())
+        again.budget.write_off()
+        assert book.of("spend.lost") == []
+        again.budget.close()
+        assert [event.payload["amount"] for event in book.of("spend.lost")] == ["0.02"]
+
+    using(work)
+
+
+@pytest.mark.parametrize("reason", [None, "paused", "ledger_failed"])
+def test_the_document_has_the_sums_that_stay_reserved_for_batches(reason):
+    async def work(book):
+        assert reserved_json(book.ledger, "R1", None) == {}
+        for amount, unit, lasting in (
+            ("0.02", "usd", True),
+            ("0.03", "usd", True),
+            ("5", "msat", True),
+            ("1", "usd", False),
+        ):
+            await book.reserve(amount, unit=unit, lasting=lasting)
+        await Book(book.ledger, limits(), "R2").reserve("0.04", lasting=True)
+        sums = {} if reason == "ledger_failed" else {"reserved": {"usd": "0.05", "msat": "5"}}
+        assert reserved_json(book.ledger, "R1", reason and {"reason": reason}) == sums
 
     using(work)
 

@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from dicast._kernel.cli.exit_codes import error_code
 from dicast._kernel.cli.output import print_error
 
 
@@ -20,3 +21,17 @@ def test_a_path_that_cannot_be_used_has_its_reason_and_the_next_step(capsys, num
     assert line.startswith(reason)
     assert advice in line
     assert (line == reason) == (not advice)
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "code"),
+    [
+        (errno.EACCES, "out.csv", 2),
+        (errno.ENOSPC, "out.csv", 2),
+        (errno.EROFS, "out.csv", 2),
+        (errno.EIO, "out.csv", 70),  # no fault of the path
+        (errno.EACCES, None, 70),  # no path that the user passed
+    ],
+)
+def test_a_system_error_is_the_user_s_fault_only_if_it_is_about_a_path(number, name, code):
+    assert error_code(OSError(number, os.strerror(number), name)) == code
