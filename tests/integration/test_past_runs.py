@@ -222,6 +222,18 @@ def test_show_takes_the_name_of_a_pipeline_for_its_newest_run(shop, two):
     assert "neither a run nor a subject 'monthly'" in refused.err
 
 
+def test_a_subject_is_shown_by_the_first_characters_of_its_id(shop):
+    shop.write("data.jsonl", [{"id": id_, "output": id_} for id_ in ("6f1d-a", "6f1d-b", "77aa-c")])
+    shop.run(NIGHTLY)
+    assert shop.dicast("show", "77aa", "--json").json["subject"]["id"] == "77aa-c"
+    refused = shop.dicast("show", "6f1d")
+    assert (refused.code, "2 subjects begin with '6f1d': 6f1d-b, 6f1d-a; name more of the id" in refused.err) == (
+        2,
+        True,
+    )
+    assert shop.dicast("show", "77a").code == 2
+
+
 def test_a_subject_is_shown_in_the_newest_run_that_judged_it_with_that_runs_output(shop, two):
     nightly, weekly = two
     output = shop.dicast("show", "r0", "--json").json

@@ -15,7 +15,7 @@ from ..resume.reading import document, runs_of
 from ..values.errors import ConfigError
 from .options import as_json, ledger_path
 from .output import print_json
-from .subjects import SubjectHistory, subject_history
+from .subjects import SubjectHistory, subject_history, whole_id
 from .summary import run_parts
 
 
@@ -28,7 +28,7 @@ from .summary import run_parts
 def show(name: str, run_id: str | None, every: bool, ledger: Path | None, as_json: bool) -> None:
     """Show a run or a subject.
 
-    A run is named by its id, by its pipeline's name (the newest run), or by the word last. A subject is named by its id, and is shown with its verdicts from the newest run that judged it. A turn, a tool cycle or a session also has its steps: messages, reasoning, and tool calls with their results, each cut to one line.
+    A run is named by its id, by its pipeline's name (the newest run), or by the word last. A subject is named by its id, or by the first characters of its session's id (at least 4), and is shown with its verdicts from the newest run that judged it. A turn, a tool cycle or a session also has its steps: messages, reasoning, and tool calls with their results, each cut to one line.
     """
     if every and run_id is not None:
         raise click.UsageError("--all shows every run and --run only one; remove one of the two")
@@ -51,6 +51,8 @@ def _find(ledger: Ledger, name: str, run_id: str | None, *, every: bool) -> dict
     starts = runs_of(ledger, name)
     if not starts and not wants_subject and (run := _run_by_name(ledger, name)) is not None:
         return _run(ledger, run)
+    if not starts and (id_ := whole_id(ledger, name)) is not None:
+        name, starts = id_, runs_of(ledger, id_)
     return subject_history(ledger, name, starts, only, every=every)
 
 

@@ -14,7 +14,7 @@ from ..classes import frozen
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED, SUBJECT_READ
 from ..report.evidence import hidden_media, listed_media
-from ..resume.named_runs import TOOL, run_kind
+from ..resume.named_runs import LEAST, TOOL, run_kind
 from ..resume.reading import Selection, failure, subject, verdict
 from ..values import MAX_TOKENS, REFUSAL, Event, Query, Verdict, normalize_stop_reason
 from ..values.errors import ConfigError
@@ -27,6 +27,9 @@ _SIGNAL_WORDS = {RATIONALE: "reasons"}
 
 _MOST_EXAMPLES = 3
 """Largest number of runs that an error message lists."""
+
+_NEWEST = 10_000
+"""The number of the newest subjects among which the first characters of an id are looked up."""
 
 
 @frozen
@@ -130,6 +133,26 @@ def subject_history(
         raise ConfigError(f"run {only} has not judged {subject_id!r}; these runs have: {examples}")
     runs = [SubjectInRun.of(ledger, subject_id, event) for event in selected]
     return SubjectHistory(runs, len(starts) - len(selected), every)
+
+
+def whole_id(ledger: Ledger, part: str) -> str | None:
+    """Return the only session or subject whose id begins with *part*, among the newest subjects; None if there is none.
+
+    :raises ConfigError: if there are several.
+    """
+    if len(part) < LEAST:
+        return None
+    reads = ledger.read(Query(types=(SUBJECT_READ,), newest_first=True, limit=_NEWEST))
+    ids = dict.fromkeys((entry.event.session_id, entry.event.subject_id) for entry in reads)
+    for kind, number in (("sessions", 0), ("subjects", 1)):
+        names = dict.fromkeys(name for id_ in ids if (name := id_[number]) is not None and name.startswith(part))
+        if len(names) > 1:
+            ellipsis = ", …" if len(names) > _MOST_EXAMPLES else ""
+            examples = ", ".join([*names][:_MOST_EXAMPLES]) + ellipsis
+            raise ConfigError(f"{len(names):,} {kind} begin with {part!r}: {examples}; name more of the id")
+        if names:
+            return next(iter(names))
+    return None
 
 
 def _unknown(ledger: Ledger, name: str) -> str:
