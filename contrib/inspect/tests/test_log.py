@@ -258,3 +258,75 @@ def test_a_run_records_the_scores_as_verdicts(write, read, tmp_path, monkeypatch
     assert run.recorded["recorded/match"]["mean"] == 0.5
     assert run.score is not None
     assert run.score["mean"] == 1.0
+
+
+def call_event(id_: str, *, error: str | None = None, **fields):
+    """Return the event of a model call that returned the message *id_*, or failed."""
+    choices = [] if error else [{"message": {"role": "assistant", "id": id_}}]
+    return {"event": "model", "model": "m", "output": {"choices": choices}, "error": error, **fields}
+
+
+ACTIONS = (
+    {"role": "user", "content": "Q"},
+    {"role": "assistant", "id": "a1", "content": "", "tool_calls": [{"id": "c", "function": "f", "arguments": {}}]},
+    {"role": "tool", "tool_call_id": "c", "function": "f", "content": "ok"},
+)
+FAILED = call_event("", error="RateLimitError('429')")
+
+
+def ends(log):
+    """Return for each session why its turns ended, the errors of failed calls, and its disposition."""
+    return {
+        subject.id: (
+            [event.payload.get("ended_by") for event in subject.trail if event.type == "turn.completed"],
+            [event.payload["error"] for event in subject.trail if event.type == "llm.call_failed"],
+            [*subject.trail][-1].payload["disposition"],
+        )
+        for subject in log.subjects
+    }
+
+
+def test_a_sample_that_a_failed_call_ended_has_a_turn_that_ends_by_it(write, read):
+    events = [call_event("a1"), FAILED, {"event": "error", "error": {"message": "RateLimitError('429')"}}]
+    log = read(write(sample(1, *ACTIONS, events=events, error={"message": "RateLimitError('429')"})))
+    assert ends(log) == {"1": (["model_failure"], ["RateLimitError('429')"], "error")}
+    assert log.counts.details["contents"]["failed_model_calls"] == 1
+
+
+def test_a_failed_call_that_the_agent_made_good_is_in_its_turn(write, read):
+    answer = {"role": "assistant", "id": "a2", "content": "A"}
+    log = read(write(sample(1, *ACTIONS, answer, events=[call_event("a1"), FAILED, call_event("a2")])))
+    assert ends(log) == {"1": ([None], ["RateLimitError('429')"], "completed")}
+    written = {"role": "assistant", "id": "own", "content": "I give up."}
+    log = read(write(sample(1, *ACTIONS, written, events=[call_event("a1"), FAILED])))
+    assert ends(log) == {"1": ([None], ["RateLimitError('429')"], "completed")}
+
+
+@pytest.mark.parametrize(("fields", "end"), [({"error": {"message": "the sandbox died"}}, "interruption"),
+                                             ({"limit": {"type": "message", "limit": 3}}, "interruption"), ({}, None)])  # fmt: skip
+def test_a_sample_that_was_stopped_before_its_answer_did_not_end_its_turn(write, read, fields, end):
+    log = read(write(sample(1, *ACTIONS, events=[call_event("a1")], **fields)))
+    assert ends(log)["1"][0] == [end]
+    answered = sample(1, *ACTIONS, {"role": "assistant", "content": "A"}, **fields)
+    assert ends(read(write(answered)))["1"][0] == [None]
+
+
+def test_an_error_of_a_scorer_does_not_end_the_turn(write, read):
+    events = [call_event("a1"), {"event": "span_begin", "id": "s", "type": "scorers"}]
+    log = read(write(sample(1, *ACTIONS, events=events, error={"message": "no grade"})))
+    assert ends(log)["1"][0] == [None]
+
+
+def test_a_failed_call_of_an_agent_ends_the_turn_of_its_own_session(write, read):
+    spans = [
+        {"event": "span_begin", "id": "t", "type": "tool"},
+        {"event": "span_begin", "id": "g", "type": "agent", "name": "helper", "parent_id": "t"},
+    ]
+    asked = [{"role": "user", "content": "help"}, {"role": "assistant", "id": "h1", "content": "", "tool_calls": []}]
+    inner = [call_event("h1", span_id="g", input=asked[:1]), FAILED | {"span_id": "g", "input": asked}]
+    error = {"message": "RateLimitError('429')"}
+    log = read(write(sample(1, *ACTIONS[:2], events=[*spans, call_event("a1"), *inner], error=error)))
+    assert ends(log) == {
+        "1": (["interruption"], [], "error"),
+        "1/agent-1": (["model_failure"], ["RateLimitError('429')"], "error"),
+    }

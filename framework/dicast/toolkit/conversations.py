@@ -20,17 +20,27 @@ from typing import Literal
 
 import attrs
 
-from dicast import TraceEvent, normalize_stop_reason
+from dicast import TraceEvent
 
 from .assembly import Assembly
 from .call_matching import CallMatching, NameCall, content_output, count_known, has_parts
 from .expressions import Expression
-from .parts import Part, RefusalPart, Spoken, TextPart, ToolCall, ToolResult, part_fields, visible_text
+from .parts import Part, Spoken, TextPart, ToolCall, ToolResult, part_fields, visible_text
 from .sessions import MESSAGE, Session, Turn
 from .sub_agents import STARTED
+from .turn_ends import (
+    CALL_FAILED,
+    MAX_TOKENS,
+    RETRIED,
+    TurnStep,
+    completed_payload,
+    ends_with_failure,
+    is_cut_retry,
+    is_reply,
+    recorded_stop,
+    refuses,
+)
 
-MAX_TOKENS = "max_tokens"
-CALL_FAILED = "llm.call_failed"
 _ACTIONS = (ToolCall, ToolResult)
 
 
@@ -92,18 +102,6 @@ class Counts:
 _NUMBERS = tuple(name for name, value in attrs.asdict(Counts()).items() if type(value) is int)
 
 
-@attrs.define
-class _Step:
-    """One step of a turn: a text with its parts, a tool call, a result, or a recorded event."""
-
-    role: str
-    text: str | None = None
-    parts: Sequence[Spoken] | None = None  # of a message that is more than one text
-    action: ToolCall | ToolResult | None = None
-    event: tuple[str, Mapping[str, object]] | None = None
-    time: str | None = None
-
-
 class Conversation:
     """A conversation while it is read. *id* names its session; *parent_id* and *parent_call* are the session and its call that started a sub-agent.
 
@@ -116,11 +114,12 @@ class Conversation:
         self.counts = Counts()
         self._rules = Rules() if rules is None else rules
         self._calls = CallMatching(self._rules.name_call)
-        self._before = self._steps = list[_Step]()
-        self._turns: list[list[_Step]] = []
+        self._before = self._steps = list[TurnStep]()
+        self._turns: list[list[TurnStep]] = []
         self._system: str | None = None
         self._ids: dict[int, str] = {}
         self._stops: dict[int, tuple[str, int]] = {}
+        self._retries: dict[int, int] = {}
         self.models: Counter[str] = Counter()
         self._has_feedback = False
         self._action_ids: dict[str, set[str]] = {"calls": set(), "results": set()}
@@ -167,11 +166,11 @@ class Conversation:
         counts = self.counts
         counts.messages += 1
         counts.parts += 1
-        self._step(_Step(role, text, None, time=time), turn_id)
+        self._step(TurnStep(role, text, None, time=time), turn_id)
 
     def model_call(self, *, model: str | None = None, usage: Mapping[str, object] | None = None, cost_usd: object = None,
-                   stop_reason: str | None = None, time: str | None = None) -> None:  # fmt: skip
-        """Record a call of the model that wrote the next message.
+                   stop_reason: str | None = None, time: str | None = None, is_unread: bool = False) -> None:  # fmt: skip
+        """Record a call of the model that wrote the next message, or with *is_unread* a message that the format does not have.
 
         Without model, usage and cost, the call is recorded only if its reply was cut by the token limit.
         """
@@ -179,26 +178,31 @@ class Conversation:
             self.models[model] += 1
         values = {"model": model, "usage": usage, "cost_usd": cost_usd}
         payload = {key: value for key, value in values.items() if value is not None}
-        stop = {} if stop_reason is None else {"stop_reason": _recorded_stop(stop_reason)}
-        if payload or stop.get("stop_reason") == MAX_TOKENS:
-            self._steps.append(_Step("", event=("llm.call_completed", {**payload, **stop}), time=time))
+        stop = {} if stop_reason is None else {"stop_reason": recorded_stop(stop_reason)}
+        if payload or is_unread or stop.get("stop_reason") == MAX_TOKENS:
+            role = "assistant" if is_unread else ""
+            self._steps.append(TurnStep(role, event=("llm.call_completed", {**payload, **stop}), time=time))
 
     def model_failure(self, error: str, *, model: str | None = None, time: str | None = None) -> None:
         """Record a call of the model that failed with the text *error*. A turn that ends with it has ``ended_by: model_failure``."""
         self.counts.failed_model_calls += 1
         event = (CALL_FAILED, {"error": error} if model is None else {"model": model, "error": error})
-        self._steps.append(_Step("", event=event, time=time))
+        self._steps.append(TurnStep("", event=event, time=time))
 
     def interruption(self, reason: str) -> None:
         """Record that the turn was stopped, with its stop *reason*. Unless an answer follows, it has ``ended_by: interruption``."""
         self._stops[len(self._turns) - 1] = reason, len(self._steps)
+
+    def retry(self) -> None:
+        """Record that a call of the model failed and is tried again. If the turn has no further step of the model, it has ``ended_by: interruption``."""
+        self._retries[len(self._turns) - 1] = len(self._steps)
 
     def feedback(
         self, kind: Literal["explicit", "implicit"], payload: Mapping[str, object], time: str | None = None
     ) -> None:
         """Record feedback of the user; the payload is that of ``feedback.explicit`` or ``feedback.implicit``."""
         self._has_feedback = True
-        self._steps.append(_Step("", event=(f"feedback.{kind}", payload), time=time))
+        self._steps.append(TurnStep("", event=(f"feedback.{kind}", payload), time=time))
 
     def start_turn(self, turn_id: str | None = None) -> None:
         """Start a turn whose user message is unknown. *turn_id* is its id in the trace, by default made of the session's id."""
@@ -215,7 +219,7 @@ class Conversation:
         """
         log, turns, events = [*self._start(), *self._outside()], list[Turn](), list[TraceEvent]()
         events += [event for event in log if event.type != MESSAGE]
-        if self._turns and not self._rules.keep_trailing and not any(map(_is_reply, self._turns[-1])):
+        if self._turns and not self._rules.keep_trailing and not any(map(is_reply, self._turns[-1])):
             self._drop(self._turns.pop())
         for number, steps in enumerate(self._turns):
             turn_id = self._ids.get(number) or f"{self.id}/{number + 1}"
@@ -225,7 +229,7 @@ class Conversation:
             turns.append(Turn(turn_id, turn_events, (), begins, len(log)))
             events += turn_events
         self.counts.unmatched_calls = self._calls.open
-        if disposition == "completed" and self._turns and _ends_with_failure(self._turns[-1]):
+        if disposition == "completed" and self._turns and ends_with_failure(self._turns[-1]):
             disposition = "error"
         end = TraceEvent("session.ended", {"disposition": disposition}, time, self.id)
         if self._has_feedback:  # it may be about another turn
@@ -234,17 +238,20 @@ class Conversation:
 
     def _stop(self, number: int) -> str | None:
         """Return the reason why the turn of this number was stopped; None if it was not, or went on."""
+        steps = self._turns[number]
         reason, place = self._stops.get(number, (None, 0))
-        return None if any(step.role == "assistant" and step.text for step in self._turns[number][place:]) else reason
+        if reason is not None and not any(step.role == "assistant" and step.text for step in steps[place:]):
+            return reason
+        return RETRIED if number in self._retries and is_cut_retry(steps, self._retries[number]) else None
 
     def _say(self, role: str, parts: Sequence[Spoken], time: str | None, turn_id: str | None, *,
              is_turn: bool = True) -> None:  # fmt: skip
         text = visible_text(parts)
         self.counts.parts += count_known(parts)
-        step = _Step(role, text, None if all(type(part) is TextPart for part in parts) else parts, time=time)
+        step = TurnStep(role, text, None if all(type(part) is TextPart for part in parts) else parts, time=time)
         self._step(step, turn_id, is_turn=is_turn)
 
-    def _step(self, step: _Step, turn_id: str | None, *, is_turn: bool = True) -> None:
+    def _step(self, step: TurnStep, turn_id: str | None, *, is_turn: bool = True) -> None:
         """Add the step of a text; a user's starts a turn, and a system prompt that has not changed is left out."""
         if step.role == "user":
             if is_turn:
@@ -263,7 +270,7 @@ class Conversation:
             self.counts.results += 1
             self._note_id("results", action.id)
             self.counts.parts += count_known(action.content) if has_parts(action.content) else 0
-        self._steps.append(_Step(role, action=action, time=time))
+        self._steps.append(TurnStep(role, action=action, time=time))
 
     def _note_id(self, kind: str, id_: str | None) -> None:
         if id_ is None:
@@ -273,7 +280,7 @@ class Conversation:
             self.counts.repeated[kind] += 1
         ids.add(id_)
 
-    def _drop(self, steps: list[_Step]) -> None:
+    def _drop(self, steps: list[TurnStep]) -> None:
         self.counts.dropped += sum(step.event is None for step in steps)
 
     def _start(self) -> Iterator[TraceEvent]:
@@ -289,7 +296,7 @@ class Conversation:
         events = ((step.time, *event) for step in self._before for event in self._events_of(step))
         return [TraceEvent.of(type_, payload, time, self.id, None, {}) for time, type_, payload in events]
 
-    def _turn_events(self, turn_id: str, steps: Sequence[_Step], stop: str | None) -> list[TraceEvent]:
+    def _turn_events(self, turn_id: str, steps: Sequence[TurnStep], stop: str | None) -> list[TraceEvent]:
         """Return the events of a turn.
 
         The first text of the user and the last of the assistant are in ``turn.completed``. They are also events of their own if their
@@ -299,7 +306,7 @@ class Conversation:
         first, last = (steps[0], steps[-1]) if steps else (None, None)
         events: list[TraceEvent] = []
         for step in steps:
-            ends = step is last and step.role == "assistant" and step.action is None and step.parts is None
+            ends = step is last and step.role == "assistant" and not (step.action or step.event or step.parts)
             if (step is first and step.role == "user") or ends:
                 continue
             for type_, payload in self._events_of(step):
@@ -309,10 +316,12 @@ class Conversation:
             events[:0] = prompt
         called = sum(event.type == "tool.called" for event in events)
         time = None if last is None else last.time
-        events.append(TraceEvent.of("turn.completed", _completed(steps, called, stop), time, self.id, turn_id, {}))
+        events.append(
+            TraceEvent.of("turn.completed", completed_payload(steps, called, stop), time, self.id, turn_id, {})
+        )
         return events
 
-    def _events_of(self, step: _Step) -> Sequence[tuple[str, Mapping[str, object]]]:
+    def _events_of(self, step: TurnStep) -> Sequence[tuple[str, Mapping[str, object]]]:
         if step.event is not None:
             return (step.event,)
         action = step.action
@@ -345,56 +354,10 @@ class Conversation:
         }
 
 
-def _message(step: _Step) -> dict[str, object]:
+def _message(step: TurnStep) -> dict[str, object]:
     payload: dict[str, object] = {"role": step.role, "text": step.text or ""}
     if step.parts is not None:
         payload["parts"] = [part_fields(part) for part in step.parts]
-        if _refuses(step):
+        if refuses(step):
             payload["refusal"] = True
     return payload
-
-
-def _refuses(step: _Step) -> bool:
-    return step.parts is not None and any(type(part) is RefusalPart for part in step.parts)
-
-
-def _is_reply(step: _Step) -> bool:
-    return step.role in ("assistant", "tool") or step.action is not None or _is_failure(step)
-
-
-def _is_failure(step: _Step) -> bool:
-    return step.event is not None and step.event[0] == CALL_FAILED
-
-
-def _ends_with_failure(steps: Sequence[_Step]) -> bool:
-    """Return whether a failed call of the model is the last step, apart from other events and from texts of the tool."""
-    spoken = [step for step in steps if _is_reply(step) or step.role == "user"]
-    return bool(spoken) and _is_failure(spoken[-1])
-
-
-def _completed(steps: Sequence[_Step], called: int, stop: str | None) -> dict[str, object]:
-    """Return the payload of ``turn.completed``: the texts of the user and of the assistant's last message that has a text."""
-    texts: dict[str, object] = {}
-    messages = [step for step in steps if step.event is None]
-    if messages and messages[0].role == "user" and messages[0].text is not None:
-        texts["user_prompt_text"] = messages[0].text
-    final = next((step for step in reversed(messages) if step.role == "assistant" and step.text), None)
-    if final is not None:
-        texts["final_response_text"] = final.text
-    is_end, fails = final is not None and final is messages[-1], _ends_with_failure(steps)
-    reason = stop or ("error" if fails else _turn_end(steps) if is_end else "tool_use")
-    payload: dict[str, object] = {"stop_reason": reason, "tool_call_count": called, "signals_extra": texts}
-    if fails or stop not in (None, MAX_TOKENS):
-        payload["ended_by"] = "model_failure" if fails else "interruption"
-    return {**payload, "refusal": True} if final is not None and _refuses(final) else payload
-
-
-def _turn_end(steps: Sequence[_Step]) -> str:
-    """Return the stop reason of a turn that ends with a text: ``max_tokens`` if its model call says so."""
-    calls = [step.event[1] for step in steps if step.event is not None and step.event[0] == "llm.call_completed"]
-    return MAX_TOKENS if calls and calls[-1].get("stop_reason") == MAX_TOKENS else "end_turn"
-
-
-def _recorded_stop(reason: str) -> str:
-    """Return ``max_tokens`` for each word that means it, else *reason* as the format has it."""
-    return MAX_TOKENS if normalize_stop_reason(reason) == MAX_TOKENS else reason

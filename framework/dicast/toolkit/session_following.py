@@ -24,9 +24,10 @@ from .session_folders import SessionFolder
 from .session_reading import Failed, SessionReading, Totals
 from .session_source import SessionSource
 from .sessions import Session
+from .turn_ends import RETRIED
 
 QUIET = 2.0
-"""Seconds without a change after which a last turn that ended with an answer is complete."""
+"""Seconds without a change after which a last turn is complete that ended with an answer, with a failed call of the model or with a stop of the user."""
 
 OVER = 600.0
 """Seconds without a change after which a session is over, also in the middle of a turn."""
@@ -232,8 +233,9 @@ def _received(session: Session | Failed, is_quiet: bool, is_over: bool) -> Recei
     if isinstance(session, Failed) or is_over or not session.turns:
         return ReceivedSession(session, is_over)
     last = session.turns[-1]
-    completed = next(event for event in reversed(last.events) if event.type == "turn.completed")
-    if is_quiet and completed.payload.get("stop_reason") == "end_turn":
+    completed = next(event.payload for event in reversed(last.events) if event.type == "turn.completed")
+    has_ended = completed.get("stop_reason") == "end_turn" or "ended_by" in completed
+    if is_quiet and has_ended and completed.get("stop_reason") != RETRIED:
         return ReceivedSession(session, is_over)
     turns, log = session.turns[:-1], (*session.log[: last.begins], session.log[-1])  # with the end of the session
     return ReceivedSession(attrs.evolve(session, turns=turns, log=log), is_over)

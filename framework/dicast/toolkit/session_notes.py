@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
 MOST_NOTES = 10
 """The most kinds of marked content in the summary of a run."""
 
+_PLURAL = re.compile(r"(?<=\w)s\b")
 _ABANDONED = (("turns", "turn"), ("messages", "message"), ("calls", "tool call"), ("results", "tool result"))
 _REASONS = {
     "trailing": "without a reply to the last user message (trailing: keep judges it)",
@@ -24,9 +26,14 @@ def marked_notes(marked: Counter[str], first_places: Mapping[str, str]) -> Itera
         yield f"{rest:,} further kind{'s' * (rest != 1)} of content marked"
 
 
+def numbered(count: int, name: str) -> str:
+    """Return a count with its *name* in the plural, such as ``spans of tools``. For one, the first word that ends in s loses it."""
+    return f"{count:,} {_PLURAL.sub('', name, count=1) if count == 1 else name}"
+
+
 def left_out_note(left_out: Counter[str]) -> str:
     """Return the note about parts of the input that belong to no session; empty if there are none."""
-    counts = ", ".join(f"{count:,} {name}" for name, count in sorted(left_out.items()))
+    counts = ", ".join(numbered(count, name) for name, count in sorted(left_out.items()))
     return f"{counts} left out: no session is made of them" if counts else ""
 
 

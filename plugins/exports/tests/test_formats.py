@@ -208,7 +208,7 @@ def test_an_export_without_traces_has_its_observations_without_a_parent(read, wr
     assert rows.ids == ["o1", "o2"]
     assert rows.counts.details["models"] == {"m": 1}
     assert rows.failures == {"o2": "the trace failed: timed out"}
-    assert any("observations with a parent" in note for note in rows.counts.notes)
+    assert any("1 observation with a parent" in note for note in rows.counts.notes)
 
 
 @pytest.mark.parametrize("form", ["lines", "array", "runs"])
@@ -240,6 +240,25 @@ def test_traces_of_mlflow_have_assessments_as_scores(read, write, form):
         "checked": ("error: x", "recorded"),
     }
     assert rows.failures == ({} if form == "one" else {"tr-2": "the trace failed: it broke"})
+
+
+def test_a_record_that_ended_with_an_error_fails_with_an_output_too(read, write):
+    run = {**examples.RUNS[0], "error": "RateLimitError(429)"}
+    assert read(LangSmith, write("runs.jsonl", [run], lines=True)).failures == {
+        "r1": "the run failed: RateLimitError(429)"
+    }
+    span = {**examples.TRACE["data"]["spans"][0], "status": {"code": "STATUS_CODE_ERROR", "message": "429"}}
+    trace = {"info": {**examples.TRACE["info"], "state": "ERROR"}, "data": {"spans": [span]}}
+    assert read(MLflow, write("traces.jsonl", [trace], lines=True)).failures == {"tr-1": "the trace failed: 429"}
+    observation = {**examples.OBSERVATIONS[0], "level": "ERROR", "status_message": "429"}
+    assert read(Langfuse, write("o.jsonl", [observation], lines=True)).failures == {"o1": "the trace failed: 429"}
+
+
+def test_the_spans_of_tools_in_a_trace_of_mlflow_are_counted(read, write):
+    tool = {"name": "look", "parent_span_id": "1", "attributes": {"mlflow.spanType": '"TOOL"'}}
+    trace = {"info": examples.TRACE["info"], "data": {"spans": [*examples.TRACE["data"]["spans"], tool]}}
+    rows = read(MLflow, write("traces.jsonl", [trace], lines=True))
+    assert any("1 span of tools (otel/spans reads them) left out" in note for note in rows.counts.notes)
 
 
 def test_a_scenario_of_helm_has_the_statistics_of_its_instances(read, write):

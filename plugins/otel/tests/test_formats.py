@@ -300,3 +300,28 @@ def test_any_change_of_a_file_is_read_or_refused_with_its_place(seed, recorded, 
     for _ in range(40):
         path.write_text(json.dumps(_changed(json.loads(files[names[seed]]), chance)))
         assert _subjects_or_refusal(path) == "" or path.name in _subjects_or_refusal(path)
+
+
+def test_a_trace_of_mlflow_has_the_calls_of_its_tools(tmp_path, read):
+    def span(id, name, type_, parent=None, **fields):
+        ids = {"trace_id": "v1yscsIva2at3/XVnO0tpw==", "span_id": id, "parent_span_id": parent}
+        attributes = {key: json.dumps(value) for key, value in {"mlflow.spanType": type_, **fields}.items()}
+        start = 1795764194649989339 + int.from_bytes(base64.b64decode(id)[-1:]) * 1000
+        status = {"code": "STATUS_CODE_OK", "message": ""}
+        return {**ids, "name": name, "start_time_unix_nano": start, "end_time_unix_nano": start + 500, "status": status,
+                "events": [], "attributes": attributes}  # fmt: skip
+
+    question = [{"role": "user", "content": "Weather?"}]
+    ids = [base64.b64encode(bytes([0, 0, 0, 0, 0, 0, 0, number])).decode() for number in (1, 2, 3)]
+    inputs, outputs = {"mlflow.spanInputs": {"messages": question}}, {"mlflow.spanOutputs": "It is 22C."}
+    spans = [
+        span(ids[0], "agent", "AGENT", **inputs, **outputs),
+        span(ids[1], "weather", "TOOL", ids[0], **{"mlflow.spanInputs": {"city": "Rome"}, "mlflow.spanOutputs": "22C"}),
+    ]
+    spans[0]["end_time_unix_nano"] += 9000
+    path = tmp_path / "traces.jsonl"
+    info = {"trace_id": "tr-1", "state": "OK", "trace_metadata": {"mlflow.trace.session": "talk"}}
+    path.write_text(json.dumps({"info": info, "data": {"spans": spans}}) + "\n")
+    reading = read(path)
+    assert [*reading.sessions] == ["talk"]
+    assert reading.only == ["user: Weather?", 'call weather {"city": "Rome"}', "result 22C", "assistant: It is 22C."]

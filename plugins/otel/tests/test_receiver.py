@@ -196,7 +196,7 @@ def test_a_conversation_without_messages_is_failed_once(serve):
     with serve() as server:
         server.post(request(bare))
         ((_, reason),) = server.sessions().items()
-        assert "record no messages" in reason
+        assert "records no messages" in reason
         assert server.sessions() == {}
 
 
@@ -302,3 +302,17 @@ def test_secrets_are_counted_or_masked(serve, scan, shown):
         assert server.sessions() == {("a" * 32, False): [(f"My key is {shown}", "Ho")]}
         assert server.sessions() == {("a" * 32, True): [(f"My key is {shown}", "Ho")]}
     assert any("1 aws-key in conversations" in report for report in server.reports) == (scan != "off")
+
+
+@pytest.mark.parametrize("has_contents", [True, False])
+def test_a_failed_call_is_a_turn_that_is_received(serve, has_contents):
+    span = chat()
+    keep = ("gen_ai.operation.name", *(["gen_ai.input.messages"] if has_contents else []))
+    span["attributes"] = [item for item in span["attributes"] if item["key"] in keep]
+    span["status"] = {"code": 2, "message": "HTTP 500"}
+    with serve() as server:
+        server.post(request(span))
+        (received,) = server.receiver.sessions(NOW)
+        (turn,) = received.session.turns
+        payload = turn.events[-1].payload
+        assert (payload["ended_by"], turn.texts()[0]) == ("model_failure", "Hi" if has_contents else None)

@@ -228,14 +228,70 @@ def ends(reading):
     return turns
 
 
-def test_a_failed_call_without_an_answer_is_a_failed_session(span, read_spans):
-    attributes = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps([ASK])}
-    reading = read_spans(
-        span("1", attributes, status={"code": "ERROR", "message": "429 slow down"}),
-        span("2", _chat(ASK, ANSWER), trace="b"),
-    )
-    assert reading.failures == {"a" * 32: "the call of the model failed: 429 slow down"}
-    assert reading.counts.failed == 1
+@pytest.mark.parametrize(
+    ("messages", "lines"), [({"gen_ai.input.messages": json.dumps([ASK])}, ["user: Hi"]), ({}, [])]
+)
+def test_a_failed_call_alone_is_a_turn_that_ends_by_it(span, read_spans, messages, lines):
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", **messages}
+    reading = read_spans(span("1", attributes, status={"code": "ERROR", "message": "429 slow down"}))
+    assert (reading.only, ends(reading)) == (lines, [("error", "model_failure", ["429 slow down"])])
+    assert (reading.counts.failed, reading.counts.details["contents"]["failed_model_calls"]) == (0, 1)
+    assert [event.payload["disposition"] for event in reading.events["a" * 32] if event.type == "session.ended"] == [
+        "failed"
+    ]
+
+
+TOOL = {"openinference.span.kind": "TOOL", "tool.name": "look", "input.value": "{}", "output.value": "seen"}
+BARE = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+FAILED = {"status": {"code": "ERROR", "message": "500"}}
+
+
+def test_a_failed_call_without_contents_after_a_tool_ends_the_turn(span, read_spans):
+    first, tool = span("1", BARE), span("2", TOOL, at=2)
+    reading = read_spans(first, tool, span("3", BARE, at=4, **FAILED))
+    assert ends(reading) == [("error", "model_failure", ["500"])]
+    assert reading.counts.details["contents"]["failed_model_calls"] == 1
+    typed = span("3", {**BARE, "error.type": "InternalServerError"}, at=4)
+    assert ends(read_spans(first, tool, typed)) == [("error", "model_failure", ["InternalServerError"])]
+    again = read_spans(first, tool, span("3", BARE, at=4, **FAILED), span("4", BARE, at=6))
+    assert ends(again) == [("tool_use", None, ["500"])]
+
+
+def test_a_failed_call_without_contents_inside_of_another_call_counts_once(span, read_spans):
+    outer, tool = span("3", BARE, at=4, last=3, **FAILED), span("2", TOOL, at=2)
+    inner = span("4", BARE, parent="3", at=5, **FAILED)
+    assert ends(read_spans(tool, outer, inner)) == [("error", "model_failure", ["500"])]
+    retried = [span("3", BARE, at=4, last=3), inner, span("5", BARE, parent="3", at=6)]
+    assert ends(read_spans(tool, *retried)) == [("tool_use", None, [])]
+
+
+def test_a_failed_call_without_contents_ends_a_conversation_with_contents(span, read_spans):
+    call = span("1", _chat(ASK, _message("assistant", _call("c"))))
+    reading = read_spans(call, span("2", TOOL, at=2), span("3", BARE, at=4, **FAILED))
+    assert ends(reading) == [("error", "model_failure", ["500"])]
+
+
+@pytest.mark.parametrize("fields", [FAILED, {}])
+def test_a_call_that_fails_after_a_part_of_its_answer_is_a_failed_call(span, read_spans, fields):
+    attributes = _chat(ASK, ANSWER) | ({} if fields else {"gen_ai.response.finish_reasons": ["error"]})
+    assert [end[:2] for end in ends(read_spans(span("1", attributes, **fields)))] == [("error", "model_failure")]
+
+
+def test_an_agent_that_failed_after_a_tool_did_not_end_its_turn(span, read_spans):
+    agent = {"gen_ai.operation.name": "invoke_agent"}
+    call = span("1", _chat(ASK, _message("assistant", _call("c"))), parent="9", at=1)
+    tool = span("2", TOOL, parent="9", at=3)
+    assert ends(read_spans(span("9", agent, last=9, **FAILED), call, tool)) == [("error", "interruption", [])]
+    assert ends(read_spans(span("9", agent, last=9), call, tool)) == [("tool_use", None, [])]
+    answered = span("3", _chat(ASK, ANSWER), parent="9", at=1)
+    assert ends(read_spans(span("9", agent, last=9, **FAILED), answered)) == [("end_turn", None, [])]
+
+
+def test_the_same_prompt_in_a_later_trace_than_its_failed_call_is_a_new_turn(span, read_spans):
+    talk = {"gen_ai.conversation.id": "talk"}
+    failed = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps([ASK]), **talk}
+    reading = read_spans(span("1", failed, **FAILED), span("2", _chat(ASK, ANSWER) | talk, trace="b", at=5))
+    assert ends(reading) == [("error", "model_failure", ["500"]), ("end_turn", None, [])]
 
 
 def test_a_retry_after_a_failed_call_is_an_answer(span, read_spans):
@@ -248,7 +304,7 @@ def test_a_retry_after_a_failed_call_is_an_answer(span, read_spans):
 def test_spans_of_models_without_messages_are_a_failed_session(span, read_spans):
     bare = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.usage.input_tokens": 4}
     reading = read_spans(span("1", bare), span("2", _chat(ASK, ANSWER), trace="b"))
-    assert "record no messages" in reading.failures["a" * 32]
+    assert "its 1 span of models records no messages" in reading.failures["a" * 32]
     assert "CAPTURE_MESSAGE_CONTENT" in reading.failures["a" * 32]
 
 
@@ -267,7 +323,7 @@ def test_spans_of_other_work_are_counted_by_kind(span, read_spans):
         span("4", _chat(ASK, ANSWER), parent="1", at=3),
     )
     (note,) = [note for note in reading.counts.notes if "left out" in note]
-    assert "1 spans of embeddings, 1 spans of other work, 1 spans of retrievers" in note
+    assert "1 span of embeddings, 1 span of other work, 1 span of retrievers" in note
 
 
 def test_a_file_without_a_conversation_is_refused_with_its_spans(span, read_spans):
@@ -279,7 +335,7 @@ def test_a_span_that_came_twice_counts_once(span, read_spans):
     chat = span("1", _chat(ASK, ANSWER))
     reading = read_spans(chat, chat)
     assert reading.only == ["user: Hi", "assistant: Ho"]
-    assert any("1 spans that came twice" in note for note in reading.counts.notes)
+    assert any("1 span that came twice" in note for note in reading.counts.notes)
 
 
 def test_the_context_has_the_span_of_each_turn(span, read_spans):

@@ -87,6 +87,21 @@ def test_a_turn_is_given_when_it_is_answered_and_the_file_is_quiet(folder):
     assert turns(followed, agent.path, OVER + 1, NOW + 2000) is None
 
 
+def test_a_turn_that_ends_with_a_failed_call_is_given_when_the_file_is_quiet(folder):
+    agent, followed = Agent(folder / "a.jsonl"), follow(folder)
+    agent.write("user", "one")
+    with agent.path.open("a") as file:
+        file.write(json.dumps({"type": "system", "subtype": "api_error", "sessionId": "S", "retryAttempt": 1}) + "\n")
+    assert turns(followed, agent.path, QUIET + 1, NOW) == [("S", 0, False)]  # the call is tried again
+    error = {"role": "assistant", "model": "<synthetic>", "content": [{"type": "text", "text": "API Error: 529"}]}
+    with agent.path.open("a") as file:
+        file.write(
+            json.dumps({"type": "assistant", "sessionId": "S", "isApiErrorMessage": True, "message": error}) + "\n"
+        )
+    assert turns(followed, agent.path, 0, NOW + 10) == [("S", 0, False)]
+    assert turns(followed, agent.path, QUIET + 1, NOW + 20) == [("S", 1, False)]
+
+
 def test_turns_that_the_user_takes_back_stay_turns_of_a_session_that_is_followed(folder):
     agent, followed = Agent(folder / "a.jsonl"), follow(folder)
     agent.turn("one")

@@ -9,15 +9,22 @@ import attrs
 
 Value = Mapping[str, Any]
 
+_SCORERS = ("scorer", "scorers")
+
 
 @attrs.frozen
 class Agent:
-    """An agent that another agent or a tool started. *time* is that of its last message, *call* the id of the tool call, if it is known."""
+    """An agent that another agent or a tool started. *calls* are its calls of models, *call* is the id of the tool call, if it is known."""
 
     name: str
     messages: Sequence[Value]
-    time: str | None
+    calls: Sequence[Value]
     call: str | None = None
+
+    @property
+    def time(self) -> str | None:
+        """The time of the last call."""
+        return call_time(self.calls[-1])
 
 
 @attrs.define
@@ -26,6 +33,7 @@ class Events:
 
     *graders* are the models that scorers called, by the name of the scorer. *groups* are the calls of models in each agent that another
     started. *around* has the ids of the spans around each of these agents, innermost first, *spawns* the tool calls by the id of their span.
+    *order* has all these calls in their order, each with the id of its agent. *is_scored* is True once a scorer has started.
     """
 
     calls: dict[str, Value] = attrs.field(factory=dict)
@@ -34,6 +42,8 @@ class Events:
     groups: dict[str, tuple[str, list[Value]]] = attrs.field(factory=dict)
     around: dict[str, list[str]] = attrs.field(factory=dict)
     spawns: dict[str, str] = attrs.field(factory=dict)
+    order: list[tuple[str | None, Value]] = attrs.field(factory=list)
+    is_scored: bool = False
     pool: Sequence[Any] = ()
     final: Value = attrs.field(factory=dict)
     end_time: str | None = None
@@ -70,26 +80,33 @@ class Events:
 
     def message_time(self, message: Value) -> str | None:
         """Return the time at which the model call that returned *message* ended."""
-        return _time(self.calls.get(str(message.get("id"))))
+        return call_time(self.calls.get(str(message.get("id"))))
 
     def tool_time(self, message: Value) -> str | None:
         """Return the time at which the tool call whose result is *message* ended."""
-        return _time(self.tools.get(str(message.get("tool_call_id"))))
+        return call_time(self.tools.get(str(message.get("tool_call_id"))))
+
+    def main_calls(self, ids: set[str]) -> Sequence[Value]:
+        """Return the calls of models in the main conversation, whose messages have the ids *ids*."""
+        return [call for agent, call in self.order if agent is None or not self._is_separate(agent, ids)]
+
+    def _is_separate(self, agent: str, ids: set[str]) -> bool:
+        """Return whether an answer of the agent is not in the main conversation."""
+        answers = (_answer(call) for call in self.groups[agent][1] if call_error(call) is None)
+        return any(str(answer.get("id")) not in ids for answer in answers)
 
     def agents(self, ids: set[str]) -> Iterator[Agent]:
         """Yield agents that others started, without agents whose messages are all in the main conversation, which has the ids *ids*."""
         for id_, (name, calls) in self.groups.items():
-            last = calls[-1]
-            answers = [_message(call.get("output") or {}) for call in calls]
-            if all(str(answer.get("id")) in ids for answer in answers):
+            if not self._is_separate(id_, ids):
                 continue
+            last = calls[-1]
             messages: list[Value] = [message for message in self._input(last) if isinstance(message, dict)]
-            answer = answers[-1]
+            answer = _answer(last)
             messages += [*([answer] if answer else []), *self._results(answer)]
             spans = self.around.get(id_, [id_])
-            yield Agent(
-                name, messages, _time(last), next((self.spawns[span] for span in spans if span in self.spawns), None)
-            )
+            spawn = next((self.spawns[span] for span in spans if span in self.spawns), None)
+            yield Agent(name, messages, calls, spawn)
 
     def _results(self, answer: Value) -> Iterator[Value]:
         """Yield the results of the tool calls in an agent's last message; no later message has them."""
@@ -114,6 +131,8 @@ class Events:
         for event in events if isinstance(events, list) else ():
             if not isinstance(event, dict):
                 continue
+            is_score = event.get("event") == "score" and not event.get("intermediate")
+            self.is_scored = self.is_scored or is_score or event.get("type") in _SCORERS
             if event.get("event") == "model":
                 self._read_call(event, spans, tool)
             elif event.get("event") == "tool":
@@ -134,12 +153,14 @@ class Events:
         if (scorer := spans.scorer(span)) is not None:
             self.graders.setdefault(scorer, str(event.get("model", "")))
             return
-        self.calls[str(_message(event.get("output") or {}).get("id"))] = event
+        if call_error(event) is None:
+            self.calls[str(_answer(event).get("id"))] = event
         agent = spans.agent(span)
         if agent is None and tool is not None:
             agent = str(tool.get("id")), str(tool.get("function", "agent"))
         elif agent is not None:
             self.around.setdefault(agent[0], spans.around(span))
+        self.order.append((None if agent is None else agent[0], event))
         if agent is not None:
             self.groups.setdefault(agent[0], (agent[1], []))[1].append(event)
 
@@ -196,6 +217,37 @@ class _Spans:
         return str(begin.get("id")), str(begin.get("name", "agent"))
 
 
+def call_error(call: Value) -> str | None:
+    """Return the error of a failed call of a model, None for another call."""
+    error = call.get("error")
+    text = error.get("message", error) if isinstance(error, dict) else error
+    return str(text) if text else None
+
+
+def failures(calls: Sequence[Value], messages: Sequence[Value]) -> dict[str | None, list[Value]]:
+    """Return the failed calls among *calls* by the id of the message in *messages* that the next call returned; None for failed calls at the end."""
+    ids = [str(message.get("id")) for message in messages if message.get("role") == "assistant"]
+    failed: dict[str | None, list[Value]] = {}
+    waiting: list[Value] = []
+    for call in calls:
+        if call_error(call) is not None:
+            waiting.append(call)
+        elif waiting and (id_ := str(_answer(call).get("id"))) in ids:
+            failed[id_], waiting = waiting, []
+    if waiting:
+        answers = {str(_answer(call).get("id")) for call in calls}
+        is_written = (
+            bool(ids) and messages[-1].get("role") == "assistant" and ids[-1] not in answers
+        )  # by the agent's program
+        is_end = call_error(calls[-1]) is not None and not is_written
+        failed.setdefault(None if is_end or not ids else ids[-1], []).extend(waiting)
+    return failed
+
+
+def _answer(call: Value) -> Value:
+    return _message(call.get("output") or {})
+
+
 def _message(output: Value) -> Value:
     choices = output.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
@@ -203,7 +255,8 @@ def _message(output: Value) -> Value:
     return message if isinstance(message, dict) else {}
 
 
-def _time(event: Value | None) -> str | None:
+def call_time(event: Value | None) -> str | None:
+    """Return the time at which the call of *event* ended, None if it is unknown."""
     if event is None:
         return None
     time = event.get("completed") or event.get("timestamp")

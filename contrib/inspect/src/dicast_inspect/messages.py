@@ -37,12 +37,12 @@ def add_message(conversation: Conversation, reading: SessionReading, message: Va
     parts = _parts(message.get("content"), reading, f"{path}.content")
     match role:
         case "assistant":
-            _start_turn(conversation)
+            start_turn(conversation)
             conversation.model_call(**events.model_call(message))
             calls = [_call(call) for call in message.get("tool_calls") or () if isinstance(call, dict)]
             conversation.add("assistant", [*_with_reasoning(parts), *calls], time=events.message_time(message))
         case "tool":
-            _start_turn(conversation)
+            start_turn(conversation)
             conversation.add("tool", [_result(message, parts)], time=events.tool_time(message))
         case "user" if message.get("tool_call_id"):  # the media of a tool's result
             conversation.add("tool", parts)
@@ -52,7 +52,7 @@ def add_message(conversation: Conversation, reading: SessionReading, message: Va
             conversation.add("system", [reading.unknown("role", role, f"{path}.role", _ROLES), *parts])
 
 
-def _start_turn(conversation: Conversation) -> None:
+def start_turn(conversation: Conversation) -> None:
     """Start a turn without a message of the user, if the conversation has no turn."""
     if not conversation.has_turns:
         conversation.start_turn()

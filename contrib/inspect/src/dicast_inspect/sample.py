@@ -14,8 +14,8 @@ from dicast.toolkit.session_reading import Failed, SessionReading
 from dicast.toolkit.sessions import Session
 
 from .attachments import resolved
-from .events import Events
-from .messages import add_message
+from .events import Events, call_error, call_time, failures
+from .messages import add_message, start_turn
 from .scores import sample_scores
 
 Value = Mapping[str, Any]
@@ -83,7 +83,10 @@ def sample_sessions(reading: SessionReading, sample: Sample) -> Iterator[Session
         yield reading.failed(id_, _why_failed(value), scores)
         return
     conversation = reading.conversation(id_)
-    _add_all(conversation, reading, messages, events)
+    ids = {str(message.get("id")) for message in messages}
+    is_failed = _add_all(conversation, reading, messages, events, events.main_calls(ids))
+    if not is_failed and not _ends_with_answer(messages) and (stop := _stop(value, events)) is not None:
+        conversation.interruption(stop)
     target = value.get("target")
     yield reading.end(
         conversation,
@@ -93,16 +96,49 @@ def sample_sessions(reading: SessionReading, sample: Sample) -> Iterator[Session
         reference=target if target not in ("", [], None) else None,
         scores=scores,
     )
-    ids = {str(message.get("id")) for message in messages}
     for number, agent in enumerate(events.agents(ids), 1):
         session = reading.conversation(f"{id_}/agent-{number}", id_, agent.call)
-        _add_all(session, reading, agent.messages, events)
+        _add_all(session, reading, agent.messages, events, agent.calls)
         yield reading.end(session, {"agent": agent.name, "task": sample.evaluation.task}, "completed", agent.time)
 
 
-def _add_all(conversation: Conversation, reading: SessionReading, messages: Sequence[Value], events: Events) -> None:
+def _add_all(
+    conversation: Conversation,
+    reading: SessionReading,
+    messages: Sequence[Value],
+    events: Events,
+    calls: Sequence[Value],
+) -> bool:
+    """Add *messages* and the failed calls among *calls*; return whether the last call failed."""
+    failed = failures(calls, messages)
     for number, message in enumerate(messages):
+        if message.get("role") == "assistant":
+            _add_failures(conversation, failed.pop(str(message.get("id")), ()))
         add_message(conversation, reading, message, f"messages[{number}]", events)
+    is_failed = None in failed
+    _add_failures(conversation, failed.pop(None, ()))
+    return is_failed
+
+
+def _add_failures(conversation: Conversation, calls: Sequence[Value]) -> None:
+    for call in calls:
+        start_turn(conversation)
+        model = call.get("model")
+        name = model if isinstance(model, str) else None
+        conversation.model_failure(call_error(call) or "", model=name, time=call_time(call))
+
+
+def _ends_with_answer(messages: Sequence[Value]) -> bool:
+    return messages[-1].get("role") == "assistant" and not messages[-1].get("tool_calls")
+
+
+def _stop(value: Value, events: Events) -> str | None:
+    """Return why a sample was stopped before its answer, None if it was not. An error of a scorer comes after the agent's work."""
+    if value.get("error"):
+        return None if events.is_scored else "error"
+    limit = value.get("limit")
+    kind = limit.get("type") if isinstance(limit, dict) else limit
+    return f"{kind}_limit" if limit else None
 
 
 def _messages(value: Value) -> list[Value]:

@@ -214,12 +214,10 @@ def _row(record: Value, index: _Index, reading: SessionReading) -> Row:
         "cost": first(record, "total_cost", "totalCost", "cost"),
         "usage": decoded(first(record, "usage_details", "usageDetails", "usage")),
     }
-    error = index.error(trace)
+    error = index.error(trace) if output is None else None
     if record.get("level") == "ERROR":
         error = str(first(record, "status_message", "statusMessage") or "without a message")
-    failure = None
-    if output is None:
-        failure = f"the trace failed: {error}" if error else "the trace has no output"
+    failure = f"the trace failed: {error}" if error else "the trace has no output" if output is None else None
     session = text(first(record, "session_id", "sessionId"))
     models = (model,) if model else ()
     return Row(

@@ -86,13 +86,12 @@ def _row(run: Value, reading: SessionReading) -> Row:
         "end_time": run.get("end_time"),
         "tags": run.get("tags") or None,
         "metadata": metadata or None,
-        "error": error if output is not None else None,
     }
     reference = first(run, "reference_outputs", "reference_output")
     session = (
         text(metadata.get("session_id")) or text(metadata.get("thread_id")) or text(metadata.get("conversation_id"))
     )
-    failure = f"the run failed: {message_of(error)}" if error and output is None else None
+    failure = f"the run failed: {message_of(error)}" if error else None
     if failure is None and output is None:
         failure = "the run has no outputs"
     models = (model,) if model else ()

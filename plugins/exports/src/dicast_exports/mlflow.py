@@ -23,7 +23,8 @@ _ERROR = "ERROR"
 class MLflow(ExportSource):
     """Traces of MLflow in JSON or JSON lines, as ``Trace.to_json()`` writes them.
 
-    Feedback is recorded scores, an expectation is the reference. A trace that ended with an error and has no output is a failed row.
+    Feedback is recorded scores, an expectation is the reference. A trace that ended with an error is a failed row. The spans of tools are
+    counted; ``otel/spans`` reads them as tool calls.
     """
 
     title = "traces of MLflow"
@@ -102,9 +103,11 @@ def _row(trace: Value, reading: SessionReading) -> Row:
         "expectations": expectations or None,
         "tags": {key: value for key, value in tags.items() if not key.startswith("mlflow.")} or None,
     }
-    failure = None
-    if output is None:
-        failure = f"the trace failed: {_error(spans)}" if state == _ERROR else "the trace has no output"
+    failure = None if output is not None else "the trace has no output"
+    if state == _ERROR:
+        failure = f"the trace failed: {_error(spans)}"
+    tools = sum(decoded(mapping(span.get("attributes")).get("mlflow.spanType")) == "TOOL" for span in spans)
+    reading.totals.left_out.update({"spans of tools (otel/spans reads them)": tools} if tools else {})
     reference = next(iter(expectations.values()), None) if len(expectations) == 1 else expectations or None
     session = text(first(metadata, "mlflow.trace.session"))
     id_ = str(first(info, "trace_id", "request_id"))

@@ -11,6 +11,7 @@ import attrs
 from dicast.toolkit.conversations import Conversation
 from dicast.toolkit.dialects import Shapes
 from dicast.toolkit.parts import ToolCall
+from dicast.toolkit.session_notes import numbered
 
 from .conventions.figures import Figures
 from .conventions.kinds import Kind
@@ -67,8 +68,8 @@ class SessionAssembly:
         self._shapes, self._parts = shapes, parts
         self._steps: list[_Step] = []
         self._origins: list[dict[str, str]] = []
-        self._failed: list[Span] = []
         self._bare = 0
+        self._is_stopped = False
         ordered = sorted(parts.threads, key=lambda item: min((_start(span) for _, span in item[1].spans), default=0))
         for trace, thread in ordered:
             self._plan(trace, thread)
@@ -80,6 +81,8 @@ class SessionAssembly:
     def add_to(self, conversation: Conversation) -> None:
         """Add the messages, calls and figures to *conversation*."""
         self.history.add_to(conversation)
+        if self._is_stopped and not self.history.ends_with_answer and not self.history.ends_with_failure:
+            conversation.interruption("error")
 
     @property
     def context(self) -> Mapping[str, object]:
@@ -89,7 +92,7 @@ class SessionAssembly:
     @property
     def disposition(self) -> str:
         """``failed`` if the last call of a model failed, else ``completed``."""
-        return "failed" if self._failed and not self.history.ends_with_answer else "completed"
+        return "failed" if self.history.ends_with_failure else "completed"
 
     @property
     def end_time(self) -> str | None:
@@ -106,15 +109,33 @@ class SessionAssembly:
             chosen = self._fallback(trace, thread)
         for call in chosen:
             self._plan_call(call)
-        if not chosen:
-            self._bare += len(bare)
-            for call in bare:
-                add = partial(self.history.add_call, call.figures, text_of_time(call.span.start), call.span.trace_id)
-                self._step(call.span, 1, _start(call.span), add)
+        models = {call.span.id for call in calls}
+        self._plan_bare(trace, bare, chosen, models)
+        self._is_stopped = _is_stopped(thread)
         announced = self._announced(chosen)
         for span in tools:
             self._plan_tool(span, announced)
         self._count_others(thread, chosen)
+
+    def _plan_bare(self, trace: Trace, bare: Sequence[_Call], chosen: Sequence[_Call], models: set[str]) -> None:
+        """Plan the calls without messages. Next to the calls that are read, only failures count that no later call has made good.
+
+        Nested calls are one call: a failure inside one of *models*, the ids of all calls, is not its end. The failure of an agent that is read has the same cause.
+        """
+        broken = {call.span.id for call in chosen if _has_failed(call)}
+        last = max((call.span.ends for call in bare if not _has_failed(call)), default=0)
+        for call in bare:
+            span = call.span
+            around = {outer.id for outer in trace.ancestors(span)}
+            if _has_failed(call) and not around & (models | broken) and (not chosen or span.ends >= last):
+                error, end = error_text(span), text_of_time(span.end)
+                self._step(
+                    span, 2, span.ends, partial(self.history.add_failure, call.figures, error, end, span.trace_id)
+                )
+            elif not chosen and not _has_failed(call):
+                self._bare += 1
+                add = partial(self.history.add_call, call.figures, text_of_time(span.start), span.trace_id)
+                self._step(span, 1, _start(span), add)
 
     def _read(self, span: Span, *, generic: bool = True) -> _Call:
         shapes = Shapes(self._shapes.is_marked)
@@ -163,8 +184,7 @@ class SessionAssembly:
         def add_outputs() -> None:
             if exchange.outputs:
                 self.history.add_outputs(exchange.outputs, end, span.trace_id, call.figures)
-            elif span.error is not None:
-                self._failed.append(span)
+            if _has_failed(call):
                 self.history.add_failure(call.figures, error_text(span), end, span.trace_id)
 
         self._step(span, 1, _start(span), add_inputs)
@@ -223,19 +243,28 @@ class SessionAssembly:
 
     def _settle(self) -> None:
         """Set *failure* if the conversation cannot be judged."""
-        if self.history.has_messages and (self.history.ends_with_answer or not self._failed):
+        if self.history.has_messages or self.history.ends_with_failure:
             return
-        if self._failed:
-            last = max(self._failed, key=lambda span: span.ends)
-            if not any(entry.role == "assistant" for entry in self.history.entries):
-                self.failure = f"the call of the model failed: {error_text(last):.500}"
-        elif self._bare:
+        if self._bare:
             self.failure = (
-                f"its {self._bare:,} span{'s' * (self._bare != 1)} of models record no messages; let the instrumentation record"
+                f"its {numbered(self._bare, 'spans')} of models record{'s' * (self._bare == 1)} no messages; let the instrumentation record"
                 " them (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT)"
             )
         else:
             self.failure = "its spans record no messages"
+
+
+def _has_failed(call: _Call) -> bool:
+    """Return whether a call of a model failed, maybe after a part of its answer."""
+    reasons = {call.figures.stop_reason, *(message.stop_reason for message in call.exchange.outputs)}
+    has_type = bool(call.span.attributes.get("error.type")) and not call.exchange.outputs
+    return call.span.error is not None or "error" in reasons or has_type
+
+
+def _is_stopped(thread: Thread) -> bool:
+    """Return whether the last span of a thread is a failed agent."""
+    ends = [span.ends for _, span in thread.spans]
+    return any(kind == "agent" and span.error is not None and span.ends == max(ends) for kind, span in thread.spans)
 
 
 def _start(span: Span) -> int:

@@ -144,6 +144,7 @@ class History:
                     cost_usd=figures.cost_usd,
                     stop_reason=figures.stop_reason,
                     time=entry.time,
+                    is_unread=not entry.role,
                 )
             if entry.role:
                 conversation.add(entry.role, entry.parts, time=entry.time)
@@ -154,10 +155,17 @@ class History:
         return any(entry.role for entry in self.entries)
 
     @property
+    def ends_with_failure(self) -> bool:
+        """True if the last entry is a failed call of a model."""
+        return bool(self.entries) and self.entries[-1].error is not None
+
+    @property
     def ends_with_answer(self) -> bool:
-        """True if the last message is not the user's."""
-        last = next((entry for entry in reversed(self.entries) if entry.role), None)
-        return last is not None and last.role != "user"
+        """True if the last entry is a message of the assistant without a tool call."""
+        last = self.entries[-1] if self.entries else None
+        return (
+            last is not None and last.role == "assistant" and not any(isinstance(part, ToolCall) for part in last.parts)
+        )
 
     def _append(self, message: Message, time: str | None, trace_id: str, figures: Figures | None) -> None:
         """Add a message without calls and results that are in the history."""
@@ -211,7 +219,9 @@ class History:
         return [part for entry in self.entries for part in entry.parts if isinstance(part, ToolCall)]
 
     def _has_answer(self, place: int) -> bool:
-        return any(entry.role not in ("user", "system", "") for entry in self.entries[place:])
+        """Return whether an answer, a result or a failed call follows the entry before *place*."""
+        later = self.entries[place:]
+        return any(entry.role not in ("user", "system", "") or entry.error is not None for entry in later)
 
     def _find(self, message: Message, place: int) -> int | None:
         """Return the index of *message* in the history from *place* on, None if the history does not have it."""

@@ -24,6 +24,7 @@ from dicast import (
     maybe_await,
 )
 from dicast.toolkit.repeats import UniqueNames
+from dicast.toolkit.session_notes import numbered
 from dicast.toolkit.sub_agents import STARTED
 
 _MOST_NAMED = 5
@@ -117,8 +118,8 @@ class LiveJoined:
         if problems:
             raise DataError(problems)
         totals: list[int | None] = [getattr(source, "total", None) for source in self.sources]
-        counted = [total for total in totals if total is not None]
-        self.total = sum(counted) if len(counted) == len(totals) else None
+        numbered = [total for total in totals if total is not None]
+        self.total = sum(numbered) if len(numbered) == len(totals) else None
         return digest.hexdigest()
 
     async def subjects(self) -> AsyncIterator[Subject | Due]:
@@ -144,9 +145,9 @@ class LiveJoined:
                 f"{count:,} file{'s' * (count != 1)} left out, which no source of this pipeline reads: {names_left_out}",
             )
         if self.names.repeated:
-            notes.append(
-                f"{self.names.repeated:,} ids of sessions or rows occur in two sources; the second ends with #2"
-            )
+            occur = "occurs" if self.names.repeated == 1 else "occur"
+            ids = numbered(self.names.repeated, "ids of sessions or rows")
+            notes.append(f"{ids} {occur} in two sources; the second ends with #2")
         return ReadCounts(
             sum(part.records for part in counts),
             _sum(part.marked for part in counts),

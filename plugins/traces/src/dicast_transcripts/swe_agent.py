@@ -68,11 +68,16 @@ class SweAgent(SessionSource):
             yield reading.end(conversation, {key: record[key] for key in _FIELDS if record.get(key)})
 
 
+_MODEL_ERRORS = ("APIError", "APIConnectionError", "AuthenticationError", "BadRequestError", "ContextWindowExceededError", "InternalServerError",
+                 "NotFoundError", "PermissionDeniedError", "RateLimitError", "ServiceUnavailableError", "Timeout")  # fmt: skip
+"""Exceptions of failed calls, whose names are exit statuses of mini-swe-agent."""
+
+
 def _add_end(status: str | None, conversation: Conversation) -> None:
     """Add the end of a run that did not submit: a failed call of the model, or a stop by a limit or an error."""
     if status is None or not status.strip() or status.lower().startswith("submitted"):
         return
-    if status == "exit_api":
+    if status == "exit_api" or status.rpartition(".")[2] in _MODEL_ERRORS:
         conversation.model_failure(status)
     else:
         conversation.interruption(status)

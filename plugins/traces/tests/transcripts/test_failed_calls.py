@@ -203,8 +203,95 @@ def test_an_error_of_an_openhands_conversation_is_a_failed_call(read):
 
 
 @pytest.mark.parametrize(("status", "reason"), [("submitted", None), ("submitted (exit_cost)", None), ("exit_cost", "interruption"),
-                                                ("exit_api", "model_failure"), (None, None)])  # fmt: skip
+                                                ("exit_api", "model_failure"), ("litellm.RateLimitError", "model_failure"), (None, None)])  # fmt: skip
 def test_a_trajectory_that_did_not_submit_ends_by_its_status(read, status, reason):
     step = {"action": "ls", "observation": "a", "response": "I look.", "thought": "I look.", "state": "{}"}
     document = {"environment": "e", "trajectory": [step], "history": [], "info": {"exit_status": status}}
     assert ended_by(read(SweAgent, document=document)) == [reason]
+
+
+def claude_retry(number, subtype="api_error"):
+    error = {"status": 529, "message": "Overloaded"}
+    return {
+        "type": "system",
+        "subtype": subtype,
+        "uuid": f"u{number}",
+        "sessionId": "s",
+        "error": error,
+        "retryAttempt": 1,
+        "maxRetries": 10,
+    }
+
+
+def claude_tool(number):
+    """Return the records of a tool call and its result."""
+    call = {"type": "tool_use", "id": f"t{number}", "name": "Read", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "ok"}
+    return [claude("assistant", [call], number), claude("user", [result], number + 1)]
+
+
+@pytest.mark.parametrize("subtype", ["api_error", "api_retry"])
+def test_a_session_that_ends_while_claude_code_tries_again_does_not_end_its_turn(read, subtype):
+    records = [claude("user", "Go", 1), *claude_tool(2), claude_retry(4, subtype)]
+    reading = read(ClaudeCode, records)
+    assert (ended_by(reading), ends(reading)) == (["interruption"], (["retried"], [], "completed", 0))
+    answer = claude("assistant", [{"type": "text", "text": "Done"}], 5)
+    assert ended_by(read(ClaudeCode, [*records, answer, claude_retry(6, subtype)])) == [None]
+    assert ended_by(read(ClaudeCode, [*records, *claude_tool(5), claude("user", "More", 7), answer])) == [None, None]
+
+
+def test_a_prompt_with_retries_alone_is_a_turn_without_a_reply(read):
+    answered = [claude("user", "Go", 1), claude("assistant", [{"type": "text", "text": "Done"}], 2)]
+    reading = read(ClaudeCode, [*answered, claude("user", "More", 3), claude_retry(4)], trailing="drop")
+    assert (ended_by(reading), reading.contents["trailing_messages"]) == ([None], 1)
+    reading = read(ClaudeCode, [*answered, claude("user", "More", 3), claude_retry(4)], trailing="keep")
+    assert ended_by(reading) == [None, "interruption"]
+
+
+def test_a_session_that_ends_while_codex_tries_again_does_not_end_its_turn(read):
+    call = {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c"}
+    output = {"type": "function_call_output", "call_id": "c", "output": "ok"}
+    items = [{"timestamp": "2026-01-01T00:00:00Z", "type": "response_item", "payload": item} for item in (call, output)]
+    error = codex("stream_error", message="Reconnecting... 1/5")
+    assert ended_by(read(Codex, [GO, *items, error])) == ["interruption"]
+    assert ended_by(read(Codex, [GO, *items, error, codex("agent_message", message="Done")])) == [None]
+
+
+@pytest.mark.parametrize(("parts", "reason"), [(["tool", "retry"], "interruption"), (["tool", "retry", "text"], None)])
+def test_a_session_that_ends_while_opencode_tries_again_does_not_end_its_turn(read, parts, reason):
+    blocks = {
+        "tool": {
+            "type": "tool",
+            "tool": "read",
+            "callID": "c",
+            "state": {"status": "completed", "input": {}, "output": "ok"},
+        },
+        "retry": {"type": "retry", "attempt": 1, "error": {"name": "APIError", "data": {"message": "Overloaded"}}},
+        "text": {"type": "text", "text": "Done"},
+    }
+    document = opencode("APIError", [blocks[name] for name in parts])
+    del document["messages"][1]["info"]["error"]
+    assert ended_by(read(OpenCode, document=document)) == [reason]
+
+
+@pytest.mark.parametrize(("fields", "reason", "stop"), [
+    ({"subtype": "success", "is_error": True, "result": "API Error: 529"}, "model_failure", "error"),
+    ({"subtype": "error_max_turns", "is_error": False}, "interruption", "error_max_turns"),
+    ({"subtype": "success", "is_error": False, "result": "Done"}, None, "tool_use")])  # fmt: skip
+def test_the_result_of_a_stream_of_claude_code_ends_the_turn(read, fields, reason, stop):
+    result = {"type": "result", "session_id": "s", **fields}
+    reading = read(ClaudeCode, [claude("user", "Go", 1), *claude_tool(2), result])
+    assert (ended_by(reading), ends(reading)[0]) == ([reason], [stop])
+    error = claude_error(4, "API Error: 529", is_api_error_message=True)
+    assert ends(read(ClaudeCode, [claude("user", "Go", 1), error, {**result, "is_error": True}]))[3] == 1
+
+
+@pytest.mark.parametrize(("reason", "end"), [("STATUS$ERROR_LLM_SERVICE_UNAVAILABLE", "model_failure"),
+                                             ("RuntimeError: the sandbox died", "interruption")])  # fmt: skip
+def test_an_agent_of_openhands_in_the_state_error_did_not_end_its_turn(read, reason, end):
+    go = {"id": 1, "source": "user", "action": "message", "args": {"content": "Go"}, "timestamp": "2026-01-01T00:00:00"}
+    run = {"id": 2, "source": "agent", "action": "run", "args": {"command": "ls"}}
+    output = {"id": 3, "source": "agent", "observation": "run", "content": "a", "cause": 2, "extras": {}}
+    state = {"agent_state": "error", "reason": reason}
+    error = {"id": 4, "source": "environment", "observation": "agent_state_changed", "content": "", "extras": state}
+    assert ended_by(read(OpenHands, [go, run, output, error])) == [end]

@@ -9,16 +9,18 @@ from ..span import Span
 from .dumps import is_attributes, is_by_operation, is_span, read_attributes, read_dump
 from .faults import Malformed
 from .jaeger import is_jaeger, read_jaeger
+from .mlflow import is_mlflow, read_mlflow
 from .otlp import RESOURCES, is_otlp, read_otlp, read_span
 
 __all__ = ["PLACES", "TITLES", "Malformed", "Shape", "read_document", "shape_of"]
 
-Shape = Literal["otlp", "tempo", "jaeger", "dump", "operations", "attributes", "span"]
+Shape = Literal["otlp", "tempo", "jaeger", "mlflow", "dump", "operations", "attributes", "span"]
 
 TITLES: Mapping[Shape, str] = {
     "otlp": "OTLP JSON",
     "tempo": "Tempo export",
     "jaeger": "Jaeger JSON",
+    "mlflow": "traces of MLflow",
     "dump": "spans of an SDK",
     "operations": "spans of an SDK by operation",
     "attributes": "attributes of a span",
@@ -37,6 +39,8 @@ def shape_of(value: object) -> Shape | None:
         return "tempo" if "batches" in value or "trace" in value else "otlp"
     if is_jaeger(value):
         return "jaeger"
+    if is_mlflow(value):
+        return "mlflow"
     if isinstance(value.get("attributes"), list) and ("spanId" in value or "span_id" in value):
         return "span"
     if is_span(value):
@@ -56,6 +60,8 @@ def read_document(value: Mapping[str, Any], path: str = "") -> Iterator[Span]:
             yield from read_otlp(value)
         case "jaeger":
             yield from read_jaeger(value)
+        case "mlflow":
+            yield from read_mlflow(value, path)
         case "span":
             yield read_span(value, path)
         case "dump":

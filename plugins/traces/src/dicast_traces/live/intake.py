@@ -184,7 +184,7 @@ class Intake:
                         self.windows.note_place(event.session_id, session.place)
                     yield event
         except DataError as error:
-            self._console.report(error, Line("<otlp>", 0, b""))
+            self._console.report(error, None)
 
     def _read_post(self, post: Post, now: float, events: list[TraceEvent]) -> dict[str, Any]:
         """Add the request's new events to *events*, and return the answer for the time after they are recorded."""

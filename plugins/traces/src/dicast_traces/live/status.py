@@ -10,12 +10,13 @@ from typing import TextIO
 import attrs
 
 from dicast import DataError
+from dicast.toolkit.session_notes import numbered
 
 from .lines import Line
 
 EVERY_SECONDS = 5.0
 MAX_BAD_LINES = 100
-"""Most bad lines that are reported; further bad lines are only counted."""
+"""Most bad lines that are reported; further bad lines are only numbered."""
 
 
 @attrs.frozen
@@ -24,7 +25,7 @@ class Snapshot:
 
     *open_sessions* have not ended, *waiting_turns* wait for the next messages of their users, *judged* subjects of
     the run have a verdict, *unread_bytes* of the files were not
-    read yet. *accepted*, *duplicates* and *bad_lines* are counted since the start of the watch.
+    read yet. *accepted*, *duplicates* and *bad_lines* are numbered since the start of the watch.
     """
 
     open_sessions: int
@@ -38,12 +39,12 @@ class Snapshot:
     bad_lines: int
 
     def __str__(self) -> str:
-        parts = [f"{self.open_sessions:,} open sessions", f"{self.waiting_turns:,} turns wait"]
-        parts.append(f"{self.judged:,} judged")
+        waiting = f"{numbered(self.waiting_turns, 'turns')} wait{'s' * (self.waiting_turns == 1)}"
+        parts = [numbered(self.open_sessions, "open sessions"), waiting, f"{self.judged:,} judged"]
         parts.append(f"backlog {self.backlog:,}" + (f" for {self.lag_seconds:.1f} s" if self.backlog else ""))
-        parts.append(f"{self.accepted:,} events")
-        counted = {"bytes unread": self.unread_bytes, "duplicates": self.duplicates, "bad lines": self.bad_lines}
-        return " · ".join([*parts, *(f"{count:,} {name}" for name, count in counted.items() if count)])
+        parts.append(numbered(self.accepted, "events"))
+        others = {"bytes unread": self.unread_bytes, "duplicates": self.duplicates, "bad lines": self.bad_lines}
+        return " · ".join([*parts, *(numbered(count, name) for name, count in others.items() if count)])
 
 
 class Console:
@@ -60,15 +61,16 @@ class Console:
         self._stream.write(f"{message}\n")
         self._stream.flush()
 
-    def report(self, error: DataError, line: Line) -> None:
-        """Report the fault of a line that is left out."""
+    def report(self, error: DataError, line: Line | None) -> None:
+        """Report the fault of a line that is left out, or without a *line* of a conversation."""
         self.bad += 1
         if self.bad > MAX_BAD_LINES:
             return
         for problem in error.problems:
-            self.say(f"{line.problem(problem)}; the line is left out")
+            place = attrs.evolve(problem, path=None) if line is None else line.problem(problem)
+            self.say(str(place) + "; the line is left out" * (line is not None))
         if self.bad == MAX_BAD_LINES:
-            self.say("further bad lines are counted but not shown")
+            self.say("further bad lines are numbered but not shown")
 
     def show(self, look: Callable[[], Snapshot]) -> None:
         """Write the state if it has changed, at intervals."""

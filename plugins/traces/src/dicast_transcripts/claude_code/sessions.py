@@ -46,6 +46,7 @@ class _Thread:
     last_id: str | None = None
     parts: list[Part] = attrs.field(factory=list)
     time: str | None = None
+    has_failed: bool = False
 
 
 class SessionFile:
@@ -68,7 +69,7 @@ class SessionFile:
         self._branches.add(record)
         if type_ in ("user", "assistant", "attachment") or (isinstance(type_, str) and type_ in BOOKKEEPING):
             self._reading.totals.kinds[str(type_)] += 1
-            if type_ not in BOOKKEEPING or (type_ == "queue-operation" and record.get("operation") == "remove"):
+            if type_ not in BOOKKEEPING or _is_retry(record) or _is_end(record) or _is_unqueued(record):
                 result = record.pop("toolUseResult", None)  # the message has it too
                 if isinstance(result, dict) and "agentId" in result:
                     record["agent"] = result["agentId"]
@@ -83,7 +84,8 @@ class SessionFile:
         abandoned = frozenset[str]() if self._reading.keeps_abandoned else self._branches.abandoned()
         for line, record in self._records:
             self._reading.line = line
-            if not _is_sidechain(record) and (uuid := word_of(record, "uuid")) is not None:
+            is_step = record["type"] not in ("system", "result") and not _is_sidechain(record)
+            if is_step and (uuid := word_of(record, "uuid")) is not None:
                 self._is_abandoned = uuid in abandoned
             self._add_message(record)
             self._reading.settle(line)
@@ -100,6 +102,8 @@ class SessionFile:
             self._add_attachment(record)
         elif type_ == "queue-operation":
             self._add_queued(record, record.get("content"))
+        elif type_ in ("system", "result"):
+            self._add_fault(self._thread(record), record)
         elif not isinstance(message, dict):
             marker = self._reading.unknown("message", type(message).__name__, "message")
             self._thread(record).conversation.add(CONTEXT, [marker])
@@ -155,6 +159,7 @@ class SessionFile:
 
     def _add_user(self, thread: _Thread, record: Record, message: Record) -> None:
         self._end_answer(thread)
+        thread.has_failed = False
         time = text_of(record, "timestamp")
         parts = self._parts(message, "user")
         text = visible_text([part for part in parts if not isinstance(part, ToolCall | ToolResult)]) or ""
@@ -175,6 +180,22 @@ class SessionFile:
             thread.conversation.add("user", parts, time=time)
         if text.lstrip().startswith(INTERRUPTED):
             thread.conversation.interruption("interrupted")
+
+    def _add_fault(self, thread: _Thread, record: Record) -> None:
+        """Add a failed call of the model that Claude Code tries again, or the error that ended the session."""
+        self._end_answer(thread)
+        self._end_command(thread, is_turn=True)
+        conversation, subtype = thread.conversation, text_of(record, "subtype") or "error"
+        if record["type"] == "system":
+            conversation.retry()
+        elif not thread.has_failed:  # else the answer has the error
+            if not conversation.has_turns:  # a stream has no prompts
+                conversation.start_turn()
+            if subtype == "success":
+                error = text_of(record, "result", "terminal_reason") or "unknown error"
+                conversation.model_failure(error, time=text_of(record, "timestamp"))
+            else:
+                conversation.interruption(subtype)
 
     def _end_command(self, thread: _Thread, *, is_turn: bool) -> None:
         """Add the waiting command, as the user's message if the agent answers it."""
@@ -208,7 +229,8 @@ class SessionFile:
             answer.blocks += new
         parts = self._parts({"content": new}, "assistant")
         thread.parts += [part for part in parts if self._is_new(thread, part)]
-        if _is_failure(record, message):
+        thread.has_failed = _is_failure(record, message)
+        if thread.has_failed:
             self._end_answer(thread)
             error = visible_text([part for part in parts if not isinstance(part, ToolCall | ToolResult)])
             thread.conversation.model_failure(error or text_of(record, "error") or "unknown error", time=time)
@@ -277,9 +299,24 @@ class SessionFile:
 
 def _is_failure(record: Record, message: Record) -> bool:
     """Return whether Claude Code wrote an answer because the call of the model failed."""
-    return record.get("isApiErrorMessage") is True or (
-        message.get("model") == _SYNTHETIC and text_of(record, "error") is not None
-    )
+    is_error = record.get("isApiErrorMessage", record.get("is_api_error_message")) is True
+    return is_error or (message.get("model") == _SYNTHETIC and text_of(record, "error") is not None)
+
+
+def _is_retry(record: Record) -> bool:
+    """Return whether Claude Code recorded a failed call of the model that it tries again."""
+    return record.get("type") == "system" and record.get("subtype") in ("api_error", "api_retry")
+
+
+def _is_end(record: Record) -> bool:
+    """Return whether a session of ``claude -p`` ended with an error. A failed call of the model has the subtype ``success``."""
+    is_error = record.get("is_error") is True or (text_of(record, "subtype") or "").startswith("error_")
+    return record.get("type") == "result" and is_error
+
+
+def _is_unqueued(record: Record) -> bool:
+    """Return whether the agent took a prompt out of the queue."""
+    return record.get("type") == "queue-operation" and record.get("operation") == "remove"
 
 
 def _is_sidechain(record: Record) -> bool:

@@ -67,7 +67,8 @@ _OTHER_ERRORS = ("thread_rollback_failed", "active_turn_not_steerable")
 class _Item:
     """A message, which is from an event if *is_event* is true, or a model call with its *usage*.
 
-    *failure* is the error of a model call that failed, *stop* the reason why the turn was stopped. *has_words* is True for a response item that an event may repeat.
+    *failure* is the error of a model call that failed, *stop* the reason why the turn was stopped; with *is_retry* a failed call is tried again.
+    *has_words* is True for a response item that an event may repeat.
     """
 
     spoken: Spoken | None
@@ -78,6 +79,7 @@ class _Item:
     model: str | None = None
     failure: str | None = None
     stop: str | None = None
+    is_retry: bool = False
 
 
 @attrs.frozen
@@ -164,6 +166,8 @@ class Rollout:
                 conversation.model_failure(item.failure, model=self._model, time=item.time)
             if item.stop is not None:
                 conversation.interruption(item.stop)
+            if item.is_retry:
+                conversation.retry()
             if spoken is None or (item.is_event and _is_repeated(spoken, texts)):
                 continue
             if spoken.role == "assistant" and not conversation.has_turns:
@@ -277,6 +281,8 @@ class Rollout:
             self._add_failure(event, type_, time)
         elif type_ in _EVENTS:
             self._count(type_)
+            if type_ == "stream_error":
+                self._items.append(_Item(None, time, is_retry=True))
             if error := mapping_of(event, "error") if type_ in ("task_complete", "turn_complete") else {}:
                 self._add_failure(error, "error", time)
             if type_ == "collab_agent_spawn_end" and (id_ := text_of(event, "call_id")) is not None:

@@ -39,8 +39,11 @@ def add_message(
     role = role_of(info.get("role"))
     time = _time(mapping_of(info, "time").get("created"))
     parts: list[Part] = [] if role is not None else [reading.shapes.unknown_role(info.get("role"), path)]
+    is_retried = False
     for number, block in enumerate(blocks):
         parts += read_part(block, f"{path}.parts[{number}]", reading)
+        if (type_ := word_of(block, "type")) == "retry" or type_ not in _SILENT:
+            is_retried = type_ == "retry"
     if role == "assistant":
         if not conversation.has_turns:
             conversation.start_turn()
@@ -57,6 +60,8 @@ def add_message(
         conversation.add(role or str(info.get("role")), parts, time=time)
     if error:
         add_error(error, words, conversation, time)
+    elif is_retried:
+        conversation.retry()
 
 
 def add_error(error: Record, words: str, conversation: Conversation, time: str | None = None) -> None:

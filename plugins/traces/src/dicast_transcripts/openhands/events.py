@@ -21,6 +21,8 @@ _SILENT_KINDS = frozenset(
     ("PauseEvent", "Condensation", "CondensationRequest", "ConversationStateUpdateEvent", "LLMCompletionLogEvent", "TokenEvent", "InterruptEvent",
      "HookExecutionEvent", "StreamingDeltaEvent", "ACPToolCallEvent")
 )  # fmt: skip
+_MODEL_ERRORS = ("error_llm", "litellm", "llmnoresponse", "ratelimit", "contextwindow")
+"""Words in the reasons of errors that are failed calls of the model."""
 _SOURCES = ("agent", "user", "environment")
 _FIELDS = frozenset(("timestamp", "args", "content", "extras", "cause"))
 _NO_ARGUMENTS = ("thought", "blocking", "keep_prompt", "confirmation_state", "hidden", "is_confirmed", "security_risk")
@@ -138,6 +140,8 @@ class Events:
         kind, time, extras = str(event["observation"]), text_of(event, "timestamp"), mapping_of(event, "extras")
         self._reading.totals.kinds[f"observation {kind}"] += 1
         if kind in _SILENT_OBSERVATIONS:
+            if extras.get("agent_state") == "error":
+                self._add_error(text_of(extras, "reason") or text_of(event, "content", "message") or "error", time)
             return
         content = event.get("content", event.get("message"))
         cause = id_of(event, "cause")
@@ -149,6 +153,13 @@ class Events:
         code = code if type(code) is int and code >= 0 else None
         is_error = kind in ("error", "user_rejected") or (event.get("success") is False and not code)
         self.conversation.add("tool", [ToolResult(id_, content, None, is_error, code)], time=time)
+
+    def _add_error(self, reason: str, time: str | None) -> None:
+        """Add the error that stopped the agent: a failed call of the model if the *reason* names one."""
+        if any(word in reason.lower() for word in _MODEL_ERRORS):
+            self.conversation.model_failure(reason, time=time)
+        else:
+            self.conversation.interruption("error")
 
     def _add_kind(self, event: Record) -> None:
         """Add an event of the SDK."""
