@@ -127,9 +127,7 @@ def subject_history(
     by_kind = sorted(starts, key=lambda event: run_kind(event.payload) == TOOL)  # stable: the newest of each kind first
     selected = starts if every else [event for event in by_kind if only in (None, event.run_id)][:1]
     if not selected:
-        examples = ", ".join(event.run_id for event in starts[:_MOST_EXAMPLES]) + (
-            " …" if len(starts) > _MOST_EXAMPLES else ""
-        )
+        examples = _examples([event.run_id for event in starts])
         raise ConfigError(f"run {only} has not judged {subject_id!r}; these runs have: {examples}")
     runs = [SubjectInRun.of(ledger, subject_id, event) for event in selected]
     return SubjectHistory(runs, len(starts) - len(selected), every)
@@ -147,12 +145,14 @@ def whole_id(ledger: Ledger, part: str) -> str | None:
     for kind, number in (("sessions", 0), ("subjects", 1)):
         names = dict.fromkeys(name for id_ in ids if (name := id_[number]) is not None and name.startswith(part))
         if len(names) > 1:
-            ellipsis = ", …" if len(names) > _MOST_EXAMPLES else ""
-            examples = ", ".join([*names][:_MOST_EXAMPLES]) + ellipsis
-            raise ConfigError(f"{len(names):,} {kind} begin with {part!r}: {examples}; name more of the id")
+            raise ConfigError(f"{len(names):,} {kind} begin with {part!r}: {_examples([*names])}; name more of the id")
         if names:
             return next(iter(names))
     return None
+
+
+def _examples(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_EXAMPLES]) + " …" * (len(names) > _MOST_EXAMPLES)
 
 
 def _unknown(ledger: Ledger, name: str) -> str:
@@ -160,9 +160,7 @@ def _unknown(ledger: Ledger, name: str) -> str:
     reads = ledger.read(Query(types=(SUBJECT_READ,), session_id=name, newest_first=True))
     parts = dict.fromkeys(str(entry.event.subject_id) for entry in islice(reads, _MOST_EXAMPLES + 1))
     if parts:
-        ellipsis = " …" if len(parts) > _MOST_EXAMPLES else ""
-        listed = ", ".join([*parts][:_MOST_EXAMPLES])
-        return f"the session {name!r} was not judged as a whole; dicast show shows its parts: {listed}{ellipsis}"
+        return f"the session {name!r} was not judged as a whole; dicast show shows its parts: {_examples([*parts])}"
     return (
         f"the ledger has neither a run nor a subject {name!r}; dicast runs lists its runs, dicast verdicts its subjects"
     )
