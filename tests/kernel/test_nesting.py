@@ -146,6 +146,25 @@ def test_what_a_judge_says_beyond_its_model_s_cost_is_counted_too():
     assert judged(Asking(Model(), ends_in="says")).document["cost"]["usd"] == "0.05"
 
 
+@attrs.frozen
+class Dearer:
+    """Asks a judge, and reports the cost of the judge and its *own* as the whole cost."""
+
+    inner: Judge
+    own: Cost
+
+    async def judge(self, subject, children):
+        answer = await maybe_await(self.inner.judge(subject, children))
+        return Judgment(0.5, 1.0, cost=answer.cost + self.own, includes_replies=True)
+
+
+@pytest.mark.parametrize(("own", "amounts"), [("0.02", ["0.01", "0.02"]), ("0", ["0.01"])])
+def test_a_cost_beyond_that_of_the_judge_inside_is_settled_and_no_cost_twice(own, amounts):
+    done = judged(Dearer(FakeJudge(Judgment(0.5, cost=CENT)), Cost(own)))
+    assert [spent["amount"] for spent in settled(done) if spent["amount"] != "0"] == amounts
+    assert done.verdicts[0].judge_cost_usd == Decimal(done.document["cost"]["usd"]) == sum(map(Decimal, amounts))
+
+
 @pytest.mark.parametrize("ends_in", ["failure", "raise"])
 def test_what_was_paid_for_a_failure_is_counted(ends_in):
     done = judged(Asking(Model(), times=2, ends_in=ends_in))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast import ConfigError, Cost, Failure, Judgment, Subject, TraceEvent
-from dicast.testing import FakeJudge, run_pipeline
+from dicast.testing import FakeJudge, MemoryLedger, run_pipeline
 from dicast_hybrid.audit import Audit, Watch, ln_above
 
 TEXT = "judges: [{hybrid/cascade: {as: both, stages: [cheap, costly], calibration: calibration.json%s}}]\n"
@@ -139,6 +139,25 @@ def test_disagreement_revokes_and_everything_escalates_then(calibration, caplog)
     assert [verdict.calibrated for verdict in run_.verdicts] == [True] * n + [False] * (20 - n)
     assert run_.verdicts[-1].signals["calibration"]["reasons"] == ["revoked"]
     assert caplog.text.count("has ended (audits disagreed too often): every subject goes to the next stage") == 1
+
+
+def test_losses_of_earlier_runs_count_for_their_calibration_alone(calibration):
+    shared = MemoryLedger()
+
+    def judged(subjects, ledger=shared):
+        components = {"cheap": FakeJudge(SURE), "costly": FakeJudge(WRONG), "events": ledger}
+        return run_pipeline(TEXT % ", audit: {rate: 1}" + "ledger: events\n", components=components, subjects=subjects)
+
+    calibration(FakeJudge(SURE))
+    (revoked,) = judged(rows(20), MemoryLedger()).of("calibration.revoked")
+    n = revoked.payload["n"]
+    assert judged(rows(n - 1)).of("calibration.revoked") == []
+    (later,) = judged(rows(n)[-1:]).of("calibration.revoked")
+    assert (later.payload["n"], later.payload["losses"], later.payload["e_value"]) == (n, n, revoked.payload["e_value"])
+    assert [verdict.calibrated for verdict in judged(rows(2)).verdicts] == [False, False]
+    calibration(FakeJudge(SURE), threshold=0.85)
+    other = judged([Subject("row", f"other {number}", "?", "!") for number in range(n - 1)])
+    assert {verdict.calibrated for verdict in other.verdicts} == {True}
 
 
 def test_a_thumb_keeps_the_first_verdict_without_a_calibration(calibration):

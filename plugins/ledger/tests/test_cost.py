@@ -156,6 +156,8 @@ def test_trace_that_was_judged_twice_was_paid_once(run_cost, call):
     again = {"time": "2026-03-05T12:00:00.000Z", "run_id": "R2"}
     events = [call(), call(), call("0.02", turn="T2"), call(**again), call(**again), call("0.03", turn="T3", **again)]
     assert run_cost(events)["total_usd"] == "0.07"
+    by_rubric = run_cost([], "--group-by", "rubric")  # which needs the events, not the lines
+    assert (by_rubric["total_usd"], by_rubric["data"][0]["calls"]) == ("0.07", 4)
 
 
 @pytest.mark.parametrize("price", [None, "much", "-1", "NaN", True, [], {}])

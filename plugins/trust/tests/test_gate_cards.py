@@ -97,8 +97,17 @@ def test_a_card_that_was_edited_leaves_it_undecided(tmp_path):
 
 def test_the_clause_may_draw_other_lines(tmp_path):
     path = written(tmp_path)
-    assert run(path, ", min_kappa: 0.5").document["gate"]["passed"] is True
+    for line in ("0.5", "0.55"):
+        assert run(path, f", min_kappa: {line}").document["gate"]["passed"] is True
     assert "the lower bound of kappa is 0.55, and min_kappa is 0.6" in undecided(run(path, ", min_kappa: 0.6"))
+
+
+def test_a_figure_at_the_greatest_line_passes_and_a_higher_figure_does_not(tmp_path):
+    bar = {"rule": "max_flips", "what": "flips", "value": 0.3, "line": 0.3, "at": "most", "passed": True}
+    path = written(tmp_path, bars=[bar])
+    assert run(path).document["gate"]["passed"] is True
+    assert run(path, ", max_flips: 0.3").document["gate"]["passed"] is True
+    assert "flips is 0.3, and max_flips is 0.29" in undecided(run(path, ", max_flips: 0.29"))
 
 
 def test_a_line_that_the_card_has_no_figure_for_leaves_it_undecided(tmp_path):
