@@ -81,7 +81,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
 def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
     """Return the tests by file, the files with the most slow tests first: all processes have to agree on the order.
 
-    A process runs whole files, which builds what the tests of a file share once. So the long files may not come last.
+    A process runs whole files, so it builds the shared fixtures of a file once. Long files may not come last.
     """
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     return sorted(items, key=lambda item: (-slow[item.path], item.path))

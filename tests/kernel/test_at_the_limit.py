@@ -386,16 +386,16 @@ def test_a_kept_reply_quotes_the_new_nonces():
 
 def test_an_error_without_a_secret_is_the_error_itself():
     mask = SecretMask([{"key": Secret("hunter22secret")}])
-    plain, told = LedgerError("no"), LedgerError("with hunter22secret")
+    plain, with_secret = LedgerError("no"), LedgerError("with hunter22secret")
     assert mask.error(plain) is plain
-    assert "hunter22secret" not in str(mask.error(told))
-    assert type(mask.error(told)) is LedgerError
+    assert "hunter22secret" not in str(mask.error(with_secret))
+    assert type(mask.error(with_secret)) is LedgerError
     problem = Problem("bad hunter22secret", value=["hunter22secret", 3])
     masked = mask.error(ConfigError([problem]))
     assert "hunter22secret" not in f"{masked}{masked.problems[0].value}"
     harmless = ConfigError([Problem("bad", value=object())])
     assert mask.error(harmless) is harmless
-    assert SecretMask([]).error(told) is told
+    assert SecretMask([]).error(with_secret) is with_secret
 
 
 @given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.sampled_from([0.0, 0.5, 1.0, 3.0])), min_size=1, max_size=9))

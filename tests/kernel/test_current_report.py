@@ -40,7 +40,7 @@ class Live:
 
 
 def answers(seed, make):
-    """Return what a judge or a metric answers, in turn: scores of few values, and failures."""
+    """Generate answers of a judge or a metric: scores with few different values, and failures."""
     chance = random.Random(seed)
     cut = {"cut_replies": 1, "finish_reason": "odd"}
     choices = [*(make(score) for score in (0.0, 0.25, 0.5, 1.0)), make(1.0, cut), Failure("crashed", "no")]

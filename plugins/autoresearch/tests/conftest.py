@@ -48,7 +48,7 @@ class Child:
             (command,) = entry_points(group="console_scripts", name="dicast")
             code = command.load()(["autoresearch", *words])
             sys.stdout.flush()
-        except BaseException:  # it is printed, and the exit code says so
+        except BaseException:  # it is printed, and the exit code reports it
             traceback.print_exc()
             code = 70
         finally:

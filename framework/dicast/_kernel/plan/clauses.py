@@ -28,7 +28,7 @@ class Finding:
     :param line: the limit in the file, a number or a text.
     :param value: the figure that is compared with *line*, or None if there is none.
     :param passed: True for passed, False for failed, None for undecided. If the coverage of the label is below ``min_coverage``, or it has no
-        score, the kernel records each finding of the clause as undecided, whatever ``decide`` returned.
+        score, the kernel records each finding of the clause as undecided. The value from ``decide`` has no effect then.
     :param reason: a text that explains the result, also of a rule that passed.
     :param low: the low end of the 95 % interval of *value*, or None.
     :param high: its high end, or None.
