@@ -328,6 +328,7 @@ class RunContext:
     :param name: the name of the pipeline.
     :param base: the folder of the pipeline file; relative paths begin there.
     :param resumed: whether the run continues the run of an earlier process.
+    :param live: whether subjects arrive while they are judged, as in ``dicast watch``.
     """
 
     run_id: str
@@ -348,6 +349,7 @@ class RunContext:
     pass_at: Mapping[str, float] = attrs.field(factory=dict)
     trust: tuple[Path, ...] | None = ()
     batches: BatchLog | None = None
+    live: bool = False
 
     def trusts(self, file: Path) -> bool:
         """Return whether the user consented to run the code of *file*: it is in the section ``trust``, or ``--yes`` was given."""

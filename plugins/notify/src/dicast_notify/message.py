@@ -1,0 +1,138 @@
+"""Messages about a run: the document, and its text for chat tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, Self
+
+import attrs
+import orjson
+
+from dicast import Event, run_kind
+from dicast.reporting import figure, money, share
+from dicast.toolkit.printable import one_line
+
+from .decline import Decline
+from .earlier import Standing
+
+Form = Literal["json", "text"]
+
+VERSION = 1
+"""The version of the document; it rises when a member changes its meaning."""
+
+LONGEST = 2_000
+"""Most characters of a text. Discord's endpoint for Slack's format takes no more."""
+
+LABELS = 6
+"""Most labels in a text; the document has all."""
+
+_LABEL_FIGURES = ("mean", "pass_rate", "ci_low", "ci_high", "basis", "scored", "failed", "total", "scale")
+_RUN_FIGURES = ("subjects", "scored", "failed", "skipped", "coverage", "failures", "cost", "spend_lost", "stopped")
+_HEADS = {"worse": "got worse", "failed": "failed its gate", "undecided": "is undecided"}
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "@\N{ZERO WIDTH SPACE}"})
+"""Characters with a meaning in chat tools: Slack's three escapes, and a sign that keeps a name from being a mention."""
+
+
+@attrs.frozen
+class Message:
+    """A message: the *document*, which has an ``id`` and a ``text``."""
+
+    document: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """The id, equal for each try to send the message."""
+        return str(self.document["id"])
+
+    def body(self, form: Form) -> bytes:
+        """Return the JSON text to send: the document, or its text alone with escapes for chat tools."""
+        if form == "json":
+            return orjson.dumps(self.document)
+        return orjson.dumps({"text": _cut(self.document["text"].translate(_ESCAPES))})
+
+    @classmethod
+    def of_end(cls, event: Event, standing: Standing, trigger: str) -> Self:
+        """Return the message about the end of a run, sent because of *trigger*."""
+        done, previous = standing.document, standing.previous
+        gate = done["gate"]
+        reasons = done["undecided"] if gate is None else gate["reasons"]
+        return cls({
+            "version": VERSION,
+            "id": event.id,
+            "time": event.time,
+            "trigger": trigger,
+            "text": _cut("\n".join(map(one_line, _end_lines(standing, trigger, reasons)))),
+            "name": done["name"],
+            "run_id": event.run_id,
+            "kind": standing.kind,
+            "answer": standing.answer,
+            "worse": list(standing.worse),
+            "reasons": list(reasons),
+            "gate": gate,
+            **{name: done[name] for name in _RUN_FIGURES},
+            "labels": _labels(done),
+            "previous": previous and {
+                "run_id": previous.run_id, "answer": previous.answer, "labels": _labels(previous.document)
+            },
+        })  # fmt: skip
+
+    @classmethod
+    def of_decline(cls, event: Event, started: Event | None, name: str, decline: Decline) -> Self:
+        """Return the message about a decline during a watch, found with the verdict *event*."""
+        title = f"{name} got worse" if started is None else f"{started.payload['name']} got worse"
+        lines = [title, decline.words, _next(event.run_id)]
+        return cls({
+            "version": VERSION,
+            "id": event.id,
+            "time": event.time,
+            "trigger": "worse",
+            "text": _cut("\n".join(map(one_line, lines))),
+            "name": name,
+            "run_id": event.run_id,
+            "kind": "watch" if started is None else run_kind(started.payload),
+            "answer": None,
+            "worse": [decline.words],
+            "decline": attrs.asdict(decline),
+        })  # fmt: skip
+
+
+def _labels(done: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        label: {name: figures[name] for name in _LABEL_FIGURES if name in figures}
+        for label, figures in done["labels"].items()
+    }
+
+
+def _end_lines(standing: Standing, trigger: str, reasons: Iterable[str]) -> Iterator[str]:
+    done = standing.document
+    yield f"{done['name']} {_HEADS.get(trigger) or f'ended: {standing.answer}'}"
+    yield from standing.worse
+    yield from reasons
+    before = {} if standing.previous is None else standing.previous.document["labels"]
+    labels = [*done["labels"].items()]
+    for label, figures in labels[:LABELS]:
+        previous = (before.get(label) or {}).get("mean")
+        compared = "" if previous is None else f"; before {figure(previous)}"
+        interval = (
+            "" if figures["ci_low"] is None else f" ({figure(figures['ci_low'])} to {figure(figures['ci_high'])})"
+        )
+        scored = f"{figures['scored']:,} of {figures['total']:,} scored"
+        yield f"{label}: mean {figure(figures['mean'])}{interval}, {scored}{compared}"
+    if len(labels) > LABELS:
+        yield f"+ {len(labels) - LABELS} more labels"
+    failures = ", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items())
+    yield f"coverage {share(done['coverage'])}" + (f", failed: {failures}" if failures else "")
+    yield f"spent {money(done['cost'])}"
+    yield _next(done["run_id"])
+
+
+def _next(run_id: str) -> str:
+    return f"dicast show {run_id}"
+
+
+def _cut(text: str) -> str:
+    """Return *text*, cut to :data:`LONGEST` characters with the number of omitted characters."""
+    if len(text) <= LONGEST:
+        return text
+    room = LONGEST - 40
+    return f"{text[:room]}… ({len(text) - room:,} more characters)"

@@ -1,0 +1,194 @@
+"""Messages about runs: when they are sent, what they say, and what a channel that does not answer costs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import dicast
+from dicast import ConfigError, RequestError
+
+GOOD, BAD = "It is Ankara.", "SECRET-ANSWER: it is Bonn."
+
+
+@pytest.fixture
+def run(tmp_path, receiver):
+    """Return a function that runs a pipeline on *outputs* with the webhook's *options*."""
+
+    def run(outputs, *, gate=None, name="nightly", **options):
+        rows = [{"id": str(number), "output": output} for number, output in enumerate(outputs)]
+        (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        pipeline = {
+            "name": name,
+            "source": {"rows/jsonl": {"path": str(tmp_path / "rows.jsonl")}},
+            "metrics": [{"check/contains": {"as": "city", "value": "Ankara"}}],
+            "sinks": [{"notify/webhook": {"url": receiver.url, **options}}],
+            "ledger": {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}},
+        }
+        return dicast.run(pipeline | ({} if gate is None else {"gate": gate}))
+
+    return run
+
+
+def triggers(receiver):
+    return [message["trigger"] for message in receiver.messages]
+
+
+def test_a_gate_that_fails_after_it_passed_is_worse_and_is_reported_once(run, receiver):
+    gate = {"min_pass_rate": 0.75}
+    run([GOOD] * 4, gate=gate)
+    assert receiver.messages == []
+    first = run([GOOD, GOOD, BAD, BAD], gate=gate)
+    again = run([GOOD, GOOD, BAD, BAD], gate=gate)
+    assert (first.exit_code, again.exit_code) == (1, 1)
+    (message,) = receiver.messages
+    assert message["trigger"] == "worse"
+    assert message["answer"] == "failed"
+    assert message["run_id"] == first.run_id
+    assert "it passed in run" in message["worse"][0]
+    assert message["labels"]["metrics"]["mean"] == first.labels["metrics"]["mean"]
+    assert message["previous"]["labels"]["metrics"]["mean"] == 1.0
+
+
+def test_an_undecided_run_in_between_hides_no_change(run, receiver):
+    gate = {"min_pass_rate": 0.75, "min_coverage": 0.9}
+    run([GOOD] * 4, gate=gate)
+    run([GOOD, GOOD, None, None], gate=gate)
+    run([GOOD, GOOD, BAD, BAD], gate=gate)
+    assert triggers(receiver) == ["worse"]
+
+
+def test_a_first_run_is_not_worse_even_if_it_fails(run, receiver):
+    assert run([BAD] * 4, gate={"min_pass_rate": 0.75}).exit_code == 1
+    assert receiver.messages == []
+
+
+def test_a_run_of_another_name_is_no_earlier_run(run, receiver):
+    run([GOOD] * 4, gate={"min_pass_rate": 0.75}, name="other")
+    run([BAD] * 4, gate={"min_pass_rate": 0.75})
+    assert receiver.messages == []
+
+
+def test_without_a_gate_a_mean_that_is_clearly_lower_is_worse(run, receiver):
+    run([GOOD] * 19 + [BAD])
+    run([GOOD] * 17 + [BAD] * 3)
+    assert receiver.messages == []
+    run([GOOD] * 5 + [BAD] * 15)
+    (message,) = receiver.messages
+    assert "the mean is 0.2500" in message["worse"][0]
+    assert message["gate"] is None
+
+
+@pytest.mark.parametrize(
+    ("when", "expected"),
+    [
+        ("failed", ["failed"]),
+        ("undecided", ["undecided"]),
+        ("always", ["end", "end", "end"]),
+        (["worse", "failed"], ["worse"]),
+        (["failed", "undecided"], ["failed", "undecided"]),
+    ],
+    ids=str,
+)
+def test_a_message_is_sent_only_for_the_reasons_in_when(run, receiver, when, expected):
+    gate = {"min_pass_rate": 0.75}
+    for outputs in ([GOOD] * 4, [BAD] * 4, [GOOD, None, None, None]):
+        run(outputs, gate=gate, when=when)
+    assert triggers(receiver) == expected
+
+
+def test_the_document_has_figures_and_no_judged_text(run, receiver):
+    done = run([GOOD, BAD], gate={"min_pass_rate": 0.75}, when="always")
+    (message,) = receiver.messages
+    assert message["version"] == 1
+    assert message["id"] == receiver.requests[0]["idempotency-key"]
+    assert (message["subjects"], message["scored"], message["coverage"]) == (2, 2, 1.0)
+    assert message["gate"]["passed"] is False
+    assert f"dicast show {done.run_id}" in message["text"]
+    assert "SECRET-ANSWER" not in json.dumps(message)
+
+
+def test_the_text_form_is_a_text_alone_that_mentions_nobody(run, receiver):
+    run([GOOD], when="always", form="text", name="<!channel> & @here")
+    (message,) = receiver.messages
+    assert [*message] == ["text"]
+    assert message["text"].startswith("&lt;!channel&gt; &amp; @\u200bhere ended: no gate\n")
+    assert len(message["text"]) <= 2_000
+
+
+def test_a_long_name_is_cut_with_the_number_of_its_omitted_characters(run, receiver):
+    run([GOOD], when="always", form="text", name="n" * 3_000)
+    (message,) = receiver.messages
+    assert len(message["text"]) <= 2_000
+    assert "more characters)" in message["text"]
+
+
+def test_headers_are_sent(run, receiver):
+    run([GOOD], when="always", headers={"Authorization": "Bearer abcdefgh"})
+    assert receiver.requests[0]["authorization"] == "Bearer abcdefgh"
+    assert receiver.requests[0]["content-type"] == "application/json"
+
+
+def test_a_refusal_is_shown_costs_no_verdict_and_is_not_repeated(run, receiver):
+    receiver.answers, receiver.complaint = [404], "no channel at /services/T0SECRET/B1SECRET/verysecretword"
+    done = run([GOOD, BAD], when="always")
+    status = done.sinks["notify/webhook"]
+    assert done.exit_code == 4
+    assert len(done.verdicts) == 2
+    assert status["lost"] == 1
+    assert "HTTP 404" in status["error"]
+    assert "verysecretword" not in str(status)
+    assert "SECRET" not in str(status)
+    assert len(receiver.requests) == 1
+
+
+def test_a_fault_of_the_server_is_tried_again_with_the_same_id(run, receiver):
+    receiver.answers, receiver.headers = [503, 429], {"Retry-After": "0"}
+    done = run([GOOD], when="always")
+    assert done.exit_code == 0
+    assert done.sinks["notify/webhook"] == {"written": 1, "lost": 0}
+    assert len({request["idempotency-key"] for request in receiver.requests}) == 1
+    assert len(receiver.requests) == 3
+
+
+def test_a_redirect_is_not_followed(run, receiver):
+    receiver.answers, receiver.headers = [302] * 3, {"Location": f"{receiver.origin}/elsewhere"}
+    done = run([GOOD], when="always")
+    assert "redirects" in done.sinks["notify/webhook"]["error"]
+    assert {request["path"] for request in receiver.requests} == {"/services/T0SECRET/B1SECRET/verysecretword"}
+
+
+def test_a_silent_receiver_ends_the_run_after_its_timeouts(run, receiver):
+    receiver.answers = [0, 0, 0]
+    done = run([GOOD], when="always", timeout=0.05)
+    assert done.exit_code == 4
+    assert "no answer within 0.05 s" in done.sinks["notify/webhook"]["error"]
+
+
+def test_a_receiver_that_is_not_there_is_named_without_its_path(run, receiver):
+    done = run([GOOD], when="always", url="http://127.0.0.1:9/services/verysecretword")
+    error = done.sinks["notify/webhook"]["error"]
+    assert "http://127.0.0.1:9 did not accept the message" in error
+    assert "verysecretword" not in error
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"url": "hooks.example.com/verysecretword"}, "url is no http:// or https:// address"),
+        ({"url": "https://user:verysecretword@example.com/"}, "url holds a user name or a password"),
+        ({"when": []}, "when is empty"),
+        ({"when": "better"}, "better"),
+        ({"when": ["worse", "better"]}, "better"),
+        ({"form": "xml"}, "xml"),
+        ({"timeout": 60}, "timeout"),
+    ],
+    ids=["no address", "password", "never", "unknown", "unknown in a list", "form", "timeout"],
+)
+def test_wrong_options_are_refused_before_the_run_without_the_address(run, receiver, options, message):
+    with pytest.raises(RequestError, match=message) as caught:
+        run([GOOD], **options)
+    assert isinstance(caught.value, ConfigError)
+    assert "verysecretword" not in str(caught.value)
+    assert receiver.requests == []
