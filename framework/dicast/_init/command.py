@@ -15,7 +15,7 @@ from .._kernel.cli.options import as_json
 from .._kernel.cli.output import only_document, print_json
 from .._kernel.cli.runs import run_and_print, try_rows
 from .._kernel.pipeline.build import load_pipeline
-from .._kernel.run.run import Request
+from .._kernel.run.request import Request
 from .._kernel.run.suite import load_experiments
 from .._kernel.timing.event_loop import in_loop
 from .._kernel.values.errors import RequestError

@@ -30,6 +30,7 @@ RUN_STARTED = "run.started"
 :param pass_rule?: when a subject passes all metrics together: ``metrics`` (``all`` or ``score``), ``combine``, ``threshold``, ``weights``, ``truths``.
 :param raw?: the labels with a raw scale.
 :param limit: the largest number of subjects to read, or null.
+:param filter?: the rules that select the subjects, as the user wrote them after ``--filter``.
 :param live: true if the source is live.
 :param preview: true for a try on a few rows.
 :param kind: the kind of the run: ``pipeline``, ``suite``, ``watch``, ``evaluate``, or ``tool`` for commands that start a run for their own

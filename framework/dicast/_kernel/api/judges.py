@@ -20,7 +20,7 @@ from ..resume.named_runs import TOOL
 from ..run.finished_run import Run
 from ..run.forecast import Forecast, forecast
 from ..run.plan import lookahead, pass_lines
-from ..run.run import Request
+from ..run.request import Request
 from ..source.source import SubjectList, is_live, read
 from ..stream.opening import open_component
 from ..timing.event_loop import in_loop

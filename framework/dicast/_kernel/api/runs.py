@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..plan.sections import Pipeline, Slot
     from ..run.finished_run import Run
     from ..run.forecast import Forecast
-    from ..run.run import Request, RunOutcome
+    from ..run.request import Request, RunOutcome
 
 T = TypeVar("T")
 RunKind = Literal["pipeline", "suite", "watch", "evaluate", "tool"]
@@ -61,7 +61,7 @@ async def arun(
     from ..pipeline.slots import ledger_slot
     from ..pipeline.yaml_nodes import is_data
     from ..run.finished_run import Run  # the command line does not need it
-    from ..run.run import Request
+    from ..run.request import Request
     from ..source.source import SubjectList
 
     source, ready = as_source(pipeline), dict[str, object]()
@@ -89,7 +89,7 @@ async def arun(
 async def _run_suite(read: PipelineFile, subjects: Iterable[Subject | Due] | None, kind: RunKind | None) -> Run:
     from ..pipeline.slots import ledger_slot
     from ..run.finished_run import Run
-    from ..run.run import Request
+    from ..run.request import Request
     from ..run.suite import run_suite, suite_document
 
     if subjects is not None:
@@ -137,7 +137,8 @@ async def run_unless_disabled(pipeline: Pipeline, request: Request) -> RunOutcom
     """Run *pipeline*, unless it is ``disabled``."""
     from ..pipeline.slots import ledger_slot
     from ..report.document import disabled_document
-    from ..run.run import RunOutcome, execute
+    from ..run.request import RunOutcome
+    from ..run.run import execute
 
     if pipeline.disabled:
         return RunOutcome(disabled_document(pipeline.name), 0)
@@ -152,7 +153,7 @@ def switched_off() -> bool:
 def not_run(pipeline: Path | str | Mapping[str, object]) -> RunOutcome:
     """Return the outcome of a run while :func:`switched_off`: nothing is read, not even the pipeline's file."""
     from ..report.document import disabled_document
-    from ..run.run import RunOutcome
+    from ..run.request import RunOutcome
 
     return RunOutcome(disabled_document(pipeline.stem if isinstance(pipeline, Path) else "pipeline"), 0)
 

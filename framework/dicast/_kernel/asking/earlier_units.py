@@ -86,6 +86,15 @@ class EarlierUnits:
         self._database.execute("DELETE FROM units WHERE kind = ? AND id = ?", (kind, subject_id))
         self._database.execute("DELETE FROM replies WHERE kind = ? AND id = ?", (kind, subject_id))
 
+    def forget_replies(self, label: str, metric: str = "") -> None:
+        """Remove the replies for verdicts of *label*; with *metric* only those for it and for components inside it."""
+        query = "DELETE FROM replies WHERE label = ? AND instr(metric, ?) = 1"
+        self._database.execute(query, (label, metric))
+
+    def forget_all(self) -> None:
+        """Remove every reply."""
+        self._database.execute("DELETE FROM replies")
+
     def forget_empty(self, kind: str, subject_id: str) -> None:
         """Remove the empty replies for a subject's record."""
         self._database.execute(

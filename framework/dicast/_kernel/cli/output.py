@@ -52,7 +52,12 @@ def only_document(as_json: bool) -> Iterator[None]:
 
 def print_json(document: object) -> None:
     """Print one JSON document, and nothing else, to stdout."""
-    click.echo(orjson.dumps(document, default=_plain, option=orjson.OPT_INDENT_2))  # bytes are written unchanged
+    click.echo(document_bytes(document))  # bytes are written unchanged
+
+
+def document_bytes(document: object) -> bytes:
+    """Return *document* as indented JSON."""
+    return orjson.dumps(document, default=_plain, option=orjson.OPT_INDENT_2)
 
 
 def _plain(value: object) -> Any:

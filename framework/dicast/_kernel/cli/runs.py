@@ -16,17 +16,19 @@ from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.slots import ledger_slot
 from ..plan.sections import Budget, Pipeline
 from ..resume.open_runs import RunCommand
-from ..run.run import Request, RunOutcome
+from ..run.request import Request, RunOutcome
 from ..timing.event_loop import in_loop
 from .head import Row, head_rows
 from .metric_lines import Figure, RunLines, detail_figures
 from .options import as_json, overrides
 from .output import MOST, only_document, print_json
+from .outputs import Outputs
 from .progress import Progress
 from .summary import run_parts
 
 if TYPE_CHECKING:
     from ..api.runs import RunKind
+    from ..source.filters import Condition, Failing
 
 
 @click.command()
@@ -34,6 +36,21 @@ if TYPE_CHECKING:
 @click.option("--limit", type=click.IntRange(0, MOST), metavar="N", help="Read at most N subjects.")
 @click.option(
     "--head", type=click.IntRange(1, MOST), metavar="N", help="Try N subjects: show their rows and write no sink."
+)
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="RULE",
+    help="Judge only subjects with KEY=TEXT or KEY~PATTERN (!= and !~ for the others), or failing[=RUN]: not passed before. Repeatable.",
+)
+@click.option("--only", multiple=True, metavar="LABEL", help="Judge only by this metric or judge. Repeatable.")
+@click.option(
+    "--out",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the run to FILE.html, .md, .csv, or .json (the document of --json). Repeatable.",
 )
 @overrides
 @click.option(
@@ -54,11 +71,19 @@ if TYPE_CHECKING:
 )
 @click.option("--metric-lines", is_flag=True, help="Print METRIC lines to stdout and nothing else.")
 @click.option("--primary", metavar="LABEL", help="With --metric-lines: the label whose mean becomes METRIC score.")
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Judge again when the file, a prompt or the data changes; pay only for the changes. Ctrl-C ends.",
+)
 @as_json
 def run(
     file: Path | None,
     limit: int | None,
     head: int | None,
+    filters: tuple[str, ...],
+    only: tuple[str, ...],
+    out: tuple[Path, ...],
     overrides: tuple[str, ...],
     resume: str | None,
     retry_failed: bool,
@@ -66,6 +91,7 @@ def run(
     yes: bool,
     metric_lines: bool,
     primary: str | None,
+    watch: bool,
     as_json: bool,
 ) -> int:
     """Judge the subjects of the pipeline FILE. Exit codes: 0 passed, 1 gate failed, 2 invalid request, 3 undecided, 4 data lost in a sink
@@ -75,33 +101,92 @@ def run(
         file, resume = Path(resume), ""
     if file is None:
         raise click.UsageError("Missing argument 'FILE': dicast run FILE")
-    if head is not None and (limit is not None or resume is not None):
-        raise click.UsageError("--head N starts a separate run of N subjects; remove --limit and --resume")
+    if head is not None and (limit is not None or resume is not None or out):
+        raise click.UsageError("--head N starts a separate run of N subjects; remove --limit, --resume and --out")
     if metric_lines and (as_json or head is not None):
         raise click.UsageError("--metric-lines prints METRIC lines alone; remove --json and --head")
     if primary is not None and not metric_lines:
         raise click.UsageError("--primary applies to METRIC lines; add --metric-lines")
-    number = limit if head is None else head
-    command = RunCommand(str(file), overrides, ["--yes"] if yes else [])
-    request = Request(number, resume, retry_failed, trusts_all=yes, cancel_batches=cancel_batches, command=command)
-    pipeline = file if switched_off() else read_pipeline(file, overrides)
-    if isinstance(pipeline, PipelineFile) and pipeline.experiments:
-        if metric_lines:
-            raise click.UsageError(f"--metric-lines is for one pipeline, and {file} has several experiments")
-        from ..run.suite import run_suite  # a single pipeline does not need it
-        from .suites import suite_json, suite_parts
+    if watch and (resume is not None or metric_lines or as_json):
+        raise click.UsageError("--watch runs again and again; remove --resume, --metric-lines and --json")
+    with Outputs(out) as outputs:
+        flags = [*(["--yes"] if yes else []), *_selection(filters, only), *outputs.flags]
+        request = Request(
+            limit if head is None else head,
+            resume,
+            retry_failed,
+            trusts_all=yes,
+            cancel_batches=cancel_batches,
+            command=RunCommand(str(file), overrides, flags),
+            filters=_rules(filters),
+        )
+        settings = (*overrides, *outputs.settings)
+        if watch and not switched_off():
+            return _watch(file, settings, only, request, outputs, head=head is not None)
+        pipeline = file if switched_off() else _read(file, settings, only)
+        if isinstance(pipeline, PipelineFile) and pipeline.experiments:
+            return _run_suite(
+                pipeline, request, outputs, head=head is not None, has_lines=metric_lines, as_json=as_json
+            )
+        lines = RunLines(primary) if metric_lines else None
+        return run_and_print(
+            pipeline, lambda _: request, head=head is not None, lines=lines, outputs=outputs, as_json=as_json
+        )
 
-        run_one = run_unless_disabled if head is None else try_rows
-        with only_document(as_json), Progress() as progress:
-            request = attrs.evolve(request, signals=True, progress=progress.update, preview=head is not None)
-            suite = in_loop(run_suite(pipeline, request, run_one))
-        if as_json:
-            print_json(suite_json(suite))
-        else:
-            print_lines(suite_parts(suite))
-        return suite.exit_code
-    lines = RunLines(primary) if metric_lines else None
-    return run_and_print(pipeline, lambda _: request, head=head is not None, lines=lines, as_json=as_json)
+
+def _watch(
+    file: Path, settings: Sequence[str], only: Sequence[str], request: Request, outputs: Outputs, *, head: bool
+) -> int:
+    """Run the pipeline again after each change of its files; return the last exit code."""
+    from .rerun import run_again  # only --watch needs it
+
+    def run_once(ask: Callable[[Pipeline], Request]) -> int:
+        pipeline = _read(file, settings, only)
+        if pipeline.experiments:
+            raise click.UsageError(f"--watch is for one pipeline, and {file} has several experiments")
+        return run_and_print(pipeline, ask, head=head, outputs=outputs, as_json=False)
+
+    return run_again(file, request, run_once)
+
+
+def _selection(filters: Sequence[str], only: Sequence[str]) -> list[str]:
+    """Return the options that select subjects and labels, for a command that resumes the run."""
+    options = {"--filter": filters, "--only": only}
+    return [word for option, texts in options.items() for text in texts for word in (option, text)]
+
+
+def _rules(filters: Sequence[str]) -> tuple[Condition | Failing, ...]:
+    if not filters:
+        return ()
+    from ..source.filters import read_filters  # most runs have no filter
+
+    return read_filters(filters)
+
+
+def _read(file: Path, overrides: Sequence[str], only: Sequence[str]) -> PipelineFile:
+    pipeline = read_pipeline(file, overrides)
+    return attrs.evolve(pipeline, only=tuple(only)) if only else pipeline
+
+
+def _run_suite(
+    pipeline: PipelineFile, request: Request, outputs: Outputs, *, head: bool, has_lines: bool, as_json: bool
+) -> int:
+    """Run the experiments of *pipeline*, print the results, and return the exit code."""
+    if has_lines:
+        raise click.UsageError(f"--metric-lines is for one pipeline, and {pipeline.start.file} has several experiments")
+    if request.filters and request.resume is not None:
+        raise click.UsageError("a suite with --filter cannot be resumed; remove --resume to start a new one")
+    from ..run.suite import run_suite  # a single pipeline does not need it
+    from .suites import suite_json, suite_parts
+
+    with only_document(as_json), Progress() as progress:
+        request = attrs.evolve(request, signals=True, progress=progress.update, preview=head)
+        suite = in_loop(run_suite(pipeline, request, try_rows if head else run_unless_disabled))
+    if as_json:
+        print_json(suite_json(suite))
+    else:
+        print_lines(suite_parts(suite))
+    return outputs.write(suite_json(suite), suite.exit_code)
 
 
 def run_and_print(
@@ -113,6 +198,7 @@ def run_and_print(
     uncapped: bool = False,
     head: bool = False,
     lines: RunLines | None = None,
+    outputs: Outputs | None = None,
     as_json: bool,
 ) -> int:
     """Run *file*, print the result, and return the exit code.
@@ -124,6 +210,7 @@ def run_and_print(
     :param uncapped: ignore the caps per session and per day.
     :param head: also print the rows of the run.
     :param lines: print METRIC lines instead of the summary.
+    :param outputs: files for the document of the run.
     :param as_json: print the document of the run instead of the summary.
     """
     details: list[Figure] = []
@@ -148,7 +235,7 @@ def run_and_print(
         click.echo(lines.text(outcome.document, details), nl=False)
     else:
         print_lines(run_parts(outcome.document, command))
-    return outcome.exit_code
+    return outcome.exit_code if outputs is None else outputs.write(outcome.document, outcome.exit_code)
 
 
 async def _details(pipeline: Pipeline, run_id: str | None) -> list[Figure]:

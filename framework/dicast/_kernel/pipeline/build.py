@@ -27,6 +27,7 @@ from .faults import Path as Address
 from .gate import GatedLabels, GateSection
 from .metrics import MetricSections
 from .misplaced import right_place
+from .only import OnlyLabels
 from .parts import Placed, SectionBuilder
 from .problems import refusal
 from .raw_scale import metric_faults, raw_labels
@@ -102,8 +103,9 @@ class _Building:
         sections.builder.reads = True
         task = sections.single("task", "task", slot_class=TaskOptions)
         extractors = experiment.extractors(task)
-        metrics, judges = self._metrics.read(source), self._metrics.judges()
-        scoring, gate = sections.section("scoring", Scoring, Scoring()), self._gate.read()
+        only = OnlyLabels(sections, self._document.only)
+        metrics, judges = only.keep(self._metrics.read(source), self._metrics.judges(), experiment.criteria)
+        scoring, gate = sections.section("scoring", Scoring, Scoring()), only.gate(self._gate.read())
         budget, disabled = sections.section("budget", Budget, Budget()), sections.section("disabled", bool, False)
         sections.section("plugins", Plugins, None)
         trust = sections.section("trust", tuple[Path, ...], ())
@@ -147,8 +149,17 @@ class _Building:
             fingerprints=digests(lambda slot: slot.fingerprint, singles, scoring, lists),
             setup=digests(lambda slot: slot.setup, singles, scoring, lists),
             criteria=experiment.criteria,
+            notes=tuple(only.warnings),
+            files=self._files([ledger, *_slots(sinks)]),
             **lists,
         )
+
+    def _files(self, written: Sequence[Slot | None]) -> tuple[Path, ...]:
+        """Return the files and folders that the pipeline is made of or reads, without the files that *written* write."""
+        outputs = {_path(slot) for slot in written if slot is not None}
+        sections = self._sections
+        files = dict.fromkeys([*self._document.files(), *sections.builder.written, *sections.contents.inputs])
+        return tuple(path for path in files if path not in outputs and (path.is_file() or path.is_dir()))
 
     def _check_sections(self, executor: Slot | None) -> None:
         for key in self._file:

@@ -31,6 +31,11 @@ class Contents:
         """The digested files, without folders."""
         return [path for path in self._digests if path.is_file()]
 
+    @property
+    def inputs(self) -> list[Path]:
+        """The digested files and folders."""
+        return [*self._digests]
+
     def of(self, built: Built, place: Address) -> list[dict[str, str]]:
         """Return the digests of the inputs of *built* and of each nested component, by the component's names for them.
 

@@ -37,7 +37,8 @@ class Document:
 
     *data* has plain mappings, lists and scalars. *file* is the file as the user wrote it, ``<text>`` or ``<mapping>``. *base* is the folder
     of relative paths in the main file. *experiment* is the experiment's name in a suite. *varied* are the paths that experiments of the
-    suite change. *problems* are problems of variables; values with such variables are :data:`MISSING` in *data*.
+    suite change. *problems* are problems of variables; values with such variables are :data:`MISSING` in *data*. *only* are the labels to
+    judge; all if empty.
     """
 
     data: dict[str, object]
@@ -47,6 +48,7 @@ class Document:
     experiment: str | None = None
     problems: tuple[Problem, ...] = ()
     varied: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
 
     def files(self) -> list[Path]:
         """Return the pipeline file and its included files, if its values come from files."""
@@ -64,7 +66,7 @@ class Document:
 class PipelineFile:
     """A pipeline file that was read once: *root* has its includes and the overrides, *experiments* are a suite's experiments.
 
-    *problems* are the problems of reading; :meth:`document` raises them.
+    *problems* are the problems of reading; :meth:`document` raises them. *only* are the labels to judge; all if empty.
     """
 
     start: Place
@@ -72,6 +74,7 @@ class PipelineFile:
     experiments: Mapping[str, Experiment]
     environ: Mapping[str, str] = field(repr=False)
     problems: tuple[Problem, ...]
+    only: tuple[str, ...] = ()
 
     def document(self, experiment: str | None = None) -> Document:
         """Return the pipeline, or one *experiment* of a suite, with the values of environment variables.
@@ -98,7 +101,7 @@ class PipelineFile:
         file = self.start.file
         if not is_complete:
             raise ConfigError(sorted(reader.problems, key=lambda problem: (problem.file != file, problem.line or 0)))
-        return Document(data, file, self.start.base, root, experiment, tuple(reader.problems), varied)
+        return Document(data, file, self.start.base, root, experiment, tuple(reader.problems), varied, self.only)
 
 
 def read_pipeline(

@@ -228,7 +228,8 @@ class Pipeline:
     *file* is the name that the user wrote. *experiment* is the experiment of a suite. *base* is the file's directory. *trust* has the code
     files that may be run. *source* is None if subjects come from elsewhere. *fingerprints* has digests, by section and component, of
     everything that can change a number. *setup* has digests of everything that must stay the same between a run and its resume.
-    *criteria* are the task's criteria that an extractor scores.
+    *criteria* are the task's criteria that an extractor scores. *notes* are warnings about parts of the file that the run leaves out.
+    *files* are the files and folders that the pipeline is made of or reads.
     """
 
     name: str
@@ -254,3 +255,5 @@ class Pipeline:
     fingerprints: Mapping[str, str]
     setup: Mapping[str, str]
     criteria: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()

@@ -77,7 +77,8 @@ def _finished(ledger: Ledger) -> Iterator[Event]:
 def _is_whole(ledger: Ledger, finished: Event) -> bool:
     """Return True if a pipeline's name or ``last`` may select the run: no tool started it, it was not limited, and some label has a score."""
     started = next(ledger.read(Query(run_id=finished.run_id, types=(RUN_STARTED,), limit=1))).event.payload
-    return started.get("limit") is None and run_kind(started) != TOOL and _has_scores(finished.payload)
+    is_whole = started.get("limit") is None and not started.get("filter")
+    return is_whole and run_kind(started) != TOOL and _has_scores(finished.payload)
 
 
 def _has_scores(document: Mapping[str, Any]) -> bool:

@@ -27,6 +27,9 @@ STATES = {
 LAST = (events.RUN_COMPLETED, events.AGGREGATE_COMPLETED, events.COMPARISON_COMPLETED)
 """Events at the end of a run, which are recorded again if the run is resumed."""
 
+_PAID = (events.SPEND_SETTLED, events.TASK_REPLIED)
+"""Events that may have a paid reply."""
+
 MAY_CHANGE = ("name", "labels", "score_label", "counted", "gated", "pass_at", "pass_rule")
 """Members of ``run.started`` that may change when the run is resumed; the new values apply from the start."""
 
@@ -92,9 +95,20 @@ def index(ledger: Ledger, earlier: EarlierRun) -> EarlierUnits:
                 spool.forget(unit[0], unit[1])
         elif event.type == events.SUBJECT_READ:
             spool.note_read(str(event.subject_kind), str(event.subject_id), entry.seq)
-        elif event.type in (events.SPEND_SETTLED, events.TASK_REPLIED) and event.payload.get("reply") is not None:
-            spool.note_reply(_reply_key(event), orjson.dumps(_stored_reply(event.payload)))
+        else:
+            _note_reply(spool, event)
     return spool
+
+
+def index_replies(ledger: Ledger, run_id: str, spool: EarlierUnits) -> None:
+    """Add the paid replies of the run to *spool*."""
+    for entry in ledger.read(Query(run_id, _PAID)):
+        _note_reply(spool, entry.event)
+
+
+def _note_reply(spool: EarlierUnits, event: Event) -> None:
+    if event.type in _PAID and event.payload.get("reply") is not None:
+        spool.note_reply(_reply_key(event), orjson.dumps(_stored_reply(event.payload)))
 
 
 def _stored_reply(payload: Mapping[str, Any]) -> Any:

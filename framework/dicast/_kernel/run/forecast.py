@@ -28,7 +28,8 @@ from ..values.clock import Clock
 from ..values.errors import ConfigError, LedgerRefused
 from ..values.score import zero_costs
 from .plan import file_identity, lookahead, make_plan
-from .run import Request, RunOutcome, execute
+from .request import Request, RunOutcome
+from .run import execute
 
 T = TypeVar("T")
 Visit = Callable[[Subject, Mapping[str, Cost]], None]

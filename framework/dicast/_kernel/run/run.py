@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..asking.budget import BudgetGate
 from ..asking.call import Caller
 from ..asking.earlier_units import EarlierUnits
 from ..asking.paid_calls import RunServices
-from ..classes import evolve, frozen
+from ..classes import evolve
 from ..contract.protocols import Ledger, Source
 from ..events import BATCH_EVENTS, RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
 from ..leases.hold_lease import hold_lease, live_run_check
@@ -23,7 +23,6 @@ from ..records.baseline import find_baseline
 from ..records.observers import RecordObservers
 from ..records.plans import plan_and_result
 from ..report.document import document, exit_code, stopped_document
-from ..report.fold import Report
 from ..report.gate import as_it_ended, undecided_without
 from ..resume import resume
 from ..resume.named_runs import run_kind
@@ -57,59 +56,10 @@ from .end import (
 from .live_window import LiveWindow
 from .named_subjects import NamedSubjects, named_subjects
 from .plan import Plan, file_identity, lookahead, make_plan, producer, refuse_experiment, run_started, unchanged_rubrics
+from .request import Request, RunOutcome
 
-
-@frozen
-class Request:
-    """Options of a run.
-
-    :param limit: the largest number of subjects to read.
-    :param resume: the id of the run to resume, or ``""`` for the newest unfinished run of the file.
-    :param retry_failed: judge the failed subjects of the resumed run again.
-    :param allow_ended: also resume a run that has ended, to decide it by another gate.
-    :param source: a source in place of the file's.
-    :param live: the source is live; an unfinished run of it is resumed, unless *new*.
-    :param suite: the suite that the run belongs to.
-    :param preview: the run is not to be resumed or compared with.
-    :param kind: the recorded kind, one of ``RUN_KINDS``; by default derived from the other members.
-    :param pause_after: pause after this number of subjects; the run can be resumed.
-    :param trusts_all: the consent to run code that the section ``trust`` does not name.
-    :param signals: let Ctrl-C and SIGTERM stop the run in order.
-    :param progress: is called from time to time.
-    :param cancel_batches: cancel the open batches of the run, and send no new ones.
-    :param command: the command that the user gave, for messages.
-    """
-
-    limit: int | None = None
-    resume: str | None = None
-    retry_failed: bool = False
-    allow_ended: bool = False
-    source: Source | None = None
-    live: bool = False
-    new: bool = False
-    suite: Mapping[str, object] | None = None
-    preview: bool = False
-    kind: str | None = None
-    pause_after: int | None = None
-    trusts_all: bool = False
-    signals: bool = False
-    progress: Callable[[Report], None] | None = None
-    cancel_batches: bool = False
-    command: RunCommand | None = None
-
-    @property
-    def flags(self) -> list[str]:
-        """The options that go with ``--resume``."""
-        flags = {"--retry-failed": self.retry_failed, "--cancel-batches": self.cancel_batches}
-        return [flag for flag, is_given in flags.items() if is_given]
-
-
-@frozen
-class RunOutcome:
-    """Result of a run: the document of ``run --json`` and its exit code."""
-
-    document: Mapping[str, Any]
-    exit_code: int
+if TYPE_CHECKING:
+    from ..source.filters import FilteredSource
 
 
 async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> RunOutcome:
@@ -194,11 +144,15 @@ class _Run:
         self.earlier, self.request, self.report = earlier, request, resume.new_report(ledger, live=request.live)
         self._batches = BatchLog(self._record_batch, request.cancel_batches)
         batches = None if request.live else self._batches
-        self.context = evolve(context, lookahead=lookahead(pipeline), record=self._record, batches=batches)
+        self.context = evolve(
+            context, lookahead=lookahead(pipeline), record=self._record, batches=batches, live=request.live
+        )
         self._stream: Stream | None = None
         self._passing: set[asyncio.Future[None]] = set()
         self._source: Source | None = None
         self._subjects: NamedSubjects | None = None
+        self._filtered: FilteredSource | None = None
+        self._filter_digest: dict[str, str] = {}
         self.baseline: Results | None = None
         self._observers: RecordObservers | None = None
         self._caller = Caller(Timer(), stop, mask)
@@ -208,7 +162,7 @@ class _Run:
         parts.enter_context(self._caller.ticking())
         try:
             source = self._source = await self._open_source(parts)
-            data = await data_digest(source, self._source_name(), self.pipeline)
+            data = await data_digest(source, self._source_name(), self.pipeline) | self._filter_digest
             counts = (getattr(source, "total", None), self._limit())
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds, self._ordered = tuple(getattr(source, "kinds", ())), getattr(source, "ordered", True)
@@ -225,6 +179,7 @@ class _Run:
             feeds, request = await self._open_sinks(parts), self.request
             started = run_started(self.pipeline, plan, data, rubrics, request.limit, live=request.live)
             started |= {"suite": request.suite, "preview": request.preview}
+            started |= {"filter": [rule.text for rule in request.filters]} if request.filters else {}
             started["kind"] = request.kind or run_kind(started)
             observing = evolve(self.context, baseline=self.baseline)
             self._observers = await RecordObservers.open(self.pipeline, observing, source, parts, started)
@@ -281,8 +236,25 @@ class _Run:
         component = self.request.source or (slot and slot.component)
         assert component is not None  # a pipeline without a source is built only for other subjects
         source: Source = await open_component(component, self.context, parts.part("source"), "source")
+        if self.request.filters:
+            source = self._filter(source)
+        if self.request.reuse is not None:
+            source = self.request.reuse.noting(source)
         seed = None if slot is None else slot.shuffle
         return source if seed is None else shuffled_source(source, seed, live=self.request.live)
+
+    def _filter(self, source: Source) -> Source:
+        """Return *source* with the filters of the request."""
+        from ..records.failing import failing_subjects  # most runs have no filter
+        from ..source.filters import FilteredSource, filter_digest, resolved
+
+        run_id = self.context.run_id
+        rules = resolved(
+            self.request.filters, lambda name: failing_subjects(self.ledger, self.pipeline, name, exclude=run_id)
+        )
+        self._filter_digest = {"filter": filter_digest(rules)}
+        self._filtered = FilteredSource(source, rules)
+        return self._filtered
 
     def _source_name(self) -> str:
         slot, is_program = self.pipeline.source, isinstance(self.request.source, SubjectList)
@@ -330,7 +302,7 @@ class _Run:
         )
         if self.earlier is not None:
             budget.write_off()
-        services = RunServices(plan.calls, self._caller, budget, spool)
+        services = RunServices(plan.calls, self._caller, budget, spool or self.request.reuse)
         window = (LiveWindow if self.request.live else DirectWindow)(
             plan,
             services,
@@ -376,6 +348,8 @@ class _Run:
         done |= undecided_without({"gate": done["gate"], "undecided": done["undecided"]}, done)
         done["broken"] |= uncounted
         done["warnings"] += self._subjects.warnings() if self._subjects else []
+        done["warnings"] += self._filtered.warnings() if self._filtered else []
+        done["warnings"] += [{"kind": "only", "message": note} for note in pipeline.notes]
         done |= plan_and_result(self.ledger, report.started, done) if is_over else {}
         done |= reserved_json(self.ledger, stream.run_id, stopped) if done.get("batches") else {}
         done = self._mask.data(done)
@@ -388,6 +362,8 @@ class _Run:
         recorded = evolve(event, payload={**event.payload, "sinks": done["sinks"]})  # no sink knew the last losses
         stopped = stopped_after(stopped, lambda: self.ledger.append([recorded]))
         done["ledger"] = ledger_json(self.ledger)
+        if self.request.reuse is not None:
+            self.request.reuse.take(self.ledger, stream.run_id)
         await parts.aclose()
         done |= {"cancelled_batches": [*self._batches.cancelled.values()]} if self._batches.cancelled else {}
         if fault := (faults := parts.faults).pop("ledger", None):

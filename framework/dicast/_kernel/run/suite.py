@@ -36,7 +36,7 @@ from ..values.clock import Clock
 from ..values.errors import ConfigError, Problem, RequestError
 from .end import ledger_json
 from .plan import decided_by, file_identity
-from .run import Request, RunOutcome
+from .request import Request, RunOutcome
 
 RunOne = Callable[[Pipeline, Request], Awaitable[RunOutcome]]
 """Function that runs one experiment."""

@@ -1,0 +1,113 @@
+"""``dicast run --watch``: judge again whenever a file of the pipeline, a prompt or the data changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from ...toolkit.printable import one_line
+from ..classes import evolve
+from ..plan.sections import Pipeline
+from ..run.request import Request
+from ..run.reuse import ReusedReplies
+from ..values.errors import RequestError
+from .output import print_error
+
+POLL_SECONDS = 0.3
+"""Seconds between two checks of the files."""
+
+SETTLED_SECONDS = 0.2
+"""Seconds without a further change before the files are read: an editor may write a file in steps."""
+
+MOST_FILES = 10_000
+"""Most files of one folder that are checked."""
+
+_NAMED = 4
+_INTERRUPTED = 130
+
+Signature = dict[Path, tuple[int, int, int] | None]
+RunOnce = Callable[[Callable[[Pipeline], Request]], int]
+"""Function that reads and runs the pipeline with the request that its argument makes, and returns the exit code."""
+
+
+def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
+    """Run the pipeline, wait for a change of one of its files, and run it again, until Ctrl-C; return the last exit code.
+
+    A later run judges all subjects, and pays only for subjects, judges and metrics that have changed.
+    """
+    replies, code = ReusedReplies(), 2
+    files: tuple[Path, ...] = (file.absolute(),)
+
+    def ask(pipeline: Pipeline) -> Request:
+        nonlocal files
+        files = tuple(dict.fromkeys(path.absolute() for path in (file, *pipeline.files)))
+        replies.begin(pipeline)
+        return evolve(request, reuse=replies)
+
+    try:
+        while True:
+            before = signature(files)
+            try:
+                code = run_once(ask)
+            except RequestError as error:  # the user corrects the file, and the watch goes on
+                code = 2
+                print_error(error, code, as_json=False)
+            if code == _INTERRUPTED:
+                return code
+            if replies.used:
+                click.echo(f"{replies.used:,} replies of earlier runs used again", err=True)
+            before = {path: before.get(path, state) for path, state in signature(files).items()}
+            _announce(files)
+            changed = wait_for_change(before)
+            click.echo(one_line(f"changed: {', '.join(map(_relative, changed))}"), err=True)
+    except KeyboardInterrupt:
+        return code
+
+
+def wait_for_change(before: Signature) -> list[Path]:
+    """Wait until a file differs from *before*, and then until the files have settled; return the changed files."""
+    while (now := signature(before)) == before:
+        time.sleep(POLL_SECONDS)
+    settled = now
+    while True:
+        time.sleep(SETTLED_SECONDS)
+        now = signature(before)
+        if now == settled:
+            return [path for path, state in now.items() if state != before.get(path)]
+        settled = now
+
+
+def signature(files: Iterable[Path]) -> Signature:
+    """Return the time, the size and the number of each file, None for a missing file; a folder counts by the files in it."""
+    return {path: _state(path) for path in files}
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    try:
+        states = [item.stat() for item in _inside(path)] if path.is_dir() else [path.stat()]
+    except OSError:  # it is missing, or being replaced
+        return None
+    newest = max((state.st_mtime_ns for state in states), default=0)
+    return newest, sum(state.st_size for state in states), sum(state.st_ino for state in states)
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """Yield the files in *folder*, without hidden ones: a ledger and unfinished outputs are hidden."""
+    names = (
+        item for item in folder.rglob("*") if not any(part.startswith(".") for part in item.relative_to(folder).parts)
+    )
+    return islice((item for item in names if item.is_file()), MOST_FILES)
+
+
+def _announce(files: Iterable[Path]) -> None:
+    names = [_relative(path) for path in files]
+    rest = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    click.echo(one_line(f"watching {', '.join(names[:_NAMED])}{rest}; Ctrl-C ends"), err=True)
+
+
+def _relative(path: Path) -> str:
+    return str(path.relative_to(Path.cwd()) if path.is_absolute() and path.is_relative_to(Path.cwd()) else path)

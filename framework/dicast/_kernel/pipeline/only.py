@@ -1,0 +1,68 @@
+"""Restriction of a pipeline to some labels: the option ``--only`` of ``dicast run``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..plan.clauses import Gate
+from ..plan.labels import file_labels
+from ..plan.sections import METRICS
+from ..values.names import nearest
+from .gate import only_label
+from .parts import Placed, SectionBuilder
+
+
+class OnlyLabels:
+    """Restriction of a pipeline to the metrics and judges with the labels *only*; all of them if it is empty.
+
+    *warnings* are sentences for the run's document.
+    """
+
+    def __init__(self, sections: SectionBuilder, only: Sequence[str]) -> None:
+        self._sections, self._only = sections, frozenset(only)
+        self._changed: frozenset[str] = frozenset()
+        self._declared: tuple[str, ...] = ()
+        self.warnings: list[str] = []
+
+    def keep(
+        self, metrics: list[Placed], judges: list[Placed], criteria: Sequence[str]
+    ) -> tuple[list[Placed], list[Placed]]:
+        """Return the metrics and the judges with the labels, and report a label that the file lacks."""
+        if not self._only or self._sections.faults:
+            return metrics, judges
+        labels = [slot.label for _, slot in (*metrics, *judges)]
+        known = [*([METRICS] if metrics else []), *labels]
+        for name in sorted(self._only - set(known)):
+            message = f"--only: the file has no metric or judge {name!r}; it has {', '.join(known)}"
+            self._sections.fault((), message, name, nearest(name, known))
+        kept_metrics = metrics if METRICS in self._only else [item for item in metrics if item[1].label in self._only]
+        kept_judges = [item for item in judges if item[1].label in self._only]
+        dropped = [
+            slot.label
+            for _, slot in (*metrics, *judges)
+            if all(slot is not kept for _, kept in (*kept_metrics, *kept_judges))
+        ]
+        self._check_children(kept_judges, dropped)
+        self._declared = file_labels([slot for _, slot in metrics], [slot for _, slot in judges], criteria)
+        self._changed = frozenset([*dropped, *([METRICS] if len(kept_metrics) < len(metrics) else [])])
+        if dropped:
+            self.warnings.append(f"--only {' --only '.join(sorted(self._only))}: not judged: {', '.join(dropped)}")
+        return kept_metrics, kept_judges
+
+    def _check_children(self, judges: list[Placed], dropped: Sequence[str]) -> None:
+        """Report a judge that reads the verdicts of a label that is not judged."""
+        for path, slot in judges:
+            if (child := getattr(slot.component, "children", None)) in dropped:
+                message = f"--only {slot.label}: {slot.label} reads the verdicts of {child}; add --only {child}"
+                self._sections.fault(path, message, slot.label)
+
+    def gate(self, gate: Gate) -> Gate:
+        """Return *gate*; without clauses if any of them is about a label that is not judged, or judged in part."""
+        about = {clause.on or only_label(self._declared) for clause in gate.clauses}
+        missing = sorted(label for label in about if label in self._changed)
+        if not missing:
+            return gate
+        self.warnings.append(
+            f"--only leaves the gate out, because it is about labels that are not judged as a whole: {', '.join(missing)}"
+        )
+        return Gate()

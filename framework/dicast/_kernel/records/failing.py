@@ -1,0 +1,38 @@
+"""Subjects that did not pass in an earlier run."""
+
+from __future__ import annotations
+
+from ..contract.protocols import Ledger
+from ..plan.sections import Pipeline
+from ..resume.named_runs import LAST
+from ..values.errors import ConfigError
+from ..values.passes import SubjectKey
+from .baseline import find_results
+
+
+def failing_subjects(ledger: Ledger, pipeline: Pipeline, run: str | None, exclude: str) -> frozenset[SubjectKey]:
+    """Return the subjects that did not pass, or have no verdict, in the run *run*, by default the newest run of *pipeline*.
+
+    The label of the run's gate or score decides; without such a label, each label of the file.
+
+    :param exclude: the id of the run that starts.
+    :raises ConfigError: if there is no such run, if it states no rule of passing, or if all of its subjects passed.
+    """
+    name = pipeline.name if run is None else None
+    results = find_results(ledger, run or LAST, pipeline.base, pipeline_name=name, exclude=exclude)
+    if results is None:
+        raise ConfigError(
+            f"--filter failing: the ledger has no completed run of {pipeline.name}; run it without the filter first"
+        )
+    if results.passes is None or results.rule is None:
+        raise ConfigError(
+            f"--filter failing: {run} does not state which of its subjects pass; name a run of this ledger"
+        )
+    passes = results.passes(None)
+    labels = results.rule.labels if results.rule.label is None else (results.rule.label,)
+    failing = {
+        subject for label in labels for subject in passes.subjects(label) if passes.get(subject, label) is not True
+    }
+    if not failing:
+        raise ConfigError(f"--filter failing: every subject of run {results.run_id} passed")
+    return frozenset(failing)

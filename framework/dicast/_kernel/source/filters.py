@@ -1,0 +1,197 @@
+"""Filters of subjects: the option ``--filter`` of ``dicast run``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Protocol
+
+import orjson
+
+from ...toolkit.json_values import MISSING
+from ..classes import field, frozen
+from ..contract.protocols import Source
+from ..values import Due, Subject
+from ..values.errors import ConfigError, DataError, Problem
+from ..values.names import nearest
+from ..values.passes import SubjectKey
+from .source import iterate
+
+FAILING = "failing"
+"""The filter of subjects that did not pass in an earlier run."""
+
+_PARTS = ("id", "kind", "session_id", "input", "output", "reference")
+_CONDITION = re.compile(r"(?P<key>[^=~!]+)(?P<sign>!?[=~])(?P<value>.*)", re.DOTALL)
+_FORMS = "write KEY=TEXT, KEY!=TEXT, KEY~PATTERN, KEY!~PATTERN, failing or failing=RUN"
+
+
+class Filter(Protocol):
+    """A rule that selects subjects; *text* is the rule as the user wrote it."""
+
+    @property
+    def text(self) -> str: ...
+
+    def accepts(self, subject: Subject) -> bool:
+        """Return whether the run judges *subject*."""
+        ...
+
+
+@frozen
+class Condition:
+    """A rule about the value of *key*: a part of the subject, or a dotted path in its context or its columns."""
+
+    text: str
+    key: str
+    value: str
+    is_negative: bool
+    _expression: re.Pattern[str] | None = field(default=None, eq=False)
+
+    def accepts(self, subject: Subject) -> bool:
+        """Return whether the rule holds for *subject*. A subject without the value fits only a negative rule."""
+        value = value_at(subject, self.key)
+        if value is MISSING or value is None:
+            return self.is_negative
+        text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+        matches = text == self.value if self._expression is None else self._expression.search(text) is not None
+        return matches is not self.is_negative
+
+
+@frozen
+class Failing:
+    """The rule that a subject did not pass, or has no verdict, in the run *run*, by default the newest run of the pipeline."""
+
+    text: str
+    run: str | None
+
+
+@frozen
+class Selected:
+    """The rule that a subject is one of *keys*."""
+
+    text: str
+    keys: Collection[SubjectKey] = field(repr=False)
+
+    def accepts(self, subject: Subject) -> bool:
+        """Return whether *subject* is selected."""
+        return (subject.kind, subject.id) in self.keys
+
+
+def read_filters(texts: Sequence[str]) -> tuple[Condition | Failing, ...]:
+    """Return the rules that *texts* state.
+
+    :raises ConfigError: with every text that states no rule.
+    """
+    rules: list[Condition | Failing] = []
+    problems: list[Problem] = []
+    for text in texts:
+        name, equals, run = text.partition("=")
+        if name == FAILING and (run or not equals):
+            rules.append(Failing(text, run or None))
+            continue
+        match = _CONDITION.fullmatch(text)
+        if match is None:
+            problems.append(Problem(f"--filter: {text!r:.100} is no rule; {_FORMS}", value=text))
+            continue
+        is_pattern, value = match["sign"].endswith("~"), match["value"]
+        try:
+            expression = re.compile(value) if is_pattern else None
+        except re.error as error:
+            message = (
+                f"--filter: {value!r:.100} is not a regular expression: {error}; escape its special characters with \\"
+            )
+            problems.append(Problem(message, value=text))
+            continue
+        rules.append(Condition(text, match["key"].strip(), value, match["sign"].startswith("!"), expression))
+    if problems:
+        raise ConfigError(problems)
+    return tuple(rules)
+
+
+def value_at(subject: Subject, key: str) -> object:
+    """Return the value of *key* in *subject*, or MISSING. A column of the data has its name there too."""
+    if key in _PARTS:
+        return getattr(subject, key)
+    if key in subject.columns:
+        return subject.columns[key]
+    value: object = subject.context
+    if key in subject.context:
+        return subject.context[key]
+    for name in key.split("."):
+        if not isinstance(value, Mapping) or name not in value:
+            return MISSING
+        value = value[name]
+    return value
+
+
+class FilteredSource:
+    """The subjects of *source* that every one of *rules* accepts. Attributes that this class lacks are read from *source*."""
+
+    total = None
+    """The number of its subjects is known only after the last subject."""
+
+    def __init__(self, source: Source, rules: Sequence[Filter]) -> None:
+        self._source, self._rules = source, rules
+        self._read, self._accepted, self._is_complete = 0, 0, False
+        self._unknown = {rule.key for rule in rules if isinstance(rule, Condition) and rule.key not in _PARTS}
+        self._keys: dict[str, None] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    async def subjects(self) -> AsyncIterator[Subject | Due]:
+        """Yield the accepted subjects in the order of the source.
+
+        :raises DataError: if no subject is accepted.
+        """
+        self._read = self._accepted = 0
+        async for item in iterate(self._source):
+            subject = item.subject if isinstance(item, Due) else item
+            self._read += 1
+            if isinstance(subject, Subject):
+                self._note(subject)
+                if not all(rule.accepts(subject) for rule in self._rules):
+                    continue
+            self._accepted += 1
+            yield item
+        self._is_complete = True
+        if self._read and not self._accepted:
+            raise DataError(f"{self._named} accepts none of the {self._read:,} subjects{self._hint()}")
+
+    def _note(self, subject: Subject) -> None:
+        if self._unknown:
+            self._unknown = {key for key in self._unknown if value_at(subject, key) is MISSING}
+            self._keys |= dict.fromkeys([*subject.context, *subject.columns])
+
+    @property
+    def _named(self) -> str:
+        return " ".join(f"--filter {rule.text!r:.100}" for rule in self._rules)
+
+    def _hint(self) -> str:
+        """Return the keys that no subject has, with the most similar names; empty if there are none."""
+        hints = []
+        for key in sorted(self._unknown):
+            near = nearest(key, [*_PARTS, *self._keys])
+            advice = f", did you mean {near!r}?" if near else f"; keys are {', '.join([*_PARTS, *self._keys][:20])}"
+            hints.append(f"no subject has {key!r}{advice}")
+        return "".join(f": {hint}" for hint in hints)
+
+    def warnings(self) -> list[dict[str, Any]]:
+        """Return the warning that the run judges a part of the subjects, with the keys that no subject has."""
+        of = f"of {self._read:,}" if self._is_complete else f"of the first {self._read:,}"
+        unknown = self._hint() if self._is_complete else ""
+        message = f"{self._named}: {self._accepted:,} {of} subjects are accepted; the others are not judged{unknown}"
+        return [{"kind": "filtered", "message": message}]
+
+
+def filter_digest(rules: Sequence[Filter]) -> str:
+    """Return the digest of *rules*, by which a resumed run is compared."""
+    stated = [[rule.text, sorted(map(list, rule.keys)) if isinstance(rule, Selected) else None] for rule in rules]
+    return sha256(orjson.dumps(stated)).hexdigest()
+
+
+def resolved(
+    rules: Sequence[Condition | Failing], failing: Callable[[str | None], Collection[SubjectKey]]
+) -> tuple[Filter, ...]:
+    """Return *rules* with the subjects of each :class:`Failing`, which *failing* returns for the name of a run."""
+    return tuple(Selected(rule.text, failing(rule.run)) if isinstance(rule, Failing) else rule for rule in rules)

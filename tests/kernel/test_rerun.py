@@ -1,0 +1,178 @@
+"""``dicast run --watch``: judge again after a change, and pay only for the change."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dicast import Cost, Judgment
+from dicast._kernel.api.runs import run_unless_disabled
+from dicast._kernel.cli import main, rerun
+from dicast._kernel.pipeline.build import load_pipeline
+from dicast._kernel.run.request import Request
+from dicast._kernel.run.reuse import ReusedReplies
+from dicast._kernel.timing.event_loop import in_loop
+from dicast.testing import FakeJudge
+
+ROWS = [{"id": str(number), "input": "q", "output": f"answer {number}"} for number in range(4)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, ROWS)
+    (tmp_path / "run.yaml").write_text(
+        "name: again\nsource: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [check/contains: {value: answer}]\n"
+    )
+    return tmp_path
+
+
+def write(folder, rows):
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture
+def changes(monkeypatch):
+    """Carry out each of the *steps* instead of waiting for a change; Ctrl-C follows the last."""
+    steps: list = []
+
+    def wait(before):
+        if not steps:
+            raise KeyboardInterrupt
+        steps.pop(0)()
+        return [path for path, state in rerun.signature(before).items() if state != before[path]]
+
+    monkeypatch.setattr(rerun, "wait_for_change", wait)
+    return steps
+
+
+def summaries(capsys):
+    return [line for line in capsys.readouterr().out.splitlines() if "scored" in line and "subject" in line]
+
+
+def test_it_judges_again_after_each_change_and_ends_with_the_last_exit_code(folder, changes, capsys):
+    changes += [lambda: write(folder, [*ROWS, {"id": "5", "output": "wrong"}]), lambda: write(folder, ROWS[:2])]
+    assert main(["run", "run.yaml", "--watch"]) == 0
+    assert [line.split()[0] for line in summaries(capsys)] == ["4", "5", "2"]
+
+
+def test_a_wrong_file_is_reported_and_the_watch_goes_on(folder, changes, capsys):
+    text = (folder / "run.yaml").read_text()
+    changes += [
+        lambda: (folder / "run.yaml").write_text(text.replace("check/contains", "check/contans")),
+        lambda: (folder / "run.yaml").write_text(text),
+    ]
+    assert main(["run", "run.yaml", "--watch"]) == 0
+    out = capsys.readouterr()
+    assert "did you mean 'check/contains'?" in out.err
+    assert out.out.count("\n4 subjects: 4 scored") == 2
+
+
+def test_the_file_its_includes_and_the_data_are_watched_and_outputs_are_not(folder, monkeypatch, capsys):
+    (folder / "base.yaml").write_text("metrics: [check/contains: {value: answer}]\n")
+    (folder / "run.yaml").write_text(
+        "include: base.yaml\nsource: {rows/jsonl: {path: rows.jsonl}}\nsinks: [csv/rows: {path: out.csv}]\n"
+    )
+    watched = []
+
+    def wait(before):
+        watched.extend(path.name for path in before)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rerun, "wait_for_change", wait)
+    main(["run", "run.yaml", "--watch"])
+    assert sorted(watched) == ["base.yaml", "rows.jsonl", "run.yaml"]
+
+
+def test_a_change_is_noticed_once_the_file_has_settled(folder, monkeypatch):
+    before = rerun.signature([folder / "rows.jsonl", folder / "run.yaml"])
+    waits = iter([lambda: write(folder, ROWS[:1]), lambda: write(folder, ROWS[:3]), lambda: None])
+    monkeypatch.setattr("time.sleep", lambda seconds: next(waits)())
+    assert rerun.wait_for_change(before) == [folder / "rows.jsonl"]
+    assert next(waits, None) is None
+
+
+@pytest.mark.parametrize("option", ["--json", "--metric-lines", "--resume"])
+def test_options_for_a_single_document_are_refused(folder, option, capsys):
+    assert main(["run", "run.yaml", "--watch", option]) == 2
+    out = capsys.readouterr()
+    assert "--watch runs again and again" in out.out + out.err
+
+
+PAID = """
+source: {rows/jsonl: {path: rows.jsonl}}
+judges: [paid: {as: helpful}]
+"""
+
+
+def judged(judge, replies, text=PAID):
+    """Run the pipeline with a paid judge and the replies of earlier runs; return its document."""
+    pipeline = load_pipeline(text, ready={"paid": judge})
+    replies.begin(pipeline)
+    return in_loop(run_unless_disabled(pipeline, Request(reuse=replies))).document
+
+
+def paid_judge(score=0.75):
+    return FakeJudge(Judgment(score, cost=Cost("0.01")))
+
+
+def test_an_unchanged_subject_is_not_paid_for_again(folder):
+    judge, replies = paid_judge(), ReusedReplies()
+    first, second = judged(judge, replies), judged(judge, replies)
+    assert len(judge.asked) == 4
+    assert (first["cost"]["usd"], second["cost"]["usd"]) == ("0.04", "0")
+    assert second["judges"]["helpful"]["mean"] == 0.75
+    assert second["scored"] == 4
+    assert replies.used == 4
+
+
+def test_only_a_changed_subject_is_paid_for(folder):
+    judge, replies = paid_judge(), ReusedReplies()
+    judged(judge, replies)
+    write(folder, [*ROWS[:3], {**ROWS[3], "output": "another answer"}, {"id": "new", "output": "new"}])
+    done = judged(judge, replies)
+    assert [subject.id for subject in judge.asked[4:]] == ["3", "new"]
+    assert done["cost"]["usd"] == "0.02"
+    again = judged(judge, replies)
+    assert (again["cost"]["usd"], len(judge.asked)) == ("0", 6)
+
+
+def test_a_subject_that_changes_back_is_paid_for_again(folder):
+    judge, replies = paid_judge(), ReusedReplies()
+    judged(judge, replies)
+    write(folder, [{**ROWS[0], "output": "other"}, *ROWS[1:]])
+    judged(judge, replies)
+    write(folder, ROWS)
+    judged(judge, replies)
+    assert [subject.id for subject in judge.asked[4:]] == ["0", "0"]
+
+
+def test_a_changed_judge_is_asked_about_every_subject(folder):
+    before, after, replies = paid_judge(), paid_judge(0.25), ReusedReplies()
+    judged(before, replies)
+    done = judged(after, replies)
+    assert len(after.asked) == 4
+    assert done["judges"]["helpful"]["mean"] == 0.25
+
+
+def test_an_unchanged_judge_is_not_asked_again_because_another_has_changed(folder):
+    text = PAID.replace("judges: [paid: {as: helpful}]", "judges: [paid: {as: helpful}, other: {as: tone}]")
+
+    def run(other):
+        pipeline = load_pipeline(text, ready={"paid": kept, "other": other})
+        replies.begin(pipeline)
+        in_loop(run_unless_disabled(pipeline, Request(reuse=replies)))
+
+    kept, changed, replies = paid_judge(), paid_judge(0.5), ReusedReplies()
+    run(paid_judge(0.25))
+    run(changed)
+    assert (len(kept.asked), len(changed.asked)) == (4, 4)
+
+
+def test_outputs_of_a_task_without_a_model_are_judged_anew(folder):
+    text = PAID + "task: {task/command: {command: [printf, hello]}}\n"
+    judge, replies = paid_judge(), ReusedReplies()
+    judged(judge, replies, text)
+    judged(judge, replies, text)
+    assert len(judge.asked) == 8

@@ -1,0 +1,173 @@
+"""``dicast run --filter``, ``--only`` and ``--out``: a part of the subjects, some of the labels, and files of the run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dicast._kernel.cli import main
+
+ROWS = [
+    {"id": "a1", "output": "Ankara", "topic": "cities", "meta": {"level": 1}},
+    {"id": "a2", "output": "Bonn", "topic": "cities", "meta": {"level": 2}},
+    {"id": "b1", "output": "Ankara", "topic": "rivers", "meta": {"level": 2}},
+    {"id": "b2", "output": "Bonn", "topic": "rivers"},
+]
+PIPELINE = """
+name: selected
+source: {rows/jsonl: {path: rows.jsonl}}
+metrics: [check/contains: {as: city, value: Ankara}, check/contains: {as: letter, value: a}]
+gate: {on: metrics, min_score: 0.1}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    (tmp_path / "run.yaml").write_text(PIPELINE)
+    return tmp_path
+
+
+def run(capsys, *arguments):
+    """Return the exit code and the document of ``dicast run``."""
+    capsys.readouterr()
+    code = main(["run", "run.yaml", "--json", *arguments])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def judged(capsys, run_id):
+    capsys.readouterr()
+    main(["verdicts", "--run", run_id, "--json"])
+    return [verdict["subject_id"] for verdict in json.loads(capsys.readouterr().out)["verdicts"]]
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (["topic=cities"], ["a1", "a2"]),
+        (["topic!=cities"], ["b1", "b2"]),
+        (["id~^a"], ["a1", "a2"]),
+        (["output~(?i)ankara"], ["a1", "b1"]),
+        (["topic=cities", "output!~Ankara"], ["a2"]),
+        (["meta.level=2"], ["a2", "b1"]),
+        (["meta.level!=2"], ["a1", "b2"]),
+        (["kind=row", "id=b2"], ["b2"]),
+    ],
+    ids=str,
+)
+def test_a_filter_selects_subjects_by_their_parts_and_columns(folder, capsys, rules, expected):
+    code, done = run(capsys, *(word for rule in rules for word in ("--filter", rule)))
+    assert code in (0, 1)
+    assert judged(capsys, done["run_id"]) == expected
+    (warning,) = [warning for warning in done["warnings"] if warning["kind"] == "filtered"]
+    assert f"{len(expected)} of 4 subjects are accepted" in warning["message"]
+
+
+def test_failing_selects_the_subjects_that_did_not_pass_before(folder, capsys):
+    _, whole = run(capsys)
+    _, part = run(capsys, "--filter", "failing")
+    assert judged(capsys, part["run_id"]) == ["a2", "b2"]
+    rows = [{**row, "output": "Ankara"} for row in ROWS]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _, named = run(capsys, "--filter", f"failing={whole['run_id']}")
+    assert judged(capsys, named["run_id"]) == ["a2", "b2"]
+    run(capsys)
+    code, refused = run(capsys, "--filter", "failing")
+    assert code == 2
+    assert "every subject of run" in refused["error"]["message"]
+
+
+def test_a_filtered_run_is_not_the_newest_whole_run(folder, capsys):
+    _, whole = run(capsys)
+    run(capsys, "--filter", "id=a2")
+    _, part = run(capsys, "--filter", "failing")
+    assert judged(capsys, part["run_id"]) == ["a2", "b2"], "the filtered run was taken as the earlier run"
+    assert whole["subjects"] == 4
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        (["nonsense"], ["'nonsense' is no rule", "KEY=TEXT"]),
+        (["id~("], ["is not a regular expression"]),
+        (["nonsense", "id~("], ["'nonsense' is no rule", "is not a regular expression"]),
+        (["topc=cities"], ["accepts none of the 4 subjects", "did you mean 'topic'?"]),
+        (["failing=never"], ["never"]),
+    ],
+    ids=str,
+)
+def test_a_wrong_filter_is_refused_before_anything_is_judged(folder, capsys, rules, words):
+    code, done = run(capsys, *(word for rule in rules for word in ("--filter", rule)))
+    assert code == 2
+    assert all(word in done["error"]["message"] for word in words), done["error"]["message"]
+
+
+def test_only_judges_by_the_named_labels_and_leaves_out_a_gate_about_others(folder, capsys):
+    _, done = run(capsys, "--only", "city")
+    assert [*done["metrics"]] == ["city"]
+    assert done["gate"] is None
+    messages = [warning["message"] for warning in done["warnings"] if warning["kind"] == "only"]
+    assert any("not judged: letter" in message for message in messages)
+    assert any("leaves the gate out" in message for message in messages)
+
+
+def test_only_with_every_label_changes_nothing(folder, capsys):
+    _, done = run(capsys, "--only", "metrics")
+    assert [*done["metrics"]] == ["city", "letter"]
+    assert done["gate"]["passed"] is True
+    assert [warning for warning in done["warnings"] if warning["kind"] == "only"] == []
+
+
+def test_an_unknown_label_after_only_is_refused_with_the_nearest(folder, capsys):
+    code, done = run(capsys, "--only", "citty")
+    assert code == 2
+    assert "did you mean 'city'?" in str(done["error"])
+
+
+@pytest.mark.parametrize("name", ["out/run.html", "out/run.md", "out/run.csv"])
+def test_out_writes_the_format_of_the_name(folder, capsys, name):
+    code, done = run(capsys, "--out", name)
+    assert code == 0
+    assert (folder / name).stat().st_size
+    assert done["sinks"] == {f"--out {name}": {"written": done["sinks"][f"--out {name}"]["written"], "lost": 0}}
+
+
+def test_out_writes_the_document_as_json_and_replaces_only_documents(folder, capsys):
+    _, done = run(capsys, "--out", "run.json")
+    assert json.loads((folder / "run.json").read_text()) == done
+    run(capsys, "--out", "run.json", "--limit", "1")
+    assert json.loads((folder / "run.json").read_text())["subjects"] == 1
+    (folder / "mine.json").write_text('{"mine": true}')
+    code, refused = run(capsys, "--out", "mine.json")
+    assert code == 2
+    assert "mine.json" in refused["error"]["message"]
+    assert (folder / "mine.json").read_text() == '{"mine": true}'
+    assert not [path for path in folder.iterdir() if path.name.endswith(".tmp")]
+
+
+def test_out_never_writes_over_the_data(folder, capsys):
+    (folder / "rows.jsonl").rename(folder / "rows.csv.md")
+    (folder / "run.yaml").write_text(PIPELINE.replace("rows.jsonl", "rows.csv.md"))
+    before = (folder / "rows.csv.md").read_text()
+    code, refused = run(capsys, "--out", "rows.csv.md")
+    assert code == 2
+    assert "would overwrite" in refused["error"]["message"]
+    assert (folder / "rows.csv.md").read_text() == before
+
+
+def test_an_unknown_format_is_refused_with_the_known_ones(folder, capsys):
+    code, refused = run(capsys, "--out", "run.docx")
+    assert code == 2
+    assert "FILE.html, .md, .csv, or .json" in refused["error"]["message"]
+
+
+def test_a_resumed_run_needs_the_same_filter(folder, capsys):
+    (folder / "run.yaml").write_text((folder / "run.yaml").read_text() + "early_stop: []\n")
+    _, done = run(capsys, "--filter", "id~^a")
+    code, refused = run(capsys, "--resume", done["run_id"], "--retry-failed")
+    assert code == 2
+    assert "filter" in refused["error"]["message"]
+    code, _ = run(capsys, "--resume", done["run_id"], "--retry-failed", "--filter", "id~^a")
+    assert code == 0
