@@ -34,6 +34,7 @@ COMMANDS = {
     "run": ("runs:run", "Judge the subjects of a pipeline file and print the results."),
     "check": ("files:check", "Build everything in a pipeline file and run nothing."),
     "show": ("show:show", "Show a run, or a subject with its verdicts."),
+    "view": (".._browse.view:view_report", "Open the newest report, or the dashboard, in the browser."),
     "runs": ("past_runs:runs", "List the runs of the ledger, newest first."),
     "verdicts": ("records:verdicts", "List verdicts from the ledger."),
     "baseline": ("baselines:baseline", "Save a run as a baseline, under a name or in a file."),

@@ -10,7 +10,7 @@ import click
 from ...toolkit.terminal import print_lines
 from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
-from ..resume.named_runs import by_part, find_run, named_run, run_ids, started_runs
+from ..resume.named_runs import LAST, by_part, find_run, named_run, run_ids, started_runs
 from ..resume.reading import document, runs_of
 from ..values.errors import ConfigError
 from .options import as_json, ledger_path
@@ -20,16 +20,29 @@ from .summary import run_parts
 
 
 @click.command()
-@click.argument("name", metavar="RUN|SUBJECT")
+@click.argument("name", metavar="RUN|SUBJECT", required=False)
 @click.option("--run", "run_id", metavar="RUN", help="Show the subject as this run judged it.")
 @click.option("--all", "every", is_flag=True, help="Show the subject in every run that judged it.")
+@click.option(
+    "--browse",
+    "browses",
+    is_flag=True,
+    help="Show each case in full, with keys for the next failed case, the next label and the report. Without a terminal: print it.",
+)
 @ledger_path
 @as_json
-def show(name: str, run_id: str | None, every: bool, ledger: Path | None, as_json: bool) -> None:
+def show(name: str | None, run_id: str | None, every: bool, browses: bool, ledger: Path | None, as_json: bool) -> None:
     """Show a run or a subject.
 
     A run is named by its id, by its pipeline's name (the newest run), or by the word last. A subject is named by its id, or by the first characters of its session's id (at least 4), and is shown with its verdicts from the newest run that judged it. A turn, a tool cycle or a session also has its steps: messages, reasoning, and tool calls with their results, each cut to one line.
     """
+    if browses and (every or as_json):
+        raise click.UsageError("--browse shows the cases of one run to a person; remove --all and --json")
+    if browses:
+        read_ledger(ledger, lambda open_ledger: _browse(open_ledger, name, run_id))
+        return
+    if name is None:
+        raise click.UsageError("Missing argument 'RUN|SUBJECT': dicast show last")
     if every and run_id is not None:
         raise click.UsageError("--all shows every run and --run only one; remove one of the two")
     result = read_ledger(ledger, lambda open_ledger: _find(open_ledger, name, run_id, every=every))
@@ -39,21 +52,44 @@ def show(name: str, run_id: str | None, every: bool, ledger: Path | None, as_jso
         print_lines(result.lines() if isinstance(result, SubjectHistory) else run_parts(result))
 
 
+def _browse(ledger: Ledger, name: str | None, run_id: str | None) -> None:
+    """Show the cases of the run *name*, by default the newest; or the subject *name* in the run *run_id*, by default the newest with it."""
+    from ..._browse.browse import browse  # the other forms of the command do not need it
+
+    only = None if run_id is None else named_run(ledger, run_id)
+    if name is None:
+        browse(ledger, only or named_run(ledger, LAST), None)
+    elif only is None and (run := _named_run(ledger, name)) is not None:
+        browse(ledger, run, None)
+    else:
+        subject = _subject(ledger, name, only, every=False).runs[0]
+        browse(ledger, subject.start.run_id, str(subject.subject["id"]))
+
+
 def _find(ledger: Ledger, name: str, run_id: str | None, *, every: bool) -> dict[str, Any] | SubjectHistory:
     """Return the document of a run, or a subject.
 
     If a run and a subject have the same name, the run is returned if *name* is its full id, else the subject.
     """
     only = None if run_id is None else named_run(ledger, run_id)
-    wants_subject = every or only is not None
-    if not wants_subject and (run := find_run(ledger, name)) is not None:
+    if not every and only is None and (run := _named_run(ledger, name)) is not None:
         return _run(ledger, run)
+    return _subject(ledger, name, only, every=every)
+
+
+def _subject(ledger: Ledger, name: str, only: str | None, *, every: bool) -> SubjectHistory:
+    """Return the subject *name*, or the only subject whose id begins with it, in the run *only*, or in *every* run."""
     starts = runs_of(ledger, name)
-    if not starts and not wants_subject and (run := _run_by_name(ledger, name)) is not None:
-        return _run(ledger, run)
     if not starts and (id_ := whole_id(ledger, name)) is not None:
         name, starts = id_, runs_of(ledger, id_)
     return subject_history(ledger, name, starts, only, every=every)
+
+
+def _named_run(ledger: Ledger, name: str) -> str | None:
+    """Return the run *name*; None if only a subject has that name, or neither."""
+    if (run := find_run(ledger, name)) is not None or runs_of(ledger, name):
+        return run
+    return _run_by_name(ledger, name)
 
 
 def _run_by_name(ledger: Ledger, name: str) -> str | None:

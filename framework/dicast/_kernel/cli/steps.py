@@ -88,13 +88,19 @@ def trace(ledger: Ledger, subject_id: str, run_id: str) -> Trace:
 
     events = _events(ledger, recorded_by, read.session_id)
     places = agents.places_in(kind, subject_id, read.session_id, events)
-    return Trace([event for event in events if _is_of(event, kind, subject_id)], inside(places, MOST_LEVELS))
+    own = [at for at, event in enumerate(events) if _is_of(event, kind, subject_id)]
+    policies = {at for at, event in enumerate(events[: own[-1]] if own else ()) if _is_policy(event)}
+    return Trace([events[at] for at in sorted({*own, *policies})], inside(places, MOST_LEVELS))
 
 
 def _events(ledger: Ledger, run_id: str, session_id: str) -> list[Event]:
     """Return the events of a session's trace, without the run's events of its subjects."""
     entries = ledger.read(Query(run_id, _TYPES, session_id=session_id))
     return [entry.event for entry in entries if entry.event.subject_kind is None]
+
+
+def _is_policy(event: Event) -> bool:
+    return event.type == "message.sent" and event.payload.get("role") in _SYSTEM
 
 
 def _is_of(event: Event, kind: str, id: str) -> bool:
@@ -180,3 +186,17 @@ def _text(value: object) -> str:
 def _shortened(line: str) -> str:
     line = one_line(line).rstrip()
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
+
+
+def whole_steps(trace: Trace) -> Iterator[str]:
+    """Yield the steps of *trace* as texts in full length, without the messages of a system."""
+    for level, step in _flat(_steps(trace)):
+        for line in (step.line, *step.below):
+            yield "  " * level + line.removeprefix("  ")
+        yield from ("  " * level + f"  {marker}" for marker in step.media)
+
+
+def policy_of(trace: Trace) -> str:
+    """Return the messages of the system in *trace*, an empty text without any."""
+    texts = (_text(event.payload.get("text")) for event in trace.events if _is_policy(event))
+    return "\n\n".join(filter(None, texts))

@@ -35,6 +35,7 @@ LEAST_TOKEN = 16
 @click.option(
     "--label-token-file", type=click.Path(path_type=Path), help="A file with the token that allows giving verdicts."
 )
+@click.option("--open", "shows", is_flag=True, help="Open the first page in the browser.")
 @click.option("--once-json", "once", metavar="PATH", help="Print the answer to GET PATH, and exit.")
 def serve(
     ledgers: tuple[Path, ...],
@@ -43,6 +44,7 @@ def serve(
     names: tuple[str, ...],
     token_file: Path | None,
     label_token_file: Path | None,
+    shows: bool,
     once: str | None,
 ) -> None:
     """Serve ledgers over HTTP, read-only. The answers are figures and rows. Every request needs the token."""
@@ -75,7 +77,17 @@ def serve(
         if token_file is None:
             click.echo(f"open {address}?token={reading}")
             click.echo(f"or send the header Authorization: Bearer {reading}")
+        if shows:
+            _open(f"{address}?token={reading}")
         listen(app, socket)
+
+
+def _open(address: str) -> None:
+    """Open *address* in the browser. The socket listens, so the page waits for the server."""
+    import webbrowser  # only --open needs it
+
+    if not webbrowser.open(address):
+        click.echo("no browser could be opened; open the address yourself", err=True)
 
 
 def _usual() -> Path:

@@ -1,0 +1,1 @@
+"""Cases of a run in full, on a terminal or in the browser: ``dicast show --browse`` and ``dicast view``."""

@@ -1,0 +1,236 @@
+"""``dicast show --browse``: the cases of a run, each in full, with keys on a terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+import click
+
+from .._kernel.classes import define, evolve, frozen
+from .._kernel.cli.subjects import SubjectInRun
+from .._kernel.contract.protocols import Ledger
+from .._kernel.events import RUN_STARTED
+from .._kernel.records.passes import ledger_passes, recorded_rule
+from .._kernel.values import Event, Query
+from .._kernel.values.errors import ConfigError
+from .._kernel.values.passes import PassRule, SubjectKey, SubjectPasses
+from ..toolkit.printable import one_line, short_name
+from ..toolkit.terminal import Line, drawn, print_lines, terminal, width_of
+from .case import CaseSection, case_lines, case_sections
+from .view import open_page, report_of, row_address
+
+PRINTED = 20
+"""Most cases that are printed if standard output is no terminal."""
+
+HELP = "n next  p previous  f next failed  F previous failed  l next label  o open in report  space/b scroll  q quit"
+_FULL, _RESTORE, _CLEAR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[H\x1b[2J"
+_BARS = 2
+"""Lines of the screen below the case: the place, and the keys."""
+
+_DOWN, _UP = (" ", "\x1b[6~", "\x06"), ("b", "\x1b[5~", "\x02")
+_LINE_DOWN, _LINE_UP = ("j", "\x1b[B", "\r", "\n"), ("k", "\x1b[A")
+_END = ("q", "\x1b", "\x04")
+
+
+@frozen
+class RunCases:
+    """The cases of the run of the event *start*, in their order, with the answers whether they pass."""
+
+    ledger: Ledger
+    start: Event
+    rule: PassRule
+    passes: SubjectPasses
+    keys: Sequence[SubjectKey]
+
+    @classmethod
+    def of(cls, ledger: Ledger, run_id: str, only: str | None = None) -> RunCases:
+        """Read the cases of a run, or the subject *only*.
+
+        :raises ConfigError: if the run has judged no subject.
+        """
+        start = next(entry.event for entry in ledger.read(Query(run_id, (RUN_STARTED,), limit=1)))
+        rule = recorded_rule(start.payload)
+        passes = ledger_passes(lambda query: ledger.read(evolve(query, subject_id=only)), run_id, rule, None)
+        if not passes.rows:
+            name = "a subject" if only is None else repr(only)
+            raise ConfigError(f"run {run_id} has not judged {name}, so there is no case to show")
+        return cls(ledger, start, rule, passes, [*passes.rows])
+
+    def did_not_pass(self, at: int) -> bool:
+        """Return whether the case fails, or is open, under the label of the gate or the score, else under any label of the file."""
+        labels = self.rule.labels if self.rule.label is None else (self.rule.label,)
+        key = self.keys[at]
+        return any(
+            self.passes.code(key, label) is not None and self.passes.get(key, label) is not True for label in labels
+        )
+
+    def case(self, at: int) -> SubjectInRun:
+        """Return the case number *at*."""
+        return SubjectInRun.of(self.ledger, self.keys[at][1], self.start)
+
+    def place_of(self, subject_id: str) -> int:
+        """Return the number of the case of a subject.
+
+        :raises ConfigError: if the run has not judged it.
+        """
+        for at, (_, id_) in enumerate(self.keys):
+            if id_ == subject_id:
+                return at
+        raise ConfigError(f"run {self.start.run_id} has not judged {subject_id!r}")
+
+
+def browse(ledger: Ledger, run_id: str, subject_id: str | None) -> None:
+    """Show the cases of the run on the terminal, from the subject *subject_id* or the first case that did not pass.
+
+    Without a terminal, print that subject, or the cases that did not pass.
+    """
+    stream = terminal(sys.stdout)
+    if stream is None or not sys.stdin.isatty():
+        print_cases(RunCases.of(ledger, run_id, subject_id), None if subject_id is None else 0)
+        return
+    cases = RunCases.of(ledger, run_id)
+    failing = next((at for at in range(len(cases.keys)) if cases.did_not_pass(at)), 0)
+    raw = stream.stream
+    screen = Browser(cases, failing if subject_id is None else cases.place_of(subject_id))
+    raw.write(_FULL)
+    try:
+        while True:
+            screen.fit(Size(width_of(raw), shutil.get_terminal_size().lines))
+            raw.write(_CLEAR + screen.text())
+            raw.flush()
+            if not screen.press(_key()):
+                break
+    finally:
+        raw.write(_RESTORE)
+        raw.flush()
+
+
+def print_cases(cases: RunCases, only: int | None) -> None:
+    """Print the case *only*, else the cases that did not pass, at most :data:`PRINTED`, with the number of the others."""
+    failing = [at for at in range(len(cases.keys)) if cases.did_not_pass(at)]
+    selected = failing[:PRINTED] if only is None else [only]
+    for number, at in enumerate(selected):
+        print_lines(
+            ["", *case_lines(cases.case(at), cases.passes)] if number else case_lines(cases.case(at), cases.passes)
+        )
+    if only is None:
+        total, rest = len(cases.keys), len(failing) - len(selected)
+        suffix = f"; {rest:,} more did not pass: dicast verdicts --run {cases.start.run_id}" if rest else ""
+        print_lines(
+            ["", Line(f"{len(failing):,} of {total:,} cases did not pass{suffix}")]
+            if selected
+            else [Line(f"all {total:,} cases passed")]
+        )
+
+
+@frozen
+class Size:
+    """Columns and lines of a screen."""
+
+    width: int = 80
+    height: int = 24
+
+    @property
+    def room(self) -> int:
+        """The lines for the case."""
+        return max(1, self.height - _BARS)
+
+
+@define
+class Browser:
+    """The state of the screen: the case number *at*, drawn from the line *top*; *note* replaces the keys once."""
+
+    cases: RunCases
+    at: int
+    size: Size = Size()
+    top: int = 0
+    note: str = ""
+    _drawn: tuple[int, list[str], list[int]] | None = None
+
+    def fit(self, size: Size) -> None:
+        """Take the *size* of the screen, which the user may change."""
+        if size != self.size:
+            self.size, self._drawn = size, None
+
+    def text(self) -> str:
+        """Return the screen: a part of the case, its place among the cases, and the keys."""
+        lines, _ = self._lines()
+        room = self.size.room
+        self.top = max(0, min(self.top, len(lines) - room))
+        window = lines[self.top : self.top + room]
+        window += [""] * (room - len(window))
+        kind, subject_id = self.cases.keys[self.at]
+        state = "did not pass" if self.cases.did_not_pass(self.at) else "passed"
+        last = min(len(lines), self.top + room)
+        place = f"case {self.at + 1:,} of {len(self.cases.keys):,}, {state}: {kind} {short_name(subject_id)}  lines {self.top + 1} to {last} of {len(lines)}"
+        bars = [one_line(text)[: self.size.width - 1] for text in (place, self.note or HELP)]
+        self.note = ""
+        return "\n".join([*window, *bars])
+
+    def _lines(self) -> tuple[list[str], list[int]]:
+        """Return the drawn lines of the case, and the lines at which labels start."""
+        if self._drawn is None or self._drawn[0] != self.at:
+            lines: list[str] = []
+            labels: list[int] = []
+            for section in case_sections(self.cases.case(self.at), self.cases.passes):
+                if section.label is not None:
+                    labels.append(len(lines))
+                lines += self._section_lines(section)
+            self._drawn = self.at, lines, labels
+        return self._drawn[1], self._drawn[2]
+
+    def _section_lines(self, section: CaseSection) -> list[str]:
+        return [*drawn(section.text(self.size.width), self.size.width).rstrip("\n").split("\n"), ""]
+
+    def press(self, key: str) -> bool:
+        """Change the state by *key*; return False if the key ends the program."""
+        moves: dict[str, Callable[[], Iterator[int]]] = {
+            "n": lambda: iter(range(self.at + 1, len(self.cases.keys))),
+            "p": lambda: iter(range(self.at - 1, -1, -1)),
+            "f": lambda: filter(self.cases.did_not_pass, range(self.at + 1, len(self.cases.keys))),
+            "F": lambda: filter(self.cases.did_not_pass, range(self.at - 1, -1, -1)),
+        }
+        scrolls = {_DOWN: self.size.room - 1, _UP: 1 - self.size.room, _LINE_DOWN: 1, _LINE_UP: -1}
+        if key in _END:
+            return False
+        if key in moves:
+            self._go(next(moves[key](), None))
+        elif key == "l":
+            self._next_label()
+        elif key == "o":
+            self._open()
+        else:
+            self.top += next((lines for keys, lines in scrolls.items() if key in keys), 0)
+        return True
+
+    def _go(self, at: int | None) -> None:
+        if at is None:
+            self.note = "there is no further case in this direction"
+        else:
+            self.at, self.top = at, 0
+
+    def _next_label(self) -> None:
+        _, labels = self._lines()
+        following = [line for line in labels if line > self.top] or labels[:1]
+        if following:
+            self.top = following[0]
+        else:
+            self.note = "no label has judged this case"
+
+    def _open(self) -> None:
+        report = report_of(self.cases.ledger, self.cases.start.run_id)
+        if report is None:
+            self.note = f"the run has no report; dicast report {self.cases.start.run_id} writes one"
+            return
+        address = row_address(report, *self.cases.keys[self.at])
+        self.note = f"opened {report}" if open_page(address) else f"no browser could be opened: {address}"
+
+
+def _key() -> str:
+    """Return the next key; the end of the input ends the program."""
+    try:
+        return click.getchar()
+    except EOFError:
+        return _END[0]

@@ -1,0 +1,100 @@
+"""``dicast view``: the newest report in the browser, else the dashboard."""
+
+from __future__ import annotations
+
+import webbrowser
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from .._kernel.api.runs import read_ledger
+from .._kernel.cli.options import ledger_path
+from .._kernel.contract.protocols import Ledger
+from .._kernel.events import RUN_STARTED, SINKS_ADDED
+from .._kernel.resume.named_runs import named_run, newest_run
+from .._kernel.values import Query
+from .._kernel.values.errors import PluginError
+from ..toolkit.files import read_bytes
+from ..toolkit.printable import one_line
+
+_REPORT = ".html"
+_NOT_OPENED = "no browser could be opened; open it yourself"
+
+
+@click.command()
+@click.argument("run", metavar="[RUN]", required=False)
+@click.option("--serve", "live", is_flag=True, help="Start the dashboard even if there is a report.")
+@click.option("--no-open", is_flag=True, help="Print the address and open no browser.")
+@ledger_path
+def view_report(run: str | None, live: bool, no_open: bool, ledger: Path | None) -> int | None:
+    """Open the report of the newest run, or of RUN, in the browser.
+
+    If there is no HTML report of the run, the dashboard of dicast serve starts on a free port and opens; Ctrl-C ends it.
+    """
+    report = None if live else read_ledger(ledger, lambda live_ledger: _report(live_ledger, run))
+    if report is None:
+        return _serve(ledger, opens=not no_open)
+    click.echo(one_line(str(report)))
+    if not no_open and not open_page(report.as_uri()):
+        click.echo(_NOT_OPENED, err=True)
+    return None
+
+
+def _report(ledger: Ledger, run: str | None) -> Path | None:
+    run_id = newest_run(ledger.read) if run is None else named_run(ledger, run)
+    return None if run_id is None else report_of(ledger, run_id)
+
+
+def report_of(ledger: Ledger, run_id: str) -> Path | None:
+    """Return the HTML report of the run that one of its sinks wrote, or ``report.html`` of ``dicast report``; None without one.
+
+    A page that does not name the run is a report of another run.
+    """
+    starts: list[Mapping[str, Any]] = [
+        entry.event.payload for entry in ledger.read(Query(run_id, (RUN_STARTED, SINKS_ADDED)))
+    ]
+    if not starts:
+        return None
+    outputs: list[Any] = [output for payload in starts for output in payload.get("outputs", ())]
+    folder = _folder(str(starts[0].get("file")))
+    names = [Path(output) for output in outputs if isinstance(output, str) and output.endswith(_REPORT)]
+    candidates = [*(folder / name for name in names), Path.cwd() / f"report{_REPORT}"]
+    return next((path for path in candidates if path.is_file() and run_id.encode() in read_bytes(path)), None)
+
+
+def _folder(file: str) -> Path:
+    """Return the folder of the pipeline file with the identity *file*; the current folder for a pipeline without a file."""
+    return Path.cwd() if file.startswith("<") else Path(file.partition("#")[0]).parent
+
+
+def open_page(address: str) -> bool:
+    """Open *address* in the browser; return False if there is none."""
+    try:
+        return webbrowser.open(address)
+    except webbrowser.Error:
+        return False
+
+
+def row_address(report: Path, kind: str, subject_id: str) -> str:
+    """Return the address of a subject's row in *report*."""
+    return f"{report.as_uri()}#row={quote(f'{kind}/{subject_id}', safe='')}"
+
+
+def _serve(ledger: Path | None, *, opens: bool) -> int | None:
+    """Start ``dicast serve``, which prints its address and opens it."""
+    from .._kernel.cli import dicast  # the group imports this module
+
+    command = dicast.get_command(click.Context(dicast), "serve")
+    if command is None:
+        from ..toolkit.installing import how_to_install
+
+        raise PluginError(
+            f"the run wrote no HTML report, and the dashboard is not installed; {how_to_install('serve')}; "
+            "or write a report: dicast run FILE --out report.html"
+        )
+    arguments = ["--port", "0", *(["--open"] if opens else []), *([] if ledger is None else ["--ledger", str(ledger)])]
+    code: int | None = command.main(arguments, prog_name="dicast serve", standalone_mode=False)
+    return code

@@ -1,0 +1,239 @@
+"""``dicast show --browse``: a case in full, printed or on a terminal with keys."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import struct
+import termios
+import threading
+from contextlib import redirect_stdout
+
+import click
+import pytest
+
+from dicast import read_ledger
+from dicast._browse.browse import Browser, RunCases, Size
+from dicast._browse.case import difference
+from dicast._kernel.cli import main
+
+LONG = " ".join(f"word{number}" for number in range(200))
+ROWS = [
+    {"id": "good", "input": "The capital of Turkey?", "output": "Ankara", "reference": "Ankara"},
+    {"id": "bad", "input": f"A long question: {LONG}", "output": "It is Bonn.", "reference": "It is Ankara."},
+    {"id": "open", "input": "No output?", "reference": "Ankara"},
+    {"id": "hostile\x1b[31m", "input": "\x1b]0;title\x07", "output": "Ankara", "reference": "Ankara"},
+]
+CHAT = {
+    "id": "c1",
+    "messages": [
+        {"role": "system", "content": "Answer in one word."},
+        {"role": "user", "content": "What is the weather?"},
+        {"role": "assistant", "tool_calls": [{"id": "t1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Ankara"}'}}]},
+        {"role": "tool", "tool_call_id": "t1", "content": LONG},
+        {"role": "assistant", "content": "Sunny."},
+        {"role": "user", "content": "And tomorrow?"},
+        {"role": "assistant", "content": "Rain."},
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    (tmp_path / "run.yaml").write_text(
+        "name: rows\nsource: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [diff/match: {as: correct, pass_at: 1}, proxy/format: {as: form}]\n"
+    )
+    main(["run", "run.yaml"])
+    capsys.readouterr()
+    return tmp_path
+
+
+def printed(capsys, *arguments):
+    code = main(["show", *arguments])
+    out = capsys.readouterr()
+    return code, out.out + out.err
+
+
+def test_without_a_terminal_a_case_is_printed_whole(folder, capsys):
+    code, text = printed(capsys, "bad", "--browse")
+    assert code == 0
+    assert LONG.split()[-1] in text
+    assert "It is [-Ankara-]{+Bonn+}." in text
+    assert "correct: 0.6667, failed" in text
+    assert "form: 1.0000, passed" in text
+
+
+def test_without_a_terminal_a_run_prints_the_cases_that_did_not_pass(folder, capsys):
+    code, text = printed(capsys, "--browse")
+    assert code == 0
+    assert "row bad  in run" in text
+    assert "row open  in run" in text
+    assert "missing_input" in text
+    assert "row good" not in text
+    assert text.endswith("2 of 4 cases did not pass\n")
+    assert printed(capsys, "rows", "--browse") == printed(capsys, "last", "--browse") == (code, text)
+
+
+def test_control_codes_of_a_case_are_escaped(folder, capsys):
+    _, text = printed(capsys, "hostile\x1b[31m", "--browse")
+    assert "\x1b" not in text
+    assert "\x07" not in text
+
+
+def test_a_subject_of_another_run_is_refused(folder, capsys):
+    main(["run", "run.yaml", "--limit", "1"])
+    capsys.readouterr()
+    code, text = printed(capsys, "bad", "--browse", "--run", "last")
+    assert code == 2
+    assert "has not judged 'bad'" in text
+
+
+def test_a_conversation_is_shown_with_policy_calls_results_and_turns(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "chats.jsonl").write_text(json.dumps(CHAT) + "\n")
+    (tmp_path / "run.yaml").write_text(
+        "source: {traces/messages: {path: chats.jsonl, id: '{{ id }}', subjects: [turn, session]}}\n"
+        "judges: [heuristic/turn, heuristic/session]\n"
+    )
+    main(["run", "run.yaml"])
+    capsys.readouterr()
+    _, session = printed(capsys, "c1", "--browse")
+    assert session.index("Answer in one word.") < session.index("turn c1/1:") < session.index("turn c1/2:")
+    assert 'call weather {"city":"Ankara"}' in session
+    assert f"returned: {LONG}" in session
+    _, turn = printed(capsys, "c1/2", "--browse")
+    assert "policy:\n  Answer in one word." in turn
+    assert "Rain." in turn
+    assert "Sunny." not in turn
+
+
+def browser(folder, action, height=24, width=80):
+    """Return the result of *action* on a browser of the newest run, at its first case."""
+    return read_ledger(
+        None, lambda ledger: action(Browser(RunCases.of(ledger, _newest(ledger)), 0, Size(width, height)))
+    )
+
+
+def _newest(ledger):
+    from dicast import newest_run
+
+    return newest_run(ledger.read)
+
+
+def test_keys_move_between_cases_failed_cases_and_labels(folder):
+    def keys(screen):
+        places = []
+        for key in ("f", "f", "f", "F", "p", "p", "n", "l"):
+            assert screen.press(key)
+            screen.text()
+            places.append(screen.at)
+        return places, screen.top, screen.press("q")
+
+    places, top, goes_on = browser(folder, keys, height=8)
+    assert places == [1, 2, 2, 1, 0, 0, 1, 1]
+    assert top > 0
+    assert not goes_on
+
+
+def test_a_long_case_is_scrolled_within_its_lines(folder):
+    def scroll(screen):
+        screen.press("n")
+        first = screen.text()
+        screen.press("k")
+        same = screen.text()
+        for _ in range(100):
+            screen.press(" ")
+            last = screen.text()
+        return first, same, last
+
+    first, same, last = browser(folder, scroll, height=10)
+    assert first == same != last
+    assert len(first.split("\n")) == len(last.split("\n")) == 10
+    assert all("\x1b]" not in text for text in (first, last))
+
+
+def test_on_a_wide_screen_the_output_is_next_to_the_reference(folder):
+    def press(screen):
+        screen.press("f")
+        return screen.text()
+
+    narrow, wide = browser(folder, press, 60), browser(folder, press, 60, width=120)
+    assert not any("It is Bonn." in line and "It is Ankara." in line for line in narrow.split("\n"))
+    (line,) = [line for line in wide.split("\n") if "It is Bonn." in line and "It is Ankara." in line]
+    assert line.index("|") < line.index("It is Ankara.")
+
+
+def test_a_screen_that_changes_its_size_is_drawn_anew(folder):
+    def fit(screen):
+        before = screen.text()
+        screen.fit(Size(40, 10))
+        return before, screen.text()
+
+    before, after = browser(folder, fit)
+    assert (len(before.split("\n")), len(after.split("\n"))) == (24, 10)
+
+
+def test_opening_a_case_without_a_report_says_how_to_write_one(folder):
+    def press(screen):
+        screen.press("o")
+        return screen.text()
+
+    assert "dicast report" in browser(folder, press)
+
+
+def test_the_report_of_the_run_is_opened_at_the_case(folder, capsys, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
+    main(["run", "run.yaml", "--out", "run.html"])
+    capsys.readouterr()
+    browser(folder, lambda screen: screen.press("o"))
+    assert opened == [f"{(folder / 'run.html').as_uri()}#row=row%2Fgood"]
+
+
+def test_on_a_terminal_it_uses_the_other_screen_and_restores_it(folder, monkeypatch):
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    keys = iter(["f", "q"])
+    monkeypatch.setattr(click, "getchar", lambda: next(keys))
+    keyboard = os.fdopen(os.dup(its))
+    monkeypatch.setattr("sys.stdin", keyboard)
+    said = bytearray()
+
+    def read():
+        try:
+            while data := os.read(ours, 65536):
+                said.extend(data)
+        except OSError:
+            pass
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with open(its, "w") as out, redirect_stdout(out):
+        code = main(["show", "last", "--browse"])
+    keyboard.close()
+    reader.join(5)
+    os.close(ours)
+    text = said.decode()
+    assert code == 0
+    assert text.startswith("\x1b[?1049h")
+    assert text.rstrip().endswith("\x1b[?1049l")
+    assert "case 2 of 4, did not pass: row bad" in text
+
+
+@pytest.mark.parametrize(
+    ("output", "reference", "expected"),
+    [
+        ("a b", "a b", "equal"),
+        ("a c", "a b", "a [-b-]{+c+}"),
+        ("", "a", "[-a-]"),
+        ("a", "", "{+a+}"),
+        ("x " * 5000, "y", "not compared: 10,001 words, and at most 4,000 are compared"),
+    ],
+    ids=["equal", "changed", "removed", "added", "long"],
+)
+def test_differences_are_marked_word_by_word(output, reference, expected):
+    assert difference(output, reference) == expected

@@ -1,0 +1,91 @@
+"""``dicast view``: the newest report, else the dashboard."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dicast._kernel.cli import main
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    addresses: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: addresses.append(address) or True)
+    return addresses
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "rows.jsonl").write_text(json.dumps({"id": "1", "output": "Ankara"}) + "\n")
+    (tmp_path / "evals" / "run.yaml").write_text(
+        "name: rows\nsource: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [proxy/format]\n"
+        "sinks: [report/html: {path: out/page.html}]\n"
+        f"ledger: {{ledger/sqlite: {{path: {tmp_path / 'ledger.db'}}}}}\n"
+    )
+    monkeypatch.setenv("DICAST_LEDGER", str(tmp_path / "ledger.db"))
+    assert main(["run", "evals/run.yaml"]) == 0
+    return tmp_path
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """Take the arguments of ``dicast serve`` instead of serving."""
+    from dicast_serve.command import serve
+
+    calls: list[list[str]] = []
+    monkeypatch.setattr(serve, "main", lambda arguments, **_: calls.append(arguments))
+    return calls
+
+
+def test_the_report_that_the_newest_run_wrote_is_opened(folder, opened, capsys):
+    capsys.readouterr()
+    assert main(["view"]) == 0
+    report = folder / "evals" / "out" / "page.html"
+    assert opened == [report.as_uri()]
+    assert capsys.readouterr().out == f"{report}\n"
+
+
+def test_no_open_prints_the_report_alone(folder, opened, capsys):
+    capsys.readouterr()
+    assert main(["view", "rows", "--no-open"]) == 0
+    assert opened == []
+    assert capsys.readouterr().out.endswith("page.html\n")
+
+
+def test_a_report_from_before_the_newest_run_is_not_its_report(folder, opened, served):
+    main(["run", "evals/run.yaml", "--set", "sinks=[]"])
+    assert main(["view"]) == 0
+    assert opened == []
+    assert served == [["--port", "0", "--open"]]
+
+
+def test_a_report_that_was_written_later_by_hand_is_opened(folder, opened, served):
+    main(["run", "evals/run.yaml", "--set", "sinks=[]"])
+    main(["report", "last"])
+    assert main(["view"]) == 0
+    assert opened == [(folder / "report.html").as_uri()]
+
+
+def test_a_report_of_another_run_is_not_taken(folder, opened, served):
+    main(["run", "evals/run.yaml", "--set", "sinks=[]"])
+    main(["run", "evals/run.yaml", "--set", "sinks=[]"])
+    main(["report", "rows"])
+    main(["run", "evals/run.yaml", "--set", "sinks=[]"])
+    assert main(["view", "--ledger", "ledger.db", "--no-open"]) == 0
+    assert served == [["--port", "0", "--ledger", "ledger.db"]]
+
+
+def test_serve_starts_the_dashboard_even_if_there_is_a_report(folder, opened, served):
+    assert main(["view", "--serve"]) == 0
+    assert len(served) == 1
+
+
+def test_without_a_ledger_the_command_is_refused(tmp_path, monkeypatch, capsys, opened):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DICAST_LEDGER", raising=False)
+    assert main(["view"]) == 2
+    assert "ledger" in capsys.readouterr().err
