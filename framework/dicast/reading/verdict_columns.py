@@ -212,7 +212,7 @@ def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
             *(payload["rubric_version"], get("fingerprint"), get("judge_pricing_version")),
         )
         usd, msat, signals = payload["judge_cost_usd"], get("judge_cost_msat", "0"), get("signals")
-        flags, dollars, millis, exact = _flags(signals) if signals else 0, 0, 0, None
+        flags, dollars, millis, exact = flags_of(signals) if signals else 0, 0, 0, None
         if usd != "0" or msat != "0":
             flags, dollars, millis, exact = _priced(flags, usd, msat)
         raw, confidence = payload["score"] is None and "raw" in payload, float(payload["confidence"])
@@ -224,7 +224,8 @@ def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
     return (origin, time, flags, score, confidence, dollars, millis, id, exact) if raw or 0 <= score <= 1 else None
 
 
-def _flags(signals: Mapping[str, Any]) -> int:
+def flags_of(signals: Mapping[str, Any]) -> int:
+    """Return the flags of a verdict with these signals: :data:`DOWN`, :data:`ESCALATED` and :data:`EXHAUSTED`."""
     get = signals.get
     flags = 0
     for names in (get("flags_negative"), get("heuristic_flags_negative")):

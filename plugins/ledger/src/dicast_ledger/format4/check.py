@@ -19,10 +19,11 @@ from .blocks import ROW, Hints, is_packed, lines_in
 from .chain import MARK_BYTES, START, leaf_of
 from .columns import inflated, split
 from .lines import CONTENT, CONVERTED, EVENT, event_of
-from .makers import JUDGED, MAKER, Maker
+from .makers import MAKER, Maker
 from .making import Layouts, columns_of
 from .sealing import ERASED
 from .texts import KEY_BYTES, PLACES, Texts, short_keys
+from .traced import SUBJECTS, TRACED, traces_of
 
 
 class Wrong(Exception):
@@ -131,7 +132,7 @@ class Check:
         try:
             values: Sequence[Any] = orjson.loads(line)
             kind = values[0]
-            if kind == JUDGED:
+            if kind in SUBJECTS:
                 self._judged(values, facts)
             elif kind == EVENT:
                 self._event(values, facts)
@@ -148,18 +149,25 @@ class Check:
 
     def _judged(self, values: Sequence[Any], facts: Facts) -> None:
         maker = self.makers[values[1]]
-        if len(values) != maker.length:
-            raise ValueError(f"it has {len(values)} values, but its maker has {maker.length}")
+        length = maker.length + (values[0] == TRACED)
+        if len(values) != length:
+            raise ValueError(f"it has {len(values)} values, but its maker has {length}")
         if maker.name not in facts.makers:
             facts.makers.add(maker.name)
             facts.runs.add(maker.run_id)
             facts.types.update(maker.types)
         facts.times.update(values[6 : 6 + 2 * len(maker.parts) : 2])
+        traces = traces_of(values)
+        for id_, type_, time, _, payload in traces:
+            if not isinstance(payload, dict):
+                raise TypeError(f"the payload of event {id_!r} is not an object")
+            facts.types.add(type_)
+            facts.times.add(time)
         if values[2] is not None:
             facts.subjects.add(values[2])
         if maker.content is not None:
             facts.contents.append(values[maker.content])
-        self._count(maker.run_id, len(maker.parts))
+        self._count(maker.run_id, len(maker.parts) + len(traces))
 
     def _event(self, values: Sequence[Any], facts: Facts) -> None:
         event = event_of(values, lambda _: None)

@@ -11,10 +11,11 @@ import orjson
 
 from .blocks import body_of, is_packed, lines_in, list_in
 from .lines import CONTENT, EVENT
-from .makers import JUDGED, SUBJECT
+from .makers import SUBJECT
 from .reading import Makers
 from .sealing import ERASED
 from .texts import PLACES, Texts, keys_of
+from .traced import SUBJECTS
 
 _TIME, _SUBJECT_OF_EVENT = 3, 8
 """Places in the line of an event."""
@@ -81,6 +82,6 @@ def _readings(connection: sqlite3.Connection) -> Iterator[tuple[str | None, str,
 def _reading(line: list[Any], makers: Makers) -> tuple[str | None, str, str] | None:
     if line[0] == EVENT and len(line) > CONTENT:
         return line[_SUBJECT_OF_EVENT], line[_TIME], line[CONTENT]
-    if line[0] == JUDGED and (place := makers[line[1]].content) is not None:
+    if line[0] in SUBJECTS and (place := makers[line[1]].content) is not None:
         return line[SUBJECT], line[6], line[place]
     return None

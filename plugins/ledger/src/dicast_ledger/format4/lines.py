@@ -4,7 +4,8 @@ A line is a JSON list in UTF-8 without a newline. The first value is its kind:
 
 - ``[0, id, type, time, run_id, session_id, turn_id, subject_kind, subject_id, sensitivity, payload]`` is an event. An event with a content has
   two more values: the SHA-256 of the content, and the number of characters of the payload before it. The payload has ``null`` in its place.
-- ``[1, …]`` is a maker and ``[2, …]`` a judged subject, which is several events; see :mod:`.makers`.
+- ``[1, …]`` is a maker and ``[2, …]`` a judged subject, which is several events; see :mod:`.makers`. ``[4, …]`` is a judged subject with trace events;
+  see :mod:`.traced`.
 - ``[3, seq, digest]`` is the first line of a converted ledger: the last row of the older ledger. It has no event.
 """
 
@@ -23,8 +24,9 @@ from dicast import Event, LedgerError
 from ..spent import plain
 from ..texts import without_texts
 from .judged import RECORD, Judged, Templates
-from .makers import FIRST_EVENT, JUDGED, MAKER, Maker, Part, learned
+from .makers import FIRST_EVENT, MAKER, Maker, Part, learned
 from .shapes import fill
+from .traced import SUBJECTS, TRACED, end_of_traces, trace_event, traced, traces_of
 
 EVENT, CONVERTED = 0, 3
 """The first values of the line of an event, and of the line of a conversion."""
@@ -84,9 +86,9 @@ class Encoder:
             if record.type == RECORD:
                 self._record(record, encoded)
                 at += 1
-            elif record.type == _READ and at + 2 < count and _is_judged(records, at):
-                self._judged(records[at : at + 3], encoded)
-                at += 3
+            elif record.type == _READ and (end := _end_of_subject(records, at)):
+                self._judged(records[at:end], encoded)
+                at = end
             else:
                 self._event(record, encoded)
                 at += 1
@@ -107,15 +109,31 @@ class Encoder:
             self._add(template.maker, line, (record,), encoded)
 
     def _judged(self, events: Sequence[Event], encoded: Encoded) -> None:
-        """Add the line of a judged subject, or the lines of its events if no maker has their shapes."""
-        digest, bodies = self._bodies(events, encoded)
-        made = self._line(events, digest, bodies)
+        """Add the line of a judged subject, or the lines of its events if no maker has their shapes. Trace events follow the first event."""
+        subject, traces = (events[0], *events[-2:]), events[1:-2]
+        digest, bodies = self._bodies(subject, encoded)
+        made = self._line(subject, digest, bodies)
+        if made is not None and traces:
+            maker, judged = made
+            line = self._traced(judged, traces, subject[0].turn_id)
+            made = None if line is None else (maker, line)
         if made is not None:
             self._add(*made, events, encoded)
             return
-        for event, body in zip(events, bodies, strict=True):
-            line = _event_line(event, body, digest if event.type == _READ else None)
-            encoded.lines.append((line, 1, (event,)))
+        encoded.lines.append((_event_line(subject[0], bodies[0], digest), 1, subject[:1]))
+        for event in traces:
+            self._event(event, encoded)
+        for event, body in zip(subject[1:], bodies[1:], strict=True):
+            encoded.lines.append((_event_line(event, body, None), 1, (event,)))
+
+    def _traced(self, judged: bytes, traces: Sequence[Event], turn: str | None) -> bytes | None:
+        """Return the line of a judged subject with its trace events, or None."""
+        is_full = self._store_content
+        payloads = [event.payload if is_full else without_texts(event, plain) for event in traces]
+        try:
+            return traced(judged, traces, payloads, turn, plain)
+        except TypeError:  # reported with the name of the event
+            return None
 
     def _line(self, events: Sequence[Event], digest: str | None, bodies: Sequence[bytes]) -> tuple[Maker, bytes] | None:
         """Return the line of *events* and its maker, or None."""
@@ -142,7 +160,8 @@ class Encoder:
             self.makers[maker.name] = maker
             encoded.makers.append(maker)
             encoded.lines.append((maker.line, 0, ()))
-        encoded.lines.append((line, len(maker.parts), records))
+        count = len(records) if len(records) > 1 else len(maker.parts)
+        encoded.lines.append((line, count, records))
 
     def _event(self, event: Event, encoded: Encoded) -> None:
         digest, (body,) = self._bodies((event,), encoded)
@@ -170,10 +189,13 @@ class Encoder:
         return digest, bodies
 
 
-def _is_judged(events: Sequence[Event], at: int) -> bool:
-    """Return True if the events from *at* on are a reading, a start and a verdict of one subject."""
-    read, started, completed = events[at], events[at + 1], events[at + 2]
-    return (
+def _end_of_subject(events: Sequence[Any], at: int) -> int:
+    """Return the place after the verdict if the events from *at* on are a reading, trace events, a start and a verdict of one subject; else 0."""
+    start = end_of_traces(events, at)
+    if start + 1 >= len(events):
+        return 0
+    read, started, completed = events[at], events[start], events[start + 1]
+    is_judged = (
         started.type == _STARTED
         and completed.type == _COMPLETED
         and read.subject_id == started.subject_id == completed.subject_id
@@ -182,6 +204,7 @@ def _is_judged(events: Sequence[Event], at: int) -> bool:
         and read.turn_id == started.turn_id == completed.turn_id
         and read.run_id == started.run_id == completed.run_id
     )
+    return start + 2 if is_judged else 0
 
 
 def _is_exact(line: bytes, maker: Maker, bodies: Sequence[bytes]) -> bool:
@@ -241,22 +264,32 @@ def events_of(
     kind = line[0]
     if kind == EVENT:
         yield 0, event_of(line, content)
-    elif kind == JUDGED:
-        maker = makers[line[1]]
-        subject, session, turn = line[2:FIRST_EVENT]
-
-        def parsed(digest: str) -> Any:
-            text = content(digest)
-            return None if text is None else orjson.loads(text)
-
-        for place, part in enumerate(maker.parts):
-            if parts is None or place in parts:
-                at = FIRST_EVENT + 2 * place
-                payload = part.payload(line, parsed)
-                values = line[at], part.type, line[at + 1], maker.run_id, payload, session, turn, maker.kind, subject
-                yield place, Event.of(*values, part.sensitivity)
+    elif kind in SUBJECTS:
+        yield from _events_of_subject(line, makers[line[1]], content, parts)
     elif kind not in (MAKER, CONVERTED):
-        raise LookupError(f"a line begins with a number from {EVENT} to {CONVERTED}, not {kind!r}")
+        raise LookupError(f"a line begins with a number from {EVENT} to {TRACED}, not {kind!r}")
+
+
+def _events_of_subject(
+    line: Sequence[Any], maker: Maker, content: Content, places: Collection[int] | None
+) -> Iterator[tuple[int, Event]]:
+    subject, session, turn = line[2:FIRST_EVENT]
+    traces = traces_of(line)
+    count = len(traces)
+
+    def parsed(digest: str) -> Any:
+        text = content(digest)
+        return None if text is None else orjson.loads(text)
+
+    for place in range(count + len(maker.parts)) if places is None else places:
+        if 0 < place <= count:
+            yield place, trace_event(line, traces[place - 1], maker.run_id)
+            continue
+        number = place - count if place else 0
+        part, at = maker.parts[number], FIRST_EVENT + 2 * number
+        payload = part.payload(line, parsed)
+        values = line[at], part.type, line[at + 1], maker.run_id, payload, session, turn, maker.kind, subject
+        yield place, Event.of(*values, part.sensitivity)
 
 
 def event_of(line: Sequence[Any], content: Content) -> Event:

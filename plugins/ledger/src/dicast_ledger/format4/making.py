@@ -5,20 +5,21 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import Any
 
 import attrs
 import orjson
 
-from dicast.reading import milliseconds
+from dicast.reading import flags_of, milliseconds
 
 from .blocks import Columns
-from .columns import ACTIVITY, VERDICTS, BlockColumns
+from .columns import ABOUT, ACTIVITY, VERDICTS, BlockColumns
 from .judged import Place
 from .lines import EVENT, event_of, events_of
-from .makers import FIRST_EVENT, JUDGED, SUBJECT, Maker
+from .makers import FIRST_EVENT, SUBJECT, Maker
+from .traced import SUBJECTS, count_of, trace_event, traces_of
 
 _READ, _COMPLETED = "subject.read", "eval.completed"
 
@@ -26,6 +27,8 @@ _FLAGGING = frozenset(
     ("flags_negative", "heuristic_flags_negative", "escalated", "budget_exhausted", "escalation_skipped")
 )
 """Signals that set flags of a row."""
+
+_ABOUT = frozenset(ABOUT)
 
 _SHARED = ("judge", "judge_kind", "judge_model", "rubric_id", "rubric_version", "fingerprint", "judge_pricing_version")
 
@@ -98,13 +101,14 @@ def columns_of(lines: Iterable[Sequence[Any]], layouts: Layouts) -> BlockColumns
             for line in group:
                 columns.add(place, event_of(line, _no_content))
                 place += 1
-        elif kind == JUDGED:
-            part, events = list(group), len(makers[name].parts)
-            if not _add_plain(columns, place, part, events, layouts[name]):
-                for number, line in enumerate(part):
+        elif kind in SUBJECTS:
+            part = list(group)
+            *places, end = accumulate([count_of(line, makers) for line in part], initial=place)
+            if not _add_plain(columns, places, part, makers[name], layouts[name]):
+                for start, line in zip(places, part, strict=True):
                     for at, event in events_of(line, makers, _no_content):
-                        columns.add(place + number * events + at, event)
-            place += len(part) * events
+                        columns.add(start + at, event)
+            place = end
     return columns
 
 
@@ -115,7 +119,7 @@ def packed_columns(makers: Mapping[str, Maker]) -> Columns:
 
 
 def _kind_and_maker(line: Sequence[Any]) -> tuple[Any, str]:
-    return line[0], line[1] if line[0] == JUDGED else ""
+    return line[0], line[1] if line[0] in SUBJECTS else ""
 
 
 def _no_content(digest: str) -> None:
@@ -123,11 +127,20 @@ def _no_content(digest: str) -> None:
 
 
 def _add_plain(
-    columns: BlockColumns, place: int, lines: Sequence[Sequence[Any]], events: int, layout: Layout | None
+    columns: BlockColumns, starts: Sequence[int], lines: Sequence[Sequence[Any]], maker: Maker, layout: Layout | None
 ) -> bool:
-    """Add lines of one maker; return False, and add nothing, if a line must be read as events. *events* is the number of events of a line."""
-    if layout is None or (layout.signals is not None and any(map(itemgetter(layout.signals), lines))):
+    """Add lines of one maker; return False, and add nothing, if a line must be read as events. *starts* are the places of the first events."""
+    if layout is None:
         return False
+    traces, flags = list(map(traces_of, lines)), array("i", [0]) * len(lines)
+    has_traces = any(traces)
+    if layout.signals is not None and any(signals := list(map(itemgetter(layout.signals), lines))):
+        if not has_traces:  # the columns of these lines are read from their events since the first ledger of this format
+            return False
+        try:
+            flags = array("i", [flags_of(values) if values else 0 for values in signals])
+        except AttributeError:
+            return False
     try:
         scores = array("d", map(itemgetter(layout.score), lines))
         confidences = array("d", map(itemgetter(layout.confidence), lines))
@@ -142,18 +155,25 @@ def _add_plain(
     count, zeros = len(lines), array("q", [0]) * len(lines)
     numbers = array("i", map(columns.name, ids))
     columns.mention(*dict.fromkeys(map(itemgetter(SUBJECT + 1), lines)))
-    flags = array("i", [0]) * count
-    origin = layout.origin
-    for table, first, facts, values in (
-        (VERDICTS, layout.verdict, origin, (times, flags, scores, confidences, zeros, zeros)),
-        (ACTIVITY, layout.read, (origin[0], _READ, origin[1]), (hashes,)),
-    ):
-        rows = columns.tables[table.name]
-        codes = array("i", [rows.code(facts)]) * count
-        start = place + first
-        places = array("i", range(start, start + events * count, events))
-        for column, added in zip(rows.columns, (places, codes, numbers, *values), strict=True):
+    verdicts = columns.tables[VERDICTS.name]
+    places = array("i", [start + layout.verdict + len(items) for start, items in zip(starts, traces, strict=True)])
+    codes = array("i", [verdicts.code(layout.origin)]) * count
+    values = places, codes, numbers, times, flags, scores, confidences, zeros, zeros
+    for column, added in zip(verdicts.columns, values, strict=True):
+        column.extend(added)
+    activity = columns.tables[ACTIVITY.name]
+    code = activity.code((maker.run_id, _READ, maker.kind))
+    readings = array("i", [start + layout.read for start in starts]), array("i", [code]) * count, numbers, hashes
+    if not has_traces:
+        for column, added in zip(activity.columns, readings, strict=True):
             column.extend(added)
+        return True
+    for start, line, items, reading in zip(starts, lines, traces, zip(*readings, strict=True), strict=True):
+        for column, value in zip(activity.columns, reading, strict=True):
+            column.append(value)
+        for place, item in enumerate(items, start + 1):
+            if item[1] in _ABOUT:
+                columns.add(place, trace_event(line, item, maker.run_id))
     return True
 
 

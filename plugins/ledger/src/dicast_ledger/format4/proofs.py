@@ -19,9 +19,10 @@ from dicast import Event, LedgerError
 from .blocks import lines_in
 from .chain import chained, leaf_of
 from .lines import EVENT, events_of
-from .makers import JUDGED, Maker, name_of
+from .makers import Maker, name_of
 from .reading import Makers
 from .texts import Texts
+from .traced import SUBJECTS
 
 _VERDICTS = ("eval.completed", "eval.failed")
 _TYPES = " OR ".join(f"instr(types, '{type_}')" for type_ in _VERDICTS)
@@ -69,7 +70,7 @@ def _document(
     connection: sqlite3.Connection, first: int, line: bytes, before: bytes, later: list[str]
 ) -> dict[str, Any]:
     values = orjson.loads(line)
-    maker = Makers(connection)[values[1]] if values[0] == JUDGED else None
+    maker = Makers(connection)[values[1]] if values[0] in SUBJECTS else None
     place = None if maker is None else maker.content
     content = None if place is None else Texts(connection).get(values[place])
     for size, body in connection.execute("SELECT size, body FROM blocks WHERE first > ? ORDER BY first", (first,)):
@@ -102,9 +103,9 @@ def check_proof(document: Any) -> Proven:
             )
         values = orjson.loads(line)
         makers = {} if maker is None else {name_of(maker.encode()): Maker.of(maker.encode())}
-        if values[0] not in (EVENT, JUDGED):
+        if values[0] != EVENT and values[0] not in SUBJECTS:
             raise ProofError("the line has no events")
-        if values[0] == JUDGED and values[1] not in makers:
+        if values[0] in SUBJECTS and values[1] not in makers:
             raise ProofError(f"the maker of the proof is not {values[1]}, the maker of the line")
         contents = {} if content is None else {sha256(content.encode()).hexdigest(): content.encode()}
         if not contents.keys() <= set(filter(lambda value: isinstance(value, str), values)):

@@ -15,9 +15,10 @@ from dicast.reading import name_hash
 from .blocks import lines_in, list_in, newest
 from .chain import MARK_BYTES, chained, leaf_of
 from .lines import EVENT, event_of, events_of
-from .makers import JUDGED, Maker
-from .recent import Block, Recent
+from .makers import Maker
+from .recent import Block, Recent, events_in
 from .texts import Texts
+from .traced import SUBJECTS, count_of, traces_of
 
 Line = Sequence[Any]
 
@@ -178,8 +179,7 @@ def digest_at(connection: sqlite3.Connection, seq: int) -> str | None:
             if last == seq:
                 break
             digest, _ = chained(digest, [leaf_of(line)])
-            kind, *values = orjson.loads(line)
-            last += len(makers[values[0]].parts) if kind == JUDGED else kind == EVENT
+            last += events_in(orjson.loads(line), makers)
     except (ValueError, LookupError, TypeError) as error:
         raise ValueError(f"the block from event {first}: {error}") from error
     return digest.hex() if last == seq else None
@@ -210,25 +210,31 @@ def _matches(
             ):
                 yield seq, event_of(line, texts.get)
             seq += 1
-        elif line[0] == JUDGED:
+        elif line[0] in SUBJECTS:
             maker = makers[line[1]]
-            if (
-                subject in (None, line[2])
-                and session in (None, line[3])
-                and run_id in (None, maker.run_id)
-                and kind in (None, maker.kind)
-            ):
-                parts = _parts(line, maker, types, query.until, query.after - seq)
+            if session in (None, line[3]) and run_id in (None, maker.run_id):
+                places = _places(line, maker, query, types, query.after - seq)
                 if numbers is not None:
-                    parts = [place for place in parts if seq + place in numbers]
-                yield from ((seq + place, event) for place, event in events_of(line, makers, texts.get, parts))
-            seq += len(maker.parts)
+                    places = [place for place in places if seq + place in numbers]
+                yield from ((seq + place, event) for place, event in events_of(line, makers, texts.get, places))
+            seq += count_of(line, makers)
 
 
-def _parts(line: Line, maker: Maker, types: Collection[str], until: str | None, after: int) -> list[int]:
-    """Return the places of the events of a judged subject that match."""
-    return [
-        place
-        for place, part in enumerate(maker.parts)
-        if (not types or part.type in types) and (until is None or line[6 + 2 * place] <= until) and place > after
-    ]
+def _places(line: Line, maker: Maker, query: Query, types: Collection[str], after: int) -> list[int]:
+    """Return the places of the events of a judged subject that match. Trace events have no subject."""
+    traces, until, (subject, kind) = traces_of(line), query.until, (query.subject_id, query.subject_kind)
+    places = []
+    if subject in (None, line[2]) and kind in (None, maker.kind):
+        places = [
+            place + len(traces) if place else 0
+            for place, part in enumerate(maker.parts)
+            if (not types or part.type in types) and (until is None or line[6 + 2 * place] <= until)
+        ]
+    if traces and subject is None and kind is None:
+        places += [
+            place
+            for place, item in enumerate(traces, 1)
+            if (not types or item[1] in types) and (until is None or item[2] <= until)
+        ]
+        places.sort()
+    return [place for place in places if place > after]

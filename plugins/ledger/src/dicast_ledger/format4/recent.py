@@ -12,7 +12,8 @@ import orjson
 
 from .blocks import lines_in
 from .lines import EVENT
-from .makers import JUDGED, Maker
+from .makers import Maker
+from .traced import SUBJECTS, count_of
 
 _MOST_BLOCKS, _MOST_GROUPS, _MOST_MAKERS = 4, 4, 1_000
 
@@ -45,7 +46,7 @@ class Recent:
         if block is None or block.digest != digest:
             (row,) = connection.execute("SELECT size, body FROM blocks WHERE first = ?", (first,)).fetchall()
             lines = lines_in(*row)
-            counts = [_events(orjson.loads(line), makers) for line in lines]
+            counts = [events_in(orjson.loads(line), makers) for line in lines]
             block = Block(digest, lines, list(accumulate(counts[:-1], initial=first)))
             _keep(self._blocks, first, block, _MOST_BLOCKS)
         return block
@@ -66,8 +67,12 @@ class Recent:
         _keep(self.makers, maker.name, maker, _MOST_MAKERS)
 
 
-def _events(line: Sequence[Any], makers: Mapping[str, Maker]) -> int:
-    return len(makers[line[1]].parts) if line[0] == JUDGED else int(line[0] == EVENT)
+def events_in(line: Sequence[Any], makers: Mapping[str, Maker]) -> int:
+    """Return the number of events of a line.
+
+    :raises LookupError: if *makers* does not have its maker.
+    """
+    return count_of(line, makers) if line[0] in SUBJECTS else int(line[0] == EVENT)
 
 
 def _keep(items: dict[Any, V], key: object, value: V, most: int) -> None:

@@ -29,29 +29,39 @@ def _columns(*paths: int) -> str:
 
 
 _KIND, _MAKER = _value("item.value", "'$[0]'"), _value("item.value", "'$[1]'")
-_LINES = f"""SELECT blocks.first AS block, item.key AS place, item.value AS line, CASE {_KIND} WHEN 0 THEN 1
-    WHEN 2 THEN (SELECT json_array_length(makers.line, '$[3]') FROM makers WHERE makers.name = {_MAKER}) ELSE 0 END AS events
+_LINES = f"""SELECT blocks.first AS block, item.key AS place, item.value AS line, {_KIND} AS kind, CASE {_KIND} WHEN 0 THEN 1
+    WHEN 1 THEN 0 WHEN 3 THEN 0 ELSE (SELECT json_array_length(makers.line, '$[3]') FROM makers WHERE makers.name = {_MAKER}) END AS judged,
+    CASE {_KIND} WHEN 4 THEN json_array_length(item.value, '$[#-1]') ELSE 0 END AS traces
     FROM blocks, json_each(CAST(sqlar_uncompress(blocks.body, blocks.size) AS TEXT)) AS item"""
-_NUMBERED = (
-    f"""SELECT line, block + sum(events) OVER (PARTITION BY block ORDER BY place) - events AS seq FROM ({_LINES})"""
-)
+_NUMBERED = f"""SELECT line, kind, traces,
+    block + sum(judged + traces) OVER (PARTITION BY block ORDER BY place) - judged - traces AS seq FROM ({_LINES})"""
 
 _NAMES = "seq, id, type, time, run_id, session_id, turn_id, subject_kind, subject_id, sensitivity, payload"
 _PAYLOAD, _BEFORE = _value("lines.line", "'$[10]'"), _value("lines.line", "'$[12]'")
 _OF_EVENTS = f"""SELECT seq, {_columns(*range(1, 10))}, CASE json_array_length(lines.line) WHEN 11 THEN {_PAYLOAD}
     ELSE substr({_PAYLOAD}, 1, {_BEFORE}) || coalesce({_content(_value("lines.line", "'$[11]'"))}, 'null')
         || substr({_PAYLOAD}, {_BEFORE} + 5) END
-    FROM lines WHERE {_value("lines.line", "'$[0]'")} = 0"""
+    FROM lines WHERE kind = 0"""
 
 _ID, _TIME = (_value("lines.line", f"'$[' || ({place} + 2 * part.key) || ']'") for place in (5, 6))
 _AT = _json("lines.line", "'$[' || piece.value || ']'")
 _CONTENT_AT = _content(_value("lines.line", "'$[' || (-piece.value) || ']'"))
 _PIECES = f"""(SELECT group_concat(CASE WHEN piece.type = 'text' THEN piece.value WHEN piece.value > 0 THEN {_AT}
     ELSE coalesce({_CONTENT_AT}, 'null') END, '') FROM json_each(part.value, '$[2]') AS piece)"""
-_OF_JUDGED = f"""SELECT seq + part.key, {_ID}, {_value("part.value", "'$[0]'")}, {_TIME}, {_value("makers.line", "'$[1]'")},
-    {_columns(3, 4)}, {_value("makers.line", "'$[2]'")}, {_columns(2)}, {_value("part.value", "'$[1]'")}, {_PIECES}
+_OF_JUDGED = f"""SELECT seq + part.key + CASE part.key WHEN 0 THEN 0 ELSE traces END, {_ID}, {_value("part.value", "'$[0]'")},
+    {_TIME}, {_value("makers.line", "'$[1]'")}, {_columns(3, 4)}, {_value("makers.line", "'$[2]'")}, {_columns(2)},
+    {_value("part.value", "'$[1]'")}, {_PIECES}
     FROM lines JOIN makers ON makers.name = {_value("lines.line", "'$[1]'")}, json_each(makers.line, '$[3]') AS part
-    WHERE {_value("lines.line", "'$[0]'")} = 2"""
+    WHERE kind IN (2, 4)"""
+
+_TRACE = [_value("trace.value", f"'$[{place}]'") for place in range(5)]
+_TRACE_ID, _, _, _TRACE_TURN, _ = _TRACE
+_BEFORE_ID = f"""CASE length({_TRACE_ID}) WHEN 4 THEN substr({_value("lines.line", "'$[#-1][0][0]'")}, 1, 22) ELSE '' END"""
+_OF_TRACES = f"""SELECT seq + 1 + trace.key, {_BEFORE_ID} || {_TRACE_ID}, {_TRACE[1]}, {_TRACE[2]},
+    {_value("makers.line", "'$[1]'")}, {_columns(3)}, CASE {_TRACE_TURN} WHEN 0 THEN {_columns(4)} ELSE {_TRACE_TURN} END,
+    NULL, NULL, 'user_controlled', {_TRACE[4]}
+    FROM lines JOIN makers ON makers.name = {_value("lines.line", "'$[1]'")}, json_each(lines.line, '$[#-1]') AS trace
+    WHERE kind = 4"""
 
 _TEXT = _json("unpacked.list", "'$[' || item.key || ']'")
 _STORED = f"""SELECT unpacked.id * 1024 + item.key AS place,
@@ -60,7 +70,7 @@ _STORED = f"""SELECT unpacked.id * 1024 + item.key AS place,
 _TEXTS = f"SELECT lower(hex(contents.key)) AS key, stored.text FROM ({_STORED}) AS stored JOIN contents ON contents.place = stored.place"
 
 EVENTS_VIEW = f"""CREATE VIEW events ({_NAMES}, prev, digest) AS WITH lines AS ({_NUMBERED}), all_texts AS ({_TEXTS})
-    SELECT *, NULL, NULL FROM ({_OF_EVENTS} UNION ALL {_OF_JUDGED})"""
+    SELECT *, NULL, NULL FROM ({_OF_EVENTS} UNION ALL {_OF_JUDGED} UNION ALL {_OF_TRACES})"""
 
 _FIELDS = (
     *("eval_id", "judge", "score", "raw", "confidence", "tier", "basis", "judge_kind", "judge_model", "rubric_id"),
