@@ -33,6 +33,12 @@ ROWS = 32
 CHARACTERS = 200_000
 """Characters that are searched in one pass; a longer row has a pass of its own."""
 
+_PARTS = {"tool.called": ("tool_name", "input"), "tool.completed": ("output",), "tool.failed": ("error",)}
+"""Members of events that are parts of tool cycles, by the type of the event."""
+
+_CALL = frozenset(_PARTS["tool.called"])
+"""The keys of the input of a tool cycle."""
+
 _LONG_NUMBER = 10**12
 _MOST_NOTED = 3
 
@@ -138,10 +144,12 @@ class SecretScan:
         for event in fresh.values():
             if event.type == "turn.completed" and isinstance(texts := event.payload.get("signals_extra"), Mapping):
                 self._texts |= {id(text): text for text in texts.values()}
+            elif (keys := _PARTS.get(event.type)) is not None:
+                self._texts |= {id(value): value for value in map(event.payload.get, keys)}
         parts = [subject.input, subject.output, subject.reference]
         mappings = (subject.context, subject.columns)
         shared = {id(value): value for value in mappings if value and id(value) not in self._shared}
-        new = [part for part in parts if part is not None and id(part) not in self._texts]
+        new = [part for part in parts if part is not None and not self._is_of_event(part)]
         is_clean = self._is_clean([*new, *shared.values(), *((event.payload, event.extra) for event in fresh.values())])
         for key, event in fresh.items():
             self._events[key] = (event, event if is_clean else self._event(event))
@@ -197,6 +205,13 @@ class SecretScan:
         if is_clean:
             self._record = None
         return is_clean
+
+    def _is_of_event(self, part: object) -> bool:
+        """Return True if *part* of a subject is a value of an event that was searched, or a call with such values."""
+        known = self._texts
+        if id(part) in known:
+            return True
+        return type(part) is dict and part.keys() == _CALL and all(id(value) in known for value in part.values())
 
     def _start_record(self, subject: Subject) -> None:
         record = ("session", subject.session_id) if subject.events or subject.trail.stop else (subject.kind, subject.id)

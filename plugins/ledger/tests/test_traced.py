@@ -142,7 +142,7 @@ def events(make_subject, make_event):
 @pytest.fixture(params=["one append", "small appends"])
 def path(request, tmp_path, opened, events):
     """Return the path of a ledger of *events*."""
-    step, path = (len(events) if request.param == "one append" else 10), tmp_path / "ledger.db"
+    step, path = (len(events) if request.param == "one append" else 11), tmp_path / "ledger.db"
     with opened(path) as ledger:
         for start in range(0, len(events), step):
             ledger.append(events[start : start + step])

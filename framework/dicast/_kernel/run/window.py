@@ -28,7 +28,7 @@ from ..timing.turns import Permits, subject_turn, together
 from ..values import PARENTS, Due, Event, Subject, sensitivity
 from ..values.errors import Interrupted
 from .begin import Job, Starter
-from .children import ChildVerdicts, children_of
+from .children import ChildVerdicts, new_children
 from .plan import Plan
 from .stage import MAX_COLLECTED, Stage
 
@@ -220,7 +220,7 @@ class Window:
         if spool is not None and (self.live or job.earlier):
             spool.forget(due.subject.kind, due.subject.id)
         if job.family is not None and due.from_run is None:
-            job.family.children += children_of(job.events)
+            job.family.children += new_children(job.events)
 
     def _observe(self, observers: RecordObservers, subject: Subject, events: Sequence[Event]) -> None:
         """Pass the run's records to the observers; if they stop the run early, no further subject starts."""
