@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 _PIECE, _ANCHOR, _SPAN = 5, 12, 500  # letters
+
+_GRAM, _SHORT = 3, 2_000
+"""Letters of the pieces that short texts are compared by, and the most letters of a short text."""
 
 
 def within(left: str, right: str, most: float) -> bool:
@@ -16,12 +20,20 @@ def within(left: str, right: str, most: float) -> bool:
     limit += (limit + 1) / longer <= most  # corrects a rounding error
     if abs(len(left) - len(right)) > limit:
         return False
+    if longer <= _SHORT and len(_grams(left) - _grams(right)) > _GRAM * limit:  # an edit changes at most so many pieces
+        return False
     left, right = _differing(left, right)
     if max(len(left), len(right)) <= limit:
         return True
     if _edits(left, right, limit) <= limit:
         return True
     return not _is_other(left, right, limit) and _is_near(left, right, limit)
+
+
+@lru_cache(maxsize=64)
+def _grams(text: str) -> frozenset[str]:
+    """Return all pieces of a text. A call is compared with the calls before and after it, so the newest results are kept."""
+    return frozenset([text[start : start + _GRAM] for start in range(len(text) - _GRAM + 1)])
 
 
 def _edits(left: str, right: str, limit: int) -> int:

@@ -127,17 +127,21 @@ class BlockColumns:
             self._judgment(place, event)
         for table in TABLES:
             if type_ in table.types:
-                rows = self.tables[table.name]
-                row = table.row(event, self.times)
-                if row is None:
-                    rows.odd += 1
-                    continue
-                facts, name, values, exact = row
-                if exact is not None:
-                    rows.exact.append([len(rows), *exact])
-                all_values = place, rows.code(facts), self.name(name), *values
-                for column, value in zip(rows.columns, all_values, strict=True):
-                    column.append(value)
+                self.add_row(table, place, event)
+
+    def add_row(self, table: Table, place: int, event: Event) -> None:
+        """Add the row of an event to *table*. Its subject and its session are mentioned already."""
+        rows = self.tables[table.name]
+        row = table.row(event, self.times)
+        if row is None:
+            rows.odd += 1
+            return
+        facts, name, values, exact = row
+        if exact is not None:
+            rows.exact.append([len(rows), *exact])
+        all_values = place, rows.code(facts), self.name(name), *values
+        for column, value in zip(rows.columns, all_values, strict=True):
+            column.append(value)
 
     def _judgment(self, place: int, event: Event) -> None:
         eval_id = event.payload.get("eval_id")

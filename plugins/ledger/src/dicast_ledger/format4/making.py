@@ -173,7 +173,7 @@ def _add_plain(
             column.append(value)
         for place, item in enumerate(items, start + 1):
             if item[1] in _ABOUT:
-                columns.add(place, trace_event(line, item, maker.run_id))
+                columns.add_row(ACTIVITY, place, trace_event(line, item, maker.run_id))
     return True
 
 
