@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import zlib
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isnan
 from typing import Any
 
@@ -96,6 +96,12 @@ class Rows:
         """Return the number of *facts*."""
         return self.facts.setdefault(facts, len(self.facts))
 
+    def extend(self, places: Sequence[int], facts: tuple[Any, ...], *columns: Iterable[Any]) -> None:
+        """Add rows with the same *facts*. *columns* are the names and the numbers."""
+        codes = [self.code(facts)] * len(places)
+        for column, values in zip(self.columns, (places, codes, *columns), strict=True):
+            column.extend(values)
+
 
 class BlockColumns:
     """The columns of one block, which grow with its events."""
@@ -150,6 +156,11 @@ class BlockColumns:
         if event.type == STARTED:
             self.open.setdefault(eval_id, []).append(place)
         else:
+            self.end([eval_id])
+
+    def end(self, eval_ids: Iterable[str]) -> None:
+        """Add the ends of judgments."""
+        for eval_id in eval_ids:
             self.open.pop(eval_id, None)
             self.ends.append(eval_id)
 

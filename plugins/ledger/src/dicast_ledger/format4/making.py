@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -18,7 +18,7 @@ from .blocks import Columns
 from .columns import ABOUT, ACTIVITY, VERDICTS, BlockColumns
 from .judged import Place
 from .lines import EVENT, event_of, events_of
-from .makers import FIRST_EVENT, SUBJECT, Maker
+from .makers import FIRST_EVENT, JUDGED, SUBJECT, Maker
 from .traced import SUBJECTS, count_of, trace_event, traces_of
 
 _READ, _COMPLETED = "subject.read", "eval.completed"
@@ -40,6 +40,7 @@ class Layout:
     """Places of values in the lines of a maker, for verdicts without a price. *signals* is the place of signals that may set flags."""
 
     origin: tuple[str | None, ...]
+    eval_id: int
     read: int
     verdict: int
     digest: int
@@ -56,10 +57,11 @@ def layout_of(maker: Maker) -> Layout | None:
     places = [Place(number) for number in range(maker.length)]
     digest = maker.parts[read].payload(places, lambda _: None).get("digest")
     payload = maker.parts[verdict].payload(places, lambda _: None)
-    values = {key: payload.get(key) for key in _SHARED}
+    values, eval_id = {key: payload.get(key) for key in _SHARED}, payload.get("eval_id")
     score, confidence, signals = payload.get("score"), payload.get("confidence"), payload.get("signals")
     is_plain = (
         isinstance(digest, Place)
+        and isinstance(eval_id, Place)
         and isinstance(score, Place)
         and isinstance(confidence, Place)
         and "raw" not in payload
@@ -75,7 +77,7 @@ def layout_of(maker: Maker) -> Layout | None:
         return None
     places_of_values = digest.number, score.number, confidence.number
     signals_place = signals.number if isinstance(signals, Place) else None
-    return Layout((maker.run_id, maker.kind, *values.values()), read, verdict, *places_of_values, signals_place)
+    return Layout((maker.run_id, maker.kind, *values.values()), eval_id.number, read, verdict, *places_of_values, signals_place)
 
 
 class Layouts(dict[str, Layout | None]):
@@ -101,7 +103,7 @@ def columns_of(lines: Iterable[Sequence[Any]], layouts: Layouts) -> BlockColumns
             for line in group:
                 columns.add(place, event_of(line, _no_content))
                 place += 1
-        elif kind in SUBJECTS:
+        elif kind == JUDGED:
             part = list(group)
             *places, end = accumulate([count_of(line, makers) for line in part], initial=place)
             if not _add_plain(columns, places, part, makers[name], layouts[name]):
@@ -119,7 +121,7 @@ def packed_columns(makers: Mapping[str, Maker]) -> Columns:
 
 
 def _kind_and_maker(line: Sequence[Any]) -> tuple[Any, str]:
-    return line[0], line[1] if line[0] in SUBJECTS else ""
+    return (JUDGED, line[1]) if line[0] in SUBJECTS else (line[0], "")
 
 
 def _no_content(digest: str) -> None:
@@ -132,48 +134,40 @@ def _add_plain(
     """Add lines of one maker; return False, and add nothing, if a line must be read as events. *starts* are the places of the first events."""
     if layout is None:
         return False
-    traces, flags = list(map(traces_of, lines)), array("i", [0]) * len(lines)
-    has_traces = any(traces)
-    if layout.signals is not None and any(signals := list(map(itemgetter(layout.signals), lines))):
-        if not has_traces:  # the columns of these lines are read from their events since the first ledger of this format
-            return False
-        try:
-            flags = array("i", [flags_of(values) if values else 0 for values in signals])
-        except AttributeError:
-            return False
+    signals = [] if layout.signals is None else list(map(itemgetter(layout.signals), lines))
+    has_signals, count, at = any(signals), len(lines), FIRST_EVENT + 2 * layout.verdict + 1
+    ids, sessions = list(map(itemgetter(SUBJECT), lines)), list(map(itemgetter(SUBJECT + 1), lines))
+    eval_ids = list(map(itemgetter(layout.eval_id), lines)) if has_signals else []
+    if not all(type(id_) is str for id_ in (*ids, *eval_ids)):
+        return False
     try:
+        flags = [flags_of(values) if values else 0 for values in signals] if has_signals else [0] * count
         scores = array("d", map(itemgetter(layout.score), lines))
         confidences = array("d", map(itemgetter(layout.confidence), lines))
         hashes = array("q", [int(line[layout.digest][:_HASH_DIGITS], 16) - _HALF for line in lines])
-        at = FIRST_EVENT + 2 * layout.verdict + 1
         times = array("q", [_milliseconds(line[at], columns.times) for line in lines])
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, AttributeError):
         return False
-    ids = list(map(itemgetter(SUBJECT), lines))
-    if not (min(scores) >= 0 and max(scores) <= 1) or not all(type(id_) is str for id_ in ids):
+    if not (min(scores) >= 0 and max(scores) <= 1):
         return False
-    count, zeros = len(lines), array("q", [0]) * len(lines)
+    traces = list(map(traces_of, lines))
+    if has_signals and not any(traces):
+        columns.mention(*chain.from_iterable(zip(ids, sessions, strict=True)))
+        columns.end(eval_ids)
     numbers = array("i", map(columns.name, ids))
-    columns.mention(*dict.fromkeys(map(itemgetter(SUBJECT + 1), lines)))
-    verdicts = columns.tables[VERDICTS.name]
-    places = array("i", [start + layout.verdict + len(items) for start, items in zip(starts, traces, strict=True)])
-    codes = array("i", [verdicts.code(layout.origin)]) * count
-    values = places, codes, numbers, times, flags, scores, confidences, zeros, zeros
-    for column, added in zip(verdicts.columns, values, strict=True):
-        column.extend(added)
-    activity = columns.tables[ACTIVITY.name]
-    code = activity.code((maker.run_id, _READ, maker.kind))
-    readings = array("i", [start + layout.read for start in starts]), array("i", [code]) * count, numbers, hashes
-    if not has_traces:
-        for column, added in zip(activity.columns, readings, strict=True):
-            column.extend(added)
-        return True
-    for start, line, items, reading in zip(starts, lines, traces, zip(*readings, strict=True), strict=True):
-        for column, value in zip(activity.columns, reading, strict=True):
-            column.append(value)
-        for place, item in enumerate(items, start + 1):
-            if item[1] in _ABOUT:
-                columns.add_row(ACTIVITY, place, trace_event(line, item, maker.run_id))
+    columns.mention(*dict.fromkeys(sessions))
+    rows, zeros = columns.tables[VERDICTS.name], array("q", [0]) * count
+    places = [start + layout.verdict + len(items) for start, items in zip(starts, traces, strict=True)]
+    rows.extend(places, layout.origin, numbers, times, array("i", flags), scores, confidences, zeros, zeros)
+    rows, reading = columns.tables[ACTIVITY.name], (maker.run_id, _READ, maker.kind)
+    if any(traces):
+        for start, number, hash_, line, items in zip(starts, numbers, hashes, lines, traces, strict=True):
+            rows.extend([start + layout.read], reading, [number], [hash_])
+            for place, item in enumerate(items, start + 1):
+                if item[1] in _ABOUT:
+                    columns.add_row(ACTIVITY, place, trace_event(line, item, maker.run_id))
+    else:
+        rows.extend([start + layout.read for start in starts], reading, numbers, hashes)
     return True
 
 
