@@ -199,7 +199,7 @@ class SeenEvents:
             self._session, self._events, self._walked = subject.session_id, {}, 0
         events = self._events
         fresh = []
-        pending = {key for event in subject.events if (key := id(event)) not in events}
+        pending = set(map(id, subject.events)).difference(events)
         while self._walked < trail.stop or (pending and self._walked < len(trail.events)):
             event = trail.events[self._walked]
             events[id(event)] = self._walked, event

@@ -31,9 +31,9 @@ def within(left: str, right: str, most: float) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _grams(text: str) -> frozenset[str]:
+def _grams(text: str) -> frozenset[tuple[str, ...]]:
     """Return all pieces of a text. A call is compared with the calls before and after it, so the newest results are kept."""
-    return frozenset([text[start : start + _GRAM] for start in range(len(text) - _GRAM + 1)])
+    return frozenset(zip(*[text[start:] for start in range(_GRAM)], strict=False))
 
 
 def _edits(left: str, right: str, limit: int) -> int:

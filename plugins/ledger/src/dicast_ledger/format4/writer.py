@@ -86,7 +86,7 @@ class Writer:
         sealing = sealing_of(self._connection) if records and self._is_due(version, is_large=is_large) else None
         return Prepared(
             _numbered(encoded.lines),
-            _runs(records),
+            _runs(encoded.lines),
             sheets,
             encoded.makers,
             encoded.contents,
@@ -165,11 +165,13 @@ def _numbered(lines: Sequence[Line]) -> list[tuple[int, Event]]:
     return events
 
 
-def _runs(records: Sequence[Any]) -> dict[str, tuple[int, int]]:
+def _runs(lines: Sequence[Line]) -> dict[str, tuple[int, int]]:
     """Return the numbers of the first and the last event of each run, from 1."""
     number, bounds = 0, dict[str, tuple[int, int]]()
-    for record in records:
-        run_id, count = (record.maker.run_id, 3) if record.type == RECORD else (record.run_id, 1)
-        bounds[run_id] = bounds[run_id][0] if run_id in bounds else number + 1, number + count
-        number += count
+    for _, count, records in lines:
+        if count:
+            first = records[0]
+            run_id = first.maker.run_id if first.type == RECORD else first.run_id
+            bounds[run_id] = bounds[run_id][0] if run_id in bounds else number + 1, number + count
+            number += count
     return bounds
