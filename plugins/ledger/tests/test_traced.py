@@ -27,7 +27,10 @@ TEXTS = st.none() | st.text(st.characters(codec="utf-8"), max_size=5)
 TRACES = st.builds(
     Event,
     *(IDS, st.sampled_from(["tool.called", "llm.call_completed", "spend.settled", "é"]), st.just(TIME), st.just("R1")),
-    st.dictionaries(st.sampled_from(["a", "content", '","']), st.floats(allow_nan=False, allow_infinity=False) | TEXTS | st.just({"b": [1]})),
+    st.dictionaries(
+        st.sampled_from(["a", "content", '","']),
+        st.floats(allow_nan=False, allow_infinity=False) | TEXTS | st.just({"b": [1]}),
+    ),
     session_id=st.sampled_from(["s", "s", "s", "other"]),
     turn_id=st.sampled_from(["t", "0", None]),
     subject_kind=st.sampled_from([None, None, None, "turn"]),

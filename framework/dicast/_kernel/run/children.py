@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Callable, Collection, Mapping
-from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -196,57 +195,7 @@ class RecordedChildren:
         self._left.execute("INSERT OR IGNORE INTO sessions VALUES (?)", (session_id,))
 
 
-def children_of(events: Collection[Event]) -> list[Verdict]:
+def children_of(events: Collection[Event], verdict_of: Callable[[Event], Verdict] = verdict) -> list[Verdict]:
     """Return the verdicts among a subject's terminal events, except scores that another tool recorded."""
     ends = (event for event in events if event.type == EVAL_COMPLETED)
-    return [verdict(event) for event in ends if event.payload["judge_kind"] != RECORDED]
-
-
-_RARE = frozenset(("adapted", "spared"))
-"""Members of a payload that :func:`new_children` leaves to the general reader."""
-
-
-def new_children(events: Collection[Event]) -> list[Verdict]:
-    """Return the same verdicts for events that this process made: their values need no check, which takes most of the time."""
-    ends = (event for event in events if event.type == EVAL_COMPLETED and event.payload["judge_kind"] != RECORDED)
-    return [_new_verdict(event) if _RARE.isdisjoint(event.payload) else verdict(event) for event in ends]
-
-
-def _new_verdict(event: Event) -> Verdict:
-    payload: Any = event.payload
-    return Verdict(
-        payload["eval_id"],
-        payload["subject_kind"],
-        payload["subject_id"],
-        payload["score"],
-        payload["confidence"],
-        payload["judge_kind"],
-        payload["judge_model"],
-        _amount(payload["judge_cost_usd"]),
-        payload["judge_pricing_version"],
-        payload["judge_latency_ms"],
-        payload["rubric_id"],
-        payload["rubric_version"],
-        payload["signals"],
-        payload["parent_eval_id"],
-        event.time,
-        event.run_id,
-        payload["judge"],
-        payload["fingerprint"],
-        tuple(payload["scores"]),
-        payload["tier"],
-        payload["truth_reason"],
-        tuple(payload["skipped"]),
-        payload["propensity"],
-        _amount(payload["judge_cost_msat"]),
-        basis=payload["basis"],
-        calibrated=payload["calibrated"],
-        raw=payload.get("raw"),
-    )
-
-
-def _amount(text: str | None) -> Decimal | None:
-    return _ZERO if text == "0" else None if text is None else Decimal(text)
-
-
-_ZERO = Decimal(0)
+    return [verdict_of(event) for event in ends if event.payload["judge_kind"] != RECORDED]

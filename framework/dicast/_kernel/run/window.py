@@ -21,6 +21,7 @@ from ..asking.unit import Unit
 from ..contract.protocols import Ledger
 from ..plan.sections import RECORD
 from ..records.observers import RecordObservers
+from ..resume.reading import new_verdict
 from ..resume.resume import moved, subject_events
 from ..stream.stream import SECONDS, Stream
 from ..timing.stop import Stop
@@ -28,7 +29,7 @@ from ..timing.turns import Permits, subject_turn, together
 from ..values import PARENTS, Due, Event, Subject, sensitivity
 from ..values.errors import Interrupted
 from .begin import Job, Starter
-from .children import ChildVerdicts, new_children
+from .children import ChildVerdicts, children_of
 from .plan import Plan
 from .stage import MAX_COLLECTED, Stage
 
@@ -220,7 +221,7 @@ class Window:
         if spool is not None and (self.live or job.earlier):
             spool.forget(due.subject.kind, due.subject.id)
         if job.family is not None and due.from_run is None:
-            job.family.children += new_children(job.events)
+            job.family.children += children_of(job.events, new_verdict)
 
     def _observe(self, observers: RecordObservers, subject: Subject, events: Sequence[Event]) -> None:
         """Pass the run's records to the observers; if they stop the run early, no further subject starts."""

@@ -77,7 +77,9 @@ def layout_of(maker: Maker) -> Layout | None:
         return None
     places_of_values = digest.number, score.number, confidence.number
     signals_place = signals.number if isinstance(signals, Place) else None
-    return Layout((maker.run_id, maker.kind, *values.values()), eval_id.number, read, verdict, *places_of_values, signals_place)
+    return Layout(
+        (maker.run_id, maker.kind, *values.values()), eval_id.number, read, verdict, *places_of_values, signals_place
+    )
 
 
 class Layouts(dict[str, Layout | None]):

@@ -54,7 +54,9 @@ def end_of_traces(records: Sequence[Any], at: int) -> int:
     return end
 
 
-def traced(judged: bytes, events: Sequence[Event], payloads: Sequence[object], turn: str | None, plain: Plain) -> bytes | None:
+def traced(
+    judged: bytes, events: Sequence[Event], payloads: Sequence[object], turn: str | None, plain: Plain
+) -> bytes | None:
     """Return the line of a judged subject, *judged*, with trace *events*; None if they must be lines of their own.
 
     :param payloads: the payloads to write, one for each event.

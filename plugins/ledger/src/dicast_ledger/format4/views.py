@@ -56,7 +56,9 @@ _OF_JUDGED = f"""SELECT seq + part.key + CASE part.key WHEN 0 THEN 0 ELSE traces
 
 _TRACE = [_value("trace.value", f"'$[{place}]'") for place in range(5)]
 _TRACE_ID, _, _, _TRACE_TURN, _ = _TRACE
-_BEFORE_ID = f"""CASE length({_TRACE_ID}) WHEN 4 THEN substr({_value("lines.line", "'$[#-1][0][0]'")}, 1, 22) ELSE '' END"""
+_BEFORE_ID = (
+    f"""CASE length({_TRACE_ID}) WHEN 4 THEN substr({_value("lines.line", "'$[#-1][0][0]'")}, 1, 22) ELSE '' END"""
+)
 _OF_TRACES = f"""SELECT seq + 1 + trace.key, {_BEFORE_ID} || {_TRACE_ID}, {_TRACE[1]}, {_TRACE[2]},
     {_value("makers.line", "'$[1]'")}, {_columns(3)}, CASE {_TRACE_TURN} WHEN 0 THEN {_columns(4)} ELSE {_TRACE_TURN} END,
     NULL, NULL, 'user_controlled', {_TRACE[4]}
