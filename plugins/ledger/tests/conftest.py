@@ -73,15 +73,26 @@ OLD_HEADS = {
     3: Head(119, "9664b797cd587c08fd609158a53b999b3926c1e3c08b44c4ef0fa35744f6502a"),
 }
 
+FIRST_HEAD = Head(539, "b1fcb177aa88541bcddfd8f05a4d272ffcfa1f9655ac1377d7d9b67eca21ea69")
+
 
 @pytest.fixture(params=OLD_HEADS)
 def old_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> OldLedger:
     """A ledger of each older format, in a folder of its own."""
-    number: int = request.param
+    return _old_ledger(request.param, OLD_HEADS[request.param], tmp_path)
+
+
+@pytest.fixture
+def first_ledger(tmp_path: Path) -> OldLedger:
+    """A ledger of format 4 without lines of traces, from the first code of the format."""
+    return _old_ledger(4, FIRST_HEAD, tmp_path)
+
+
+def _old_ledger(number: int, head: Head, tmp_path: Path) -> OldLedger:
     path = tmp_path / f"format{number}.db"
     path.write_bytes(gzip.decompress((DATA / f"format{number}.db.gz").read_bytes()))
     lines = gzip.decompress((DATA / f"format{number}.jsonl.gz").read_bytes()).splitlines()
-    return OldLedger(number, path, OLD_HEADS[number], [json.loads(line) for line in lines])
+    return OldLedger(number, path, head, [json.loads(line) for line in lines])
 
 
 @pytest.fixture(scope="session")

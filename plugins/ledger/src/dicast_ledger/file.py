@@ -21,6 +21,8 @@ APPLICATION_ID = 0x64696361  # "dica": distinguishes a ledger from other SQLite 
 FORMATS = 2, 3, 4
 """The supported versions of the format."""
 
+_VIEWS = [(view,) for view in sorted(schema.VIEWS)]
+
 _NAPS = 0.001, 0.05
 """Seconds between two attempts to get a lock: first, and at most."""
 
@@ -148,7 +150,18 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, create: bool) -> Non
         connection.execute("BEGIN IMMEDIATE")
         # BEGIN succeeds on a read-only file, so a value is written
         connection.execute(f"PRAGMA user_version = {number}")
+        _replace_views(connection)
         connection.execute("COMMIT")
+
+
+def _replace_views(connection: sqlite3.Connection) -> None:
+    """Replace the views of an older version, which cannot read new kinds of lines."""
+    if [*connection.execute("SELECT sql FROM sqlite_master WHERE type = 'view' ORDER BY name")] == _VIEWS:
+        return
+    for name in ("verdicts", "events"):
+        connection.execute(f"DROP VIEW IF EXISTS {name}")
+    for view in schema.VIEWS:
+        connection.execute(view)
 
 
 def refusal_of(path: Path, number: int) -> LedgerRefused:
