@@ -16,12 +16,13 @@ from dicast import LedgerRefused
 from dicast.toolkit.files import check_regular
 
 from .format4 import schema
+from .format4.views import VIEWS
 
 APPLICATION_ID = 0x64696361  # "dica": distinguishes a ledger from other SQLite files
 FORMATS = 2, 3, 4
 """The supported versions of the format."""
 
-_VIEWS = [(view,) for view in sorted(schema.VIEWS)]
+_VIEWS = [(view,) for view in sorted(VIEWS)]
 
 _NAPS = 0.001, 0.05
 """Seconds between two attempts to get a lock: first, and at most."""
@@ -160,7 +161,7 @@ def _replace_views(connection: sqlite3.Connection) -> None:
         return
     for name in ("verdicts", "events"):
         connection.execute(f"DROP VIEW IF EXISTS {name}")
-    for view in schema.VIEWS:
+    for view in VIEWS:
         connection.execute(view)
 
 
