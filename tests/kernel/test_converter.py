@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import sys
+from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
+from enum import Enum
+from pathlib import Path, PurePath
+from typing import Annotated, NewType
 
 import orjson
 import pytest
@@ -30,6 +34,8 @@ from dicast import (
     Verdict,
 )
 from dicast._kernel.pipeline.build import load_pipeline
+from dicast._kernel.pipeline.faults import Invalid
+from dicast._kernel.pipeline.structure import Structurer
 from dicast._kernel.values.json_form import structure, unstructure
 
 SINK = """
@@ -290,20 +296,63 @@ def test_all_faults_are_found_at_once(faults):
     ]
 
 
+def plain_structurer():
+    """Return a structurer without components."""
+    return Structurer(lambda value, kinds: None, {})
+
+
 @given(st.floats(-1e99, 1e99) | st.integers(-(2**53), 2**53))
 def test_decimals_keep_the_digits_that_were_written(number):
-    from dicast._kernel.pipeline.structure import Structurer
-
-    assert Structurer(lambda value, kinds: None, {}).structure(number, Decimal) == Decimal(str(number))
+    assert plain_structurer().structure(number, Decimal) == Decimal(str(number))
 
 
 @pytest.mark.parametrize("number", [math.inf, math.nan])
 def test_numbers_are_finite(number):
-    from dicast._kernel.pipeline.faults import Invalid
-    from dicast._kernel.pipeline.structure import Structurer
-
     with pytest.raises(Invalid, match="expected float"):
-        Structurer(lambda value, kinds: None, {}).structure(number, float)
+        plain_structurer().structure(number, float)
+
+
+class Color(Enum):
+    RED = "red"
+
+
+@dataclass
+class Size:
+    width: int
+    colors: tuple[Color, ...] = ()
+
+
+Meters = NewType("Meters", int)
+
+
+@pytest.mark.parametrize(
+    ("data", "annotation", "value"),
+    [
+        ("red", Color, Color.RED),
+        (["red"], list[Color], [Color.RED]),
+        ("red", Color | None, Color.RED),
+        ({"width": 3, "colors": ["red"]}, Size, Size(3, (Color.RED,))),
+        (3, Meters, 3),
+        (3, Annotated[int, "meters"], 3),
+    ],
+)
+def test_types_of_the_standard_library_are_structured_too(data, annotation, value):
+    structured = plain_structurer().structure(data, annotation)
+    assert (structured, type(structured)) == (value, type(value))
+
+
+@pytest.mark.parametrize(("data", "annotation"), [("blue", Color), ("a", PurePath), ("a", Meters)])
+def test_a_value_of_another_type_is_a_mismatch(data, annotation):
+    with pytest.raises(Invalid) as error:
+        plain_structurer().structure(data, annotation)
+    assert [fault.mismatch for fault in error.value.faults] == [True]
+
+
+def test_a_pipeline_of_plain_options_needs_no_cattrs(thing, monkeypatch):
+    """Its import takes as long as the checks of 1,000 rows."""
+    monkeypatch.setitem(sys.modules, "cattrs", None)
+    options = "{either: [1], price: {in_price: 1}, pair: [1, a], headers: {a: b}, inner: x/thing, money: 1 usd}"
+    assert thing(options).pair == (1, "a")
 
 
 def test_a_missing_option_is_named(faults):

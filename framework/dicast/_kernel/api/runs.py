@@ -56,7 +56,7 @@ async def arun(
     kind: RunKind | None = None,
 ) -> Run:
     """Run a pipeline as :func:`run` does, in the running event loop."""
-    from ..pipeline.build import build_pipeline  # PyYAML and cattrs take 40 ms to import
+    from ..pipeline.build import build_pipeline  # PyYAML takes 10 ms to import
     from ..pipeline.read import read_pipeline
     from ..pipeline.slots import ledger_slot
     from ..pipeline.yaml_nodes import is_data

@@ -18,8 +18,6 @@ from ..plan.sections import Budget, Pipeline
 from ..resume.open_runs import RunCommand
 from ..run.request import Request, RunOutcome
 from ..timing.event_loop import in_loop
-from .head import Row, head_rows
-from .metric_lines import Figure, RunLines, detail_figures
 from .options import as_json, overrides
 from .output import MOST, only_document, print_json
 from .outputs import Outputs
@@ -29,6 +27,8 @@ from .summary import run_parts
 if TYPE_CHECKING:
     from ..api.runs import RunKind
     from ..source.filters import Condition, Failing
+    from .head import Row
+    from .metric_lines import Figure, RunLines
 
 
 @click.command()
@@ -128,7 +128,11 @@ def run(
             return _run_suite(
                 pipeline, request, outputs, head=head is not None, has_lines=metric_lines, as_json=as_json
             )
-        lines = RunLines(primary) if metric_lines else None
+        lines = None
+        if metric_lines:
+            from .metric_lines import RunLines  # few runs need it
+
+            lines = RunLines(primary)
         return run_and_print(
             pipeline, lambda _: request, head=head is not None, lines=lines, outputs=outputs, as_json=as_json
         )
@@ -240,6 +244,8 @@ def run_and_print(
 
 async def _details(pipeline: Pipeline, run_id: str | None) -> list[Figure]:
     """Return the dimensions and secondary metrics of a run in the ledger."""
+    from .metric_lines import detail_figures  # imported late, as in run
+
     if run_id is None:
         return []
     async with ledger_slot(pipeline).component.open(None, create=False) as ledger:
@@ -248,6 +254,8 @@ async def _details(pipeline: Pipeline, run_id: str | None) -> list[Figure]:
 
 async def try_rows(pipeline: Pipeline, request: Request) -> RunOutcome:
     """Run *pipeline* without its sinks and its baseline; the document gets the rows of the run under ``head``."""
+    from .head import head_rows  # few runs need a table
+
     pipeline = attrs.evolve(pipeline, sinks=(), baseline=None)
     outcome = await run_unless_disabled(pipeline, request)
     run_id = outcome.document["run_id"]

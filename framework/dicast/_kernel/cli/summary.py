@@ -16,7 +16,6 @@ from ...toolkit.text_table import TextTable
 from ..report.read_counts import READ_WARNINGS
 from ..resume.open_runs import RunCommand
 from .gate_summary import gate_parts
-from .head import head_table
 from .read_lines import read_lines
 from .score_lines import plan_lines, score_lines
 
@@ -56,6 +55,8 @@ def _wrapped(part: str | Drawing) -> Part:
 
 def _parts(done: Document, command: RunCommand | None) -> Iterator[str | Drawing]:
     if done.get("head"):
+        from .head import head_table  # few runs need a table
+
         table, omitted = head_table(done["head"])
         yield Drawing(table, [*table.lines()])
         if omitted:

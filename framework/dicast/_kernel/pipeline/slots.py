@@ -16,7 +16,6 @@ from ..contract.kinds import parts
 from ..contract.protocols import ChatModel, Extractor, Judge, estimate
 from ..plan.sections import Pipeline, Scoring, Slot, SlotOptions
 from ..values import KINDS, PARENTS, Rubric, Subject
-from ..values.json_form import unstructure
 from .builder import Built
 from .default_ledger import sqlite_ledger
 from .describe import describe
@@ -159,7 +158,7 @@ def digests(
         "pass_at",
         "combine" if scoring.combine == "all" else "",
     )  # no part of a score; and compatible with versions before the option
-    scored = {key: value for key, value in unstructure(scoring).items() if key not in excluded}
+    scored = {key: value for key, value in attrs.asdict(scoring).items() if key not in excluded}
     if scoring.audit is not None and scoring.audit.strata is None:
         scored["audit"] = {
             key: value for key, value in scored["audit"].items() if key != "strata"

@@ -1,6 +1,6 @@
 """Strict structuring of plain data: nothing is guessed, and every fault is found, not only the first.
 
-cattrs dispatches on the types; the hooks here know their place in the data.
+The hooks here know their place in the data. cattrs structures the types without a hook, such as enums, and is imported for them alone.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import math
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import attrs
-import cattrs
 
 from ..values import Cost, Rubric, Secret
 from ..values.errors import DicastError, PluginError, RequestError
@@ -23,8 +23,13 @@ from ..values.score import DECIMAL, MOST
 from . import types as hints
 from .faults import Fault, Invalid, Path, visible_steps
 
+if TYPE_CHECKING:
+    import cattrs
+
 Fields = tuple["attrs.Attribute[Any]", ...]
 Hook = Callable[[str, Path], Any]
+_Structure = Callable[[Any, Any], Any]
+"""Returns a value of the type in the second argument."""
 
 _INVALID = object()  # placeholder of an invalid value
 
@@ -47,19 +52,13 @@ class Structurer:
 
     def __init__(self, nested: Callable[[object, tuple[str, ...]], Any], texts: Mapping[Any, Hook]) -> None:
         self.path: Path = ()
-        self._converter = make_converter()
-        for scalar in _SCALARS:
-            self._converter.register_structure_hook(scalar, self._scalar)
+        self._nested = nested
         plain: dict[Any, Hook] = {Secret: lambda text, _: Secret(text), Cost: lambda text, _: Cost.parse(text)}
-        for type_, hook in {**plain, **texts}.items():
-            self._converter.register_structure_hook(type_, self._text(hook))
-        add = self._converter.register_structure_hook_func
-        add(attrs.has, self.options)
-        add(_origin_in(hints.MAPPINGS), self._mapping)
-        add(_origin_in(hints.SEQUENCES), self._sequence)
-        add(_origin_in((typing.Literal,)), self._literal)
-        add(lambda annotation: len(hints.members(annotation)) > 1, self._union)
-        add(hints.is_component, lambda value, annotation: nested(value, hints.kinds(annotation)))
+        self._leaves: dict[Any, _Structure] = {
+            **dict.fromkeys(_SCALARS, self._scalar),
+            **{type_: self._text(hook) for type_, hook in {**plain, **texts}.items()},
+        }
+        self._hooks: dict[Any, _Structure] = {**self._leaves, **dict.fromkeys((object, Any), lambda value, _: value)}
 
     def structure(self, value: object, annotation: Any) -> Any:
         """Return a value of the type *annotation*.
@@ -67,9 +66,52 @@ class Structurer:
         :raises Invalid: with every fault.
         """
         try:
-            return self._converter.structure(value, annotation)
-        except (ValueError, TypeError, cattrs.StructureHandlerNotFoundError) as error:
+            return (self._hook(annotation) or self._structure_other)(value, annotation)
+        except (ValueError, TypeError) as error:
             raise self.mismatch(value, annotation) from error
+
+    def _hook(self, annotation: Any) -> _Structure | None:
+        """Return the hook for values of the type *annotation*, or None."""
+        if annotation not in self._hooks and (hook := self._container_hook(annotation)) is not None:
+            self._hooks[annotation] = hook
+        return self._hooks.get(annotation)
+
+    def _container_hook(self, annotation: Any) -> _Structure | None:
+        """Return the hook for a type of values with other values inside, for a union or for literals; None for any other type."""
+        if hints.is_component(annotation):
+            return lambda value, member: self._nested(value, hints.kinds(member))
+        if len(hints.members(annotation)) > 1:
+            return self._union
+        origin = typing.get_origin(annotation) or annotation
+        if origin is typing.Literal:
+            return self._literal
+        if origin in hints.SEQUENCES:
+            return self._sequence
+        if origin in hints.MAPPINGS:
+            return self._mapping
+        has_leaf_base = any(base in self._leaves for base in getattr(annotation, "__mro__", ()))
+        return self.options if attrs.has(annotation) and not has_leaf_base else None
+
+    def _structure_other(self, value: object, annotation: Any) -> Any:
+        """Return a value of a type without a hook."""
+        from cattrs import StructureHandlerNotFoundError  # imported late, as in make_converter
+
+        try:
+            return self._library.structure(value, annotation)
+        except StructureHandlerNotFoundError as error:
+            raise self.mismatch(value, annotation) from error
+
+    @cached_property
+    def _library(self) -> cattrs.Converter:
+        """Converter with the hooks of this structurer."""
+        converter = make_converter()
+        for type_, hook in self._leaves.items():
+            converter.register_structure_hook(type_, hook)
+        converter.register_structure_hook_func(
+            lambda annotation: self._hook(annotation) is not None,
+            lambda value, annotation: self._hooks[annotation](value, annotation),
+        )
+        return converter
 
     def options(self, data: object, cls: type[Any], of: str | None = None, extra_keys: Iterable[str] = ()) -> Any:
         """Return an instance of the attrs class *cls*; *of* names it in messages, *extra_keys* are further keys that may be there."""
@@ -253,10 +295,6 @@ class Structurer:
         if faults:
             raise Invalid(faults)
         return members
-
-
-def _origin_in(origins: typing.Container[Any]) -> Callable[[Any], bool]:
-    return lambda annotation: (typing.get_origin(annotation) or annotation) in origins
 
 
 def _last(path: Path) -> Path:

@@ -8,7 +8,6 @@ from itertools import chain, islice, pairwise
 from typing import Any
 
 import attrs
-from cattrs import BaseValidationError
 
 from ..classes import frozen
 from ..contract.protocols import Ledger
@@ -44,6 +43,8 @@ def verdict(event: Event) -> Verdict:
 
     :raises LedgerError: when the payload is no verdict, because the ledger was changed.
     """
+    from cattrs import BaseValidationError  # imported late, as in make_converter
+
     payload = {key: value for key, value in event.payload.items() if key in _FIELDS}
     try:
         return structure({**payload, "created_at": event.time, "run_id": event.run_id}, Verdict)

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import cattrs
 import orjson
 
 from . import Secret
+
+if TYPE_CHECKING:
+    import cattrs
 
 T = TypeVar("T")
 
@@ -36,6 +38,8 @@ def make_converter() -> cattrs.Converter:
 
     An amount of money is a decimal string, an unknown amount is None, a secret is ``***``. Mappings of JSON values are unchanged.
     """
+    import cattrs  # 30 ms, which a run of free checks does not need
+
     converter = cattrs.Converter(unstruct_collection_overrides={tuple: list})
     converter.register_unstructure_hook(Decimal, lambda amount: format(amount, "f"))
     converter.register_structure_hook(Decimal, lambda text, _: Decimal(text))

@@ -10,9 +10,7 @@ from . import grammar, python_code
 from .excerpts import excerpt
 from .sides import Sides
 from .texts import EQUAL, unequal
-from .tokens import Token, Unparsable, column
-
-PYTHON = "python"
+from .tokens import PYTHON, Token, Unparsable, column
 
 LONGEST = 1_000_000
 """The largest number of characters of code that are parsed: it takes a second that cannot be interrupted."""

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
@@ -17,9 +17,11 @@ from dicast.toolkit.installing import how_to_install
 from dicast.toolkit.json_values import check_field
 from dicast.toolkit.references import ReferenceList, References
 
-from .nli_model import ENTAILMENT, FILES, Described, Inference, NliModel
 from .sides import Sides, text_sides
 from .texts import written
+
+if TYPE_CHECKING:
+    from .nli_model import Described, Inference, NliModel
 
 Direction = Literal["both", "from_reference", "to_reference"]
 _DIRECTIONS: Mapping[str, tuple[str, ...]] = {
@@ -89,6 +91,8 @@ class Entails:
 
     def reads(self, base: Path) -> Mapping[str, Path]:
         """Return the files of the model: other files are another metric."""
+        from .nli_model import FILES  # imported late: few pipelines have a model
+
         return {name: self.model / name for name in FILES}
 
     @asynccontextmanager
@@ -101,6 +105,8 @@ class Entails:
         return await Entailment(self, await asyncio.to_thread(self._described().load)).score(subject)
 
     def _described(self) -> Described:
+        from .nli_model import Described  # as above
+
         return Described.of(self.model, self.labels, self.max_tokens)
 
 
@@ -163,6 +169,8 @@ class Entailment:
 
     def _score_inferred(self, inferred: Mapping[str, Inference]) -> Score:
         """Return the score of one output and one reference."""
+        from .nli_model import ENTAILMENT  # as above
+
         values = {name: inference.probabilities[ENTAILMENT] for name, inference in inferred.items()}
         signals: dict[str, object] = {name: dict(inference.probabilities) for name, inference in inferred.items()}
         cut = max(inference.cut for inference in inferred.values())

@@ -11,11 +11,9 @@ from dicast import ConfigError, Failure, Judge, Problem, Score, Subject, nearest
 from dicast.toolkit.json_values import check_field
 from dicast.toolkit.references import ReferenceList, References
 
-from .code import PYTHON, compare_code
-from .grammar import check_language
-from .semantics import compare_meaning
 from .sides import Sides, compare_sides, sides, text_sides
 from .texts import compare_exactly, compare_words
+from .tokens import PYTHON
 
 Strictness = Literal["exact", "normalized_whitespace", "ast_equivalent", "semantic"]
 Written = Literal[
@@ -42,6 +40,8 @@ def _strictness(written: str) -> str:
 
 def _check_language(_: object, __: object, language: str) -> None:
     if language != PYTHON:
+        from .grammar import check_language  # few comparisons are of code
+
         check_language(language)
 
 
@@ -114,10 +114,14 @@ class Match:
 
     def _compare_one(self, sides_: Sides) -> Score | Failure:
         if self.strictness == "ast_equivalent":
+            from .code import compare_code  # as above
+
             return compare_code(sides_, self.language)
         return compare_exactly(sides_) if self.strictness == "exact" else compare_words(sides_)
 
     async def _ask(self, subject: Subject) -> Score | Failure:
+        from .semantics import compare_meaning  # few comparisons ask a judge
+
         sides_ = sides(subject, self.field, "diff/match")
         if not isinstance(sides_, Sides):
             return sides_

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+PYTHON = "python"
+"""The language whose code the running Python parses."""
+
 Token = tuple[Hashable, int, int]
 """What a place of the syntax tree is; its line, from 1; and how many bytes of that line stand before it.
 

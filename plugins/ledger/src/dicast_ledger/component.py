@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from math import inf
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
@@ -15,7 +15,9 @@ from dicast import RunContext, Within
 from .file import open_file
 from .format4.live import BlockLedger
 from .format4.schema import FORMAT
-from .old import OldLedger
+
+if TYPE_CHECKING:
+    from .old import OldLedger
 
 
 @attrs.frozen
@@ -42,7 +44,17 @@ class Sqlite:
         """
         with closing(open_file(self.path, create=create, timeout=self.busy_timeout)) as connection:
             (number,) = connection.execute("PRAGMA user_version").fetchone()
-            opened = BlockLedger if number == FORMAT else OldLedger
-            live = opened(self.path, connection, store_content=self.content == "store", timeout=self.busy_timeout)
+            live = _ledger_class(number)(
+                self.path, connection, store_content=self.content == "store", timeout=self.busy_timeout
+            )
             with closing(live):
                 yield live
+
+
+def _ledger_class(number: int) -> type[OldLedger | BlockLedger]:
+    """Return the class of an open ledger of the format *number*."""
+    if number == FORMAT:
+        return BlockLedger
+    from .old import OldLedger  # few ledgers have an older format
+
+    return OldLedger

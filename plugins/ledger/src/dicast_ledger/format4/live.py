@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dicast import Claim, Entry, Event, Head, LedgerError, Query, Refusal, Verification
 from dicast.reading import ActivityColumns, VerdictColumns
@@ -15,14 +15,14 @@ from ..opened import Opened
 from ..spending import Spending, claimed_amount
 from ..spent import Spent
 from .blocks import newest
-from .check import verify
 from .columns import STARTED
-from .erasing import Erasable, erasable, erase
 from .merging import read_activity, read_open, read_spent, read_verdicts
-from .proofs import prove
 from .reading import digest_at, entries, entries_at
 from .recent import Recent
 from .writer import Prepared, Writer
+
+if TYPE_CHECKING:
+    from .erasing import Erasable
 
 
 class BlockLedger(Opened):
@@ -114,6 +114,8 @@ class BlockLedger(Opened):
 
     def verify(self, head: str | None = None) -> Verification:
         """Check all lines and all tables; with *head*, also that a line has this digest."""
+        from .check import verify  # no run needs it
+
         with self._reader() as connection:
             return verify(connection, head)
 
@@ -122,6 +124,8 @@ class BlockLedger(Opened):
 
         :raises LedgerError: if the ledger does not have it.
         """
+        from .proofs import prove  # no run needs it
+
         with self._reading() as connection:
             return prove(connection, eval_id)
 
@@ -132,6 +136,8 @@ class BlockLedger(Opened):
 
         :raises LedgerError: if nothing was removed because of an error.
         """
+        from .erasing import erasable, erase  # no run needs it
+
         with self._writing() as writer:
             self._connection.execute("PRAGMA secure_delete = ON")
             with self._transaction(fenced=False) as spending:
