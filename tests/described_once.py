@@ -12,16 +12,16 @@ REPOSITORY = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 
 
 def describe_once(patch):
-    """Let the kernel describe the components of this repository's plugins once, but anew where a test replaces a hook of a plugin."""
-    load, described = registry._components, {}
+    """Let the kernel call the hooks of this repository's plugins once, but anew where a test replaces a hook of a plugin."""
+    load, described = registry.Registry._import, {}
 
-    def load_once(plugin):
+    def load_once(self, plugin):
         module = sys.modules.get(plugin.target)
         if module is None or not (module.__file__ or "").startswith(REPOSITORY):
-            return load(plugin)
+            return load(self, plugin)
         key = plugin, *(vars(module).get(hook) for hook in hooks.KIND_OF_HOOK)
         if key not in described:
-            described[key] = load(plugin)
+            described[key] = load(self, plugin)
         return described[key]
 
-    patch.setattr(registry, "_components", load_once)
+    patch.setattr(registry.Registry, "_import", load_once)

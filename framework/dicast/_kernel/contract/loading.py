@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module, metadata
 from types import ModuleType
 from typing import Any
 
 import pluggy
 
+from ...toolkit.named_classes import NamedClasses
+from ..classes import frozen
 from ..values.errors import PluginError
 from ..values.names import nearest
 from . import hooks
@@ -53,11 +56,58 @@ def load_object(owner: str, group: str, name: str, target: str) -> Any:
         raise PluginError(f"{owner}: {message}{_hint(near) or '.'} {fix}") from error
 
 
-def load_components(owner: str, plugin: str, distribution: str, version: str, target: str) -> tuple[Component, ...]:
-    """Import a plugin, and return the components of its hooks.
+@frozen
+class Offered:
+    """Classes that an imported plugin offers, by hook. *owner* is the plugin with its distribution, for messages."""
+
+    owner: str
+    classes: tuple[tuple[str, Sequence[object]], ...]
+    describe: Callable[[str, object], Component]
+
+    @property
+    def has_names(self) -> bool:
+        """True if classes have names, so that :meth:`components` can import one of them alone."""
+        return any(isinstance(classes, NamedClasses) for _, classes in self.classes)
+
+    def components(self, name: str | None = None) -> tuple[Component, ...]:
+        """Return the components. With *name*, a name without the plugin, named classes of other components are not imported.
+
+        :raises PluginError: with the first fault, and the author's line.
+        """
+        return tuple(
+            _unique(self.owner, (part for hook, classes in self.classes for part in self._of(hook, classes, name)))
+        )
+
+    def _of(self, hook: str, classes: Sequence[object], name: str | None) -> Iterator[Component]:
+        if not isinstance(classes, NamedClasses):
+            yield from (self._component(hook, cls) for cls in classes)
+            return
+        for own_name in classes.names:
+            if name in (own_name, None):
+                with _blaming(self.owner, hook, classes.package):
+                    cls = classes.named(own_name)
+                component = self._component(hook, cls)
+                if component.name.partition("/")[2] != own_name:
+                    message = f"{component.name} has the key {own_name!r} in NamedClasses; write its name"
+                    raise PluginError(f"{self.owner}, {hook}: {message}{_at(cls)}")
+                yield component
+
+    def _component(self, hook: str, cls: Any) -> Component:
+        try:
+            return self.describe(hooks.KIND_OF_HOOK[hook], cls)
+        except PluginError as error:
+            raise PluginError(f"{self.owner}, {hook}: {error}{_at(cls)}") from error
+        except Exception as error:  # as in load_object: a class is a plugin's code too
+            raise PluginError(
+                f"{self.owner}, {hook}: {cls!r:.100}: {describe_error(error, getattr(cls, '__module__', ''))}"
+            ) from error
+
+
+def load_plugin(owner: str, plugin: str, distribution: str, version: str, target: str) -> Offered:
+    """Import a plugin, and return the classes of its hooks.
 
     :param owner: the plugin with its distribution, for messages.
-    :raises PluginError: with every fault of the hooks, or the first fault of a component; each with the author's line.
+    :raises PluginError: with every fault of the hooks, each with the author's line.
     """
     module = load_object(owner, "dicast", plugin, target)
     if faults := [*_faults(module)]:
@@ -70,13 +120,13 @@ def load_components(owner: str, plugin: str, distribution: str, version: str, ta
     except pluggy.PluginValidationError as error:
         raise PluginError(f"{owner} has a hook that dicast cannot call: {error}") from error
     distribution = getattr(module, "former_distribution", distribution)
-    calls = [
-        (hook, impl.function)
+    classes = [
+        (hook, _call(owner, hook, impl.function))
         for hook in hooks.KIND_OF_HOOK
         for impl in reversed(getattr(caller.hook, hook).get_hookimpls())
     ]
     describe = functools.partial(describe_component, plugin=plugin, distribution=distribution, version=version)
-    return tuple(_unique(owner, (part for hook, function in calls for part in _call(owner, hook, function, describe))))
+    return Offered(owner, tuple(classes), describe)
 
 
 def _toml(group: str) -> str:
@@ -139,28 +189,28 @@ def _at(definition: Any) -> str:
     return in_brackets(place_of(definition))
 
 
-def _call(owner: str, hook: str, function: Any, describe: Callable[..., Component]) -> Iterator[Component]:
+@contextlib.contextmanager
+def _blaming(owner: str, hook: str, module: str) -> Iterator[None]:
     try:
-        offered = function()
-        classes = [*offered] if isinstance(offered, Iterable) and not isinstance(offered, str) else None
-        if inspect.iscoroutine(offered):
-            offered.close()  # hooks are called without an event loop
+        yield
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # as in load_object
-        raise PluginError(f"{owner} failed in {hook}: {describe_error(error, function.__module__)}") from error
+        raise PluginError(f"{owner} failed in {hook}: {describe_error(error, module)}") from error
+
+
+def _call(owner: str, hook: str, function: Any) -> Sequence[object]:
+    with _blaming(owner, hook, function.__module__):
+        offered = function()
+        if isinstance(offered, NamedClasses):
+            return offered
+        classes = [*offered] if isinstance(offered, Iterable) and not isinstance(offered, str) else None
+        if inspect.iscoroutine(offered):
+            offered.close()  # hooks are called without an event loop
     if classes is None:
         text = "a coroutine" if inspect.iscoroutine(offered) else f"{offered!r:.100}"
         raise PluginError(f"{owner}: {hook} returned {text}, not a list of classes{_at(function)}")
-    for cls in classes:
-        try:
-            yield describe(hooks.KIND_OF_HOOK[hook], cls)
-        except PluginError as error:
-            raise PluginError(f"{owner}, {hook}: {error}{_at(cls)}") from error
-        except Exception as error:  # as in load_object: a class is a plugin's code too
-            raise PluginError(
-                f"{owner}, {hook}: {cls!r:.100}: {describe_error(error, getattr(cls, '__module__', ''))}"
-            ) from error
+    return classes
 
 
 def _unique(owner: str, components: Iterable[Component]) -> Iterator[Component]:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...toolkit.installing import extras, how_to_install
 from ..classes import evolve, frozen
@@ -22,6 +22,9 @@ from ..values.names import nearest
 from .kinds import Component
 from .plugin_errors import describe_error
 from .requirements import refuse_conflicts
+
+if TYPE_CHECKING:
+    from .loading import Offered
 
 Status = Literal["not_loaded", "ok", "blocked", "duplicate", "broken"]
 
@@ -87,6 +90,7 @@ class Registry:
         self._blocked = frozenset(name for name in (*named, *block) if name)
         self._plugins: dict[str, Plugin] = {}
         self._errors: dict[str, PluginError] = {}
+        self._offered: dict[str, Offered] = {}
 
     def scan(self) -> Mapping[str, Plugin]:
         """Return every installed plugin in its current state. Reads metadata and imports no plugin."""
@@ -106,10 +110,9 @@ class Registry:
             raise PluginError(self.unknown(name))
         if plugin.status == "not_loaded":
             try:
-                plugin = evolve(plugin, status="ok", components=_components(plugin))
+                plugin = evolve(plugin, status="ok", components=self._import(plugin).components())
             except PluginError as error:
-                self._plugins[name] = evolve(plugin, status="broken", error=str(error))
-                self._errors[name] = error
+                self._break(plugin, error)
                 raise
             self._plugins[name] = plugin
         if plugin.components is None:
@@ -134,10 +137,10 @@ class Registry:
 
         :raises PluginError: if there is no such component, or it is of another kind.
         """
-        plugin, slash, _ = name.partition("/")
+        plugin, slash, own_name = name.partition("/")
         if not slash:
             raise PluginError(Problem(f"{name!r} is not a component's name; write PLUGIN/{name}", value=name))
-        offered = self.load(plugin)
+        offered = self._named(plugin, own_name) or self.load(plugin)
         matches = [component for component in offered if component.name == name]
         for component in matches:
             if component.kind in kinds:
@@ -145,6 +148,36 @@ class Registry:
         if matches:
             raise PluginError(Problem(f"{name} is a {matches[0].kind}, not a {kinds[0]}", value=name))
         raise PluginError(_not_offered(name, kinds, offered))
+
+    def _named(self, name: str, own_name: str) -> tuple[Component, ...]:
+        """Return the component *own_name* of the plugin *name*, imported alone; nothing if all components of the plugin are needed."""
+        plugin = self.scan().get(name)
+        if plugin is None or plugin.status != "not_loaded":
+            return ()
+        offered = self._import(plugin)
+        if not offered.has_names:
+            return ()
+        return tuple(part for part in offered.components(own_name) if part.name == f"{name}/{own_name}")
+
+    def _import(self, plugin: Plugin) -> Offered:
+        """Import *plugin* alone, at most once, and return its classes."""
+        if plugin.name not in self._offered:
+            from .loading import load_plugin  # needed for a plugin alone, not for a list
+
+            try:
+                refuse_conflicts(str(plugin), plugin.distribution)
+                self._offered[plugin.name] = load_plugin(
+                    str(plugin), plugin.name, plugin.distribution, plugin.version, plugin.target
+                )
+            except PluginError as error:
+                self._break(plugin, error)
+                raise
+        return self._offered[plugin.name]
+
+    def _break(self, plugin: Plugin, error: PluginError) -> None:
+        """Record the reason why *plugin* cannot be loaded."""
+        self._plugins[plugin.name] = evolve(plugin, status="broken", error=str(error))
+        self._errors[plugin.name] = error
 
     def unknown(self, name: str, packages: Iterable[str] = ()) -> Problem:
         """Return the problem that no plugin *name* is installed; *packages* are the distributions that may be meant too."""
@@ -212,7 +245,7 @@ def load_offer(group: str, offer: Offer) -> Any:
 
     :raises PluginError: if it is offered twice, or does not load.
     """
-    from .loading import load_object  # as in _components
+    from .loading import load_object  # as in Registry
 
     if offer.error:
         raise PluginError(offer.error)
@@ -349,14 +382,6 @@ def _plugin(offers: Sequence[Offer], *, blocked: bool) -> Plugin:
     if first.error:
         return evolve(plugin, status="broken", error=first.error)
     return plugin
-
-
-def _components(plugin: Plugin) -> tuple[Component, ...]:
-    """Return the components of *plugin*, imported now."""
-    from .loading import load_components  # needed for a plugin alone, not for a list
-
-    refuse_conflicts(str(plugin), plugin.distribution)
-    return load_components(str(plugin), plugin.name, plugin.distribution, plugin.version, plugin.target)
 
 
 def _twice(noun: str, offers: Iterable[Offer]) -> str:
