@@ -26,10 +26,8 @@ from .faults import Fault, Part
 from .faults import Path as Address
 from .gate import GatedLabels, GateSection
 from .metrics import MetricSections
-from .misplaced import right_place
 from .only import OnlyLabels
 from .parts import Placed, SectionBuilder
-from .problems import refusal
 from .raw_scale import metric_faults, raw_labels
 from .read import Document, PipelineFile, Source, read_pipeline
 from .slots import digests
@@ -73,6 +71,8 @@ def build_pipeline(
     building = _Building(document, Registry(names, file.environ), ready or {}, needs_source=needs_source)
     pipeline = building.pipeline()
     if building.faults or document.problems or pipeline is None:
+        from .problems import refusal  # needed for invalid files alone
+
         raise refusal(document, building.faults) from next((f.cause for f in building.faults if f.cause), None)
     return pipeline
 
@@ -164,6 +164,8 @@ class _Building:
     def _check_sections(self, executor: Slot | None) -> None:
         for key in self._file:
             if key not in SECTIONS:
+                from .misplaced import right_place  # needed for invalid files alone
+
                 place = right_place(key, self._file[key], executor)
                 message = f"unknown section {key!r}" + (f"; {place}" if place else "")
                 self._sections.fault((), message, key, None if place else nearest(key, SECTIONS), key)

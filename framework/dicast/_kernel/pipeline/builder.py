@@ -17,7 +17,6 @@ from ..values.errors import PluginError
 from ..values.names import nearest
 from . import types as hints
 from .faults import Fault, Invalid, Part, Path
-from .option_types import wrong_options
 from .structure import Hook, Structurer
 
 
@@ -185,6 +184,8 @@ class Builder:
             component = describe_component(kind, type(live), "given", "given from Python", "0")
         except PluginError as error:
             raise self.data.invalid(str(error), name) from error
+        from .option_types import wrong_options  # needed for components from Python alone
+
         if option_faults := [Fault(self.data.path, f"{name}: {message}") for message in wrong_options(live)]:
             raise Invalid(option_faults)
         self.names.setdefault(component.cls, name)

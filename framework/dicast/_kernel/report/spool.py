@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sqlite3
-import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 
@@ -95,12 +94,14 @@ class ScoreFile:
 
     def trimmed(self, cut: int) -> float:
         """Return the mean without the *cut* lowest and the *cut* highest scores; exact, rounded once (:func:`statistics.mean`)."""
+        from statistics import mean  # few pipelines trim a mean
+
         self._flush()
         unsorted = "SELECT score FROM scores WHERE score IS NOT NULL"
         ranked = "SELECT score FROM scores WHERE score IS NOT NULL ORDER BY score LIMIT ? OFFSET ?"
         query = ranked if cut else unsorted  # sorting takes longer than summing
         rows = self._database.execute(query, (self.count - 2 * cut, cut) if cut else ())
-        return float(statistics.mean(score for (score,) in rows))
+        return float(mean(score for (score,) in rows))
 
     def cluster_residuals(self, mean: float, spared: float | None = None) -> tuple[int, float]:
         """Return the number of clusters, and the sum over the clusters of the squared sum of their weighted residuals from *mean*.

@@ -19,7 +19,6 @@ from ..leases.hold_lease import hold_lease, live_run_check
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Pipeline, Slot
 from ..records.audit_rate import with_audit_rate
-from ..records.baseline import find_baseline
 from ..records.observers import RecordObservers
 from ..records.plans import plan_and_result
 from ..report.document import document, exit_code, stopped_document
@@ -169,6 +168,8 @@ class _Run:
             self.pipeline = with_audit_rate(self.pipeline, self.ledger, self.earlier, self.report.expected)
             rubrics = unchanged_rubrics(self.pipeline, self.ledger)
             if self.pipeline.baseline is not None:
+                from ..records.baseline import find_baseline  # few runs have a baseline
+
                 self.baseline = find_baseline(self.ledger, self.pipeline, self.context.run_id)
             part = parts.part("executor")
             executor = await open_component(self.pipeline.executor.component, self.context, part)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from operator import mul
@@ -43,7 +42,7 @@ def aggregate(values: Sequence[float], method: Aggregation) -> float:
         return values[0]
     if isinstance(method, TrimmedMean):
         untrimmed = _untrimmed(values, method)
-        return mean(untrimmed) if untrimmed else statistics.median(values)
+        return mean(untrimmed) if untrimmed else _median(values)
     return _METHODS[method](values)
 
 
@@ -53,7 +52,9 @@ def entering(values: Sequence[float], method: Aggregation) -> tuple[float, float
         return (_METHODS[method](values),) * 2
     if method == "mean" or (isinstance(method, TrimmedMean) and (untrimmed := _untrimmed(values, method))):
         return (min(values), max(values)) if method == "mean" else (untrimmed[0], untrimmed[-1])
-    return statistics.median_low(values), statistics.median_high(values)
+    from statistics import median_high, median_low  # imported late, as in _median
+
+    return median_low(values), median_high(values)
 
 
 def _untrimmed(values: Sequence[float], method: TrimmedMean) -> list[float]:
@@ -83,8 +84,14 @@ def mean(values: Sequence[float], weights: Sequence[float] | None = None) -> flo
     return least if result < least else min(result, greatest)
 
 
+def _median(values: Sequence[float]) -> float:
+    from statistics import median  # with its imports 2 ms, and few runs have rollouts
+
+    return median(values)
+
+
 _METHODS: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "median": statistics.median,
+    "median": _median,
     "mean": mean,
     "min": min,
     "max": max,
