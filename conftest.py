@@ -195,6 +195,24 @@ def plugins_described_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """The system's Chromium, headless; never playwright's download.
+
+    While it runs, playwright's event loop occupies this thread: tests that run another loop belong in other modules.
+    """
+    browsers = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")  # the first is quickest
+    executable = next(filter(None, map(shutil.which, browsers)), None)
+    if executable is None:
+        pytest.skip("there is no Chromium here: apt-get install chromium-headless-shell")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
 @pytest.fixture
 def batch_server() -> Iterator[Any]:
     """A batch API in the OpenAI format; see ``tests/batch_server.py``."""

@@ -6,13 +6,10 @@ import contextlib
 import io
 import json
 import os
-import shutil
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def call(folder, *arguments, code=0):
@@ -48,23 +45,6 @@ def outside_data():
     if not folder:
         pytest.skip("DICAST_OUTSIDE_DATA names no folder")
     return Path(folder)
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """The system's Chromium, headless; never playwright's download.
-
-    While it runs, playwright's event loop occupies this thread: tests that run another loop belong in other modules.
-    """
-    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if executable is None:
-        pytest.skip("there is no Chromium here: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 class Tab:

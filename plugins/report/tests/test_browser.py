@@ -92,21 +92,27 @@ def test_the_gates_answers_are_in_sight_on_a_phone(open_page, capitals):
         )
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1280])
-@pytest.mark.parametrize("hash", ["", "#row=row%2Fperu"])
-def test_nothing_stands_in_the_way_of_anybody(open_page, capitals, width, theme, hash):
+def check_accessibility(page, width):
+    """Check that axe finds nothing on the page, and that the page is as wide as the window."""
     from axe_playwright_python.sync_playwright import Axe
 
-    with open_page(capitals / "out/report.html", width=width, theme=theme, hash=hash) as page:
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    axe_report = Axe().run(page)
+    assert axe_report.violations_count == 0, axe_report.generate_report()
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("hash", ["", "#row=row%2Fperu"])
+def test_nothing_stands_in_the_way_of_anybody(open_page, capitals, width, hash):
+    with open_page(capitals / "out/report.html", width=width, hash=hash) as page:
         if hash:
             page.wait_for_selector("dialog[open]")
-        assert page.evaluate("document.documentElement.scrollWidth") == width
-        axe_report = Axe().run(page)
-        assert axe_report.violations_count == 0, axe_report.generate_report()
-        assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == (
-            "rgb(250, 249, 246)" if theme == "light" else "rgb(22, 24, 27)"
-        )
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme=theme)
+            check_accessibility(page, width)
+            assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == (
+                "rgb(250, 249, 246)" if theme == "light" else "rgb(22, 24, 27)"
+            )
 
 
 def test_the_theme_can_be_chosen(open_page, capitals):
@@ -422,8 +428,6 @@ def test_a_failed_conversation_of_the_airline_is_read_in_two_clicks(open_page, t
 
 @pytest.mark.parametrize("width", [375, 1280])
 def test_reasoning_is_folded_until_it_is_opened(open_page, tmp_path, dicast, width):
-    from axe_playwright_python.sync_playwright import Axe
-
     parts = [{"type": "thinking", "thinking": "It is in Italy."}, {"type": "text", "text": "Rome is in Italy."}]
     messages = [{"role": "user", "content": "Where is Rome?"}, {"role": "assistant", "content": parts}]
     (tmp_path / "in.jsonl").write_text(json.dumps({"id": "rome", "messages": messages}) + "\n")
@@ -436,9 +440,7 @@ def test_reasoning_is_folded_until_it_is_opened(open_page, tmp_path, dicast, wid
         assert not page.get_by_text("It is in Italy.", exact=True).is_visible()
         page.locator(".reasoning > summary").click()
         assert page.get_by_text("It is in Italy.", exact=True).is_visible()
-        assert page.evaluate("document.documentElement.scrollWidth") == width
-        axe_report = Axe().run(page)
-        assert axe_report.violations_count == 0, axe_report.generate_report()
+        check_accessibility(page, width)
 
 
 @pytest.mark.slow
@@ -527,8 +529,6 @@ def test_a_sub_agent_names_its_parent_and_links_to_it(open_page, tmp_path, dicas
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_sub_agent_is_folded_at_the_call_that_started_it(open_page, tmp_path, dicast, write_rows, width):
-    from axe_playwright_python.sync_playwright import Axe
-
     def event(type_, session, turn, minute, **payload):
         time = f"2026-01-01T00:{minute:02d}:00Z"
         return {"type": type_, "session_id": session, "turn_id": turn, "time": time, "payload": payload}
@@ -565,9 +565,7 @@ def test_a_sub_agent_is_folded_at_the_call_that_started_it(open_page, tmp_path, 
         assert deep.inner_text() == f"Sub-agent {hostile}"
         deep.locator("summary").click()
         deep.get_by_text("Deep").wait_for()
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        axe_report = Axe().run(page)
-        assert axe_report.violations_count == 0, axe_report.generate_report()
+        check_accessibility(page, width)
 
 
 @pytest.mark.slow

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 
 import pytest
 
 from .serving import DICAST, Server
-from .test_dashboard import BROWSERS, Tab
+from .test_dashboard import Tab
 
 pytestmark = pytest.mark.slow
 
@@ -44,19 +43,11 @@ def server(tmp_path):
     running.end()
 
 
-def test_dashboard_draws_pictures_and_shows_markers_for_the_rest(server):
-    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if executable is None:
-        pytest.skip("there is no Chromium here: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-        with Tab(browser, server, "#/subject/row/a", wait=".picture img") as page:
-            page.wait_for_function("[...document.images].every((one) => one.naturalWidth === 8)")
-            assert page.locator(".picture").count() == 3
-            assert page.locator(".media .marker").count() == 2
-            page.locator(".picture").first.click()
-            assert page.locator(".picture.large").count() == 1
-            assert PIXEL not in page.evaluate("document.querySelector('.what').textContent")
-        browser.close()
+def test_dashboard_draws_pictures_and_shows_markers_for_the_rest(chromium, server):
+    with Tab(chromium, server, "#/subject/row/a", wait=".picture img") as page:
+        page.wait_for_function("[...document.images].every((one) => one.naturalWidth === 8)")
+        assert page.locator(".picture").count() == 3
+        assert page.locator(".media .marker").count() == 2
+        page.locator(".picture").first.click()
+        assert page.locator(".picture.large").count() == 1
+        assert PIXEL not in page.evaluate("document.querySelector('.what').textContent")
