@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -35,7 +36,7 @@ def environment(**more):
     return clean | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"} | more
 
 
-def step(number, folder, **inputs):
+def step(number, folder, more=None, **inputs):
     """Run the action's step as GitHub's runner does: its inputs in the environment, bash with its options."""
     given = {name: one.get("default", "") for name, one in ACTION["inputs"].items()} | inputs
     known = {f"inputs.{name}": value for name, value in given.items()} | {"github.action_path": str(ROOT)}
@@ -44,7 +45,7 @@ def step(number, folder, **inputs):
     own = {name: EXPRESSION.sub(lambda found: known[found[1]], text) for name, text in wanted["env"].items()}
     (folder / "step.sh").write_text(wanted["run"])
     own |= {"GITHUB_OUTPUT": str(folder / "output"), "GITHUB_STEP_SUMMARY": str(folder / "summary.md")}
-    own |= {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(folder)}
+    own |= {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(folder)} | (more or {})
     command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(folder / "step.sh")]
     return subprocess.run(command, cwd=folder, env=environment(**own), capture_output=True, text=True, check=False)
 
@@ -97,6 +98,45 @@ def test_options_with_a_quote_that_does_not_end_are_a_wrong_request(folder):
 def test_the_action_takes_what_is_installed_where_that_is_said(folder):
     done = step(0, folder, install="none")
     assert (done.returncode, "version" in done.stdout) == (0, True)
+
+
+GH = """#!/usr/bin/env python3
+import json, os, sys
+print(json.dumps(sys.argv[1:]), file=open(os.environ["GH_LOG"], "a"))
+if "--paginate" in sys.argv:
+    print(os.environ["GH_COMMENTS"])
+"""
+
+
+@needs_bash
+@pytest.mark.parametrize(
+    ("comments", "call"),
+    [
+        ("7\t<!-- dicast ci: other.yaml -->", ["POST", "repos/o/r/issues/12/comments"]),
+        (
+            "7\tx\n9\t<!-- dicast ci: a.yaml -->\n11\t<!-- dicast ci: a.yaml -->",
+            ["PATCH", "repos/o/r/issues/comments/9"],
+        ),
+    ],
+    ids=["new", "older"],
+)
+def test_the_action_has_one_comment_in_a_pull_request(folder, monkeypatch, comments, call):
+    (folder / "bin").mkdir()
+    (folder / "bin" / "gh").write_text(GH)
+    (folder / "bin" / "gh").chmod(0o755)
+    (folder / "event.json").write_text('{"pull_request": {"number": 12}}')
+    (folder / "comment.md").write_text("<!-- dicast ci: a.yaml -->\n\nall is well\n")
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("GH_LOG", str(folder / "log"))
+    monkeypatch.setenv("GH_COMMENTS", comments)
+    event = {"GITHUB_EVENT_PATH": str(folder / "event.json"), "GITHUB_REPOSITORY": "o/r"}
+    done = step(2, folder, more=event, comment="comment.md", **{"comment-token": "t"})
+    assert done.returncode == 0, done.stderr
+    (*_, last) = map(json.loads, (folder / "log").read_text().splitlines())
+    assert last == ["api", "--silent", "--method", *call, "--field", "body=@comment.md"]
+    (folder / "log").unlink()
+    assert step(2, folder, more=event, comment="comment.md").returncode == 0  # without a token
+    assert not (folder / "log").exists()
 
 
 PARTS = {

@@ -274,3 +274,28 @@ def test_a_file_has_no_message_of_a_failure_which_may_quote_a_row(folder, say):
     ]
     assert "error_message" not in text
     assert run(folder, **failing, baseline={"run": "main.json", "compare": ["stats/paired"]}).comparison is not None
+
+
+def test_a_gate_compares_with_a_file_that_has_digests_and_no_texts(folder, say):
+    (folder / "rows.jsonl").write_text(
+        "\n".join(json.dumps({"id": str(n), "input": f"asks {n}", "output": "in Ankara"}) for n in range(30))
+    )
+    run(folder)
+    assert say("baseline", "save", "main", "--file", "main.json")[0] == 0
+    text = (folder / "main.json").read_text()
+    assert "asks" not in text
+    assert "in Ankara" not in text
+    (folder / "answers.yaml").write_text(
+        PIPELINE + "gate: {on: check/contains, baseline: main.json, max_drop: 0.02, bound: interval}\n"
+    )
+    (folder / "other.db").unlink(missing_ok=True)
+    same = run(folder, ledger={"ledger/sqlite": {"path": "other.db"}})
+    assert (same.gate["passed"], same.gate["clauses"][-1]["value"]) == (True, 0)
+    rows = [json.dumps({"id": str(n), "input": f"asks {n}", "output": "in Bonn"}) for n in range(30)]
+    (folder / "rows.jsonl").write_text("\n".join(rows))
+    worse = run(folder, ledger={"ledger/sqlite": {"path": "other.db"}})
+    assert (worse.gate["passed"], worse.gate["clauses"][-1]["value"]) == (False, -1)
+    (folder / "rows.jsonl").write_text("\n".join(rows).replace("asks 7", "begs 7"))
+    other = run(folder, ledger={"ledger/sqlite": {"path": "other.db"}})
+    assert other.exit_code == 3
+    assert "the input or the reference of subject '7'" in other.gate["reasons"][0]

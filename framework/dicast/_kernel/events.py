@@ -29,6 +29,7 @@ RUN_STARTED = "run.started"
 :param pass_at: the smallest passing score, by label; null if none is set, as for a raw label, and for all metrics together if each has to pass.
 :param pass_rule?: when a subject passes all metrics together: ``metrics`` (``all`` or ``score``), ``combine``, ``threshold``, ``weights``, ``truths``.
 :param raw?: the labels with a raw scale.
+:param rollouts?: the number of outputs that the task makes for each subject, if it is not 1.
 :param limit: the largest number of subjects to read, or null.
 :param filter?: the rules that select the subjects, as the user wrote them after ``--filter``.
 :param live: true if the source is live.

@@ -6,10 +6,10 @@ summary on a terminal.
 
 from __future__ import annotations
 
-from .._kernel.plan.clauses import Clause, Finding, GateClause, GatedFile, GatedRun
+from .._kernel.plan.clauses import Clause, ComparedRuns, Finding, GateClause, GatedFile, GatedRun
 from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_passes, pair_runs, pass_counts
 from .._kernel.report.older import current_document
-from .._kernel.values import ALL_METRICS
+from .._kernel.values import ALL_METRICS, ContentDigests
 from .._kernel.values.passes import PassRule
 from .._kernel.values.payloads import metric_values, value_of
 from .._kernel.values.stop_reasons import output_ending
@@ -23,6 +23,8 @@ __all__ = [
     "ALL_METRICS",
     "RECORD",
     "Clause",
+    "ComparedRuns",
+    "ContentDigests",
     "Finding",
     "GateClause",
     "GatedFile",

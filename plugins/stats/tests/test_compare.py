@@ -94,7 +94,7 @@ def test_each_criterion_has_its_sentence_in_the_text(ask):
     )
     for criterion in ("clear", "kind"):
         assert text.splitlines().count(f"{criterion}: {result['criteria'][criterion]['words']}") == 1
-    assert text.splitlines()[-2:] == result["sentences"]
+    assert text.splitlines()[:2] == result["sentences"]
     assert result["words"] == ". ".join(result["sentences"])
 
 
@@ -166,21 +166,25 @@ def test_flips_are_listed_by_label(ask):
 
 def test_runs_that_differ_in_more_are_refused_unless_allowed(ask):
     with pytest.raises(
-        ConfigError, match=r"more than the task: extractors\[score_extractor/scores\]; --allow-incomparable"
+        ConfigError,
+        match=r"more than the task and the outputs: extractors\[score_extractor/scores\]; --allow-incomparable",
     ):
         ask("plain", "other")
     result = document(ask, "plain", "other", "--allow-incomparable")
     assert (result["comparable"], result["differs"]) == (False, ["extractors[score_extractor/scores]", "task"])
-    assert "NOT COMPARABLE; they differ in extractors[score_extractor/scores], task" in ask(
-        "plain", "other", "--allow-incomparable"
-    )
+    text = ask("plain", "other", "--allow-incomparable")
+    assert "they differ in extractors[score_extractor/scores], task\nNOT COMPARABLE: extractors[score" in text
 
 
 def test_a_file_of_records_does_not_say_how_it_was_made(ask):
     with pytest.raises(ConfigError, match="a file of records has no fingerprints"):
         ask("plain.jsonl", "warm")
     result = document(ask, "plain.jsonl", "warm", "--allow-incomparable")
-    assert result["comparisons"] == document(ask, "plain", "warm")["comparisons"]
+    paired = result["comparisons"].pop("stats/paired")
+    comparisons = document(ask, "plain", "warm")["comparisons"]
+    runs = comparisons.pop("stats/paired")
+    assert result["comparisons"] == comparisons
+    assert all(paired[part] == runs[part] for part in ("criteria", "sentences", "answers"))
 
 
 @pytest.mark.parametrize("arguments", [("plain", "worm"), ("plain", "warm", "--compare", "piared")])
@@ -190,7 +194,7 @@ def test_a_name_that_is_not_known_is_refused_with_the_nearest(ask, arguments):
 
 
 def test_the_text_has_n_intervals_and_effect_sizes_next_to_every_p(ask):
-    text = ask("plain", "warm")
+    text = ask("plain", "warm", "--full")
     for head in ("pairs", "interval", "bootstrap", "effect", "Wilcoxon", "McNemar", "adjusted", "delta"):
         assert head in text
     assert max(map(len, text.splitlines())) <= 80
@@ -198,19 +202,26 @@ def test_the_text_has_n_intervals_and_effect_sizes_next_to_every_p(ask):
     assert "  in B alone: 1  0.3750 -> 0.6250" in text
     assert "kind: no subject passes in one run and not in the other, of 5" in text
     assert "clear: no subject passes in one run and not in the other, of 5" in ask(
-        "plain.jsonl", "plain", "--allow-incomparable"
+        "plain.jsonl", "plain", "--allow-incomparable", "--full"
     )
 
 
-def test_a_comparison_ends_in_a_sentence_with_an_interval_for_each_label(ask):
+def test_a_comparison_begins_with_a_sentence_with_an_interval_for_each_label(ask):
     """Five pairs; one of them does not differ."""
-    words = ["clear: better: +0.20, 95 % 0.06 to 0.34", "kind: better: +0.10, 95 % 0.03 to 0.17"]
-    assert ask("plain", "warm").splitlines()[-2:] == words
+    words = [
+        "clear: better: +0.20, 95 % 0.06 to 0.34, over 5 pairs",
+        "kind: better: +0.10, 95 % 0.03 to 0.17, over 5 pairs",
+    ]
+    assert ask("plain", "warm").splitlines()[:2] == words
     assert document(ask, "plain", "warm")["sentences"] == words
-    worse = ask("warm", "plain", "--compare", "score_delta").splitlines()[-2:]
-    assert worse == ["clear: worse: -0.20, 95 % -0.34 to -0.06", "kind: worse: -0.10, 95 % -0.17 to -0.03"]
-    file_lines = ask("plain.jsonl", "plain", "--allow-incomparable").splitlines()[-2:]
-    assert file_lines == ["clear: no difference: all 5 pairs agree", "kind: no difference: all 5 pairs agree"]
+    worse = ask("warm", "plain", "--compare", "score_delta").splitlines()[:2]
+    assert worse == [
+        "clear: worse: -0.20, 95 % -0.34 to -0.06, over 5 pairs",
+        "kind: worse: -0.10, 95 % -0.17 to -0.03, over 5 pairs",
+    ]
+    equal = "cannot tell: +0 over 5 pairs, without variance; about 1 more would tell"
+    file_lines = ask("plain.jsonl", "plain", "--allow-incomparable").splitlines()[:2]
+    assert file_lines == [f"clear: {equal}", f"kind: {equal}"]
 
 
 def test_a_run_prints_of_its_baseline_what_compare_prints(ask, run_folder):
@@ -225,7 +236,7 @@ def test_a_run_prints_of_its_baseline_what_compare_prints(ask, run_folder):
         line for line in compared[compared.index("stats/paired") :].split("clear: 1 pass")[0].splitlines() if line
     ]
     lines = [line for line in stdout.splitlines() if line]
-    first, sentences = lines.index(tables[0]), compared.splitlines()[-2:]
+    first, sentences = lines.index(tables[0]), compared.splitlines()[:2]
     assert lines[first : first + len(tables) + 2] == [*tables, *sentences]
     assert run.comparison["stats/paired"]["sentences"] == sentences
     counts = [line for line in compared.splitlines() if " of 5" in line]
@@ -337,7 +348,7 @@ def test_where_no_subject_has_a_score_in_both_runs_it_is_not_said_that_none_has_
     line = '{"subject_id": "SUBJECT", "row": {}, "metrics": {}}\n'
     for name in ("one", "other"):
         (run_folder / f"{name}.jsonl").write_text("".join(line.replace("SUBJECT", str(number)) for number in range(3)))
-    text = ask("one.jsonl", "other.jsonl", "--allow-incomparable")
+    text = ask("one.jsonl", "other.jsonl", "--allow-incomparable", "--full")
     assert "no subject has a flag or a score in both runs" in text
     assert "no subject passes" not in text
 

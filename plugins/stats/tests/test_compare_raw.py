@@ -20,12 +20,13 @@ def test_raw_values_are_compared_on_their_scale_and_say_so():
     document = Pair(before, after).document(["stats/paired"])
     test = document["comparisons"]["stats/paired"]["criteria"]["it"]
     assert (test["scale"], test["mean_difference"]) == ("raw", 5.5)
-    assert test["words"].endswith("(raw scale)")
+    assert test["words"].endswith("; raw scale")
     assert (document["flips"], document["reasons"]) == (None, ["raw_scale"])
 
 
 def test_no_difference_matters_by_default_on_a_raw_scale():
     before, after = run("a", [10.0, 20.0, 30.0]), run("b", [20.0, 10.0, 30.0])
-    words = Paired().compare(before, after)["criteria"]["it"]["words"]
-    assert "the smallest difference that matters on a raw scale is not set (--difference)" in words
-    assert "a difference of 3" in Paired(difference=3).compare(before, after)["criteria"]["it"]["words"]
+    answer = Paired().compare(before, after)["answers"]["it"]
+    assert (answer["answer"], answer["margin"], answer["scale"]) == ("cannot tell", None, "raw")
+    assert "no margin is set for the raw scale (--margin)" in answer["words"]
+    assert Paired(difference=30).compare(before, after)["answers"]["it"]["answer"] == "no difference found"

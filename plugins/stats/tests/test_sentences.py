@@ -5,71 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dicast_stats.pairs.corrected import MIN_LABELED_PAIRS, correction_text
-from dicast_stats.text.sentences import (
-    adjusted_paired_sentence,
-    chance_text,
-    count_subjects,
-    interval_text,
-    paired_sentence,
-    pairs_needed,
-    unknown_text,
-)
-
-NEEDED = pairs_needed(0.5, 0.1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ((1, None, None, None, None, 0.1), "too few pairs: 1 of the 2 needed"),
-        ((1999, 0.1, 0.05, 0.15, 0.5, 0.1, 2000), "too few pairs: 1,999 of the 2,000 needed"),
-        ((2, None, None, None, 0.5, 0.1), "not known over 2 pairs: the scores are too large"),
-        ((2, 0.0, None, None, 0, 0.1), "no difference: all 2 pairs agree"),
-        ((1200, 0.25, None, None, 0, 0.1), "all 1,200 pairs differ by +0.25"),
-        ((2, None, None, None, 0, 0.1), "not known over 2 pairs: the scores are too large"),
-        ((9, 0.0, -5e14, 5e14, 0.5, 0.1), "not known over 9 pairs: the scores are too large"),
-        ((9, 0.1, 0.01, 0.19, 0.5, 0.1), "better: +0.10, 95 % 0.01 to 0.19"),
-        ((9, -0.1, -0.19, -0.01, 0.5, 0.1), "worse: -0.10, 95 % -0.19 to -0.01"),
-        (
-            (NEEDED, 0.1, 0.0, 0.2, 0.5, 0.1),
-            f"no evidence either way; {NEEDED} pairs are enough to detect a difference of 0.1 (now +0.10, 95 % 0.00 to 0.20)",
-        ),
-        (
-            (NEEDED - 11, -0.1, -0.2, 0.0, 0.5, 0.1),
-            "no evidence either way; about 11 more pairs would detect a difference of 0.1 (now -0.10, 95 % -0.20 to 0.00)",
-        ),
-        (
-            (9, 0.1, -0.2, 0.4, None, 0.1),
-            (
-                "no evidence either way; the number of pairs that would detect a difference of 0.1 is not known"
-                " (now +0.10, 95 % -0.20 to 0.40)"
-            ),
-        ),
-        (
-            (9, 0.1, -0.2, 0.4, 0.5, None),
-            (
-                "no evidence either way; the smallest difference that matters on a raw scale is not set (--difference)"
-                " (now +0.10, 95 % -0.20 to 0.40)"
-            ),
-        ),
-    ],
-)
-def test_a_sentence_on_pairs_follows_the_interval(arguments, sentence):
-    assert paired_sentence(*arguments) == sentence
-
-
-@pytest.mark.parametrize(
-    ("p_value", "adjusted", "text"),
-    [
-        (0.049, 0.05, "no evidence either way; p adjusted for all criteria is 0.05 (now x)"),
-        (0.049, 0.0499, "better: x"),
-        (0.05, 0.06, "better: x"),
-    ],
-)
-def test_a_sentence_is_taken_back_when_only_the_adjusted_p_value_is_5_percent(p_value, adjusted, text):
-    test = {"p_value": p_value, "adjusted_p_value": adjusted}
-    assert adjusted_paired_sentence("better: x", test) == text
-    assert adjusted_paired_sentence("no difference: x", test) == "no difference: x"
+from dicast_stats.text.sentences import chance_text, count_subjects, interval_text, unknown_text
 
 
 @pytest.mark.parametrize(
@@ -100,8 +36,6 @@ def test_counts_and_unknown_figures_have_words():
     assert unknown_text({"reasons": {"t": "why", "n_baseline": "1 of 2"}}) == "too few scores"
     assert unknown_text({"reasons": {"t": "why"}}) == "not known: why"
     assert unknown_text({}) == "not known: it is not defined"
-    assert pairs_needed(1e200, 1e-200) is None
-    assert pairs_needed(0.0, 0.1) == 2
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ export function Compare({ query }) {
   const answer = useAnswer(a && b && a !== b ? address("/compare", { a, b, allow_incomparable: query.any === "1" ? "true" : null }) : null, 0);
   return html`<div class="top"><h1>Compare</h1></div>
     <div class="picks"><${Side} word="baseline" name="a" runs=${listed} value=${a} /><${Side} word="with" name="b" runs=${listed} value=${b} />
-      <label class="pick"><input type="checkbox" checked=${query.any === "1"} onChange=${(event) => alter({ any: event.currentTarget.checked ? "1" : "" })} /> also where they differ in more than the task</label></div>
+      <label class="pick"><input type="checkbox" checked=${query.any === "1"} onChange=${(event) => alter({ any: event.currentTarget.checked ? "1" : "" })} /> also runs that are not comparable</label></div>
     ${runs.document && listed.length < 2 ? html`<p class="empty">A comparison needs two runs.</p>` : a === b && a ? html`<p class="empty">Choose two different runs.</p>` : html`
     <${Answer} answer=${answer} none=${(error) => html`<${Problem} error=${error} />`}>${(document) => html`<${Found} document=${document} at=${answer.at} all=${all} onAll=${() => setAll(true)} />`}</${Answer}>`}`;
 }
@@ -40,7 +40,7 @@ function Side({ word, name, runs, value }) {
 function Found({ document, at, all, onAll }) {
   const passes = Object.entries(document.passes);
   return html`${(document.sentences ?? []).map((text) => html`<p class="lead words" dir="auto">${text}</p>`)}
-    ${document.differs.length ? html`<p class="warnings">They differ in more than the task: <span dir="auto">${document.differs.join(", ")}</span></p>` : null}
+    ${document.comparable ? null : html`<p class="warnings">Not comparable: <span dir="auto">${document.faults.join(", ")}</span></p>`}
     ${Object.entries(document.comparisons).map(([name, found]) => html`<${Comparison} name=${name} found=${found} at=${(path) => at(`comparisons[${JSON.stringify(name)}].${path}`)} />`)}
     <h2>Flips</h2>${passes.length === 0 ? html`<p class="empty">No label says in both runs who passes.</p>` : html`<${Counts} passes=${passes} at=${at} />`}
     ${document.flips.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Flips"><table class="list"><thead><tr><th scope="col">subject</th><th scope="col">label</th><th scope="col">now</th><th scope="col" class="num">was</th><th scope="col" class="num">is</th></tr></thead>

@@ -93,7 +93,7 @@ export function Comparison({ run, onFlips }) {
   }
   const found = Object.entries(compared ? compared.comparisons : comparison ?? {});
   const path = compared ? `${run.prefix}compare.comparisons` : at(run.prefix, "comparison");
-  const differs = (compared ? compared.differs : baseline?.differs ?? []).filter((section) => section !== "task");
+  const differs = compared ? compared.faults ?? [] : (baseline?.differs ?? []).filter((section) => section !== "task");
   const sentences = (one) => one?.sentences ?? (one?.words ? [one.words] : []);
   const words = [...new Set([...sentences(compared), ...found.flatMap(([, one]) => sentences(one))])];
   const counts = Object.entries(flips?.passes ?? baseline?.passes ?? {});
@@ -101,7 +101,7 @@ export function Comparison({ run, onFlips }) {
     <h2 id=${`baseline-${run.key}`}>Against the baseline</h2>
     <p class="lead">A is the baseline, run <code>${flips?.run_id ?? baseline?.run_id ?? compared.a.run_id}</code> (${flips?.name ?? baseline?.name ?? compared.a.name}); B is this run.
       Differences are B less A.</p>
-    ${differs.length ? html`<p class="warnings">not comparable: they differ in ${differs.join(", ")}</p>` : null}
+    ${differs.length ? html`<p class="warnings">not comparable: ${differs.join(", ")}</p>` : null}
     ${words.map((text) => html`<p class="words" dir="auto">${text}</p>`)}
     ${counts.map(([label, one]) => flips && label === flips.label ? html`<div class="flips"><strong dir="auto">${label}</strong>
       <button type="button" class="chip pass" onClick=${() => onFlips("gained")}><${Figure} value=${one.b} /> pass in B alone</button>

@@ -31,13 +31,14 @@ Status = Literal["not_loaded", "ok", "blocked", "duplicate", "broken"]
 _KERNEL = "dicast"  # the name of the kernel's own plugin
 _GATE_CLAUSES, _CORRECTED = "dicast.gate_clauses", "corrected"
 
-CLAUSE_EXTRAS: Mapping[str, str] = dict.fromkeys(
-    (
-        *(_CORRECTED, "require_card", "min_labels", "min_class", "min_kappa", "max_flips", "min_consistency"),
-        *("max_moved", "min_canaries", "max_failures"),
-    ),
-    "trust",
+_OF_TRUST = (
+    *(_CORRECTED, "require_card", "min_labels", "min_class", "min_kappa", "max_flips", "min_consistency"),
+    *("max_moved", "min_canaries", "max_failures"),
 )
+CLAUSE_EXTRAS: Mapping[str, str] = {
+    **dict.fromkeys(_OF_TRUST, "trust"),
+    **dict.fromkeys(("baseline", "max_drop", "undecided"), "stats"),
+}
 """Keys of the gate that a plain install may lack, each with the extra that installs it."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ...toolkit.installing import how_to_install
@@ -10,7 +10,7 @@ from ..classes import evolve
 from ..contract.implements import implements
 from ..contract.plugin_errors import in_brackets, place_of
 from ..contract.registry import CLAUSE_EXTRAS, Offer, gate_clauses, load_gate_clause
-from ..plan.clauses import Clause, GateClause
+from ..plan.clauses import Bound, Clause, GateClause
 from ..values.errors import PluginError
 from ..values.names import nearest
 from . import types as hints
@@ -57,7 +57,14 @@ def read_clause(structurer: Structurer, data: object) -> Clause:
     parts = [*_read_parts(structurer, {key: data[key] for key in added}, offers, faults)]
     if faults:
         raise Invalid(faults)
-    return evolve(clause, parts=tuple(parts))
+    bounds = part_bounds(parts)
+    bound = clause.bound if "bound" in data or not bounds else bounds[0]
+    return evolve(clause, parts=tuple(parts), bound=bound)
+
+
+def part_bounds(parts: Iterable[GateClause]) -> list[Bound]:
+    """Return the values of ``bound`` that the rules of plugins in *parts* take; the first is the default."""
+    return [bound for part in parts for bound in getattr(part, "bounds", ())]
 
 
 def _read_parts(

@@ -10,7 +10,7 @@ from ..plan.labels import file_labels
 from ..plan.sections import METRICS, Scoring, Slot
 from ..values import RECORDED_PREFIX
 from ..values.names import nearest
-from .clause import read_clause
+from .clause import part_bounds, read_clause
 from .faults import Part
 from .faults import Path as Address
 from .parts import Placed, SectionBuilder
@@ -110,14 +110,22 @@ class GateSection:
         clauses, structurer = list[Clause](), self._sections.structurer
         with structurer.at(*path, faults=self._sections.faults):
             clauses.append(read_clause(structurer, item))
-        self._check_rules(path, item)
+        self._check_rules(path, item, part_bounds(clauses[0].parts) if clauses else ())
         return clauses
 
-    def _check_rules(self, path: Address, item: object) -> None:
-        """Report a clause without a rule. The only clause of a file has at least ``min_coverage``, and may name the score's label."""
-        if not isinstance(item, Mapping):
+    def _check_rules(self, path: Address, item: object, bounds: Sequence[str]) -> None:
+        """Report a clause without a rule. The only clause of a file has at least ``min_coverage``, and may name the score's label.
+
+        *bounds* are the values of ``bound`` that the rules of plugins take.
+        """
+        if not isinstance(item, Mapping) or item.get("bound") in bounds:
             return
-        if "bound" in item and not any(rule in item for rule in _BOUNDED):
+        if item.get("bound") == "test":
+            message = (
+                "bound: test needs a clause with baseline and max_drop; min_score and max_score take bound: interval"
+            )
+            self._sections.fault((*path, "bound"), message, "test")
+        elif "bound" in item and not any(rule in item for rule in _BOUNDED):
             message = f"bound needs one of {', '.join(_BOUNDED)}, but this clause has none"
             self._sections.fault((*path, "bound"), message, item["bound"])
         elif item.get("bound") == "anytime" and not any(rule in item for rule in _BOUNDED[:2]):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..classes import Attribute, evolve, field, frozen
+from ..values import Results
 from ..values.errors import ConfigError
 from .audit import SHARE
 from .comparison import Ends, compare
@@ -13,7 +14,10 @@ from .comparison import Ends, compare
 Answer = bool | None
 """True for passed, False for failed, None for undecided."""
 
-Bound = Literal["point", "interval", "anytime"]
+Bound = Literal["point", "interval", "anytime", "test"]
+
+Undecided = Literal["pass", "exit3", "fail"]
+"""Effect of an undecided finding on the gate: it passes, is undecided (exit code 3), or fails."""
 
 MIN_COVERAGE = 0.95
 """Coverage below which a run is undecided, unless the file sets another line."""
@@ -32,6 +36,7 @@ class Finding:
     :param reason: a text that explains the result, also of a rule that passed.
     :param low: the low end of the 95 % interval of *value*, or None.
     :param high: its high end, or None.
+    :param undecided: the effect on the gate if *passed* is None because of ``decide``.
     """
 
     on: str | None
@@ -42,6 +47,26 @@ class Finding:
     reason: str
     low: float | None = None
     high: float | None = None
+    undecided: Undecided = "exit3"
+
+    @property
+    def counts_as(self) -> Answer:
+        """The answer with which the finding enters the gate's decision."""
+        effect: Mapping[Undecided, Answer] = {"pass": True, "exit3": None, "fail": False}
+        return effect[self.undecided] if self.passed is None else self.passed
+
+
+@frozen
+class ComparedRuns:
+    """Runs for clauses that compare the run with a baseline.
+
+    :param current: the results of the run; None if they cannot be read.
+    :param baselines: the results of the baselines, by the names in the clauses: None for ``last`` without an older run. A name that is
+        missing is the name of the run itself, as in a suite.
+    """
+
+    current: Results | None = None
+    baselines: Mapping[str, Results | None] = field(factory=dict)
 
 
 @frozen
@@ -67,6 +92,7 @@ class GatedRun:
     :param document: [the run's document](exit-codes.md#the-runs-document) so far, with ``labels`` and ``metrics``.
     :param fingerprints: the fingerprints of the pipeline, as ``run.started`` has them.
     :param models: the names of the models that answered, by the label that asked.
+    :param compared: the run and the baselines that clauses of plugins name in ``baseline``.
     """
 
     on: str
@@ -74,6 +100,7 @@ class GatedRun:
     document: Mapping[str, Any]
     fingerprints: Mapping[str, str]
     models: Mapping[str, Collection[str]]
+    compared: ComparedRuns = field(factory=ComparedRuns)
 
     @property
     def figures(self) -> Mapping[str, Any]:
@@ -103,7 +130,8 @@ class GateClause(Protocol):
     """Keys of a clause that a plugin adds: an attrs class with a field for each key.
 
     Each key is the name of an entry point in the group ``dicast.gate_clauses``, whose value is ``module:Class``. The class is loaded
-    only for a file that has one of its keys.
+    only for a file that has one of its keys. A class with the key ``baseline``, the name of a run, gets this run in ``compared``. The optional
+    class attribute ``bounds`` lists the values of ``bound`` that the plugin's rule takes; the first is its default.
     """
 
     @property
@@ -133,7 +161,8 @@ class Clause:
         accepts them. Below it the gate is undecided.
     :param min_basis: the weakest basis that any of the scores may have: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
     :param bound: the compared figure: ``point`` the figure itself, ``interval`` its whole 95 % interval, ``anytime`` the decision of the
-        early stop ``trust/anytime`` on this label. If the line is inside the interval, or there is no decision, the gate is undecided.
+        early stop ``trust/anytime`` on this label, ``test`` the test of a clause with ``baseline``, which is its default. If the line is inside
+        the interval, or there is no decision, the gate is undecided.
     """
 
     on: str | None = None
@@ -158,3 +187,9 @@ class Gate:
     """Gate of a pipeline: a run must pass all *clauses*. A file without the section ``gate`` has none."""
 
     clauses: tuple[Clause, ...] = ()
+
+    def baselines(self) -> Iterator[tuple[int, str]]:
+        """Yield the number of each clause that compares the run with a baseline, and the name of the baseline."""
+        for index, clause in enumerate(self.clauses):
+            names = (getattr(part, "baseline", None) for part in clause.parts)
+            yield from ((index, name) for name in names if isinstance(name, str))

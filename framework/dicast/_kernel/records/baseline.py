@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -19,6 +20,8 @@ from ..values.names import nearest
 from .portable import read_portable
 from .reader import results
 from .saved import saved_baselines
+
+NONE: Mapping[str, str | None] = MappingProxyType({})
 
 
 def find_baseline(ledger: Ledger, pipeline: Pipeline, exclude: str | None = None) -> Results | None:
@@ -37,6 +40,36 @@ def find_baseline(ledger: Ledger, pipeline: Pipeline, exclude: str | None = None
         ) from error
 
 
+def find_gate_runs(
+    ledger: Ledger, pipeline: Pipeline, exclude: str | None = None, experiments: Mapping[str, str | None] = NONE
+) -> dict[str, Results | None]:
+    """Return the results of the baselines in the gate of *pipeline*, by name; None for ``last`` without an older run.
+
+    :param exclude: the id of the run itself, which is never its own baseline.
+    :param experiments: the ids of the runs of a suite's experiments, by name: an experiment is looked for before other names. An experiment
+        without a run, and the pipeline's own experiment, are left out.
+    :raises RequestError: with every baseline that does not exist.
+    """
+    baselines: dict[str, Results | None] = {}
+    problems: list[Problem] = []
+    for index, name in pipeline.gate.baselines():
+        run = experiments.get(name, name)
+        if name in baselines or run is None or name == pipeline.experiment:
+            continue
+        try:
+            baselines[name] = find_results(ledger, run, pipeline.base, pipeline_name=pipeline.name, exclude=exclude)
+        except ConfigError as error:
+            place = "gate" if len(pipeline.gate.clauses) == 1 else f"gate[{index}]"
+            hint = f"dicast baseline save {name} RUN saves a run as {name}"
+            problems += [
+                attrs.evolve(problem, file=pipeline.file, path=f"{place}.baseline", hint=problem.hint or hint)
+                for problem in error.problems
+            ]
+    if problems:
+        raise ConfigError(problems)
+    return baselines
+
+
 def find_results(
     ledger: Ledger, name: str, base: Path, *, pipeline_name: str | None = None, exclude: str | None = None
 ) -> Results | None:
@@ -49,27 +82,29 @@ def find_results(
     :raises ConfigError: when there is no such run or file, or the run is not completed.
     :raises DataError: when the file does not contain records.
     """
-    finished = [event for event in _finished(ledger) if event.run_id != exclude]
     if name == LAST:
-        candidates = (event for event in finished if pipeline_name in (None, event.payload["name"]))
+        candidates = (event for event in _finished(ledger, exclude) if pipeline_name in (None, event.payload["name"]))
         newest = next((event for event in candidates if _is_whole(ledger, event)), None)
         return None if newest is None else results(ledger, newest.run_id)
     if (saved := saved_baselines(ledger).get(name)) is not None and saved.run_id != exclude:
         return results(ledger, saved.run_id)
-    candidates = (event for event in finished if name in (event.run_id, event.payload["name"]))
+    candidates = (event for event in _finished(ledger, exclude) if name in (event.run_id, event.payload["name"]))
     match = next((event for event in candidates if event.run_id == name or _is_whole(ledger, event)), None)
     if match is not None:
         return results(ledger, match.run_id)
     if (base / name).is_file():
         return of_file(base / name)
+    finished = [*_finished(ledger, exclude)]
     if (part := by_part(name, (event.run_id for event in finished))) is not None:
         return results(ledger, part)
     raise ConfigError(_missing_message(ledger, name, finished))
 
 
-def _finished(ledger: Ledger) -> Iterator[Event]:
-    """Yield the newest end of each run, in the order of :func:`started_runs`."""
+def _finished(ledger: Ledger, exclude: str | None) -> Iterator[Event]:
+    """Yield the newest end of each run but *exclude*, in the order of :func:`started_runs`."""
     for start in started_runs(ledger.read, tools=True):
+        if start.event.run_id == exclude:
+            continue
         query = Query(start.event.run_id, (RUN_COMPLETED,), newest_first=True, limit=1)
         yield from (entry.event for entry in ledger.read(query))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import orjson
 
 from ...toolkit.files import MAX_DATA_BYTES, open_file
 from ...toolkit.json_values import numbers_in
-from ..values import Head, Record, Results
+from ..values import ContentDigests, Head, Record, Results
 from ..values.errors import DataError, Problem
 from ..values.passes import PassRule
 from .reader import has_weights
@@ -32,7 +32,7 @@ _START = 4096
 def portable(run: Results, document: Mapping[str, Any], head: Head) -> bytes:
     """Return the file for *run*: its document, fingerprints, each subject's numbers, and the ledger's *head*.
 
-    It has no text of the rows, and no messages of failures, which may quote the text. Each subject is one line. ``digest`` is the hex
+    It has digests and no text of the rows, and no messages of failures, which may quote the text. Each subject is one line. ``digest`` is the hex
     SHA-256 of the canonical JSON of all other members.
     """
     failed = [
@@ -49,7 +49,11 @@ def portable(run: Results, document: Mapping[str, Any], head: Head) -> bytes:
         "document": {**document, "failed_subjects": failed},
         "ledger": {"head": {"seq": head.seq, "digest": head.digest}},
     }
-    rows = [_row(subject_id, record) for subject_id, record in run.records()]
+    contents = dict(run.contents())
+    rows = [
+        _row(subject_id, record, contents.get((record["subject_kind"], subject_id)))
+        for subject_id, record in run.records()
+    ]
     content["digest"] = _digest({**content, "rows": rows})
     members = [b"%s: %s" % (orjson.dumps(key), orjson.dumps(value)) for key, value in content.items()]
     lines = b",\n".join(orjson.dumps(row) for row in rows)
@@ -96,7 +100,25 @@ def read_portable(path: Path) -> Results | None:
     members = (content["run_id"], content["name"], records, content["fingerprints"], content["models"], pass_at)
     document = content["document"]
     adapted = document.get("adapted") or {}
-    return Results(*members, rule=rule, raw=raw, adapted=adapted, weighted=lambda: has_weights(document))
+    return Results(
+        *members,
+        rule=rule,
+        raw=raw,
+        adapted=adapted,
+        weighted=lambda: has_weights(document),
+        contents=lambda: _contents(content["rows"]),
+        gated=tuple(
+            dict.fromkeys(clause["on"] for clause in (document.get("gate") or {}).get("clauses", ()) if clause["on"])
+        ),
+        stopped=(document.get("stopped") or {}).get("reason"),
+    )
+
+
+def _contents(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], ContentDigests]]:
+    """Yield the digests of the subjects in *rows*; rows of older files have none."""
+    for row in rows:
+        if "contents" in row:
+            yield (row["subject_kind"], row["subject_id"]), ContentDigests(**row["contents"])
 
 
 def _loaded(path: Path) -> dict[str, Any] | None:
@@ -121,13 +143,14 @@ def _is_record(line: bytes) -> bool:
     return isinstance(content, dict) and "format" not in content
 
 
-def _row(subject_id: str, record: Record) -> dict[str, object]:
+def _row(subject_id: str, record: Record, contents: ContentDigests | None) -> dict[str, object]:
     session = record.get("row", {}).get("session_id")
     optional = {
         name: value for name, value in (("session_id", session), ("scored_by", record.get("scored_by"))) if value
     }
     numbers = numbers_in(record["metrics"])
-    return {"subject_kind": record["subject_kind"], "subject_id": subject_id, **optional, "metrics": numbers}
+    digests = {} if contents is None else {"contents": attrs.asdict(contents)}
+    return {"subject_kind": record["subject_kind"], "subject_id": subject_id, **optional, "metrics": numbers, **digests}
 
 
 def _digest(content: Mapping[str, object]) -> str:

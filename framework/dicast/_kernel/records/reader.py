@@ -24,6 +24,7 @@ from ..plan.sections import METRICS
 from ..values import RECORDED_PREFIX, Event, Query, Record, Results, Subject
 from ..values.passes import PassRule
 from ..values.payloads import value_of
+from .contents import ledger_contents
 from .passes import ledger_passes, recorded_rule
 
 TYPES = (RECORD_COMPLETED, RECORD_FAILED, EVAL_COMPLETED, EVAL_FAILED)
@@ -198,6 +199,9 @@ def results(ledger: Ledger, run_id: str) -> Results:
         tuple(started.get("raw", ())),
         document.get("adapted") or {},
         partial(_is_weighted, ledger, run_id, document),
+        partial(ledger_contents, ledger.read, run_id, started),
+        tuple(started.get("gated") or ()),
+        (document.get("stopped") or {}).get("reason"),
     )
 
 

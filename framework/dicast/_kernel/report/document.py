@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ..plan.clauses import Gate
+from ..plan.clauses import ComparedRuns, Gate
 from ..plan.sections import METRICS
 from ..values import Cost, ReadCounts
 from ..values.aggregation import Aggregation
@@ -33,15 +33,16 @@ def document(
     stopped: Mapping[str, object] | None,
     intervals: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     counts: ReadCounts | None = None,
+    compared: ComparedRuns | None = None,
 ) -> Document:
     """Return the document of a run from *report*. The caller adds ``sinks`` and ``ledger``.
 
     :param intervals: by label, intervals that are valid whenever the run is read.
     :param counts: the counts of a source that counts.
+    :param compared: the run and the baselines of the gate's clauses.
     """
     report.close()
     ending = Ending(stopped, intervals)
-    coverage = report.share_scored
     read = read_document(report, counts)
     done = {
         "run_id": report.run_id,
@@ -52,7 +53,7 @@ def document(
         "failed": report.failed,
         "skipped": report.subjects - report.judged,
         "unaffordable": report.unaffordable,
-        "coverage": coverage,
+        "coverage": report.share_scored,
         "failures": dict(sorted(report.failures.items())),
         "score": score_figures(report, aggregation, ending),
         "labels": {label: label_figures(report, label, ending) for label in report.labels},
@@ -89,7 +90,7 @@ def document(
     }
     if report.corrections is not None:
         done = report.corrections.document(done, is_weighted=bool(report.weights))
-    return done | report.batches.figures() | answered(gate, report, coverage, ending, done)
+    return done | report.batches.figures() | answered(gate, report, report.share_scored, ending, done, compared)
 
 
 def disabled_document(name: str) -> Document:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ import attrs
 
 from ...toolkit.json_values import MISSING
 from ..contract.plugin_errors import describe_error, in_brackets, place_of
-from ..plan.clauses import Answer, Clause, Finding, Gate, GatedRun
+from ..plan.clauses import Answer, Clause, ComparedRuns, Finding, Gate, GatedRun
 from ..plan.comparison import Ends, compare, distinct
 from ..values import Basis, reaches
 from ..values.errors import DicastError
@@ -26,14 +26,19 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def answered(
-    gate: Gate, report: Report, coverage: float | None, ending: Ending, done: Mapping[str, Any] = NONE
+    gate: Gate,
+    report: Report,
+    coverage: float | None,
+    ending: Ending,
+    done: Mapping[str, Any] = NONE,
+    compared: ComparedRuns | None = None,
 ) -> Document:
     """Return the gate's decision as ``gate``, and the reasons why the run is undecided as ``undecided``.
 
-    *done* has the corrected figures. Without a gate section the decision is None, and *coverage* alone can leave the run undecided.
+    *done* has the corrected figures, *compared* the runs of clauses with a baseline. Without a gate section the decision is None, and *coverage* alone can leave the run undecided.
     """
     if gate.clauses:
-        decision = _gate_answer(gate, report, coverage, ending, done)
+        decision = _gate_answer(gate, report, coverage, ending, (done, compared or ComparedRuns()))
         answer: Document = {"gate": decision, "undecided": decision["reasons"] if decision["passed"] is None else []}
     else:
         rule = _coverage(Clause(), None, coverage)
@@ -43,9 +48,14 @@ def answered(
 
 
 def _gate_answer(
-    gate: Gate, report: Report, coverage: float | None, ending: Ending, done: Mapping[str, Any]
+    gate: Gate,
+    report: Report,
+    coverage: float | None,
+    ending: Ending,
+    figures: tuple[Mapping[str, Any], ComparedRuns],
 ) -> Document:
     """Return the decision over all clauses: it fails if any rule fails; otherwise it is undecided if any rule is undecided."""
+    done, compared = figures
     findings, unmet, answers, is_empty = list[Finding](), list[tuple[Answer, str]](), list[Answer](), True
     only = report.labels[0] if len(report.labels) == 1 else None
     for clause in gate.clauses:
@@ -53,21 +63,29 @@ def _gate_answer(
         interval = ending.intervals.get(str(on))
         rules = [_at_any_time(clause, rule, interval) for rule in _rules(clause, on, report, coverage)]
         if on in report.watched:
-            rules = _with_parts(clause, rules, GatedRun(on, clause.bound, done, _fingerprints(report), report.models))
+            run = GatedRun(on, clause.bound, done, _fingerprints(report), report.models, compared)
+            rules = _with_parts(clause, rules, run)
         has_scores = _has_scores(report, on)
         is_empty = is_empty and not has_scores
         decided = rules[0].passed is not None and has_scores  # the first rule is coverage
-        findings += rules if decided else [attrs.evolve(rule, passed=None) for rule in rules]
-        unmet += ((rule.passed if decided else None, rule.reason) for rule in rules if not rule.passed)
-        answers += (rule.passed if decided else None for rule in rules)
-    reasons = [reason for _, reason in sorted(unmet, key=lambda item: item[0] is not False)]  # failed rules come first
+        findings += rules if decided else [attrs.evolve(rule, passed=None, undecided="exit3") for rule in rules]
+        unmet += ((rule.counts_as if decided else None, rule.reason) for rule in rules if not rule.passed)
+        answers += (rule.counts_as if decided else None for rule in rules)
+    order: Sequence[Answer] = (False, None, True)  # failed rules come first
+    reasons = [reason for _, reason in sorted(unmet, key=lambda item: order.index(item[0]))]
     if is_empty:
         reasons = ["nothing was scored"]
     return {
         "passed": all_passed(answers),
         "reasons": reasons,
         "clauses": [_finding_json(finding) for finding in findings],
+        **({"baselines": baselines} if (baselines := _baseline_ids(compared)) else {}),
     }
+
+
+def _baseline_ids(compared: ComparedRuns) -> dict[str, str | None]:
+    """Return the ids of the runs that clauses compare with, by the name in the clause; None for a name without a run."""
+    return {name: None if run is None else run.run_id for name, run in compared.baselines.items()}
 
 
 def _has_scores(report: Report, on: str | None) -> bool:
@@ -111,7 +129,8 @@ def all_passed(answers: Collection[Answer]) -> Answer:
 
 
 def _finding_json(finding: Finding) -> Document:
-    return attrs.asdict(finding, filter=attrs.filters.exclude("reason"))
+    excluded = ("reason",) if finding.passed is None and finding.undecided != "exit3" else ("reason", "undecided")
+    return attrs.asdict(finding, filter=attrs.filters.exclude(*excluded))
 
 
 def _rules(clause: Clause, on: str | None, report: Report, coverage: float | None) -> Iterator[Finding]:

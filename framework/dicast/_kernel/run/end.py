@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -11,8 +12,10 @@ import attrs
 from ..contract.protocols import Ledger, Source
 from ..events import AGGREGATE_COMPLETED, COMPARISON_COMPLETED
 from ..leases.hold_lease import raise_if_lease_lost
+from ..plan.clauses import ComparedRuns
 from ..records.passes import pass_counts
 from ..records.reader import results
+from ..report.document import document
 from ..source.source import SubjectList, read_counts
 from ..values import Event, ReadCounts, Results
 from ..values.errors import LedgerError
@@ -63,6 +66,28 @@ def conclude(
             compared = observers.compare(section.compare, baseline, current)
             comparison = dict(_emit_results(stream, COMPARISON_COMPLETED, compared, {"baseline": baseline.run_id}))
     return result | {"comparison": comparison, "baseline": summary or None, "broken": dict(observers.broken)}
+
+
+def gated_document(
+    ledger: Ledger,
+    pipeline: Pipeline,
+    report: Report,
+    baselines: Mapping[str, Results | None],
+    stopped: Mapping[str, Any] | None,
+    intervals: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    counts: ReadCounts | None = None,
+) -> dict[str, Any]:
+    """Return the document of the run of *report*, as :func:`document` does, decided by the gate of *pipeline*.
+
+    A clause that names a baseline gets the run and its *baselines* from the *ledger*, unless the ledger has failed.
+    """
+    compared, reason = ComparedRuns(), None if stopped is None else str(stopped["reason"])
+    if reason != "ledger_failed" and any(pipeline.gate.baselines()):
+        recorded = results(ledger, report.run_id)
+        current = attrs.evolve(recorded, models=report.models, adapted=report.adapted, stopped=reason)
+        compared = ComparedRuns(current, baselines)
+    aggregation, gate = pipeline.scoring.aggregation, pipeline.gate
+    return document(report, aggregation, gate, stopped=stopped, intervals=intervals, counts=counts, compared=compared)
 
 
 def _with_failures(observers: RecordObservers, report: Report) -> Iterable[tuple[Slot, Any]]:

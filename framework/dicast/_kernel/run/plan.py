@@ -156,6 +156,7 @@ def run_started(
         "limit": limit,
         "live": live,
         **({"raw": raw} if (raw := raw_labels(pipeline.metrics)) else {}),
+        **({"rollouts": pipeline.scoring.rollouts} if pipeline.scoring.rollouts > 1 else {}),
         **_audit(pipeline),
         **_assumed(pipeline),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..classes import frozen
+from ..classes import field, frozen
 from ..contract.protocols import Source
 from ..report.fold import Report
 from ..resume.open_runs import RunCommand
@@ -36,6 +36,7 @@ class Request:
     :param command: the command that the user gave, for messages.
     :param filters: the rules that select the subjects.
     :param reuse: paid replies of earlier runs; this run adds its own.
+    :param experiments: the ids of the runs of the suite so far, by experiment, for the baselines of the gate.
     """
 
     limit: int | None = None
@@ -56,6 +57,7 @@ class Request:
     command: RunCommand | None = None
     filters: tuple[Condition | Failing, ...] = ()
     reuse: ReusedReplies | None = None
+    experiments: Mapping[str, str | None] = field(factory=dict)
 
     @property
     def flags(self) -> list[str]:

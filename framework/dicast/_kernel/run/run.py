@@ -21,7 +21,7 @@ from ..plan.sections import Pipeline, Slot
 from ..records.audit_rate import with_audit_rate
 from ..records.observers import RecordObservers
 from ..records.plans import plan_and_result
-from ..report.document import document, exit_code, stopped_document
+from ..report.document import exit_code, stopped_document
 from ..report.gate import as_it_ended, undecided_without
 from ..resume import resume
 from ..resume.named_runs import run_kind
@@ -47,6 +47,7 @@ from .end import (
     counted,
     failed,
     finish_sinks,
+    gated_document,
     ledger_json,
     reserved_json,
     sinks_json,
@@ -120,8 +121,7 @@ def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.Ear
 
 
 def _origin(pipeline: Pipeline, request: Request) -> Origin:
-    command = request.command or RunCommand(pipeline.file)
-    return Origin(file_identity(pipeline), pipeline.name, command, request.flags)
+    return Origin(file_identity(pipeline), pipeline.name, request.command or RunCommand(pipeline.file), request.flags)
 
 
 class _Run:
@@ -153,6 +153,7 @@ class _Run:
         self._filtered: FilteredSource | None = None
         self._filter_digest: dict[str, str] = {}
         self.baseline: Results | None = None
+        self._baselines: Mapping[str, Results | None] = {}
         self._observers: RecordObservers | None = None
         self._caller = Caller(Timer(), stop, mask)
 
@@ -167,10 +168,12 @@ class _Run:
             self._kinds, self._ordered = tuple(getattr(source, "kinds", ())), getattr(source, "ordered", True)
             self.pipeline = with_audit_rate(self.pipeline, self.ledger, self.earlier, self.report.expected)
             rubrics = unchanged_rubrics(self.pipeline, self.ledger)
-            if self.pipeline.baseline is not None:
-                from ..records.baseline import find_baseline  # few runs have a baseline
+            if self.pipeline.baseline is not None or any(self.pipeline.gate.baselines()):
+                from ..records.baseline import find_baseline, find_gate_runs  # few runs have a baseline
 
-                self.baseline = find_baseline(self.ledger, self.pipeline, self.context.run_id)
+                run_id, experiments = self.context.run_id, self.request.experiments
+                self.baseline = find_baseline(self.ledger, self.pipeline, run_id)
+                self._baselines = find_gate_runs(self.ledger, self.pipeline, run_id, experiments)
             part = parts.part("executor")
             executor = await open_component(self.pipeline.executor.component, self.context, part)
             plan = await make_plan(self.pipeline, self.context, part, executor)
@@ -342,9 +345,8 @@ class _Run:
         await stream.pass_on()
         report = resume.settled_report(self.report, self.ledger)
         intervals = dict(self._observers.intervals() if self._observers else ())
-        aggregation = pipeline.scoring.aggregation
         counts, uncounted = counted(self._source, self._source_name(), report)
-        done = document(report, aggregation, pipeline.gate, stopped=stopped, intervals=intervals, counts=counts)
+        done = gated_document(self.ledger, pipeline, report, self._baselines, stopped, intervals, counts)
         done |= concluded
         done |= undecided_without({"gate": done["gate"], "undecided": done["undecided"]}, done)
         done["broken"] |= uncounted

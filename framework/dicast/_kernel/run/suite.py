@@ -20,8 +20,7 @@ from ..pipeline.build import build_pipeline
 from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.slots import ledger_slot
 from ..plan.sections import Pipeline, Slot
-from ..records.baseline import find_baseline
-from ..report.document import document as decide
+from ..records.baseline import find_baseline, find_gate_runs
 from ..report.document import exit_code, stopped_document
 from ..report.gate import all_passed, undecided_without
 from ..report.read_counts import read_sum
@@ -34,7 +33,7 @@ from ..stream.opening import open_component
 from ..values import Query, RunContext
 from ..values.clock import Clock
 from ..values.errors import ConfigError, Problem, RequestError
-from .end import ledger_json
+from .end import gated_document, ledger_json
 from .plan import decided_by, file_identity
 from .request import Request, RunOutcome
 
@@ -113,7 +112,7 @@ async def run_suite(read: PipelineFile, request: Request, run: RunOne) -> Suite:
     """
     file, pipelines = read.start.file, build_experiments(read)
     compared = {name: item.baseline.run for name, item in pipelines.items() if item.baseline is not None}
-    order = _order(file, pipelines, {name: run for name, run in compared.items() if run in pipelines and run != name})
+    order = _order(file, pipelines, _needed_experiments(pipelines))
     setups = await _preflights(pipelines)
     earlier = {} if request.resume is None else await _earlier(file, pipelines, setups, request)
     first = next((item.payload["suite"] for item in earlier.values()), None)
@@ -133,13 +132,23 @@ async def run_suite(read: PipelineFile, request: Request, run: RunOne) -> Suite:
     return Suite(file, baseline, outcomes, command=command)
 
 
-def _order(file: str, names: Iterable[str], compared: Mapping[str, str]) -> list[str]:
-    """Return the experiments in their order, but each after the experiment that it is compared with.
+def _needed_experiments(pipelines: Mapping[str, Pipeline]) -> dict[str, list[str]]:
+    """Return the other experiments that each experiment is compared with, by its baseline and by its gate."""
+    needed: dict[str, list[str]] = {}
+    for name, pipeline in pipelines.items():
+        runs = [run for _, run in pipeline.gate.baselines()]
+        runs += [] if pipeline.baseline is None else [pipeline.baseline.run]
+        needed[name] = [run for run in runs if run in pipelines and run != name]
+    return needed
 
-    :param compared: that other experiment, by name.
+
+def _order(file: str, names: Iterable[str], compared: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the experiments in their order, but each after the experiments that it is compared with.
+
+    :param compared: these other experiments, by name.
     :raises ConfigError: when experiments are compared with one another in a circle.
     """
-    graph = TopologicalSorter({name: [compared[name]] if name in compared else [] for name in names})
+    graph = TopologicalSorter({name: compared[name] for name in names})
     try:
         return list(graph.static_order())
     except CycleError as error:
@@ -220,26 +229,30 @@ async def _run(
     pipeline: Pipeline, request: Request, earlier: EarlierRun | None, outcomes: Mapping[str, RunOutcome], run: RunOne
 ) -> RunOutcome:
     """Run one experiment, or resume the run of an earlier process; its baseline may be another experiment of the suite."""
+    experiments = {name: outcome.document["run_id"] for name, outcome in outcomes.items()}
     if earlier is not None and earlier.finished and not request.retry_failed:
         async with ledger_slot(pipeline).component.open(None, create=False) as ledger:
-            if (outcome := _completed_outcome(ledger, earlier, pipeline)) is not None:
+            if (outcome := _completed_outcome(ledger, earlier, pipeline, experiments)) is not None:
                 return outcome
     baseline = pipeline.baseline
     if baseline is not None and baseline.run in outcomes:
-        run_id = outcomes[baseline.run].document["run_id"]
-        pipeline = evolve(pipeline, baseline=evolve(baseline, run=run_id))
+        pipeline = evolve(pipeline, baseline=evolve(baseline, run=experiments[baseline.run]))
     elif baseline is not None and baseline.run == pipeline.experiment:
         pipeline = evolve(pipeline, baseline=None)
     resume = None if earlier is None else earlier.run_id
     retry = request.retry_failed and earlier is not None
-    return await run(pipeline, evolve(request, resume=resume, retry_failed=retry, allow_ended=True))
+    request = evolve(request, resume=resume, retry_failed=retry, allow_ended=True, experiments=experiments)
+    return await run(pipeline, request)
 
 
-def _completed_outcome(ledger: Ledger, earlier: EarlierRun, pipeline: Pipeline) -> RunOutcome | None:
+def _completed_outcome(
+    ledger: Ledger, earlier: EarlierRun, pipeline: Pipeline, experiments: Mapping[str, str | None]
+) -> RunOutcome | None:
     """Return the outcome of a completed run; None if the gate or the ``pass_at`` of *pipeline* would decide it differently now."""
     recorded: dict[str, Any] = {**(document(ledger, earlier.run_id) or {}), "ledger": ledger_json(ledger)}
     report = current_report(ledger, earlier.run_id, {**earlier.payload, **decided_by(pipeline)})
-    current = decide(report, pipeline.scoring.aggregation, pipeline.gate, stopped=recorded["stopped"])
+    baselines = find_gate_runs(ledger, pipeline, earlier.run_id, experiments=experiments)
+    current = gated_document(ledger, pipeline, report, baselines, recorded["stopped"])
     current |= undecided_without({"gate": current["gate"], "undecided": current["undecided"]}, recorded)
     parts = (
         {name: state[name] for name in ("gate", "undecided", "score", "labels", "metrics", "judges")}
@@ -328,6 +341,7 @@ async def _preflight(pipeline: Pipeline, ledger: Slot, later: Collection[str]) -
         live = await open_component(ledger.component, draft, stack)
         if pipeline.baseline is not None and pipeline.baseline.run not in later:
             find_baseline(live, pipeline)
+        find_gate_runs(live, pipeline, experiments=dict.fromkeys(later))
         slot = pipeline.source
         assert slot is not None  # dicast run requires a source
         source = await open_component(slot.component, evolve(draft, read=live.read), stack)

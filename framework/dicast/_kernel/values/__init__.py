@@ -25,7 +25,7 @@ from .event import (
 from .passes import METRICS as ALL_METRICS
 from .paths import InputPath
 from .read_counts import ReadCounts
-from .record import ONLY, Answered, Record, Results
+from .record import ONLY, Answered, ContentDigests, Record, Results
 from .recorded_score import RECORDED, RECORDED_PREFIX, RecordedScore
 from .score import Cost, Failure, Judgment, Rubric, Score, Secret, is_text
 from .stop_reasons import COMPLETE, MAX_TOKENS, REFUSAL, normalize_stop_reason
@@ -49,6 +49,7 @@ __all__ = [
     "Cap",
     "ChatRequest",
     "Claim",
+    "ContentDigests",
     "Cost",
     "Due",
     "Entry",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import attrs
@@ -37,6 +37,22 @@ class Answered(Subject):
 
 
 @frozen
+class ContentDigests:
+    """Digests of a subject's content in a run, which show whether two runs judged the same content.
+
+    :param question: of the input and the reference; None if the ledger keeps no content.
+    :param output: of the output: the responses of the task, else the output in the data, else all data. None if it is not known.
+    :param content: of all data of the subject, as ``subject.read`` has it; None for a subject with trace events.
+    :param figures: of the numbers that the task reported with its responses, such as the time; None without a task.
+    """
+
+    question: str | None = None
+    output: str | None = None
+    content: str | None = None
+    figures: str | None = None
+
+
+@frozen
 class Results:
     """Records of a run, for a comparison with another run.
 
@@ -51,7 +67,9 @@ class Results:
     if the records do not have them: for a run of metrics and judges alone, whose ledger stores content. *rule* is the run's rule for passing,
     and *passes()* returns whether each subject passes by a rule, failed judgments included; a file has neither. *started_at* is the row of
     ``run.started`` in the ledger. *raw* are the labels whose values are on a scale of their own. *adapted* are the parameters that endpoints
-    refused, by the label of the calling component. *weighted()* returns whether subjects have weights other than 1.
+    refused, by the label of the calling component. *weighted()* returns whether subjects have weights other than 1. *contents()* yields the
+    digests of each subject's content, by kind and id; a file of records has none. *gated* are the labels of the gate's clauses, and *stopped* is
+    the reason why the run stopped before the end of its source, or None.
 
     :param run_id: the id of the run.
     :param name: the name of its pipeline.
@@ -72,26 +90,35 @@ class Results:
     raw: tuple[str, ...] = ()
     adapted: Mapping[str, Iterable[str]] = attrs.field(factory=dict)
     weighted: Callable[[], bool] = lambda: False
+    contents: Callable[[], Iterator[tuple[tuple[str, str], ContentDigests]]] = lambda: iter(())
+    gated: tuple[str, ...] = ()
+    stopped: str | None = None
     kept: dict[object, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
-    def differs(self, other: Results) -> list[str]:
+    def differs(self, other: Results, *, without: Collection[str] = ()) -> list[str]:
         """Return the sections and components that differ between the two runs; ``fingerprints`` if they are unknown.
 
-        Each component that another model answered follows, with the models.
+        Each component that another model answered follows, with the models. The sections *without*, and the components inside them, are left out.
         """
         digests, other_digests = self.fingerprints, other.fingerprints
         if not digests or not other_digests:
             return ["fingerprints"]
-        differences = sorted(key for key in {*digests, *other_digests} if digests.get(key) != other_digests.get(key))
+        keys = {*digests, *other_digests}.difference(without)
+        differences = sorted(key for key in keys if digests.get(key) != other_digests.get(key))
+        inside = tuple(f"{name}{mark}" for name in without for mark in ".[")
         for label in sorted(self.models.keys() & other.models.keys()):
+            if label in without or label.startswith(inside):
+                continue
             a, b = (", ".join(sorted(results.models[label])) for results in (self, other))
             differences += [f"the model that answered {label} ({a}, not {b})"] if a != b else []
-        return [*differences, *self._adapted_otherwise(other)]
+        return [*differences, *self._adapted_otherwise(other, without, inside)]
 
-    def _adapted_otherwise(self, other: Results) -> list[str]:
+    def _adapted_otherwise(self, other: Results, without: Collection[str], inside: tuple[str, ...]) -> list[str]:
         """Return a line for each component whose endpoint refused other parameters than in *other*."""
         lines = []
         for label in sorted(self.adapted.keys() | other.adapted.keys()):
+            if label in without or label.startswith(inside):
+                continue
             a, b = (", ".join(sorted(run.adapted.get(label, ()))) or "none" for run in (self, other))
             lines += [f"the parameters that the endpoint of {label} refused ({a}, not {b})"] if a != b else []
         return lines

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dicast import hookimpl
+from dicast import Sink, hookimpl
 
+from .documents import Documents
 from .summary import Summary
 
-__all__ = ["Summary"]
+__all__ = ["Documents", "Summary"]
 
 
 @hookimpl
-def dicast_sinks() -> list[type[Summary]]:
-    """Return the sink of the job summary."""
-    return [Summary]
+def dicast_sinks() -> list[type[Sink]]:
+    """Return the sinks of the job summary and of the runs' documents."""
+    return [Summary, Documents]

@@ -19,6 +19,7 @@ from dicast.commands import run
 from dicast.toolkit.printable import one_line
 
 from .annotations import data, of_problems
+from .comment import read_documents, write_comment
 
 JUNIT = "dicast-junit.xml"
 """Default path of the test report under GitLab. In a suite each experiment has a report, such as ``plain-junit.xml``."""
@@ -31,14 +32,45 @@ _BY_EXPERIMENT = "${experiment:-dicast}-junit.xml"
 @click.option(
     "--junit", metavar="PATH", help=f"Write a JUnit test report to PATH (junit/xml); {JUNIT} under GitLab by default."
 )
+@click.option(
+    "--comment",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the comment for the pull request to this file: each label against the baseline, newly failing rows, cost.",
+)
+@click.option(
+    "--against", metavar="RUN", help="The run that the comment compares with; by default the gate's baseline."
+)
+@click.option("--report-url", metavar="URL", help="The address of the report, for a link in the comment.")
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF dicast run]")
-def ci(file: Path, junit: str | None, options: tuple[str, ...]) -> int:
+def ci(
+    file: Path,
+    junit: str | None,
+    comment: Path | None,
+    against: str | None,
+    report_url: str | None,
+    options: tuple[str, ...],
+) -> int:
     """Run a pipeline and report it to the CI system.
 
     Options and exit codes are the same as in dicast run. Under GitHub Actions the job's summary shows the run, and annotations show the gate and the subjects that did not pass. Under GitLab
     the log has a section, and artifacts:reports:junit gets a JUnit report. Elsewhere the output is the output of dicast run. In a suite
     --junit takes a path with ${experiment}; the default under GitLab is EXPERIMENT-junit.xml.
     """
+    if comment is None:
+        return _on_system(file, junit, options)
+    with tempfile.TemporaryDirectory() as folder:
+        documents = Path(folder, "documents.jsonl")
+        sink = {"github/documents": {"as": "ci-documents", "documents_path": str(documents)}}
+        try:
+            return _on_system(file, junit, (*options, "--set", _added(sink)))
+        finally:
+            write_comment(
+                comment, one_line(file.as_posix()), read_documents(documents), baseline=against, url=report_url
+            )
+
+
+def _on_system(file: Path, junit: str | None, options: Sequence[str]) -> int:
+    """Run the pipeline with the reports of the CI system that the environment names; return the exit code."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
         return _on_github(file, junit, options)
     if os.environ.get("GITLAB_CI"):
@@ -46,10 +78,15 @@ def ci(file: Path, junit: str | None, options: tuple[str, ...]) -> int:
     return _run(file, junit, options)
 
 
+def _added(sink: Mapping[str, object]) -> str:
+    """Return the setting that adds *sink* to the pipeline."""
+    return f"sinks.+={orjson.dumps(sink).decode()}"
+
+
 def _run(file: Path, junit: str | None, options: Sequence[str], *sinks: Mapping[str, object]) -> int:
     """Run ``dicast run`` with additional sinks; return its exit code."""
     added = [*sinks, *([] if junit is None else [{"junit/xml": {"as": "ci-junit", "path": junit}}])]
-    settings = [part for sink in added for part in ("--set", f"sinks.+={orjson.dumps(sink).decode()}")]
+    settings = [part for sink in added for part in ("--set", _added(sink))]
     code = run.main([str(file), *options, *settings], prog_name="dicast ci", standalone_mode=False)
     return int(code or 0)
 

@@ -182,8 +182,10 @@ ROUTES = (
             text("a", "The baseline: an id of a run, its first or last characters, or last.", required=True),
             text("b", "The variant, likewise.", required=True),
             text("compare", "Only this comparison; may be repeated.", is_repeatable=True),
-            number("difference", "The least difference of scores that matters; by default as in dicast compare."),
-            flag("allow_incomparable", "Also compare runs that differ in more than their task."),
+            number(
+                "difference", "The largest difference of scores that does not matter; by default as in dicast compare."
+            ),
+            flag("allow_incomparable", "Also compare runs with other judges, or over other inputs."),
         ),
         ("comparable", "differs", "comparisons", "flips"),
     ),

@@ -39,18 +39,26 @@ LAST = "last"
     metavar="NAME",
     help='Only this comparison, such as bayes, or with options: \'{"flips": {"pass_at": 0.5, "fail_at": 0.4}}\'; may be repeated.',
 )
+@click.option("--full", is_flag=True, help="Also print the tables of the comparisons, and the subjects that changed.")
 @click.option(
+    "--margin",
     "--difference",
+    "margin",
     type=click.FloatRange(0, min_open=True),
     metavar="NUMBER",
-    help="The smallest difference of scores that matters; 0.05 by default, none on a raw scale.",
+    help="The largest difference of scores that does not matter; 0.02 by default, none on a raw scale.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["worse", "difference"]),
+    help="Exit with code 1 if a label is worse, or if a label is better or worse; with 3 if no label can be compared.",
 )
 @click.option(
     "--gold",
     type=click.Path(path_type=Path),
     help="Labels of both runs' outputs that correct the differences: JSON lines {subject_id, score, arm}.",
 )
-@click.option("--allow-incomparable", is_flag=True, help="Compare runs that differ in more than their task, too.")
+@click.option("--allow-incomparable", is_flag=True, help="Also compare runs with other judges, or over other inputs.")
 @click.option(
     "--unweighted",
     is_flag=True,
@@ -66,32 +74,38 @@ def compare(
     a: str | None,
     b: str,
     names: tuple[str, ...],
-    difference: float | None,
+    full: bool,
+    margin: float | None,
+    fail_on: str | None,
     gold: Path | None,
     allow_incomparable: bool,
     unweighted: bool,
     ledger: Path | None,
     as_json: bool,
-) -> None:
-    """Compare run B to run A. If both runs judged the same subjects, the subjects are compared in pairs.
+) -> int:
+    """Compare two runs: better, worse or unknown.
+
+    Each label is better, worse, without a difference that was found, or not known yet, with the number of subjects that would tell.
+    Subjects of both runs are compared in pairs. The task, its model and the outputs may differ; the judges and the inputs have to be equal.
 
     A and B are ids of runs, names of pipelines (the newest run counts), 'last', or files of jsonl/rows; two files need no ledger.
     Without B it is the newest run; without A it is the run of the same name before B. Runs of tools do not count.
     Differences are B minus A.
     """
-    selection = [parse_choice(name) for name in names] or [(name, None) for name in DEFAULT_NAMES]
+    is_full = full or as_json or bool(names) or gold is not None
+    selection = [parse_choice(name) for name in names] or [(name, None) for name in DEFAULT_NAMES if is_full]
     full_names = dict.fromkeys(name for name, _ in selection)
     configured = {name: comparison for name, comparison in selection if comparison is not None}
     if PAIRED in configured and gold is not None:
         message = "--gold is an option of stats/paired, but --compare sets its options; set gold there"
         raise ConfigError(Problem(message, path="--compare"))
-    paired = Paired(difference=difference, gold=None if gold is None else InputPath(gold))
+    paired = Paired(difference=margin, gold=None if gold is None else InputPath(gold))
 
     def read(live: Ledger | None) -> tuple[Pair, Mapping[str, Any]]:
         pair = find_pair(live, a, b, allow_incomparable=allow_incomparable)
         if not unweighted:
             pair.refuse_weights("--unweighted counts each subject once, so that the differences are about the sample")
-        return pair, pair.document([*full_names], paired, configured)
+        return pair, pair.document([*full_names], paired, configured, margin)
 
     try:
         pair, document = read_ledger(ledger, read)
@@ -101,8 +115,18 @@ def compare(
         pair, document = read(None)
     if as_json:
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
-        return
-    print_lines(one_line(part) if isinstance(part, str) else part for part in lines(pair.a, pair.b, document))
+    else:
+        text = lines(pair.a, pair.b, document, is_full=is_full)
+        print_lines(one_line(part) if isinstance(part, str) else part for part in text)
+    return _exit_code(document["answers"], fail_on)
+
+
+def _exit_code(answers: Mapping[str, Any], fail_on: str | None) -> int:
+    """Return 1 if *fail_on* names the answer of a label, 3 if it names an answer and no label has pairs, else 0."""
+    failing = {None: (), "worse": ("worse",), "difference": ("better", "worse")}[fail_on]
+    if any(answer["answer"] in failing for answer in answers.values()):
+        return 1
+    return 3 if failing and not any(answer["n"] for answer in answers.values()) else 0
 
 
 def read_comparison(
@@ -121,4 +145,4 @@ def read_comparison(
     full_names = [find_full_name(name) for name in dict.fromkeys(compare or DEFAULT_NAMES)]
     pair = find_pair(ledger, a, b, allow_incomparable=allow_incomparable)
     pair.refuse_weights("dicast compare A B --unweighted counts each subject once")
-    return pair.document(full_names, Paired(difference=difference))
+    return pair.document(full_names, Paired(difference=difference), margin=difference)

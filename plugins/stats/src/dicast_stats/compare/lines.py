@@ -1,4 +1,4 @@
-"""Text of ``dicast compare``: a table for each comparison, the subjects that flipped, and a sentence."""
+"""Text of ``dicast compare``: a sentence for each label, the changed subjects, and in full a table for each comparison."""
 
 from __future__ import annotations
 
@@ -14,24 +14,45 @@ MAX_SHOWN = 20
 """Largest number of subjects listed for each direction, over all labels."""
 MIN_SHOWN = 3
 """Number of subjects listed for each label and direction, however many labels there are."""
+MAX_NAMED = 5
+"""Largest number of subjects named in a line, without the full text."""
 
 
-def lines(a: Results, b: Results, document: Figures) -> Iterator[Any]:
-    """Yield the *document* as lines and tables for ``dicast.toolkit.terminal.print_lines``."""
+def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True) -> Iterator[Any]:
+    """Yield the *document* as lines and tables for ``dicast.toolkit.terminal.print_lines``: the answers first.
+
+    :param is_full: with the tables of the comparisons, and with the changed subjects under each label.
+    """
+    yield from document["sentences"] or [document["words"]]
+    flips = document["flips"] or ()
+    if not is_full:
+        yield from _named_flips(document["passes"], flips)
     yield f"A: {a.run_id} ({a.name})"
     yield f"B: {b.run_id} ({b.name}); differences are B minus A, intervals 95 %"
     if document["differs"]:
-        verdict = "" if document["comparable"] else "NOT COMPARABLE; "
-        yield f"{verdict}they differ in {', '.join(document['differs'])}"
+        yield f"they differ in {', '.join(document['differs'])}"
+    if not document["comparable"]:
+        yield f"NOT COMPARABLE: {', '.join(document['faults'])}"
     if weighted := document.get("unweighted"):
         yield f"subjects of {' and '.join(weighted)} have weights; here each counts once, so the differences are about the sample"
+    if not is_full:
+        yield f"details: dicast compare {a.run_id} {b.run_id} --full"
+        return
     for name, comparison in document["comparisons"].items():
         yield ""
         yield from comparison_lines(name, comparison)
     yield ""
-    yield from _pass_lines(document["passes"], document["flips"] or ())
-    yield ""
-    yield from document["sentences"] or [document["words"]]
+    yield from _pass_lines(document["passes"], flips)
+
+
+def _named_flips(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iterator[str]:
+    """Yield the subjects that pass in one run alone, in two lines for each label that has any."""
+    for label in passes:
+        for text, gained in (("newly failing", False), ("newly passing", True)):
+            names = [change["subject_id"] for change in flips if change["label"] == label and change["b"] is gained]
+            note = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
+            if names:
+                yield f"{label}: {len(names):,} {text}: {', '.join(names[:MAX_NAMED])}{note}"
 
 
 def _pass_lines(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iterator[str]:

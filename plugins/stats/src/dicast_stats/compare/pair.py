@@ -10,12 +10,11 @@ import attrs
 from dicast import Comparison, ConfigError, Ledger, Query, Results, results, started_runs
 from dicast.reporting import pair_passes
 
+from ..changes.content import find_faults
+from ..changes.label_changes import label_changes
 from ..pairs.paired import Paired
 from .comparisons import COMPARISONS, PAIRED
 from .flips import list_flips
-
-TASK = "task"
-"""Section in which comparable runs may differ."""
 
 UNKNOWN = "fingerprints"
 """Entry in the differences if a run has no fingerprints, as in a file of records."""
@@ -39,17 +38,22 @@ class Pair:
         return self.b.differs(self.a)
 
     @property
+    def faults(self) -> list[str]:
+        """Return the reasons why the runs are not comparable: other judges, metrics or scoring, or other inputs of the paired subjects."""
+        return find_faults(self.a, self.b)
+
+    @property
     def comparable(self) -> bool:
-        """Return whether the runs differ at most in their task."""
-        return set(self.differs) <= {TASK}
+        """Return whether the runs differ at most in their task and their outputs."""
+        return not self.faults
 
     def refusal(self) -> str:
         """Return the message that the runs are not comparable, with the fix."""
-        sections = ", ".join(key for key in self.differs if key != TASK)
+        sections = ", ".join(self.faults)
         cause = (
             "a file of records has no fingerprints"
             if sections == UNKNOWN
-            else f"they differ in more than the task: {sections}"
+            else f"they differ in more than the task and the outputs: {sections}"
         )
         fix = "--allow-incomparable compares them anyway, and reports the differences"
         return f"runs {self.a.run_id} and {self.b.run_id} are not comparable: {cause}; {fix}"
@@ -74,16 +78,15 @@ class Pair:
         names: Sequence[str],
         with_options: Paired | None = None,
         configured: Mapping[str, Comparison] = _NOT_CONFIGURED,
+        margin: float | None = None,
     ) -> Mapping[str, Any]:
-        """Return the JSON document with the comparisons *names*.
+        """Return the JSON document with the change of each label by the *margin*, and with the comparisons *names*.
 
         *configured* has comparisons with options by name. Without one for ``stats/paired``, *with_options* is used.
         """
         comparisons: Mapping[str, Comparison] = {PAIRED: with_options or Paired(), **configured}
-        paired: Mapping[str, Any] = comparisons[PAIRED].compare(self.a, self.b)
-        documents = {
-            name: paired if name == PAIRED else (comparisons.get(name) or COMPARISONS[name]()).compare(self.a, self.b)
-            for name in names
+        documents: dict[str, Any] = {
+            name: (comparisons.get(name) or COMPARISONS[name]()).compare(self.a, self.b) for name in names
         }
         pair_counts = pair_passes(self.a, self.b)
         undecided = {label for label in (*self.a.raw, *self.b.raw) if self.b.pass_at.get(label) is None}
@@ -92,10 +95,19 @@ class Pair:
             label: {**counts, "reasons": ["raw_scale"]} if label in undecided else counts
             for label, counts in passes.items()
         }
+        answers = {label: change.json() for label, change in label_changes(self.a, self.b, margin).items()}
+        sentences = [f"{label}: {answer['words']}" for label, answer in answers.items()]
+        if (
+            getattr(paired := comparisons[PAIRED], "gold", None) is not None
+        ):  # the sentences have the corrections by labels
+            corrected: Any = documents.get(PAIRED) or paired.compare(self.a, self.b)
+            sentences = corrected["sentences"]
         is_undecided = bool(passes) and passes.keys() <= undecided
         return {
             "comparable": self.comparable,
             "differs": self.differs,
+            **({"faults": faults} if (faults := self.faults) else {}),
+            "answers": answers,
             **({"unweighted": self.weighted} if self.weighted else {}),
             "a": {"run_id": self.a.run_id, "name": self.a.name},
             "b": {"run_id": self.b.run_id, "name": self.b.name},
@@ -104,8 +116,8 @@ class Pair:
             "passes": passes,
             "flips": None if is_undecided else list_flips(pair_counts, self.a, self.b),
             **({"reasons": ["raw_scale"]} if is_undecided else {}),
-            "sentences": paired["sentences"],
-            "words": paired["words"],
+            "sentences": sentences,
+            "words": ". ".join(sentences) or "no label is in both runs",
         }
 
 

@@ -1,0 +1,108 @@
+"""Comment of ``dicast ci`` for a pull request."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from dicast import RequestError
+from dicast_github.command import ci
+
+PIPELINE = """
+name: answers
+source: {rows/jsonl: {path: rows.jsonl}}
+metrics: [check/contains: {as: city, value: Ankara}]
+"""
+GATE = "gate: {baseline: main, max_drop: 0.02}\n"
+HOSTILE = "@everyone ![x](http://a) | <b>"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("GITHUB_ACTIONS", "GITLAB_CI"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "main.yaml").write_text(PIPELINE.replace("answers", "main"))
+    (tmp_path / "new.yaml").write_text(PIPELINE + GATE)
+    write_rows(tmp_path, 38)
+    return tmp_path
+
+
+def write_rows(folder, passing):
+    ids = [HOSTILE, *map(str, range(1, 40))]
+    rows = [
+        {"id": id, "input": "q", "output": "Ankara" if number >= 40 - passing else "Bonn"}
+        for number, id in enumerate(ids)
+    ]
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+
+def judge(*arguments):
+    return CliRunner().invoke(ci, arguments, catch_exceptions=False, standalone_mode=False).return_value
+
+
+def comment(folder, file, *arguments):
+    code = judge(file, "--comment", "comment.md", *arguments)
+    return code, (folder / "comment.md").read_text("utf-8")
+
+
+def test_the_comment_says_of_each_label_whether_it_got_worse(folder):
+    judge("main.yaml")
+    write_rows(folder, 20)
+    code, text = comment(folder, "new.yaml", "--report-url", "https://example.org/r")
+    assert code == 1
+    assert text.startswith("<!-- dicast ci: new.yaml -->\n\n### dicast: `answers`: failed")
+    assert "| `city` | **worse** | -0.4500 |" in text
+    assert "- `city`: 18 newly failing: `2`, `3`" in text
+    assert " and 8 more" in text
+    assert "(https://example.org/r)" in text
+    assert "spent 0 (baseline: 0)" in text or "(baseline: " in text
+
+
+def test_equal_outputs_are_no_difference(folder):
+    judge("main.yaml")
+    code, text = comment(folder, "new.yaml")
+    assert code == 0
+    assert "**no difference found**" in text
+
+
+def test_a_baseline_that_cannot_be_compared_is_named_with_the_reason(folder):
+    judge("main.yaml", "--set", "metrics=[check/contains: {as: city, value: Bonn}]")
+    code, text = comment(folder, "new.yaml")
+    assert code == 0
+    assert "not comparable" in text
+    assert "metrics[city]" in text
+
+
+def test_without_a_baseline_the_comment_says_how_to_name_one(folder):
+    code, text = comment(folder, "main.yaml")
+    assert code == 0
+    assert "no baseline: add `baseline` to the gate" in text
+
+
+def test_a_request_that_is_refused_has_a_comment_too(folder):
+    with pytest.raises(RequestError, match="baseline"):
+        comment(folder, "new.yaml")
+    assert "Nothing was judged" in (folder / "comment.md").read_text("utf-8")
+
+
+def test_an_id_cannot_be_markup(folder):
+    write_rows(folder, 40)
+    judge("main.yaml")
+    write_rows(folder, 39)
+    _, text = comment(folder, "new.yaml")
+    (line,) = [line for line in text.splitlines() if "newly failing" in line]
+    assert line.count("`") >= 4
+    assert "![x](http://a) |" not in text.replace("`" + HOSTILE + "`", "")
+
+
+def test_a_suite_has_a_part_for_each_experiment(folder):
+    suite = PIPELINE + GATE.replace("main", "plain") + "experiments: {plain: {}, other: {}}\n"
+    (folder / "suite.yaml").write_text(suite)
+    code, text = comment(folder, "suite.yaml")
+    assert code == 0
+    assert "`answers/plain`" in text
+    assert "`answers/other`" in text
+    assert text.count("**no difference found**") == 1

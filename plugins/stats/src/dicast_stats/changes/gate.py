@@ -1,0 +1,149 @@
+"""Keys ``baseline``, ``max_drop`` and ``undecided`` of a gate: the mean may not drop by more than a limit below a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import inf
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import attrs
+
+from dicast import Results, Within
+
+from .content import find_faults
+from .estimate import Estimate, more_pairs
+from .label_changes import LabelChange, gated_label, label_changes, round_up, shared_labels
+
+if TYPE_CHECKING:
+    from dicast.reporting import Clause, Finding, GatedFile, GatedRun
+
+MAX_UNPAIRED = 0.05
+"""Largest share of subjects of either run that may have a score in that run alone."""
+
+TOLERANCE = 1e-9
+"""Distance from the limit that counts as on the limit, as for the other rules of the gate."""
+
+_OTHER_RULES = ("min_score", "max_score", "min_pass_rate", "min_basis")
+
+Answer = bool | None
+
+
+@attrs.frozen
+class Regression:
+    """Requires that the mean of a label does not drop by more than a limit below a baseline.
+
+    :param baseline: the baseline: the name of a saved baseline, the id of a run, the name of a pipeline or of an experiment of the suite, ``last``,
+        or a file of ``dicast baseline save --file``.
+    :param max_drop: the largest drop of the mean that passes, 0 or more. It is required.
+    :param undecided: the effect if the clause cannot be decided: ``pass``, the default under ``bound: test`` and ``point``; ``exit3``, the default
+        under ``bound: interval``: the gate is undecided; ``fail``.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("test", "interval", "point")
+
+    baseline: str | None = None
+    max_drop: float | None = attrs.field(default=None, validator=Within(0, inf, "0 or more"))
+    undecided: Literal["pass", "exit3", "fail"] | None = None
+
+    @property
+    def label_key(self) -> str | None:
+        """``baseline``: a drop is about one label."""
+        return None if self.baseline is None else "baseline"
+
+    def faults(self, clause: Clause, file: GatedFile) -> Iterator[tuple[str, str]]:
+        """Yield the faults of a clause without one of its keys, or with rules of its own next to the baseline."""
+        if self.baseline is None:
+            key = "max_drop" if self.max_drop is not None else "undecided"
+            yield key, f"{key} needs a baseline: add baseline: NAME, such as baseline: last"
+        elif self.max_drop is None:
+            yield "baseline", "baseline needs max_drop, the largest drop of the mean that passes: add max_drop: 0.02"
+        if rules := [rule for rule in _OTHER_RULES if getattr(clause, rule) is not None]:
+            key = "baseline" if self.baseline is not None else "max_drop"
+            yield key, f"a clause with a baseline has no other rule: move {', '.join(rules)} to a clause of its own"
+
+    def decide(self, findings: Sequence[Finding], run: GatedRun) -> Sequence[Finding]:
+        """Return *findings* and the finding about the drop."""
+        if self.baseline is None or self.max_drop is None or not findings:
+            return findings
+        effect = self.undecided or ("exit3" if run.bound == "interval" else "pass")
+        finding = attrs.evolve(
+            findings[0],
+            rule="max_drop",
+            line=self.max_drop,
+            value=None,
+            passed=None,
+            low=None,
+            high=None,
+            undecided=effect,
+        )
+        compared = run.compared
+        baseline = compared.baselines.get(self.baseline, compared.current)
+        if baseline is None or compared.current is None:
+            reason = f"{run.on}: there is no older run to compare with as {self.baseline!r}"
+            return [*findings, attrs.evolve(finding, reason=reason)]
+        if baseline is compared.current:
+            reason = f"{run.on}: the run is the baseline {self.baseline!r} itself"
+            return [*findings, attrs.evolve(finding, passed=True, reason=reason)]
+        return [*findings, self._decide(finding, run, baseline, compared.current)]
+
+    def _decide(self, finding: Finding, run: GatedRun, baseline: Results, current: Results) -> Finding:
+        """Return *finding*, decided by the change of the label from *baseline* to *current*."""
+        against = f"{run.on} against {self.baseline} (run {baseline.run_id})"
+        label = gated_label(current, run.on)
+        is_known = label in shared_labels(baseline, current)
+        change = label_changes(baseline, current, labels=(label,))[label] if is_known else None
+        if change is not None:
+            estimate = change.estimate
+            finding = attrs.evolve(finding, value=estimate.mean, low=estimate.low, high=estimate.high)
+        faults = [*_run_faults(baseline, current), *(["it has no score of the label"] if change is None else [])]
+        if change is None or faults or (faults := [*_pair_faults(change)]):
+            return attrs.evolve(finding, passed=None, reason=f"{against}: not comparable: {'; '.join(faults)}")
+        passed = self._answer(change.estimate, run.bound)
+        return attrs.evolve(finding, passed=passed, reason=f"{against}: {self._words(change, passed, run.bound)}")
+
+    def _answer(self, estimate: Estimate, bound: str) -> Answer:
+        """Return whether the drop is within the limit, by *bound*; None if neither is known."""
+        limit = -(self.max_drop or 0.0) - TOLERANCE
+        mean, low, high = estimate.mean, estimate.low, estimate.high
+        if bound == "interval":
+            if low is not None and low >= limit:
+                return True
+            return False if high is not None and high < limit else None
+        if mean is None:
+            return None
+        if mean >= limit:
+            return True
+        if bound == "point":
+            return False
+        return False if high is not None and high < 0 else None
+
+    def _words(self, change: LabelChange, passed: Answer, bound: str) -> str:
+        limit = self.max_drop or 0.0
+        drop = f"{change.figures}; max_drop is {limit:g}"
+        if passed is not None:
+            return f"{'no drop beyond the limit' if passed else 'dropped'}: {drop}"
+        mean = change.estimate.mean or 0.0
+        missing = more_pairs(change.estimate, abs(mean + limit) if bound == "interval" else abs(mean))
+        return f"cannot tell: {drop}" + (f"; about {round_up(missing):,} more pairs would tell" if missing else "")
+
+
+def _run_faults(baseline: Results, current: Results) -> Iterator[str]:
+    """Yield the reasons why the runs as wholes cannot be compared."""
+    yield from find_faults(baseline, current)
+    for run, name in ((baseline, "the baseline"), (current, "the run")):
+        if run.stopped is not None:
+            yield f"{name} was stopped before its end: {run.stopped}"
+        if run.weighted():
+            yield f"the subjects of {name} have weights, and a comparison counts each subject once"
+
+
+def _pair_faults(change: LabelChange) -> Iterator[str]:
+    """Yield the reasons why the subjects of a label are too few, or too different, to be compared."""
+    if not change.estimate.n:
+        yield "no subject has a score in both runs"
+        return
+    sides = ((change.unpaired_baseline, "the baseline"), (change.unpaired_variant, "the run"))
+    for unpaired, name in sides:
+        total = change.estimate.n + unpaired
+        if unpaired > MAX_UNPAIRED * total:
+            yield f"{unpaired:,} of {total:,} subjects of {name} have no score in the other run, more than {MAX_UNPAIRED:.0%}"

@@ -1,0 +1,195 @@
+"""Change of each label between two runs. ``dicast compare``, the gate, reports and the dashboard show these figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import attrs
+
+from dicast import ALL_METRICS, Results
+from dicast.reporting import pair_passes
+
+from ..numbers.adjustment import Adjustment, adjust_p_values
+from ..scores.table import Table
+from ..text.sentences import ALPHA, interval_text
+from .estimate import Estimate, more_pairs
+from .pairs import SCORE, pair_label
+
+Answer = Literal["better", "worse", "no difference found", "cannot tell"]
+
+MARGIN = 0.02
+"""Default of the largest difference that does not matter, for scores in [0, 1]."""
+
+
+@attrs.frozen
+class LabelChange:
+    """Change of the mean of *label* from the baseline to the variant, over the subjects with a score in both runs.
+
+    :param estimate: the mean of the differences, variant minus baseline, with its interval.
+    :param answer: ``better`` or ``worse`` if the adjusted p is below 5 %, else ``no difference found`` if the whole interval is within plus and
+        minus *margin*, else ``cannot tell``.
+    :param adjusted_p_value: the p of the label, for labels other than the gate's adjusted by Holm.
+    :param margin: the largest difference that does not matter; None if it is not known, as on a raw scale.
+    :param missing_pairs: how many more pairs would likely give another answer than ``cannot tell``; None if it is not known, or not needed.
+    :param identical: the number of pairs with equal outputs and judges, whose difference is 0.
+    :param unpaired_baseline: the number of subjects with a score in the baseline alone.
+    :param unpaired_variant: the number of subjects with a score in the variant alone.
+    :param is_raw: the scores are on a scale of their own.
+    """
+
+    label: str
+    estimate: Estimate
+    answer: Answer
+    adjusted_p_value: float | None
+    margin: float | None
+    missing_pairs: int | None
+    identical: int
+    unpaired_baseline: int
+    unpaired_variant: int
+    is_raw: bool
+
+    @property
+    def words(self) -> str:
+        """The answer with its figures, as a sentence."""
+        return f"{self.answer}: {'; '.join([self.figures, *self._cautions()])}"
+
+    @property
+    def figures(self) -> str:
+        """The mean difference with its interval and the number of pairs."""
+        estimate, pairs = self.estimate, count_pairs(self.estimate.n)
+        if not estimate.n:
+            return "no subject has a score in both runs"
+        if estimate.mean is None or estimate.error is None:
+            return f"the scores of {pairs} are too large"
+        if self.identical == estimate.n:
+            return f"the outputs of {pairs} are equal in both runs"
+        if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+            is_single = estimate.sessions == 1 and estimate.n > 1
+            return f"{estimate.mean:+.4g} over {pairs}, {'all of one session' if is_single else 'without variance'}"
+        return f"{interval_text(estimate.mean, estimate.low, estimate.high)}, over {pairs}"
+
+    def _cautions(self) -> list[str]:
+        parts = []
+        if self.answer == "cannot tell" and self.missing_pairs is not None:
+            parts.append(f"about {round_up(self.missing_pairs):,} more would tell")
+        elif self.answer == "cannot tell" and self.is_raw and self.margin is None and self.estimate.low is not None:
+            parts.append("no margin is set for the raw scale (--margin)")
+        estimate, adjusted = self.estimate, self.adjusted_p_value
+        if estimate.p_value is not None and adjusted is not None and estimate.p_value < ALPHA <= adjusted:
+            parts.append(f"p adjusted for all labels is {adjusted:.3g}")
+        unpaired = ((self.unpaired_baseline, "in A only"), (self.unpaired_variant, "in B only"))
+        parts += [f"{count:,} {place}" for count, place in unpaired if count]
+        return [*parts, *(["raw scale"] if self.is_raw else [])]
+
+    def json(self) -> dict[str, Any]:
+        """Return the change for a document."""
+        estimate = self.estimate
+        return {
+            "answer": self.answer,
+            "n": estimate.n,
+            "sessions": estimate.sessions,
+            "identical": self.identical,
+            "mean_difference": estimate.mean,
+            "ci_low": estimate.low,
+            "ci_high": estimate.high,
+            "p_value": estimate.p_value,
+            "adjusted_p_value": self.adjusted_p_value,
+            "margin": self.margin,
+            "more": self.missing_pairs,
+            "unpaired_a": self.unpaired_baseline,
+            "unpaired_b": self.unpaired_variant,
+            **({"scale": "raw"} if self.is_raw else {}),
+            "words": self.words,
+        }
+
+
+def count_pairs(count: int) -> str:
+    """Return *count* with the noun: "1 pair", "2 pairs"."""
+    return "1 pair" if count == 1 else f"{count:,} pairs"
+
+
+def round_up(count: int) -> int:
+    """Return *count* rounded up to two digits."""
+    step = int(10 ** max(0, len(str(count)) - 2))
+    return -(-count // step) * step
+
+
+def label_changes(
+    baseline: Results,
+    variant: Results,
+    margin: float | None = None,
+    labels: Sequence[str] = (),
+    adjustment: Adjustment = "holm",
+) -> dict[str, LabelChange]:
+    """Return the change of each label that both runs have, the gate's labels first.
+
+    The gate's labels, and the only label, are tested at 5 % each; the p-values of the other labels are adjusted together. A label without any
+    difference is no test among them: its smallest possible p is 1 (R. E. Tarone, Biometrics 46, 1990, 515-522).
+
+    :param margin: the largest difference that does not matter; .02 by default, and none for a label on a raw scale.
+    :param labels: only these labels; all by default.
+    :param adjustment: how the p-values of the other labels are adjusted.
+    """
+    names, gated = shared_labels(baseline, variant), gated_labels(baseline, variant)
+    names = [name for name in names if not labels or name in labels]
+    raw = {*baseline.raw, *variant.raw}
+    pairs = {name: pair_label(baseline, variant, name) for name in names}
+    estimates = {name: pair.estimate() for name, pair in pairs.items()}
+    p_values = {name: estimate.p_value for name, estimate in estimates.items()}
+    others = {name: p for name, p in p_values.items() if p is not None and name not in gated and len(names) > 1}
+    others = {name: p for name, p in others.items() if estimates[name].error or estimates[name].mean}
+    p_values |= dict(zip(others, adjust_p_values([*others.values()], adjustment), strict=True))
+    changes = {}
+    for name, pair in pairs.items():
+        least = MARGIN if margin is None and name not in raw else margin
+        answer, missing = _decide(estimates[name], p_values[name], least)
+        counts = (pair.identical, pair.unpaired_baseline, pair.unpaired_variant)
+        changes[name] = LabelChange(
+            name, estimates[name], answer, p_values[name], least, missing, *counts, is_raw=name in raw
+        )
+    return changes
+
+
+def shared_labels(baseline: Results, variant: Results) -> list[str]:
+    """Return the labels with scores in both runs: the labels of the pipeline first, with the gate's label at the top.
+
+    Records that have a score and no labels have the label ``score``.
+    """
+    before, after = Table.of(baseline), Table.of(variant)
+    if not before.criteria | after.criteria:
+        return [SCORE]
+    names = [name for name in before.criteria if name in after.criteria]
+    if before.only_metric is not None and before.only_metric == after.only_metric:
+        names = [name for name in names if name != ALL_METRICS]  # the only metric has the same scores under its name
+    passes = pair_passes(baseline, variant)
+    first = [label for label in (*gated_labels(baseline, variant), *passes.labels) if label in names]
+    return [*dict.fromkeys([*first, *sorted(names)])]
+
+
+def gated_labels(baseline: Results, variant: Results) -> tuple[str, ...]:
+    """Return the labels of the gate of *variant*, else of *baseline*, else the label of the score; a gate on the only metric is about its label."""
+    score_label = pair_passes(baseline, variant).label
+    names = variant.gated or baseline.gated or (() if score_label is None else (score_label,))
+    return tuple(gated_label(variant, name) for name in names)
+
+
+def gated_label(run: Results, name: str) -> str:
+    """Return the label of the scores that a gate on *name* is about: the only metric for all metrics together."""
+    only = Table.of(run).only_metric
+    return only if name == ALL_METRICS and only is not None else name
+
+
+def _decide(estimate: Estimate, adjusted: float | None, margin: float | None) -> tuple[Answer, int | None]:
+    """Return the answer by the *adjusted* p and the interval of *estimate*, and the number of further pairs that would likely give another."""
+    mean, low, high = estimate.mean, estimate.low, estimate.high
+    if mean is None or estimate.error is None:
+        return "cannot tell", None
+    if adjusted is not None and adjusted < ALPHA:
+        return ("better" if mean > 0 else "worse"), None
+    if low is not None and high is not None and margin is not None and -margin <= low and high <= margin:
+        return "no difference found", None
+    reach = max(abs(mean), 0.0 if margin is None else margin - abs(mean))
+    is_adjusted = adjusted is not None and estimate.p_value is not None
+    alpha = ALPHA * (estimate.p_value or 0.0) / (adjusted or 1.0) if is_adjusted else ALPHA
+    return "cannot tell", more_pairs(estimate, reach, alpha)

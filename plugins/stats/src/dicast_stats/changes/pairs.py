@@ -1,0 +1,112 @@
+"""Differences of one label over the subjects with a score in both runs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from dicast import Results
+
+from ..numbers.scale import common_power, divide_by_power
+from ..numbers.ties import differences
+from ..numbers.values import ignore_float_warnings
+from ..scores.table import Key, Table, shared_rows
+from .content import has_equal_judges, has_equal_output, read_contents, reads_texts
+from .estimate import Estimate, estimate_mean, exact_zero
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..numbers.values import Column
+
+SCORE = "score"
+"""Name of scores without a label."""
+
+
+@attrs.frozen
+class Pairs:
+    """Differences of one label, variant minus baseline.
+
+    :param change: the differences, divided by two to the power *power*.
+    :param sessions: the session of each pair; the subject itself without a session.
+    :param identical: the number of pairs whose outputs and judges are equal in both runs; their difference is 0.
+    :param unpaired_baseline: the number of subjects with a score in the baseline alone.
+    :param unpaired_variant: the number of subjects with a score in the variant alone.
+    """
+
+    change: Column
+    power: int
+    sessions: Sequence[Hashable]
+    identical: int
+    unpaired_baseline: int
+    unpaired_variant: int
+
+    def estimate(self) -> Estimate:
+        """Return the mean of the differences with its interval."""
+        if self.identical and self.identical == len(self.change):
+            return exact_zero(self.identical, len({*self.sessions}))
+        with ignore_float_warnings():
+            return estimate_mean(self.change, self.sessions, self.power)
+
+
+def pair_label(baseline: Results, variant: Results, label: str) -> Pairs:
+    """Return the differences of the subjects with a score of *label* in both runs; the same result for all comparisons.
+
+    A pair whose output and judge are equal in both runs has the difference 0: another answer of the same judge about the same output is no change.
+    For a metric without a model, the task's figures have to be equal, too, as it may be about the time of the answer.
+    """
+    key = (pair_label, id(baseline), label)
+    if key not in variant.kept:
+        variant.kept[key] = _pair_label(baseline, variant, label), baseline
+    pairs: Pairs = variant.kept[key][0]
+    return pairs
+
+
+def _pair_label(baseline: Results, variant: Results, label: str) -> Pairs:
+    import numpy as np  # 0.1 s, which starting a run does not spend
+
+    tables = Table.of(baseline), Table.of(variant)
+    ours, theirs = shared_rows(*tables)
+    before, after = (read_scores(table, label) for table in tables)
+    both = ~(np.isnan(before[ours]) | np.isnan(after[theirs]))
+    ours, theirs = ours[both], theirs[both]
+    subjects = [*tables[0].rows]
+    keys = [subjects[row] for row in ours.tolist()]
+    with ignore_float_warnings():
+        change, power = _scaled_differences(after[theirs], before[ours])
+    identical = _identical(baseline, variant, label, keys)
+    change = np.where(identical, 0.0, change)
+    sessions = [tables[1].sessions.get(key) or tables[0].sessions.get(key) or key for key in keys]
+    unpaired_baseline, unpaired_variant = (int((~np.isnan(scores)).sum()) - len(keys) for scores in (before, after))
+    return Pairs(change, power, sessions, int(identical.sum()), unpaired_baseline, unpaired_variant)
+
+
+def read_scores(table: Table, label: str) -> Column:
+    """Return the scores of *label* by row; of records without labels the score of the record."""
+    return table.record_scores if label == SCORE and label not in table.criteria else table.scores(label)
+
+
+def _scaled_differences(after: Column, before: Column) -> tuple[Column, int]:
+    """Return the differences, divided by two to a power, and the power."""
+    import numpy as np
+
+    power = 0
+    if np.isinf(after - before).any():  # although the scores are finite
+        after, before, power = after / 2, before / 2, 1
+    change = differences(after, before)
+    exponent = common_power(change)
+    return divide_by_power(change, exponent), power + exponent
+
+
+def _identical(baseline: Results, variant: Results, label: str, keys: Sequence[Key]) -> NDArray[np.bool_]:
+    """Return whether the output and the judge of each subject are equal in both runs."""
+    import numpy as np
+
+    if not has_equal_judges(baseline, variant, label):
+        return np.zeros(len(keys), bool)
+    before, after = read_contents(baseline), read_contents(variant)
+    exact = not reads_texts(baseline, variant, label)
+    return np.array([has_equal_output(before.get(key), after.get(key), with_figures=exact) for key in keys], bool)

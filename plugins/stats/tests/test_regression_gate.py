@@ -1,0 +1,206 @@
+"""Clause of a gate with a baseline."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import dicast
+from dicast import ConfigError
+from dicast.testing import GateClauseConformance
+from dicast_stats.compare.command import compare
+
+CLAUSE = {"baseline": "main", "max_drop": 0.02}
+
+
+class TestRegression(GateClauseConformance):
+    clause = "baseline"
+    options = CLAUSE
+    invalid = {"max_drop": 0.1}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def judge(passing, name="main", *, gate=None, of=40, rows=None, metrics=None, **options):
+    """Judge a file in which the first *passing* of *of* outputs pass."""
+    if rows is None:
+        rows = [
+            {"id": str(number), "input": f"q{number}", "output": f"{'yes' if number < passing else 'no'} {name}"}
+            for number in range(of)
+        ]
+    with open(f"{name}.jsonl", "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    pipeline = {
+        "name": name,
+        "source": {"rows/jsonl": {"path": f"{name}.jsonl"}},
+        "metrics": metrics or [{"check/contains": {"as": "good", "value": "yes"}}],
+        **options,
+    }
+    return dicast.run(pipeline if gate is None else {**pipeline, "gate": {**CLAUSE, **gate}})
+
+
+def clause_of(run):
+    return next(clause for clause in run.gate["clauses"] if clause["rule"] == "max_drop")
+
+
+@pytest.mark.parametrize(
+    ("passing", "options", "passed", "code", "words"),
+    [
+        (39, {}, True, 0, ""),
+        (36, {}, True, 0, ""),
+        (20, {}, False, 1, "dropped: -0.40"),
+        (34, {}, None, 0, "cannot tell: -0.05"),
+        (34, {"undecided": "exit3"}, None, 3, "more pairs would tell"),
+        (34, {"undecided": "fail"}, None, 1, "max_drop is 0.02"),
+        (34, {"max_drop": 0.05}, True, 0, ""),
+        (34, {"bound": "point"}, False, 1, "dropped"),
+        (36, {"bound": "interval"}, True, 0, ""),
+        (34, {"bound": "interval"}, None, 3, "cannot tell"),
+        (34, {"bound": "interval", "undecided": "pass"}, None, 0, "cannot tell"),
+        (20, {"bound": "interval"}, False, 1, "dropped"),
+    ],
+)
+def test_the_clause_has_three_answers_by_its_bound(folder, passing, options, passed, code, words):
+    judge(36)
+    run = judge(passing, "new", gate=options)
+    clause = clause_of(run)
+    assert (clause["passed"], run.exit_code) == (passed, code)
+    assert clause["value"] == pytest.approx((passing - 36) / 40)
+    assert words in " ".join(run.gate["reasons"])
+    assert run.gate["passed"] is {0: True, 1: False, 3: None}[code]
+
+
+def test_the_gate_and_compare_have_equal_numbers(folder):
+    judge(36)
+    run = judge(29, "new", gate={}, baseline={"run": "main", "compare": ["stats/paired"]})
+    text = CliRunner().invoke(compare, ["main", "new", "--json"], catch_exceptions=False).output
+    answer, clause = json.loads(text)["answers"]["good"], clause_of(run)
+    expected = (clause["value"], clause["low"], clause["high"])
+    assert (answer["mean_difference"], answer["ci_low"], answer["ci_high"]) == expected
+    paired = run.comparison["stats/paired"]
+    assert paired["answers"]["good"] == answer
+    test = paired["criteria"]["good"]
+    assert (test["mean_difference"], test["ci_low"], test["ci_high"]) == expected
+    assert json.loads(text)["sentences"] == paired["sentences"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"metrics": [{"check/contains": {"as": "good", "value": "yes "}}]}, "metrics[good]"),
+        ({"scoring": {"threshold": 0.6}}, "scoring"),
+        ({"of": 30}, "10 of 40 subjects of the baseline have no score in the other run, more than 5%"),
+        ({"of": 50}, "10 of 50 subjects of the run have no score in the other run, more than 5%"),
+        (
+            {"rows": [{"id": str(n), "input": f"other {n}", "output": "no"} for n in range(40)]},
+            "the input or the reference of 40 subjects, such as '0'",
+        ),
+        ({"ledger": {"ledger/sqlite": {"path": ".dicast/ledger.db", "content": "digest"}}}, "does not keep"),
+    ],
+)
+def test_a_run_that_cannot_be_compared_is_undecided_with_the_reason(folder, options, reason):
+    judge(36)
+    run = judge(10, "new", gate={"undecided": "exit3"}, **options)
+    assert (clause_of(run)["passed"], run.exit_code) == (None, 3)
+    (words,) = run.gate["reasons"]
+    assert "not comparable: " in words
+    assert reason in words
+
+
+def test_a_baseline_that_does_not_exist_is_refused_before_the_first_call(folder):
+    judge(36)
+    with pytest.raises(ConfigError) as caught:
+        judge(36, "new", gate={"baseline": "mian"})
+    (problem,) = caught.value.problems
+    assert (problem.path, "'mian'" in problem.message) == ("gate.baseline", True)
+
+
+def test_without_an_older_run_there_is_nothing_to_compare_with(folder):
+    run = judge(36, gate={"baseline": "last"})
+    assert (clause_of(run)["passed"], run.exit_code) == (None, 0)
+    assert run.gate["reasons"] == ["metrics: there is no older run to compare with as 'last'"]
+    assert clause_of(judge(20, gate={"baseline": "last"}))["passed"] is False
+
+
+@pytest.mark.parametrize(
+    ("gate", "message"),
+    [
+        ({"max_drop": 0.02}, "max_drop needs a baseline"),
+        ({"undecided": "pass"}, "undecided needs a baseline"),
+        ({"baseline": "main"}, "baseline needs max_drop"),
+        ({**CLAUSE, "min_score": 0.5}, "move min_score to a clause of its own"),
+        ({"min_score": 0.5, "bound": "test"}, "bound: test needs a clause with baseline"),
+        ({**CLAUSE, "bound": "anytime"}, "bound"),
+        ({**CLAUSE, "max_drop": -0.1}, "max_drop"),
+        ({**CLAUSE, "undecided": "ignore"}, "undecided"),
+    ],
+)
+def test_a_wrong_clause_is_refused(folder, gate, message):
+    judge(36)
+    metrics = [{"check/contains": {"value": "yes"}}]
+    with pytest.raises(ConfigError, match=message):
+        dicast.run({"source": {"rows/jsonl": {"path": "main.jsonl"}}, "metrics": metrics, "gate": gate})
+
+
+def test_an_experiment_is_compared_with_another_experiment_of_the_suite(folder):
+    judge(36)
+    judge(20, "new")
+    run = dicast.run(
+        {
+            "name": "suite",
+            "source": {"rows/jsonl": {"path": "main.jsonl"}},
+            "metrics": [{"check/contains": {"as": "good", "value": "yes"}}],
+            "gate": {"baseline": "plain", "max_drop": 0.02},
+            "experiments": {"short": {"set": {"source.path": "new.jsonl"}}, "plain": {}},
+        }
+    )
+    assert [*run.experiments] == ["plain", "short"]
+    passed = {name: clause_of(experiment)["passed"] for name, experiment in run.experiments.items()}
+    assert (passed, run.exit_code) == ({"plain": True, "short": False}, 1)
+
+
+def invoke(*arguments):
+    result = CliRunner().invoke(compare, arguments, catch_exceptions=False, standalone_mode=False)
+    return result.return_value, result.output
+
+
+@pytest.mark.parametrize(
+    ("passing", "worse", "difference"), [(20, 1, 1), (40, 0, 1), (33, 0, 0)], ids=["worse", "better", "unknown"]
+)
+def test_compare_fails_on_the_answers_that_the_option_names(folder, passing, worse, difference):
+    judge(30)
+    judge(passing, "new")
+    assert invoke("main", "new")[0] == 0
+    assert invoke("main", "new", "--fail-on", "worse")[0] == worse
+    assert invoke("main", "new", "--fail-on", "difference")[0] == difference
+
+
+def test_the_answer_comes_first_and_details_are_left_to_full(folder):
+    judge(36)
+    judge(20, "new")
+    _, text = invoke("main", "new")
+    lines = text.splitlines()
+    assert lines[0].startswith("good: worse: -0.40, 95 % -0.56 to -0.24, over 40 pairs")
+    assert lines[1] == "good: 16 newly failing: 20, 21, 22, 23, 24 and 11 more"
+    assert lines[-1].endswith(" --full")
+    assert len(lines) < 10
+    full = invoke("main", "new", "--full")[1]
+    assert full.splitlines()[0] == lines[0]
+    assert "stats/paired" in full
+
+
+def test_the_margin_decides_what_is_no_difference(folder):
+    judge(36)
+    judge(35, "new")
+    answers = {margin: answer_by(margin) for margin in (0.02, 0.2)}
+    assert answers == {0.02: "cannot tell", 0.2: "no difference found"}
+
+
+def answer_by(margin):
+    return json.loads(invoke("main", "new", "--margin", str(margin), "--json")[1])["answers"]["good"]["answer"]
