@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import click
 import orjson
 
 from dicast import ConfigError, Event, Ledger, Query, named_run, read_ledger
-from dicast.toolkit.installing import how_to_install
+from dicast.reading import reader
 
 from .html import shown_path, write_page
 from .page import BEGINS
@@ -155,31 +154,15 @@ class _PageRequest:
         )
 
     def _compared(self, baseline: str, run_id: str) -> Mapping[str, Any]:
-        """Return the document of ``dicast compare``. The command is in another plugin, which this plugin must not import, so it runs as a process."""
-        from subprocess import run  # only a report with a baseline starts a process
+        """Return the document of ``dicast compare``.
 
-        place = self.path or getattr(self.live, "path", None)
-        where = [] if place is None else ["--ledger", str(place)]
-        command = [
-            sys.executable,
-            "-m",
-            "dicast",
-            "compare",
-            baseline,
-            run_id,
-            "--allow-incomparable",
-            *where,
-            "--json",
-        ]
-        process = run(command, capture_output=True, check=False)  # noqa: S603  # this dicast, with names as arguments
+        :raises ConfigError: if there is no such baseline.
+        :raises PluginError: if the plugin with the command is missing.
+        """
         try:
-            document: dict[str, Any] = orjson.loads(process.stdout)
-        except orjson.JSONDecodeError:
-            message = process.stderr.decode(errors="replace").strip()
-            raise ConfigError(f"--baseline needs dicast compare: {how_to_install('stats')} ({message})") from None
-        if "error" in document:
-            raise ConfigError(f"--baseline {baseline}: {document['error']['message']}")
-        return document
+            return reader("compare")(self.live, a=baseline, b=run_id, allow_incomparable=True)
+        except ConfigError as error:
+            raise ConfigError(f"--baseline {baseline}: {error}") from error
 
 
 @attrs.frozen
