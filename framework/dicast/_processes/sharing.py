@@ -24,6 +24,7 @@ from .._kernel.contract.protocols import ChatModel, Judge
 from .._kernel.plan.sections import Slot
 from .._kernel.values import Failure, Subject
 from .._kernel.values.errors import PluginError
+from ..toolkit.files import error_reason
 from .process import LATE_SECONDS, Worker, WorkerCall
 
 if TYPE_CHECKING:
@@ -120,7 +121,9 @@ class Pool:
         try:
             worker = await Worker.start(self._setup)
         except OSError as error:
-            raise PluginError(f"a worker process of dicast/processes could not be started: {error}") from error
+            raise PluginError(
+                f"a worker process of dicast/processes could not be started: {error_reason(error)}"
+            ) from error
         self._workers.append(worker)
         return worker
 

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from .files import error_reason
 from .scanning import Scanner, TooLong
 from .session_reading import SessionReading
 
@@ -147,4 +148,4 @@ def _chunks(reading: SessionReading) -> Iterator[bytes]:
                     reading.check.digest.update(chunk)
                 yield chunk
         except (EOFError, OSError, zlib.error) as error:
-            reading.refuse(f"the data cannot be read to its end: {error}", 1)
+            reading.refuse(f"the data cannot be read to its end: {error_reason(error)}", 1)

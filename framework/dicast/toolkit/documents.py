@@ -11,6 +11,7 @@ import orjson
 
 from dicast import Problem
 from dicast.toolkit.dialects import is_message
+from dicast.toolkit.files import error_reason
 from dicast.toolkit.input_file import InputCheck, InputFile
 from dicast.toolkit.json_values import inexact, too_deep
 from dicast.toolkit.scanning import Scanner, TooLong, is_balanced
@@ -124,7 +125,7 @@ class Records:
                         self.check.digest.update(chunk)
                     yield chunk
             except (EOFError, OSError, zlib.error) as error:
-                self._fault(f"the data cannot be read to its end: {error}", 1)
+                self._fault(f"the data cannot be read to its end: {error_reason(error)}", 1)
 
     def _values(self, scanner: Scanner) -> Placed:
         """Yield the objects that follow each other."""

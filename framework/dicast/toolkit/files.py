@@ -59,6 +59,12 @@ class UnreadableFile(OSError):
         return f"{self.filename}: {self.strerror}"
 
 
+def error_reason(error: BaseException) -> str:
+    """Return the reason of an error of reading or writing a path that the message names: the system's words, else the text of *error*."""
+    reason: str | None = getattr(error, "strerror", None)
+    return reason or str(error)
+
+
 class _Data(FileIO):
     """The bytes of a regular file. A file of the system that has no data at the moment is an error, not an end."""
 

@@ -75,7 +75,11 @@ def test_an_installed_module_and_a_method_do(shop):
         ("x = 1\n", "answer:reply", r"there is no module 'answer' in .*, did you mean 'answers'\?"),
         ("def reply(input): ...\n", "answers:replay", r"answers has no 'replay', did you mean 'reply'\?"),
         ("reply = 3\n", "answers:reply", r"a task is a function .*, not 3"),
-        ("import nothing_like_this\n", "answers:reply", r"answers failed to import: ModuleNotFoundError"),
+        (
+            "import nothing_like_this\n",
+            "answers:reply",
+            r"answers failed to import: ModuleNotFoundError: .* \(answers.py:1\)",
+        ),
         (
             "",
             "answers.reply",

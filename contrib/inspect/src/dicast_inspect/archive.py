@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 import attrs
 
+from dicast.toolkit.files import error_reason
 from dicast.toolkit.session_reading import SessionReading
 
 from .sample import Broken, Evaluation, Sample, expand_refs, sample_id
@@ -37,7 +38,7 @@ def archived_samples(reading: SessionReading) -> Iterator[tuple[int, Sample | Br
         try:
             archive = zipfile.ZipFile(stream)
         except (zipfile.BadZipFile, OSError, ValueError) as error:
-            reading.refuse(f"the archive cannot be read: {error}; recover it with inspect log recover", 1)
+            reading.refuse(f"the archive cannot be read: {error_reason(error)}; recover it with inspect log recover", 1)
             return
         members = Members(reading, archive)
         header = members.json(HEADER if HEADER in members.names else START)
@@ -111,7 +112,7 @@ class Members:
                 raise _Unreadable(f"{name} has {size:,} bytes, more than max_line_bytes ({self.reading.max_bytes:,})")
             data: bytes = self.archive.read(name)
         except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, *_zlib_errors()) as error:
-            raise _Unreadable(f"{name} cannot be read: {error}") from error
+            raise _Unreadable(f"{name} cannot be read: {error_reason(error)}") from error
         return self.reading.value(data)
 
     def _assembled(self, key: Key) -> dict[str, Any]:

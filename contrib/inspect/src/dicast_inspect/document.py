@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
+from dicast.toolkit.files import error_reason
 from dicast.toolkit.scanning import Scanner, TooLong
 from dicast.toolkit.session_reading import SessionReading
 
@@ -66,4 +67,4 @@ def _chunks(reading: SessionReading) -> Iterator[bytes]:
                     reading.check.digest.update(chunk)
                 yield chunk
         except (EOFError, OSError, zlib.error) as error:
-            reading.refuse(f"the data cannot be read to its end: {error}", 1)
+            reading.refuse(f"the data cannot be read to its end: {error_reason(error)}", 1)

@@ -13,7 +13,7 @@ import orjson
 
 from dicast import ConfigError
 from dicast.toolkit.atomic_file import AtomicFile
-from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
+from dicast.toolkit.files import MAX_DATA_BYTES, error_reason, read_bytes
 
 from .costs import spent
 from .evaluation import Evaluation, Item, Stopped, items
@@ -84,7 +84,7 @@ def read_baselines(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, orjson.JSONDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read as baselines: {error}") from error
+        raise ConfigError(f"{path} cannot be read as baselines: {error_reason(error)}") from error
     wrong = (
         [name for name, entry in baselines.items() if not _is_entry(entry)]
         if isinstance(baselines, dict)

@@ -14,7 +14,7 @@ import click
 
 from dicast import ConfigError
 from dicast.commands import print_json, sigterm_as_ctrl_c
-from dicast.toolkit.files import read_text
+from dicast.toolkit.files import error_reason, read_text
 from dicast.toolkit.overwriting import refuse_overwrite
 from dicast.toolkit.printable import one_line
 
@@ -179,7 +179,7 @@ def _read(path: Path) -> str:
     try:
         return read_text(path, encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
+        raise ConfigError(f"{path} cannot be read: {error_reason(error)}") from error
 
 
 def _figure(value: float | None) -> str:

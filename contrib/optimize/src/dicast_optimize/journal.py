@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from dicast import ConfigError
-from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
+from dicast.toolkit.files import MAX_DATA_BYTES, error_reason, read_bytes
 
 NAME = "journal.jsonl"
 
@@ -126,7 +126,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     except FileNotFoundError as error:
         raise ConfigError(f"there is no optimization in {path.parent}") from error
     except (OSError, orjson.JSONDecodeError) as error:
-        raise ConfigError(f"{path} is not a journal of an optimization: {error}") from error
+        raise ConfigError(f"{path} is not a journal of an optimization: {error_reason(error)}") from error
     if not lines or "setup" not in lines[0]:
         raise ConfigError(f"{path} is not a journal of an optimization")
     return lines

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...toolkit.files import error_reason
 from ...toolkit.printable import printable_output
 from ..values import is_text
 from ..values.errors import PluginError
@@ -157,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = StringIO()  # the interpreter would flush the old stream again at its end, and fail
         if isinstance(error, BrokenPipeError):
             return UNREAD
-        click.echo(f"cannot write to standard output: {error}", err=True)
+        click.echo(f"cannot write to standard output: {error_reason(error)}", err=True)
         return UNWRITABLE
 
 
@@ -170,7 +171,7 @@ def _run(argv: list[str]) -> int:
     argv = [argument for argument in argv if argument != "--traceback"]
     try:
         _refuse_undecodable(argv)
-        return int(dicast.main(argv, prog_name="dicast", standalone_mode=False) or 0)
+        return int(dicast.main(argv, prog_name="dicast", standalone_mode=False, obj=show_traceback) or 0)
     except BaseException as error:  # last handler of the process
         if show_traceback:
             traceback.print_exc()

@@ -20,14 +20,21 @@ def gate_parts(gate: Document | None, undecided: Sequence[str]) -> Iterator[str 
     clauses = gate.get("clauses", ())  # documents of older versions have none
     if any(clause["rule"] != "min_coverage" for clause in clauses):
         rows = [_clause_row(clause) for clause in clauses]
-        width = max(len(on) for on, *_ in rows)
-        lines = []
-        for on, rule, value, interval, answer in rows:
-            cells = (f" ({interval})" if interval else "") + ("" if answer == "passed" else f", {answer}")
-            lines.append(f"  {on:<{width}}  {rule}: {value}{cells}")
+        lines = clause_lines(clauses)
         heads = ("  on", "clause", "value", "interval", "answer")
         table = TextTable(heads, [(f"  {on}", *cells) for on, *cells in rows], right=("value",))
         yield Drawing(table, lines)
+
+
+def clause_lines(clauses: Sequence[Document]) -> list[str]:
+    """Return a line for each of *clauses*, with the label, the rule, the value and its interval."""
+    rows = [_clause_row(clause) for clause in clauses]
+    width = max((len(on) for on, *_ in rows), default=0)
+    lines = []
+    for on, rule, value, interval, answer in rows:
+        cells = (f" ({interval})" if interval else "") + ("" if answer == "passed" else f", {answer}")
+        lines.append(f"  {on:<{width}}  {rule}: {value}{cells}")
+    return lines
 
 
 def gate_answer(gate: Document) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from ...toolkit.run_table import RunTable
+from ...toolkit.terminal import Drawing
 from ...toolkit.text_table import TextTable
 from ..contract.protocols import Ledger
 from ..values import Query
@@ -35,7 +37,18 @@ def head_rows(ledger: Ledger, run_id: str) -> list[Row]:
         table.close()
 
 
-def head_table(rows: Sequence[Row]) -> tuple[TextTable, list[str]]:
+def head_parts(done: Mapping[str, Any]) -> Iterator[str | Drawing]:
+    """Yield the table of the tried rows of a run's document, if it has any, after an empty line."""
+    if not done.get("head"):
+        return
+    table, omitted = _head_table(done["head"])
+    yield ""
+    yield Drawing(table, [*table.lines()])
+    if omitted:
+        yield f"  more columns with --json: {', '.join(omitted)}"
+
+
+def _head_table(rows: Sequence[Row]) -> tuple[TextTable, list[str]]:
     """Return *rows* as a table, and the names of the filled columns that the table leaves out."""
     filled = [name for name in rows[0] if any(row[name] is not None for row in rows)] if rows else []
     if "id" in filled and all(row["id"] == row["subject_id"] for row in rows):

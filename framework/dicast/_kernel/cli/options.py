@@ -22,3 +22,7 @@ overrides = click.option(
     help="Replace a value of the file by this YAML value; repeatable.",
 )
 """Decorator of a command: the option ``--set PATH=VALUE``, as the argument ``overrides``, a tuple of texts."""
+full = click.option(
+    "--full", is_flag=True, help="Print every figure, with methods, digests and notes, instead of one screen."
+)
+"""Decorator of a command: the option ``--full``, as the argument ``full``."""

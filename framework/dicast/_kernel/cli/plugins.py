@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -83,14 +84,17 @@ def _with_error(plugin: Plugin) -> Plugin:
 
 
 def _named_plugin(registry: Registry, name: str, package_names: Iterable[str]) -> list[Plugin]:
-    """Return the plugin *name*, loaded; its status has the error if it cannot be loaded.
+    """Return the plugin *name*, loaded; its status has the error if it cannot be loaded, and ``--traceback`` prints the error with its cause.
 
     :raises PluginError: when it is not installed.
     """
     if name not in registry.scan():
         owners = {plugin.distribution for plugin in registry.scan().values()}
         raise PluginError(registry.unknown(name, (package for package in package_names if package not in owners)))
-    return [registry.attempt(name)]
+    plugin = registry.attempt(name)
+    if click.get_current_context().find_root().obj and (error := registry.load_error(name)) is not None:
+        traceback.print_exception(error)
+    return [plugin]
 
 
 def _package_parts(added: Iterable[Package], plugins: Collection[str], *, is_whole: bool) -> Iterator[Part]:

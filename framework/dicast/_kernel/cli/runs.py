@@ -18,10 +18,11 @@ from ..plan.sections import Budget, Pipeline
 from ..resume.open_runs import RunCommand
 from ..run.request import Request, RunOutcome
 from ..timing.event_loop import in_loop
-from .options import as_json, overrides
+from .options import as_json, full, overrides
 from .output import MOST, only_document, print_json
 from .outputs import Outputs
 from .progress import Progress
+from .screen import screen_parts
 from .summary import run_parts
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Judge again when the file, a prompt or the data changes; pay only for the changes. Ctrl-C ends.",
 )
+    "--ledger", type=click.Path(path_type=Path), metavar="PATH", help="Record in the ledger at PATH instead of the file's."
+)
+@full
 @as_json
 def run(
     file: Path | None,
@@ -92,6 +96,8 @@ def run(
     metric_lines: bool,
     primary: str | None,
     watch: bool,
+    ledger: Path | None,
+    full: bool,
     as_json: bool,
 ) -> int:
     """Judge the subjects of the pipeline FILE. Exit codes: 0 passed, 1 gate failed, 2 invalid request, 3 undecided, 4 data lost in a sink
@@ -110,7 +116,7 @@ def run(
     if watch and (resume is not None or metric_lines or as_json):
         raise click.UsageError("--watch runs again and again; remove --resume, --metric-lines and --json")
     with Outputs(out) as outputs:
-        flags = [*(["--yes"] if yes else []), *_selection(filters, only), *outputs.flags]
+        flags = [*(["--yes"] if yes else []), *_selection(filters, only, ledger), *outputs.flags]
         request = Request(
             limit if head is None else head,
             resume,
@@ -122,11 +128,11 @@ def run(
         )
         settings = (*overrides, *outputs.settings)
         if watch and not switched_off():
-            return _watch(file, settings, only, request, outputs, head=head is not None)
-        pipeline = file if switched_off() else _read(file, settings, only)
+            return _watch(lambda: _read(file, settings, only, ledger), request, outputs, head=head is not None, full=full)
+        pipeline = file if switched_off() else _read(file, settings, only, ledger)
         if isinstance(pipeline, PipelineFile) and pipeline.experiments:
             return _run_suite(
-                pipeline, request, outputs, head=head is not None, has_lines=metric_lines, as_json=as_json
+                pipeline, request, outputs, head=head is not None, has_lines=metric_lines, full=full, as_json=as_json
             )
         lines = None
         if metric_lines:
@@ -134,28 +140,28 @@ def run(
 
             lines = RunLines(primary)
         return run_and_print(
-            pipeline, lambda _: request, head=head is not None, lines=lines, outputs=outputs, as_json=as_json
+            pipeline, lambda _: request, head=head is not None, lines=lines, outputs=outputs, full=full, as_json=as_json
         )
 
 
 def _watch(
-    file: Path, settings: Sequence[str], only: Sequence[str], request: Request, outputs: Outputs, *, head: bool
+    read: Callable[[], PipelineFile], request: Request, outputs: Outputs, *, head: bool, full: bool
 ) -> int:
     """Run the pipeline again after each change of its files; return the last exit code."""
     from .rerun import run_again  # only --watch needs it
 
     def run_once(ask: Callable[[Pipeline], Request]) -> int:
-        pipeline = _read(file, settings, only)
+        pipeline = read()
         if pipeline.experiments:
-            raise click.UsageError(f"--watch is for one pipeline, and {file} has several experiments")
-        return run_and_print(pipeline, ask, head=head, outputs=outputs, as_json=False)
+            raise click.UsageError(f"--watch is for one pipeline, and {pipeline.start.file} has several experiments")
+        return run_and_print(pipeline, ask, head=head, outputs=outputs, full=full, as_json=False)
 
     return run_again(file, request, run_once)
 
 
-def _selection(filters: Sequence[str], only: Sequence[str]) -> list[str]:
-    """Return the options that select subjects and labels, for a command that resumes the run."""
-    options = {"--filter": filters, "--only": only}
+def _selection(filters: Sequence[str], only: Sequence[str], ledger: Path | None) -> list[str]:
+    """Return the options that select subjects, labels and the ledger, for a command that resumes the run."""
+    options = {"--filter": filters, "--only": only, "--ledger": [] if ledger is None else [str(ledger)]}
     return [word for option, texts in options.items() for text in texts for word in (option, text)]
 
 
@@ -167,13 +173,15 @@ def _rules(filters: Sequence[str]) -> tuple[Condition | Failing, ...]:
     return read_filters(filters)
 
 
-def _read(file: Path, overrides: Sequence[str], only: Sequence[str]) -> PipelineFile:
+def _read(file: Path, overrides: Sequence[str], only: Sequence[str], ledger: Path | None) -> PipelineFile:
     pipeline = read_pipeline(file, overrides)
+    if ledger is not None:
+        pipeline = pipeline.with_ledger(ledger)
     return attrs.evolve(pipeline, only=tuple(only)) if only else pipeline
 
 
 def _run_suite(
-    pipeline: PipelineFile, request: Request, outputs: Outputs, *, head: bool, has_lines: bool, as_json: bool
+    pipeline: PipelineFile, request: Request, outputs: Outputs, *, head: bool, has_lines: bool, full: bool, as_json: bool
 ) -> int:
     """Run the experiments of *pipeline*, print the results, and return the exit code."""
     if has_lines:
@@ -189,7 +197,7 @@ def _run_suite(
     if as_json:
         print_json(suite_json(suite))
     else:
-        print_lines(suite_parts(suite))
+        print_lines(suite_parts(suite, full=full))
     return outputs.write(suite_json(suite), suite.exit_code)
 
 
@@ -203,6 +211,7 @@ def run_and_print(
     head: bool = False,
     lines: RunLines | None = None,
     outputs: Outputs | None = None,
+    full: bool = False,
     as_json: bool,
 ) -> int:
     """Run *file*, print the result, and return the exit code.
@@ -215,6 +224,7 @@ def run_and_print(
     :param head: also print the rows of the run.
     :param lines: print METRIC lines instead of the summary.
     :param outputs: files for the document of the run.
+    :param full: print every figure instead of the summary on one screen.
     :param as_json: print the document of the run instead of the summary.
     """
     details: list[Figure] = []
@@ -238,7 +248,7 @@ def run_and_print(
     elif lines is not None:
         click.echo(lines.text(outcome.document, details), nl=False)
     else:
-        print_lines(run_parts(outcome.document, command))
+        print_lines((run_parts if full else screen_parts)(outcome.document, command))
     return outcome.exit_code if outputs is None else outputs.write(outcome.document, outcome.exit_code)
 
 

@@ -13,15 +13,16 @@ from ..contract.protocols import Ledger
 from ..resume.named_runs import LAST, by_part, find_run, named_run, run_ids, started_runs
 from ..resume.reading import document, runs_of
 from ..values.errors import ConfigError
-from .options import as_json, ledger_path
+from .options import as_json, full, ledger_path
 from .output import print_json
+from .screen import screen_parts
 from .subjects import SubjectHistory, subject_history, whole_id
 from .summary import run_parts
 
 
 @click.command()
 @click.argument("name", metavar="RUN|SUBJECT", required=False)
-@click.option("--run", "run_id", metavar="RUN", help="Show the subject as this run judged it.")
+@click.option("--run", "run_id", metavar="RUN", help="Show this run, or the subject as this run judged it.")
 @click.option("--all", "every", is_flag=True, help="Show the subject in every run that judged it.")
 @click.option(
     "--browse",
@@ -29,27 +30,34 @@ from .summary import run_parts
     is_flag=True,
     help="Show each case in full, with keys for the next failed case, the next label and the report. Without a terminal: print it.",
 )
+@full
 @ledger_path
 @as_json
-def show(name: str | None, run_id: str | None, every: bool, browses: bool, ledger: Path | None, as_json: bool) -> None:
+def show(
+    name: str | None, run_id: str | None, every: bool, browses: bool, full: bool, ledger: Path | None, as_json: bool
+) -> None:
     """Show a run or a subject.
 
     A run is named by its id, by its pipeline's name (the newest run), or by the word last. A subject is named by its id, or by the first characters of its session's id (at least 4), and is shown with its verdicts from the newest run that judged it. A turn, a tool cycle or a session also has its steps: messages, reasoning, and tool calls with their results, each cut to one line.
     """
-    if browses and (every or as_json):
-        raise click.UsageError("--browse shows the cases of one run to a person; remove --all and --json")
+    if browses and (every or full or as_json):
+        raise click.UsageError("--browse shows the cases of one run to a person; remove --all, --full and --json")
     if browses:
         read_ledger(ledger, lambda open_ledger: _browse(open_ledger, name, run_id))
         return
-    if name is None:
-        raise click.UsageError("Missing argument 'RUN|SUBJECT': dicast show last")
     if every and run_id is not None:
         raise click.UsageError("--all shows every run and --run only one; remove one of the two")
+    if name is None and (run_id is None or every):
+        raise click.UsageError("Missing argument 'RUN|SUBJECT': dicast show last")
     result = read_ledger(ledger, lambda open_ledger: _find(open_ledger, name, run_id, every=every))
+    if full and isinstance(result, SubjectHistory):
+        raise click.UsageError(f"{name!r} is a subject, and --full shows every figure of a run; remove --full")
     if as_json:
         print_json(result.json() if isinstance(result, SubjectHistory) else result)
     else:
-        print_lines(result.lines() if isinstance(result, SubjectHistory) else run_parts(result))
+        print_lines(
+            result.lines() if isinstance(result, SubjectHistory) else (run_parts if full else screen_parts)(result)
+        )
 
 
 def _browse(ledger: Ledger, name: str | None, run_id: str | None) -> None:
@@ -66,12 +74,14 @@ def _browse(ledger: Ledger, name: str | None, run_id: str | None) -> None:
         browse(ledger, subject.start.run_id, str(subject.subject["id"]))
 
 
-def _find(ledger: Ledger, name: str, run_id: str | None, *, every: bool) -> dict[str, Any] | SubjectHistory:
-    """Return the document of a run, or a subject.
+def _find(ledger: Ledger, name: str | None, run_id: str | None, *, every: bool) -> dict[str, Any] | SubjectHistory:
+    """Return the document of a run, or a subject. Without a *name* it is the run that *run_id* names.
 
     If a run and a subject have the same name, the run is returned if *name* is its full id, else the subject.
     """
     only = None if run_id is None else named_run(ledger, run_id)
+    if name is None:
+        return _run(ledger, str(only))
     if not every and only is None and (run := _named_run(ledger, name)) is not None:
         return _run(ledger, run)
     return _subject(ledger, name, only, every=every)

@@ -15,7 +15,7 @@ from ...toolkit.text_table import WIDTH
 from ..contract.protocols import Ledger
 from ..events import SUBJECT_READ
 from ..values import Event, Query
-from .summary import cut
+from .trees import cut
 
 _TYPES = ("message.sent", "tool.called", "tool.completed", "tool.failed", "llm.call_failed", "turn.completed")
 _SYSTEM = ("system", "developer")

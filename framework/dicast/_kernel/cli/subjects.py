@@ -20,7 +20,8 @@ from ..values import MAX_TOKENS, REFUSAL, Event, Query, Verdict, normalize_stop_
 from ..values.errors import ConfigError
 from ..values.rationale import RATIONALE, SCOPE
 from .steps import Trace, step_lines, trace
-from .summary import cut, failure_line, reply_line, tree
+from .summary import failure_line, reply_line
+from .trees import cut, tree
 
 _SIGNAL_WORDS = {RATIONALE: "reasons"}
 """Clearer words for names of signals."""

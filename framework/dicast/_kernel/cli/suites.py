@@ -9,7 +9,11 @@ from ...toolkit.terminal import Drawing, Part
 from ...toolkit.text_table import TextTable
 from ..run.suite import Suite
 from .output import problems_json, problems_text
+from .screen import ROWS, screen_parts
 from .summary import run_parts
+
+_LEAST_ROWS = 4
+"""The fewest rows for an experiment of a suite with many experiments."""
 
 
 def suite_json(suite: Suite) -> dict[str, Any]:
@@ -22,11 +26,15 @@ def suite_json(suite: Suite) -> dict[str, Any]:
     return {**done, "error": {"kind": kind, "message": str(suite.error), "errors": problems_json(suite.error)}}
 
 
-def suite_parts(suite: Suite) -> Iterator[Part]:
-    """Yield the summary of each experiment, and a table of all experiments."""
+def suite_parts(suite: Suite, *, full: bool = False) -> Iterator[Part]:
+    """Yield the summary of each experiment, and a table of all experiments; with *full*, every figure of each experiment."""
     documents = {name: outcome.document for name, outcome in suite.outcomes.items()}
+    rows = max(_LEAST_ROWS, ROWS // (len(documents) + 1))
     for done in documents.values():
-        yield from run_parts(done, suite.command)
+        if full:
+            yield from run_parts(done, suite.command)
+        else:
+            yield from screen_parts(done, suite.command, rows=rows, is_in_suite=True)
         yield ""
     yield _table(documents, suite.baseline)
     if suite.error is not None:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 import orjson
 
-from ...toolkit.comparison_text import comparison_lines
 from ...toolkit.money import amounts_text
 from ...toolkit.printable import one_line, short_name
 from ...toolkit.terminal import Drawing, Line, Part, folded
 from ...toolkit.text_table import TextTable
 from ..report.read_counts import READ_WARNINGS
 from ..resume.open_runs import RunCommand
+from .findings import findings_lines
 from .gate_summary import gate_parts
 from .read_lines import read_lines
 from .score_lines import plan_lines, score_lines
+from .trees import cut
 
 Document = Mapping[str, Any]
-
-CUT = 300
-"""Number of characters of a text that are shown."""
 
 _FIRST = 3
 """Number of subjects named for one failure."""
@@ -54,16 +53,8 @@ def _wrapped(part: str | Drawing) -> Part:
 
 
 def _parts(done: Document, command: RunCommand | None) -> Iterator[str | Drawing]:
-    if done.get("head"):
-        from .head import head_table  # few runs need a table
-
-        table, omitted = head_table(done["head"])
-        yield Drawing(table, [*table.lines()])
-        if omitted:
-            yield f"  more columns with --json: {', '.join(omitted)}"
-        yield ""
     yield f"{done['name']}  run {done['run_id']}"
-    yield _headline(done)
+    yield headline(done)
     yield from read_lines(done)
     yield from score_lines(done)
     if len(done["labels"]) > 1:
@@ -74,13 +65,18 @@ def _parts(done: Document, command: RunCommand | None) -> Iterator[str | Drawing
     yield from _tallies("recorded by other tools", done.get("recorded", {}))  # documents of older versions have none
     yield from _worst_lines(done)
     yield from _failed_lines(done)
-    yield from _findings_lines(done)
-    yield from _model_lines(done)
+    yield from findings_lines(done)
+    yield from model_lines(done)
     yield from _money_lines(done)
     yield from _ending_lines(done, command)
+    if done.get("head"):
+        from .head import head_parts  # few runs need a table
+
+        yield from head_parts(done)
 
 
-def _headline(done: Document) -> str:
+def headline(done: Document) -> str:
+    """Return the number of subjects by their results."""
     scored, failed, skipped = done["scored"], done["failed"], done["skipped"]
     unscored = done["subjects"] - scored - failed - skipped
     unjudged = "that no metric or judge accepts"
@@ -153,19 +149,27 @@ def _tally_row(label: str, tally: Document) -> tuple[str, str, str, str, str]:
     extra = [f"{tally[state]:,} {state}" for state in ("skipped", "escalated") if tally.get(state)]
     extra += ["raw scale"] if tally.get("scale") == "raw" and "total" in tally and "by_basis" in tally else []
     extra += (f"{count:,} {one_line(name)}" for name, count in tally.get("categories", {}).items())
-    extra += (_fallback(reason, count) for reason, count in tally.get("fallbacks", {}).items())
+    extra += (fallback_text(reason, count) for reason, count in tally.get("fallbacks", {}).items())
     return label, mean, f"{tally['scored']:,} of {tally['total']:,}", sure, ", ".join(extra)
 
 
-def _fallback(reason: str, count: int) -> str:
+def fallback_text(reason: str, count: int) -> str:
+    """Return the number of subjects for which a judge fell back for *reason*."""
     return (
         f"{count:,} kept by explicit feedback" if reason == "explicit_feedback" else f"{count:,} fell back ({reason})"
     )
 
 
-def _worst_lines(done: Document) -> Iterator[str]:
+def lowest(done: Document) -> list[Document]:
+    """Return the subjects with the lowest scores; empty if all scores are equal."""
     subjects = [subject for subject in done["worst"] if subject["score"] < 1]
-    if subjects:
+    mean = (done["score"] or {}).get("mean")
+    is_equal = len(done["worst"]) > 1 and mean is not None and math.isclose(mean, done["worst"][0]["score"])
+    return [] if is_equal else subjects
+
+
+def _worst_lines(done: Document) -> Iterator[str]:
+    if subjects := lowest(done):
         yield "lowest scores: (see dicast show ID)"
         yield from (
             f"  {subject['score']:.4f}  {subject['subject_kind']} {short_name(subject['subject_id'])}"
@@ -213,74 +217,7 @@ def _subject_names(subjects: Sequence[Document]) -> str:
     return first[0] if len(subjects) == 1 else f"{len(subjects):,} subjects ({', '.join(first)}{suffix})"
 
 
-def _findings_lines(done: Document) -> Iterator[str | Drawing]:
-    """Yield the aggregates of the records and their comparison with the baseline."""
-    for name, result in done["aggregates"].items():  # their failures are listed above
-        yield from tree(name, result and {k: v for k, v in result.items() if k != "failures" or not _is_of_rows(v)})
-    baseline = done["baseline"]
-    if baseline is not None and baseline["run_id"] is None:
-        yield f"not compared: {done['name']} has no earlier completed run (baseline: {baseline['run']})"
-    elif done["comparison"] is not None:
-        yield f"compared with run {baseline['run_id']} ({baseline['name']}), A; differences are B (this run) minus A"
-        differences = ", ".join(section for section in baseline["differs"] if section != "task")
-        if differences == "fingerprints":
-            yield "  unknown whether the runs are alike: a file of records does not state how it was made"
-        elif differences:
-            yield f"  NOT ALIKE: the runs differ in {differences}"
-        yield from _comparisons(done["comparison"])
-        yield from (
-            counts["words"] for counts in baseline.get("passes", {}).values()
-        )  # documents of older versions have none
-    yield from (f"BROKEN: {message}" for message in done["broken"].values())
-
-
-def _comparisons(comparisons: Document) -> Iterator[str | Drawing]:
-    """Yield each comparison as ``dicast compare`` prints it, then their sentences, each sentence once."""
-    for label, comparison in comparisons.items():
-        is_by_criterion = isinstance(comparison, Mapping) and isinstance(comparison.get("criteria"), Mapping)
-        yield from comparison_lines(label, comparison) if is_by_criterion else tree(label, comparison)
-    with_words = [comparison for comparison in comparisons.values() if comparison and comparison.get("words")]
-    yield from dict.fromkeys(
-        str(words) for comparison in with_words for words in comparison.get("sentences") or [comparison["words"]]
-    )
-
-
-def _is_of_rows(failures: object) -> bool:
-    """Return True if *failures* lists the rows without a record, which the run adds to the result of an aggregate."""
-    row = {"subject_kind", "subject_id", "failure_mode"}
-    return isinstance(failures, list | tuple) and all(
-        isinstance(failure, Mapping) and failure.keys() == row for failure in failures
-    )
-
-
-def tree(name: str, content: object, depth: int = 0) -> Iterator[str]:
-    """Yield *content* under its *name*: its words, its figures in one line, and its mappings below them."""
-    margin = "  " * depth
-    if not isinstance(content, Mapping):
-        yield cut(f"{margin}{name}: {_figure(content)}")
-    else:
-        plain = {key: value for key, value in content.items() if not isinstance(value, Mapping)}
-        words = plain.pop("words", None)
-        mappings = {key: value for key, value in content.items() if isinstance(value, Mapping)}
-        figures = ", ".join(f"{key} {_figure(value)}" for key, value in plain.items())
-        if words is not None:
-            yield cut(f"{margin}{name}: {words}")
-            yield from [cut(f"{margin}  {figures}")] if figures else []
-        else:
-            yield cut(f"{margin}{name}" + (f": {figures}" if figures or not mappings else ""))
-        for key, value in mappings.items():
-            yield from tree(key, value, depth + 1)
-
-
-def _figure(value: object) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(repr(item) if isinstance(item, str) else _figure(item) for item in value)}]"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _model_lines(done: Document) -> Iterator[str]:
+def model_lines(done: Document) -> Iterator[str]:
     """Yield the parameters that endpoints refused, and the values that components assume."""
     for label, names in done.get("adapted", {}).items():  # documents of older versions have neither
         yield f"adapted: [{', '.join(names)}] (refused by the endpoint of {label}: left out, or sent in another form)"
@@ -293,6 +230,18 @@ def _money_lines(done: Document) -> Iterator[str]:
         yield f"  lost, reserved for calls without a reply: {lost}"
     if reserved := amounts_text(done.get("reserved", {})):  # present if batches wait
         yield f"  reserved for calls in batches: {reserved}"
+    yield from waiting_lines(done)
+    if done.get("plan"):
+        yield from plan_lines(done["plan"])
+    yield from spared_lines(done)
+    if done["overruns"]:
+        yield f"  calls that cost more than projected: {done['overruns']:,}"
+    for reason, count in done["throttled"].items():
+        yield f"  calls not made because of the {reason}: {count:,}"
+
+
+def waiting_lines(done: Document) -> Iterator[str]:
+    """Yield a line for each batch that was canceled or waits."""
     cancelled = {batch["batch_id"] for batch in done.get("cancelled_batches", ())}
     for batch in done.get("cancelled_batches", ()):
         yield f"  cancelled: batch {batch['batch_id']} of calls to {batch['model']}"
@@ -301,30 +250,20 @@ def _money_lines(done: Document) -> Iterator[str]:
             continue
         name = batch["batch_id"] or "not confirmed by the endpoint"
         yield f"  waiting: a batch of {batch['calls']:,} calls to {batch['model']} ({name}) ends by {batch['until']}"
-    if done.get("plan"):
-        yield from plan_lines(done["plan"])
+
+
+def spared_lines(done: Document) -> Iterator[str]:
+    """Yield a line for each metric that the gate on proxies spared, with the saved cost."""
     for label, tally in done["metrics"].items():
         if tally.get("spared"):
             runs = "1 run" if tally["spared"] == 1 else f"{tally['spared']:,} runs"
             yield f"  the gate spared {runs} of {label}: {amounts_text(tally['saved']) or 'free'}"
-    if done["overruns"]:
-        yield f"  calls that cost more than projected: {done['overruns']:,}"
-    for reason, count in done["throttled"].items():
-        yield f"  calls not made because of the {reason}: {count:,}"
 
 
 def _ending_lines(done: Document, command: RunCommand | None) -> Iterator[str | Drawing]:
-    for label, sink in done["sinks"].items():
-        if sink["lost"]:
-            yield f"sink {label} LOST {sink['lost']:,} events: {sink.get('error')}"
-    if (stopped := done["stopped"]) is not None:
-        details = ", ".join(
-            f"{key}: {_detail(value)}" for key, value in stopped.items() if key not in ("reason", "live")
-        )
-        yield f"stopped: {stopped['reason']}" + (f" ({details})" if details else "")
-        address_note = " (with another address or model in the file it is a new run)" if "message" in stopped else ""
-        if stopped["reason"] != "early_stop":  # an early stop needs no next step
-            yield from _next_lines(done, address_note, (command or RunCommand("FILE")).resuming)
+    yield from loss_lines(done)
+    yield from stop_lines(done)
+    yield from next_lines(done, command)
     warnings = done.get("warnings", ())  # documents of older versions have none
     yield from (f"warning: {warning['message']}" for warning in warnings if warning["kind"] not in READ_WARNINGS)
     yield from gate_parts(done["gate"], done["undecided"])
@@ -337,8 +276,28 @@ def _detail(value: object) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _next_lines(done: Document, address_note: str, resuming: Callable[..., str]) -> Iterator[str]:
-    """Yield the commands that continue a stopped run."""
+def loss_lines(done: Document) -> Iterator[str]:
+    """Yield a line for each sink that lost events."""
+    for label, sink in done["sinks"].items():
+        if sink["lost"]:
+            yield f"sink {label} LOST {sink['lost']:,} events: {sink.get('error')}"
+
+
+def stop_lines(done: Document) -> Iterator[str]:
+    """Yield the reason why the run stopped early, if it did."""
+    if (stopped := done["stopped"]) is not None:
+        pairs = (f"{key}: {_detail(value)}" for key, value in stopped.items() if key not in ("reason", "live"))
+        details = ", ".join(pairs)
+        yield f"stopped: {stopped['reason']}" + (f" ({details})" if details else "")
+
+
+def next_lines(done: Document, command: RunCommand | None) -> Iterator[str]:
+    """Yield the commands that continue a stopped run. An early stop needs no next step."""
+    if done["stopped"] is None or done["stopped"]["reason"] == "early_stop":
+        return
+    resuming = (command or RunCommand("FILE")).resuming
+    is_refused = "message" in done["stopped"]
+    address_note = " (with another address or model in the file it is a new run)" if is_refused else ""
     notice = "verdicts are recorded; " if done["scored"] else ""
     if "live" in done["stopped"]:
         yield f"  {notice}the same command continues the run{address_note}"
@@ -354,11 +313,6 @@ def _next_lines(done: Document, address_note: str, resuming: Callable[..., str])
 def short_run(run_id: str) -> str:
     """Return the end of a run's id; ``--run`` accepts it as long as no other run's id ends with it."""
     return run_id[-RUN:]
-
-
-def cut(text: str) -> str:
-    """Return *text*, cut to :data:`CUT` characters."""
-    return text if len(text) <= CUT else f"{text[:CUT]}… ({len(text):,} characters)"
 
 
 def failure_line(failure: Mapping[str, Any]) -> str:

@@ -77,13 +77,14 @@ def in_brackets(place: str) -> str:
 
 def describe_error(error: BaseException, package: str = "") -> str:
     """Return the type, the text and the author's line of *error*."""
-    text = error.msg if isinstance(error, SyntaxError) else _text(error)
+    text = error.msg if isinstance(error, SyntaxError) else error_text(error)
     return f"{type(error).__name__}: {text}{in_brackets(author_place(error, package))}"
 
 
-def _text(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
+    """Return the text of *error*, without the number of a system error."""
     try:
-        return str(error)
+        return str(error).removeprefix(f"[Errno {getattr(error, 'errno', None)}] ")
     except Exception:  # the border: the text of an exception is code of a plugin too
         return "(its message cannot be shown)"
 

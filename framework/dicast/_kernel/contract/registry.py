@@ -126,6 +126,10 @@ class Registry:
             self.attempt(name)
         return self._plugins
 
+    def load_error(self, name: str) -> PluginError | None:
+        """Return the error that the loading of the plugin *name* raised, with its cause."""
+        return self._errors.get(name)
+
     def attempt(self, name: str) -> Plugin:
         """Load the installed plugin *name*, and return its state: *error* has the reason why it cannot be loaded."""
         if self.scan()[name].status == "not_loaded":
@@ -194,8 +198,8 @@ class Registry:
         installed = [*(plugin for plugin in self.scan() if plugin != _KERNEL), *packages]
         message = f"unknown plugin {name!r} (installed: {', '.join(installed) or 'none'})"
         hint = meant.get(nearest(name, meant) or "")
-        if hint is None and re.fullmatch(r"[a-z][a-z0-9_-]*", name):
-            message += "; is the package that offers it installed?"
+        if re.fullmatch(r"[a-z][a-z0-9_-]*", name):  # an installed plugin with a similar name may not be meant
+            message += "; is the package that offers it installed" + ("?" if hint is None else "")
         return Problem(message, value=name, hint=hint)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...toolkit.files import file_sha256
 from ..contract.kinds import parts
+from ..contract.plugin_errors import error_text
 from ..values.errors import DicastError
 from .builder import Built
 from .faults import Fault, Invalid, Part
@@ -45,10 +46,10 @@ class Contents:
         try:
             return [read for part in parts(built.live) if (read := self._read(part))]
         except (DicastError, OSError) as error:
-            message = f"an input of {built.component.name} cannot be read: {error}"
+            message = f"an input of {built.component.name} cannot be read: {error_text(error)}"
             raise Invalid([Fault((*place, Part(built.component.name)), message)]) from error
         except Exception as error:  # code of a plugin
-            message = f"{built.component.name} cannot list its inputs: {type(error).__name__}: {error}"
+            message = f"{built.component.name} cannot list its inputs: {type(error).__name__}: {error_text(error)}"
             raise Invalid([Fault(place, message, plugin=True)]) from error
 
     def _read(self, part: Any) -> dict[str, str]:

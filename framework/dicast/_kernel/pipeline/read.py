@@ -16,7 +16,7 @@ from ..classes import define, evolve, field, frozen
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
 from ..values.paths import descriptor
-from .overrides import apply
+from .overrides import apply, put
 from .suite_file import SECTION, Experiment, experiments
 from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, merge
 
@@ -75,6 +75,15 @@ class PipelineFile:
     environ: Mapping[str, str] = field(repr=False)
     problems: tuple[Problem, ...]
     only: tuple[str, ...] = ()
+
+    def with_ledger(self, path: Path) -> PipelineFile:
+        """Return the pipeline with its ledger at *path*; other options of the ledger are unchanged."""
+        place = Place("--ledger", None, None, Path.cwd())
+        options = {"path": str(path).replace("${", "$${")}
+        section = self.root.value.get("ledger") if isinstance(self.root.value, dict) else None
+        if section is not None and section.value is not None:
+            return evolve(self, root=put(self.root, "ledger.path", from_data(options["path"], place)))
+        return evolve(self, root=put(self.root, "ledger", from_data({"ledger/sqlite": options}, place)))
 
     def document(self, experiment: str | None = None) -> Document:
         """Return the pipeline, or one *experiment* of a suite, with the values of environment variables.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from ...toolkit.files import read_text
+from ...toolkit.files import error_reason, read_text
 from ...toolkit.installing import installer
 from ...toolkit.yaml_reader import Composer
 from ..contract.registry import Offer, rubrics
@@ -49,7 +49,7 @@ def _file(name: str, path: Path) -> Rubric:
     try:
         text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(Problem(f"cannot read the rubric {name}: {error}", value=name)) from error
+        raise ConfigError(Problem(f"cannot read the rubric {name}: {error_reason(error)}", value=name)) from error
     return read_rubric(name, text)
 
 

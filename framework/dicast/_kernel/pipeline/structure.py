@@ -319,8 +319,12 @@ def _error_faults(error: Exception, path: Path, value: object = None) -> list[Fa
     """Return *error* as faults at *path*."""
     plugin = isinstance(error, PluginError)
     if isinstance(error, RequestError):
+        # The text of a ValueError may repeat the value, which may be a secret.
+        cause = None if isinstance(error.__cause__, ValueError | None) else error
         return [
-            Fault(path, str(attrs.evolve(problem, hint=None, path=None)), value, problem.hint, plugin=plugin)
+            Fault(
+                path, str(attrs.evolve(problem, hint=None, path=None)), value, problem.hint, plugin=plugin, cause=cause
+            )
             for problem in error.problems
         ]
     expected = isinstance(error, ValueError | TypeError | DicastError)

@@ -9,7 +9,7 @@ from ...toolkit.temporary import temporary_database
 from ..events import RUN_STARTED, SUBJECT_READ, VERDICT_ENDS
 from ..plan.sections import METRICS
 from ..values import Entry, Event, Query
-from .fold import FAILED_SHOWN, Report
+from .fold import Report, is_shown
 from .lowest import WORST, LowestScores
 
 MOST_FAILED = 1_000
@@ -62,7 +62,10 @@ class CurrentReport(Report):
         older = self._older
         older.close()
         self.close()
-        del self.failed_shown[FAILED_SHOWN:]
+        failures, self.failed_shown = self.failed_shown, []
+        for failure in failures:
+            if is_shown(self.failed_shown, failure["failure_mode"]):
+                self.failed_shown.append(failure)
         if self.weights or self.corrections is not None or any(tally.spared for tally in older.metrics.values()):
             return not older.judged + older.unaffordable
         for name in _COUNTS:

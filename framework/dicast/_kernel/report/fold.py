@@ -39,7 +39,13 @@ from .statistics import aggregate_all
 from .tally import Group, Rows, Tally, Watched, add_names, overrun_labels, tier_of, weights_of
 from .weighted import SubjectWeights
 
-FAILED_SHOWN = 10  # failures in the document
+FAILED_SHOWN = 10
+"""Number of failures in the document; of each further kind the first is added."""
+
+
+def is_shown(shown: Sequence[Mapping[str, object]], mode: object, most: int = FAILED_SHOWN) -> bool:
+    """Return True if a failure of the kind *mode* is shown next to the failures *shown*: the first *most*, and the first of each further kind."""
+    return len(shown) < most or all(failure["failure_mode"] != mode for failure in shown)
 
 
 class Report:
@@ -370,10 +376,11 @@ class Report:
         self._show_failed(event, label, mode, message)
 
     def _show_failed(self, event: Event, label: str, mode: str, message: object) -> None:
-        if len(self.failed_shown) < self.most_shown:
+        shown = self.failed_shown
+        if is_shown(shown, mode, self.most_shown):
             subject = {"subject_kind": event.subject_kind, "subject_id": event.subject_id, "judge": label}
             origin = {"origin": event.payload["origin"]} if "origin" in event.payload else {}
-            self.failed_shown.append({**subject, "failure_mode": mode, "error_message": message, **origin})
+            shown.append({**subject, "failure_mode": mode, "error_message": message, **origin})
 
     def _grouped(self, event: Event, label: str) -> Group:
         key = (event.subject_kind, event.subject_id)

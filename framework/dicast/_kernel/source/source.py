@@ -12,6 +12,7 @@ import orjson
 from ...toolkit.temporary import temporary_database
 from ..classes import frozen
 from ..contract.define import maybe_await
+from ..contract.plugin_errors import error_text
 from ..contract.protocols import Source
 from ..plan.sections import Pipeline
 from ..values import Due, Failure, ReadCounts, Subject, TraceEvent, is_text
@@ -310,4 +311,4 @@ def _are_valid(events: Sequence[object]) -> bool:
 
 
 def _broken(name: str, error: Exception) -> DataError:
-    return DataError(f"{name} failed: {type(error).__name__}: {error}")
+    return DataError(f"{name} failed: {type(error).__name__}: {error_text(error)}")

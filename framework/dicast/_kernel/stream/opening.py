@@ -12,7 +12,7 @@ import attrs
 from ..contract.declared import declared_faults
 from ..contract.implements import implements
 from ..contract.kinds import member_faults
-from ..contract.plugin_errors import describe_error, in_brackets, place_of
+from ..contract.plugin_errors import describe_error, error_text, in_brackets, place_of
 from ..contract.protocols import ChatModel, Sandbox
 from ..values import RunContext
 from ..values.errors import DicastError, PluginError, Problem
@@ -37,7 +37,7 @@ class ComponentStack(AsyncExitStack):
             try:
                 await part.__aexit__(*raised)
             except Exception as error:  # the border to a plugin's code
-                self.faults[at] = f"{type(error).__name__}: {error}"
+                self.faults[at] = f"{type(error).__name__}: {error_text(error)}"
 
         self._leave[at] = leave
         self.push_async_exit(leave)

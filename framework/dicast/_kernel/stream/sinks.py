@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
 from ..classes import define
-from ..contract.plugin_errors import author_place, in_brackets, is_plugins_own, place_of
+from ..contract.plugin_errors import author_place, error_text, in_brackets, is_plugins_own, place_of
 from ..contract.protocols import Sink
 from ..plan.sections import Slot
 from ..values import Event
@@ -110,7 +110,7 @@ class SinkFeed:
                     raise
                 is_outside = isinstance(error, OSError)  # a full disk is no fault of the plugin's code
                 line = "" if is_outside else in_brackets(author_place(error, type(self.sink).__module__))
-                self.error = f"{type(error).__name__}: {error}{line}"
+                self.error = f"{type(error).__name__}: {error_text(error)}{line}"
             else:
                 self.written += written
                 return

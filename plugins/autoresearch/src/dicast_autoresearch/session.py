@@ -13,7 +13,7 @@ import attrs
 from dicast import ConfigError, Problem, nearest
 from dicast.toolkit import yaml
 from dicast.toolkit.atomic_file import AtomicFile
-from dicast.toolkit.files import read_bytes
+from dicast.toolkit.files import error_reason, read_bytes
 
 from .decision import DIRECTIONS, Direction, Policy
 from .log import LOG
@@ -113,7 +113,7 @@ def read(root: Path) -> Session:
     except FileNotFoundError as error:
         raise ConfigError(f"there is no session in {root}: start one with dicast autoresearch init") from error
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
+        raise ConfigError(f"{path} cannot be read: {error_reason(error)}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path} is a mapping of options, not {type(values).__name__}")
     return make(values, str(path))

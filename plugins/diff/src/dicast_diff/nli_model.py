@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from dicast import ConfigError
-from dicast.toolkit.files import MAX_DATA_BYTES, check_regular, read_text
+from dicast.toolkit.files import MAX_DATA_BYTES, check_regular, error_reason, read_text
 
 FILES = ("model.onnx", "tokenizer.json", "config.json")
 """The files that the folder of a model needs."""
@@ -214,7 +214,7 @@ def _read_json(path: Path) -> Mapping[str, Any]:
     try:
         data = json.loads(read_text(path, MAX_DATA_BYTES))
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"diff/entails: {str(path)!r} is not readable JSON: {error}") from error
+        raise ConfigError(f"diff/entails: {str(path)!r} is not readable JSON: {error_reason(error)}") from error
     if not isinstance(data, dict):
         raise ConfigError(f"diff/entails: {str(path)!r} is not a JSON object")
     return data

@@ -11,7 +11,7 @@ import attrs
 import orjson
 
 from dicast import Failure, Subject, columns
-from dicast.toolkit.files import read_text
+from dicast.toolkit.files import error_reason, read_text
 
 _COLUMNS = ("case", "path")
 
@@ -78,4 +78,4 @@ def _read(path: Path, column: str) -> str | Failure:
     try:
         return read_text(path)
     except (OSError, UnicodeDecodeError) as error:
-        return Failure("missing_input", f"the case {path} cannot be read ({column}): {error}")
+        return Failure("missing_input", f"the case {path} cannot be read ({column}): {error_reason(error)}")

@@ -13,6 +13,7 @@ import orjson
 
 from dicast import ConfigError, RunContext
 from dicast.toolkit.command import CommandEnd, OutputTooLong
+from dicast.toolkit.files import error_reason
 
 from .command import Command, CommandEvaluator
 from .http import Http
@@ -89,7 +90,7 @@ class Target:
                 except TimeoutError:
                     return Received("", failure=f"Command timed out after {self.timeout:g}s")
                 except (OSError, OutputTooLong) as error:
-                    return Received("", failure=f"Command failed: {error}")
+                    return Received("", failure=f"Command failed: {error_reason(error)}")
 
             yield call
         else:

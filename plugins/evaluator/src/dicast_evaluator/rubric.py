@@ -44,7 +44,7 @@ from dicast.judging import (
     of_rubric,
     system_message,
 )
-from dicast.toolkit.files import read_text
+from dicast.toolkit.files import error_reason, read_text
 
 from .case import case_text
 from .opinion import REASONS, confidence_of, number_of, reasons_of, section
@@ -140,7 +140,9 @@ class RubricJudge:
         try:
             text = "" if self.skill is None else read_text(self.skill)
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(Problem(f"cannot read the skill {self.skill}: {error}", path="skill")) from error
+            raise ConfigError(
+                Problem(f"cannot read the skill {self.skill}: {error_reason(error)}", path="skill")
+            ) from error
         if self.skill is not None and not text.strip():
             raise ConfigError(Problem(f"the skill {self.skill} is empty", path="skill"))
         return text

@@ -11,7 +11,7 @@ import attrs
 import orjson
 
 from dicast import ConfigError, Judge, Problem
-from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
+from dicast.toolkit.files import MAX_DATA_BYTES, error_reason, read_bytes
 
 VERSION = 1
 
@@ -57,7 +57,9 @@ def read_document(path: Path) -> Calibrated:
         message = f"no calibration at {path}: dicast calibrate FILE --gold GOLD --out {path} writes it"
         raise ConfigError(Problem(message, path="calibration", value=str(path))) from error
     except (OSError, orjson.JSONDecodeError) as error:
-        raise ConfigError(Problem(f"the calibration cannot be read: {error}", str(path), path="calibration")) from error
+        raise ConfigError(
+            Problem(f"the calibration cannot be read: {error_reason(error)}", str(path), path="calibration")
+        ) from error
     if not isinstance(data, dict) or not isinstance(data.get("stages"), list):
         message = "the file is not a calibration; dicast calibrate writes one"
         raise ConfigError(Problem(message, str(path), path="calibration"))

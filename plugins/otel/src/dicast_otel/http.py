@@ -10,6 +10,7 @@ from typing import ClassVar
 import attrs
 import orjson
 
+from dicast.toolkit.files import error_reason
 from dicast.toolkit.listening import Handler
 
 from .readers import Malformed
@@ -83,7 +84,7 @@ class OtlpHandler(Handler):
             self.refuse(503, "too many spans wait to be judged; send them again later", {"Retry-After": "5"})
             return
         except Exception as error:
-            self.refuse(503, f"the spans were not stored: {error}; send them again", {"Retry-After": "5"})
+            self.refuse(503, f"the spans were not stored: {error_reason(error)}; send them again", {"Retry-After": "5"})
             raise
         self.intake.wake()
         self._accept(kind, len(spans) - len(valid), too_many)

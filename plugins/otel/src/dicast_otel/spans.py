@@ -12,7 +12,7 @@ from dicast import DataError, Problem
 from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.detection import Detection
 from dicast.toolkit.document_parts import split_documents
-from dicast.toolkit.files import open_file
+from dicast.toolkit.files import error_reason, open_file
 from dicast.toolkit.session_reading import Failed, SessionReading
 from dicast.toolkit.session_source import SessionSource
 from dicast.toolkit.sessions import Session
@@ -135,7 +135,9 @@ def _protobuf_spans(reading: SessionReading, *, is_delimited: bool) -> Iterator[
         except Malformed as error:
             reading.refuse(error.message, 1)
         except (EOFError, OSError, zlib.error) as error:
-            raise DataError(Problem(f"the data cannot be read to its end: {error}", reading.file.label)) from error
+            raise DataError(
+                Problem(f"the data cannot be read to its end: {error_reason(error)}", reading.file.label)
+            ) from error
 
 
 def _whole(stream: BinaryIO, most: int) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from dicast import ConfigError
-from dicast.toolkit.files import check_regular
+from dicast.toolkit.files import check_regular, error_reason
 
 APPLICATION_ID = 0x64696F75  # "diou": the mark of this kind of SQLite file
 FORMAT = 2
@@ -65,7 +65,7 @@ class Store:
             check_regular(path)
             connection = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
         except (OSError, sqlite3.Error) as error:
-            raise ConfigError(f"cannot write {path}: {error}") from error
+            raise ConfigError(f"cannot write {path}: {error_reason(error)}") from error
         try:
             _prepare(connection, path)
         except BaseException:

@@ -18,7 +18,7 @@ import attrs
 
 from dicast import ConfigError, DataError, InputPath, Problem, Within
 from dicast.toolkit.file_source import check_source, each_subject, open_source
-from dicast.toolkit.files import open_file
+from dicast.toolkit.files import error_reason, open_file
 from dicast.toolkit.input_file import InputCheck, InputFile
 from dicast.toolkit.installing import how_to_install
 from dicast.toolkit.scan import Scan
@@ -109,7 +109,7 @@ class _Batches:
                 else:
                     yield from self._rows(table, check)
         except (pa.ArrowException, OSError, ValueError) as error:
-            self.items.fault(f"the file cannot be read as Parquet: {error}", 0, check)
+            self.items.fault(f"the file cannot be read as Parquet: {error_reason(error)}", 0, check)
 
     def _rows(self, table: Any, check: InputCheck | None) -> Numbered:
         number = 0

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import attrs
 
 from dicast import DataError, Due, Failure, Problem, ReadCounts, Subject, nearest
+from dicast.toolkit.files import error_reason
 from dicast.toolkit.input_file import InputCheck, InputFile
 
 from .failed import WhyFailed, output_ending, why_failed
@@ -280,7 +281,7 @@ def chunks(file: InputFile, fault: Callable[[str], None], check: InputCheck | No
             try:
                 chunk = stream.read(_CHUNK)
             except (EOFError, OSError, zlib.error) as error:
-                fault(f"the data cannot be read to its end: {error}")
+                fault(f"the data cannot be read to its end: {error_reason(error)}")
                 return
             if not chunk:
                 return

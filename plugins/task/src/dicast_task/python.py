@@ -15,6 +15,7 @@ import attrs
 
 from dicast import ConfigError, RunContext, Task, nearest
 from dicast.toolkit.function_task import FunctionTask
+from dicast.toolkit.raised import raised_text
 
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -102,7 +103,7 @@ def _function(target: str, base: Path) -> Callable[..., Any]:
     try:
         part: Any = importlib.import_module(module)
     except Exception as error:  # the border to the user's code
-        raise ConfigError(f"task/python: {module} failed to import: {type(error).__name__}: {error}") from error
+        raise ConfigError(f"task/python: {module} failed to import: {raised_text(error, module)}") from error
     for name in path.split("."):
         if not hasattr(part, name):
             near = nearest(name, (attribute for attribute in vars(part) if not attribute.startswith("_")))

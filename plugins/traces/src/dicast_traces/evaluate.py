@@ -16,7 +16,7 @@ import orjson
 
 from dicast import ConfigError, Cost, Ledger, Problem, Query, RequestError, Source, forecast, read_ledger, rubric
 from dicast.commands import as_json, ledger_path, run_command
-from dicast.toolkit.files import read_text
+from dicast.toolkit.files import error_reason, read_text
 from dicast.toolkit.printable import one_line
 
 from .recorded import Recorded
@@ -110,7 +110,7 @@ def _text(what: str, text: str) -> str:
     try:
         return read_text(Path(text))
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(Problem(f"cannot read the {what} {text}: {error}", value=text)) from error
+        raise ConfigError(Problem(f"cannot read the {what} {text}: {error_reason(error)}", value=text)) from error
 
 
 def _by_rubric(kind: str, id: str, model: str | None) -> str:

@@ -9,7 +9,7 @@ import attrs
 
 from dicast import ConfigError, Problem
 from dicast.toolkit import yaml
-from dicast.toolkit.files import read_bytes
+from dicast.toolkit.files import error_reason, read_bytes
 from dicast.toolkit.yaml import Address, Node, dotted
 
 __all__ = ["Address", "Document", "Fault", "dotted", "read_document"]
@@ -57,7 +57,7 @@ def read_document(path: Path, label: str, problems: list[Problem]) -> Document |
     try:
         root = yaml.read_yaml(read_bytes(path), label, wrong, MAX_VALUES)
     except OSError as error:
-        problems.append(Problem(f"cannot read the file: {error}", label))
+        problems.append(Problem(f"cannot read the file: {error_reason(error)}", label))
     except ConfigError as error:
         problems += (*wrong, *error.problems)
     else:

@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from dicast import ChatModel, ChatRequest, ConfigError, Cost, Failure, Reply, RunContext, estimate
-from dicast.toolkit.files import file_sha256
+from dicast.toolkit.files import error_reason, file_sha256
 
 from ..calls import SharedCalls
 from .recording import Recording
@@ -91,7 +91,7 @@ class Live:
             except (OSError, TypeError) as error:  # TypeError: no JSON can hold it
                 return Failure(
                     "judge_call_failed",
-                    f"the reply could not be appended to {self._recording.path}: {error}",
+                    f"the reply could not be appended to {self._recording.path}: {error_reason(error)}",
                     cost=answer.cost,
                 )
         return answer

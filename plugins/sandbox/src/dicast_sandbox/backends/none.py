@@ -17,6 +17,7 @@ from pathlib import Path
 import attrs
 
 from dicast import ConfigError, Execution, Failure, Program
+from dicast.toolkit.files import error_reason
 from dicast.toolkit.process_tree import ProcessTree
 
 from .process import Tail, exit_code, follow, make_execution
@@ -62,7 +63,7 @@ async def _run(program: Program, folder: str) -> Execution | Failure:
                 env={**os.environ, **program.environment, **tree.env},
             )  # fmt: skip
         except OSError as error:
-            return Failure("crashed", f"sandbox/none could not start {program.command[0]!r}: {error}")
+            return Failure("crashed", f"sandbox/none could not start {program.command[0]!r}: {error_reason(error)}")
         finally:
             os.close(write)
         try:

@@ -1,0 +1,104 @@
+"""Rows of a run's labels for the summary on one screen: a figure of each label, its interval, its number of subjects and its basis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...toolkit.printable import short_name
+from ...toolkit.terminal import Drawing
+from ...toolkit.text_table import TextTable
+from ..classes import frozen
+from ..plan.sections import METRICS
+
+Document = Mapping[str, Any]
+
+_MEAN_RULES = {"min_score", "max_score"}
+"""Rules of the gate about the mean of a label."""
+
+_RATE_RULE = "min_pass_rate"
+
+_LONGEST = 26
+"""The most characters of a label in the table."""
+
+
+@frozen
+class LabelRow:
+    """A label with its *figure*, the pass rate or the mean, and the *interval*, the counts and the *basis* of the figure."""
+
+    label: str
+    figure: str
+    value: float | None
+    interval: tuple[float, float] | None
+    n: int
+    total: int
+    basis: str
+
+    def cells(self) -> tuple[str, str, str, str, str, str]:
+        """Return the cells of the table."""
+        interval = "" if self.interval is None else f"{self.interval[0]:.4f} to {self.interval[1]:.4f}"
+        n = f"{self.n:,}" if self.n == self.total else f"{self.n:,} of {self.total:,}"
+        value = "-" if self.value is None else f"{self.value:.4f}"
+        return f"  {short_name(self.label, _LONGEST)}", self.figure, value, interval, n, self.basis
+
+
+def label_rows(done: Document) -> list[LabelRow]:
+    """Return a row for each label and single metric of the document *done*: the labels of the gate first, then the lowest first.
+
+    Labels on a raw scale follow, as their values cannot be compared with the others; labels of other tools come last.
+    """
+    rules: dict[str, set[str]] = {}
+    for clause in (done["gate"] or {}).get("clauses", ()):  # documents of older versions have none
+        if clause["on"] is not None:
+            rules.setdefault(clause["on"], set()).add(clause["rule"])
+    gated = {label: place for place, label in enumerate(rules)}
+    rows = [
+        (_order(label, figures, gated, done), _row(label, figures, rules.get(label, set())))
+        for label, figures in _figures(done, rules)
+    ]
+    return [row for _, row in sorted(rows, key=lambda item: (*item[0], _value(item[1])))]
+
+
+def _value(row: LabelRow) -> float:
+    return -math.inf if row.value is None else row.value
+
+
+def labels_table(rows: list[LabelRow]) -> Drawing:
+    """Return the table of *rows*."""
+    heads = ("label", "figure", "value", "95 % interval", "n", "basis")
+    table = TextTable(heads, [row.cells() for row in rows], right=("value", "n"), least=10)
+    return Drawing(table, [*table.lines()])
+
+
+def _figures(done: Document, gated: Mapping[str, object]) -> Iterator[tuple[str, Document]]:
+    """Yield each label with its figures. A single metric has the figures of all metrics together, which have an interval of the mean too."""
+    labels, metrics = dict(done["labels"]), dict(done["metrics"])
+    if len(metrics) == 1 and METRICS in labels and METRICS not in gated:
+        ((name, figures),) = metrics.items()
+        if figures["mean"] == labels[METRICS]["mean"]:
+            metrics = {name: {**labels.pop(METRICS), **figures}}
+    yield from {**metrics, **labels}.items()
+    yield from done.get("recorded", {}).items()  # documents of older versions have none
+
+
+def _order(label: str, figures: Document, gated: Mapping[str, int], done: Document) -> tuple[int, int]:
+    if label in gated:
+        return 0, gated[label]
+    if label in done.get("recorded", {}):
+        return 3, 0
+    return (2 if figures.get("scale") == "raw" else 1), 0
+
+
+def _row(label: str, figures: Document, rules: set[str]) -> LabelRow:
+    passes, total = figures.get("passes"), figures["total"]
+    basis = figures.get("basis") or next(reversed(figures.get("by_basis", {"-": 0})), "-")
+    is_about_mean = bool(rules & _MEAN_RULES) and _RATE_RULE not in rules
+    if passes is None or is_about_mean:
+        name = "mean, raw" if figures.get("scale") == "raw" else "mean"
+        return LabelRow(label, name, figures["mean"], _interval(figures), figures["scored"], total, basis)
+    return LabelRow(label, "pass rate", figures.get("pass_rate"), _interval(passes), passes["n"], total, basis)
+
+
+def _interval(figures: Document) -> tuple[float, float] | None:
+    return None if figures.get("ci_low") is None else (figures["ci_low"], figures["ci_high"])

@@ -1,0 +1,240 @@
+"""Summary of a run on one screen: the gate, a line for each label, the failures, the cost, and the next command."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from ...toolkit.money import amounts_text
+from ...toolkit.printable import one_line, short_name
+from ...toolkit.terminal import Drawing, Line, Part, folded
+from ..classes import define, field
+from ..pipeline.default_ledger import LEDGER_PATH
+from ..report.read_counts import READ_WARNINGS
+from ..resume.open_runs import RunCommand
+from .findings import aggregates, baseline_lines, sentences
+from .gate_summary import clause_lines, gate_answer
+from .head import head_parts
+from .label_rows import label_rows, labels_table
+from .read_lines import read_lines
+from .score_lines import corrected_lines, plan_lines
+from .summary import (
+    fallback_text,
+    headline,
+    loss_lines,
+    lowest,
+    model_lines,
+    next_lines,
+    run_parts,
+    short_run,
+    spared_lines,
+    stop_lines,
+    waiting_lines,
+)
+from .trees import tree
+
+Document = Mapping[str, Any]
+
+ROWS = 22
+"""The most rows of the summary at 80 columns. With the command and the prompt they fill a terminal of 24 rows."""
+
+_LABELS = 6
+"""The most labels."""
+
+_LEAST_LABELS = 3
+"""The labels that are shown even if the other lines need more rows than the screen has."""
+
+_LOWEST = 3
+"""The most subjects with the lowest scores."""
+
+_BATCHES = 2
+"""The waiting batches that are shown even if the other lines need more rows than the screen has."""
+
+_LONGEST = 150
+"""The most characters of a line: two rows."""
+
+_LONGEST_ID = 40
+"""The most characters of a subject's id in a command."""
+
+
+_COMMANDS = ("    dicast ", "next: ", "details: ")
+"""Starts of lines with a command; they are not wrapped, so that the command can be copied."""
+
+
+@define
+class _Section:
+    """Lines that belong together: *lines*, always shown, then *items*, the last of which are omitted if they do not fit.
+
+    *noun* names an item, *least* is the number of items that are always shown, and *omitted* the number of omitted items.
+    """
+
+    lines: Sequence[str] = ()
+    items: list[Any] = field(factory=list)
+    noun: str = ""
+    least: int = 0
+    omitted: int = 0
+    draw: Callable[[list[Any]], Sequence[Part]] = field(default=lambda items: [Line(item) for item in items])
+
+    def parts(self) -> Iterator[Part]:
+        """Yield the lines, the items, and the number of omitted items."""
+        for line in map(one_line, self.lines):
+            yield line if line.startswith(_COMMANDS) else Line(line)
+        if self.items:
+            yield from self.draw(self.items)
+        if self.omitted:
+            yield f"  + {self.omitted:,} more {self.noun}{'s' * (self.omitted != 1)}"
+
+    def omit(self) -> None:
+        """Omit the last item."""
+        self.items.pop()
+        self.omitted += 1
+
+    def rows(self) -> int:
+        """Return the number of rows at 80 columns."""
+        return sum(map(_rows, self.parts()))
+
+
+def screen_parts(
+    done: Document, command: RunCommand | None = None, *, rows: int = ROWS, is_in_suite: bool = False
+) -> Iterator[Part]:
+    """Yield the summary of a run's document in at most *rows* rows of 80 columns, unless the lines that are always shown need more.
+
+    :param command: the command that started the run, for the next step.
+    :param is_in_suite: leave out the figures that the table of a suite has.
+    """
+    if done.get("disabled") or done["run_id"] is None:
+        yield from run_parts(done, command)
+        return
+    gate, failures, findings, notes = _gate(done), _failures(done), _findings(done), _notes(done)
+    labels = _Section() if is_in_suite else _labels(done)
+    worst = _Section() if is_in_suite else _Section([*_lowest_lines(done)])
+    spent, next_ = _spent(done), _Section([*_next_lines(done, command, is_in_suite=is_in_suite)])
+    sections = [gate, _title(done), labels, worst, failures, findings, notes, spent, next_]
+    for section in (notes, findings, failures, spent, gate, labels):
+        while len(section.items) > section.least and sum(each.rows() for each in sections) > rows:
+            section.omit()
+    for section in sections:
+        yield from section.parts()
+    yield from head_parts(done)
+
+
+def _rows(part: Part) -> int:
+    if isinstance(part, str | Line):
+        return len(folded(part if isinstance(part, str) else part.text).splitlines()) or 1
+    return len(part.lines) if isinstance(part, Drawing) else len([*part.lines()])
+
+
+def _short(text: str) -> str:
+    """Return *text* in one line of at most :data:`_LONGEST` characters."""
+    line = one_line(text)
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def _gate(done: Document) -> _Section:
+    """Return the gate's decision with the reasons against it, or the clauses that passed."""
+    gate = done["gate"]
+    reasons = [_short(reason) for reason in (done["undecided"] if gate is None else gate["reasons"])]
+    if gate is None:
+        head = "gate: none" + ("; undecided" if reasons else "")
+    else:
+        head = f"gate: {gate_answer(gate)}"
+    if reasons:
+        return _Section([f"{head}: {reasons[0]}"], [f"  {reason}" for reason in reasons[1:]], "reason")
+    clauses = [clause for clause in (gate or {}).get("clauses", ()) if clause["rule"] != "min_coverage"]
+    return _Section([head], [*map(_short, clause_lines(clauses))], "clause")
+
+
+def _title(done: Document) -> _Section:
+    lines = [f"{done['name']}  run {done['run_id']}", headline(done), *loss_lines(done), *stop_lines(done)]
+    return _Section([*map(_short, lines)])
+
+
+def _labels(done: Document) -> _Section:
+    rows = label_rows(done)
+    omitted = max(0, len(rows) - _LABELS)
+    return _Section((), rows[:_LABELS], "label", _LEAST_LABELS, omitted, lambda shown: [labels_table(shown)])
+
+
+def _lowest_lines(done: Document) -> Iterator[str]:
+    subjects = [
+        f"{subject['score']:.4f} {subject['subject_kind']} {short_name(subject['subject_id'], 24)}"
+        for subject in lowest(done)[:_LOWEST]
+    ]
+    if subjects:
+        label = f" of {short_name(done['score']['label'], 24)}" if done["score"] and len(done["labels"]) > 1 else ""
+        yield f"lowest scores{label}: {', '.join(subjects)}"
+
+
+def _failures(done: Document) -> _Section:
+    """Return the failures by kind, with one example of each kind."""
+    kinds, examples = done["failures"], dict[str, Document]()
+    for failure in done["failed_subjects"]:
+        examples.setdefault(failure["failure_mode"], failure)
+    if not kinds and not examples:
+        return _Section()
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items()) or "none counted"
+    listed = [kind for kind in dict.fromkeys((*kinds, *examples)) if kind in examples]
+    items = [_short(f"  {kind}: {_example(examples[kind])}") for kind in listed]
+    return _Section([_short(f"failed: {counts}")], items, "kind", 1)
+
+
+def _example(failure: Document) -> str:
+    label = failure.get("origin") or failure["judge"]
+    return f"{failure['subject_kind']} {short_name(failure['subject_id'], 24)}, {label}: {failure['error_message']}"
+
+
+def _findings(done: Document) -> _Section:
+    """Return the sentences of comparisons, the first line of each aggregate, and the corrected means."""
+    broken = [f"BROKEN: {message}" for message in done["broken"].values()]
+    lines = [*broken, *baseline_lines(done)]
+    if done["comparison"] is not None:
+        passes = (counts["words"] for counts in (done["baseline"] or {}).get("passes", {}).values())
+        lines += [f"  {text}" for text in chain(sentences(done["comparison"]), passes)]
+    lines += [*corrected_lines(done), *(next(tree(name, result)) for name, result in aggregates(done).items())]
+    return _Section((), [_short(line) for line in lines], "finding", len(broken))
+
+
+def _notes(done: Document) -> _Section:
+    """Return the notes that cast doubt on a figure or explain a cost."""
+    warnings = done.get("warnings", ())  # documents of older versions have none
+    lines = [*read_lines(done)]
+    lines += [f"warning: {warning['message']}" for warning in warnings if warning["kind"] not in READ_WARNINGS]
+    lines += [f"calls not made because of the {reason}: {count:,}" for reason, count in done["throttled"].items()]
+    for label, judge in done["judges"].items():
+        lines += [f"{label}: {fallback_text(*fallback)}" for fallback in judge.get("fallbacks", {}).items()]
+    lines += plan_lines(done["plan"]) if done.get("plan") else []
+    return _Section((), [_short(line) for line in (*lines, *model_lines(done))], "note")
+
+
+def _spent(done: Document) -> _Section:
+    lost, reserved = amounts_text(done["spend_lost"]), amounts_text(done.get("reserved", {}))
+    parts = [f"spent: {amounts_text(done['cost']) or 'nothing'}"]
+    parts += [f"lost, reserved for calls without a reply: {lost}"] if lost else []
+    parts += [f"reserved for calls in batches: {reserved}"] if reserved else []
+    waiting = [*waiting_lines(done)]
+    items = [_short(line) for line in (*waiting, *spared_lines(done))]
+    return _Section(["; ".join(parts)], items, "line", min(len(waiting), _BATCHES))
+
+
+def _next_lines(done: Document, command: RunCommand | None, *, is_in_suite: bool) -> Iterator[str]:
+    """Yield the command that continues a stopped run, or shows why subjects failed, and the command for all figures."""
+    run = short_run(done["run_id"])
+    path = (done["ledger"] or {}).get("path")
+    ledger = "" if path in (None, str(LEDGER_PATH)) else f" --ledger {shlex.quote(path)}"
+    if next_ := [*next_lines(done, command)]:
+        yield from next_
+    elif is_in_suite:
+        return
+    elif done["failures"] or done["failed_subjects"]:
+        yield f"next: dicast verdicts --run {run} --failed{ledger}"
+    elif (id_ := _lowest_id(done)) is not None:
+        yield f"next: dicast show {shlex.quote(id_)} --run {run}{ledger}"
+    yield f"details: dicast show {run} --full{ledger}"
+
+
+def _lowest_id(done: Document) -> str | None:
+    """Return the id of the subject with the lowest score, if it is short enough for a command and has no characters that a terminal escapes."""
+    ids = [subject["subject_id"] for subject in done["worst"] if subject["score"] < 1]
+    return ids[0] if ids and len(ids[0]) <= _LONGEST_ID and one_line(ids[0]) == ids[0] else None

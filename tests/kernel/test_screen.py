@@ -1,0 +1,252 @@
+"""Summary of a run on one screen of 80 columns and 24 rows."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from dicast._kernel.cli.screen import ROWS, screen_parts
+from dicast._kernel.cli.summary import run_parts
+from dicast._kernel.resume.open_runs import RunCommand
+from dicast.toolkit.terminal import drawn, plain_lines
+
+RUN = "01KDZ3W5Z0000000000000TEST"
+DONE = {
+    "name": "shop",
+    "run_id": RUN,
+    "subjects": 12,
+    "scored": 10,
+    "failed": 2,
+    "skipped": 0,
+    "unaffordable": 0,
+    "coverage": 10 / 12,
+    "stopped": None,
+    "score": None,
+    "labels": {},
+    "metrics": {},
+    "judges": {},
+    "worst": [],
+    "failures": {},
+    "failed_subjects": [],
+    "aggregates": {},
+    "baseline": None,
+    "comparison": None,
+    "broken": {},
+    "cost": {"usd": "0.25", "msat": "0"},
+    "spend_lost": {},
+    "overruns": 0,
+    "throttled": {},
+    "sinks": {},
+    "gate": None,
+    "undecided": [],
+    "ledger": {"path": ".dicast/ledger.db", "head": {"seq": 9, "digest": "abc"}},
+}
+
+
+def shown(done, command=None, **options):
+    return plain_lines(screen_parts(done, command, **options)).splitlines()
+
+
+def label(mean, rate=None, *, scored=10, total=12, basis="model", **figures):
+    passes = None if rate is None else {"passed": 1, "n": scored, "open": 0, "ci_low": 0.1, "ci_high": 0.9}
+    counts = {"scored": scored, "failed": total - scored, "total": total}
+    return {
+        "mean": mean,
+        "ci_low": 0.25,
+        "ci_high": 0.75,
+        "basis": basis,
+        "pass_rate": rate,
+        "passes": passes,
+        **counts,
+        **figures,
+    }
+
+
+def clause(on, rule, *, passed=True):
+    return {"on": on, "rule": rule, "value": 0.5, "line": 0.4, "low": 0.1, "high": 0.9, "passed": passed}
+
+
+def gate(*clauses, passed=True, reasons=()):
+    return {"passed": passed, "reasons": [*reasons], "clauses": [*clauses]}
+
+
+def failure(mode, id_="r1"):
+    return {
+        "subject_kind": "row",
+        "subject_id": id_,
+        "judge": "polite",
+        "failure_mode": mode,
+        "error_message": "no answer within 30 s",
+    }
+
+
+def test_the_gate_is_the_first_line_and_the_command_for_all_figures_the_last():
+    lines = shown(DONE | {"gate": gate(clause("polite", "min_coverage"), clause("polite", "min_score"))})
+    assert lines[:2] == ["gate: passed", "  polite  min_score 0.4: 0.5 (0.1000 to 0.9000)"]
+    assert lines[-1] == "details: dicast show 00TEST --full"
+
+
+def test_a_run_without_a_gate_says_so_with_its_reasons():
+    assert shown(DONE)[0] == "gate: none"
+    assert shown(DONE | {"undecided": ["a", "b"]})[:2] == ["gate: none; undecided: a", "  b"]
+
+
+def test_a_failed_gate_has_its_reasons_and_no_clauses():
+    lines = shown(DONE | {"gate": gate(clause("polite", "min_score"), passed=False, reasons=["too low", "too few"])})
+    assert lines[:3] == ["gate: failed: too low", "  too few", f"shop  run {RUN}"]
+
+
+def test_each_label_has_a_row_with_the_figure_of_its_gate():
+    labels = {"polite": label(0.5, 0.6), "short": label(0.4, 0.3, total=10), "free": label(0.7)}
+    lines = shown(DONE | {"labels": labels, "gate": gate(clause("polite", "min_score"))})
+    at = next(number for number, line in enumerate(lines) if line.startswith("label "))
+    assert [" ".join(line.split()) for line in lines[at : at + 4]] == [
+        "label figure value 95 % interval n basis",
+        "polite mean 0.5000 0.2500 to 0.7500 10 of 12 model",
+        "short pass rate 0.3000 0.1000 to 0.9000 10 model",
+        "free mean 0.7000 0.2500 to 0.7500 10 of 12 model",
+    ]
+
+
+def test_six_labels_are_shown_those_of_the_gate_first_then_the_lowest():
+    labels = {f"l{number}": label(0.5, number / 10) for number in range(9, 0, -1)}
+    lines = shown(DONE | {"labels": labels, "gate": gate(clause("l9", "min_pass_rate"))})
+    at = next(number for number, line in enumerate(lines) if line.startswith("label "))
+    assert [line.split()[0] for line in lines[at + 1 : at + 7]] == ["l9", "l1", "l2", "l3", "l4", "l5"]
+    assert lines[at + 7] == "  + 3 more labels"
+
+
+def test_a_single_metric_has_one_row_under_its_own_name():
+    metric = {"mean": 0.5, "pass_rate": None, "passes": None, "basis": "truth", "scored": 10, "total": 12}
+    lines = shown(DONE | {"labels": {"metrics": label(0.5)}, "metrics": {"correct": metric}})
+    (row,) = [line for line in lines if line.startswith("  ")]
+    assert row.split() == ["correct", "mean", "0.5000", "0.2500", "to", "0.7500", "10", "of", "12", "truth"]
+
+
+def test_a_label_without_a_value_comes_before_the_lowest():
+    labels = {"high": label(0.9), "none": label(None, ci_low=None), "raw": label(-7.0, scale="raw")}
+    rows = [line.split()[0] for line in shown(DONE | {"labels": labels}) if line.startswith("  ")]
+    assert rows == ["none", "high", "raw"]
+
+
+def test_each_kind_of_failure_has_one_example():
+    listed = [failure("timeout", "r1"), failure("timeout", "r2"), failure("crashed", "r3")]
+    lines = shown(DONE | {"failures": {"crashed": 1, "timeout": 5}, "failed_subjects": listed})
+    at = lines.index("failed: 1 crashed, 5 timeout")
+    assert lines[at + 1 : at + 3] == [
+        "  crashed: row r3, polite: no answer within 30 s",
+        "  timeout: row r1, polite: no answer within 30 s",
+    ]
+    assert "next: dicast verdicts --run 00TEST --failed" in lines
+
+
+SCORE = {"label": "polite", "mean": 0.5}
+
+
+def worst(*scores):
+    return [{"subject_kind": "row", "subject_id": f"r {n}", "score": score} for n, score in enumerate(scores)]
+
+
+def test_the_lowest_scores_are_one_line_and_the_lowest_is_the_next_command():
+    lines = shown(DONE | {"score": SCORE, "worst": worst(0.1, 0.2, 0.3, 0.4)})
+    assert "lowest scores: 0.1000 row r 0, 0.2000 row r 1, 0.3000 row r 2" in lines
+    assert "next: dicast show 'r 0' --run 00TEST" in lines
+
+
+def test_equal_scores_have_no_lowest():
+    for parts in (screen_parts, run_parts):
+        assert "lowest" not in plain_lines(
+            parts(
+                DONE
+                | {
+                    "score": SCORE | {"by_basis": {}, "aggregation": "mean", "aggregate": 0.5, "ci_low": None},
+                    "worst": worst(0.5, 0.5, 0.5),
+                }
+            )
+        )
+
+
+def test_an_id_that_a_terminal_escapes_is_in_no_command():
+    listed = [{"subject_kind": "row", "subject_id": "a\x1b[31m", "score": 0.1}]
+    assert not any(line.startswith("next: ") for line in shown(DONE | {"score": SCORE, "worst": listed}))
+
+
+def test_another_ledger_is_named_in_the_commands():
+    lines = shown(DONE | {"ledger": {"path": "my books/l.db", "head": None}})
+    assert lines[-1] == "details: dicast show 00TEST --full --ledger 'my books/l.db'"
+
+
+def test_a_stopped_run_has_its_reason_and_the_command_that_continues_it():
+    lines = shown(DONE | {"stopped": {"reason": "budget"}}, RunCommand("p.yaml"))
+    assert "stopped: budget" in lines
+    assert f"    dicast run p.yaml --resume {RUN}" in lines
+
+
+def test_losses_are_shown_next_to_the_counts():
+    lines = shown(DONE | {"sinks": {"csv": {"lost": 1500, "error": "full"}}})
+    assert lines[3] == "sink csv LOST 1,500 events: full"
+
+
+CROWDED = DONE | {
+    "gate": gate(
+        *[clause(f"l{n}", "min_score") for n in range(8)],
+        passed=None,
+        reasons=[f"{'reason ' * 30}{n}" for n in range(8)],
+    ),
+    "labels": {f"a-label-with-quite-a-long-name-{n}": label(n / 20, n / 20) for n in range(12)},
+    "failures": {f"kind_{n}": 1000 for n in range(12)},
+    "failed_subjects": [failure(f"kind_{n}") | {"error_message": "words " * 100} for n in range(12)],
+    "score": SCORE,
+    "worst": worst(0.1, 0.2, 0.3, 0.4, 0.45),
+    "warnings": [{"kind": "other", "message": f"{'careful ' * 40}{n}"} for n in range(12)],
+    "aggregates": {f"a{n}": {"words": "fine " * 50} for n in range(5)},
+    "broken": {"x": "it broke"},
+    "throttled": {"daily cap": 7},
+    "assumed": ["a price"] * 5,
+}
+
+
+def test_the_screen_is_never_longer_than_24_rows_and_counts_the_omitted_lines():
+    lines = shown(CROWDED)
+    assert len(lines) <= ROWS
+    assert max(map(len, lines)) <= 80
+    for word in ("reasons", "labels", "kinds", "findings", "notes"):
+        assert any(line.startswith("  + ") and line.endswith(f"more {word}") for line in lines), word
+    assert any("BROKEN: it broke" in line for line in lines)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_mix_of_lines_fits_on_a_terminal_of_80_columns(seed):
+    draw = random.Random(seed)
+    done = dict(DONE)
+    for key in (
+        "gate",
+        "labels",
+        "failures",
+        "failed_subjects",
+        "score",
+        "worst",
+        "warnings",
+        "aggregates",
+        "broken",
+        "throttled",
+        "assumed",
+    ):
+        if draw.random() < 0.6:
+            done[key] = CROWDED[key]
+    screen = drawn(screen_parts(done), 80)
+    assert screen.count("\n") <= ROWS
+
+
+def test_a_short_summary_omits_nothing():
+    lines = shown(DONE | {"warnings": [{"kind": "other", "message": "careful"}], "assumed": ["a price"]})
+    assert "warning: careful" in lines
+    assert not any(line.startswith("  + ") for line in lines)
+
+
+def test_in_a_suite_the_figures_of_its_table_are_left_out():
+    done = DONE | {"labels": {"polite": label(0.5)}, "score": SCORE, "worst": worst(0.1)}
+    lines = shown(done, is_in_suite=True)
+    assert lines[0] == "gate: none"
+    assert not any(line.startswith(("label ", "lowest", "next", "details")) for line in lines)
