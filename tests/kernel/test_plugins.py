@@ -325,5 +325,5 @@ def test_a_class_without_a_member_is_told_its_name_or_its_kind(kind, cls, fault)
 
 def test_a_plugin_with_a_name_like_an_installed_one_may_still_be_a_package_that_is_missing(plugin):
     plugin("brevity", GOOD)
-    text = str(refusal(registry().find, "brevities/short", ("metric",)))
+    text = str(refusal(registry().find, "brevit/short", ("metric",)))
     assert "is the package that offers it installed, did you mean 'brevity'?" in text

@@ -58,7 +58,6 @@ _LONGEST = 150
 _LONGEST_ID = 40
 """The most characters of a subject's id in a command."""
 
-
 _COMMANDS = ("    dicast ", "next: ", "details: ")
 """Starts of lines with a command; they are not wrapped, so that the command can be copied."""
 
@@ -112,8 +111,8 @@ def screen_parts(
     worst = _Section() if is_in_suite else _Section([*_lowest_lines(done)])
     spent, next_ = _spent(done), _Section([*_next_lines(done, command, is_in_suite=is_in_suite)])
     sections = [gate, _title(done), labels, worst, failures, findings, notes, spent, next_]
-    for section in (notes, findings, failures, spent, gate, labels):
-        while len(section.items) > section.least and sum(each.rows() for each in sections) > rows:
+    for section in (notes, findings, failures, spent, gate, labels):  # the first to shrink is the least important
+        while len(section.items) > section.least and sum(part.rows() for part in sections) > rows:
             section.omit()
     for section in sections:
         yield from section.parts()
@@ -154,7 +153,7 @@ def _title(done: Document) -> _Section:
 def _labels(done: Document) -> _Section:
     rows = label_rows(done)
     omitted = max(0, len(rows) - _LABELS)
-    return _Section((), rows[:_LABELS], "label", _LEAST_LABELS, omitted, lambda shown: [labels_table(shown)])
+    return _Section((), rows[:_LABELS], "label", _LEAST_LABELS, omitted, lambda items: [labels_table(items)])
 
 
 def _lowest_lines(done: Document) -> Iterator[str]:
@@ -236,5 +235,6 @@ def _next_lines(done: Document, command: RunCommand | None, *, is_in_suite: bool
 
 def _lowest_id(done: Document) -> str | None:
     """Return the id of the subject with the lowest score, if it is short enough for a command and has no characters that a terminal escapes."""
-    ids = [subject["subject_id"] for subject in done["worst"] if subject["score"] < 1]
-    return ids[0] if ids and len(ids[0]) <= _LONGEST_ID and one_line(ids[0]) == ids[0] else None
+    id_ = next((subject["subject_id"] for subject in done["worst"] if subject["score"] < 1), "")
+    is_usable = 0 < len(id_) <= _LONGEST_ID and one_line(id_) == id_ and not id_.startswith("-")
+    return id_ if is_usable else None

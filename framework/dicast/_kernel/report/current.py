@@ -9,8 +9,9 @@ from ...toolkit.temporary import temporary_database
 from ..events import RUN_STARTED, SUBJECT_READ, VERDICT_ENDS
 from ..plan.sections import METRICS
 from ..values import Entry, Event, Query
-from .fold import Report, is_shown
+from .fold import Report
 from .lowest import WORST, LowestScores
+from .tally import is_example
 
 MOST_FAILED = 1_000
 """The most failures that are remembered, so that later verdicts of their subjects can remove them."""
@@ -64,7 +65,7 @@ class CurrentReport(Report):
         self.close()
         failures, self.failed_shown = self.failed_shown, []
         for failure in failures:
-            if is_shown(self.failed_shown, failure["failure_mode"]):
+            if is_example(self.failed_shown, failure["failure_mode"]):
                 self.failed_shown.append(failure)
         if self.weights or self.corrections is not None or any(tally.spared for tally in older.metrics.values()):
             return not older.judged + older.unaffordable

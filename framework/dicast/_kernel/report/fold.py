@@ -36,17 +36,8 @@ from .lowest import LowestScores
 from .recorded import RecordedTally
 from .spool import BATCH, Passes
 from .statistics import aggregate_all
-from .tally import Group, Rows, Tally, Watched, add_names, overrun_labels, tier_of, weights_of
+from .tally import FAILED_SHOWN, Group, Rows, Tally, Watched, add_names, is_example, overrun_labels, tier_of, weights_of
 from .weighted import SubjectWeights
-
-FAILED_SHOWN = 10
-"""Number of failures in the document; of each further kind the first is added."""
-
-
-def is_shown(shown: Sequence[Mapping[str, object]], mode: object, most: int = FAILED_SHOWN) -> bool:
-    """Return True if a failure of the kind *mode* is shown next to the failures *shown*: the first *most*, and the first of each further kind."""
-    return len(shown) < most or all(failure["failure_mode"] != mode for failure in shown)
-
 
 class Report:
     """Observer of a run's events, in order. :func:`~.document.document` writes its fields."""
@@ -376,11 +367,10 @@ class Report:
         self._show_failed(event, label, mode, message)
 
     def _show_failed(self, event: Event, label: str, mode: str, message: object) -> None:
-        shown = self.failed_shown
-        if is_shown(shown, mode, self.most_shown):
+        if is_example(self.failed_shown, mode, self.most_shown):
             subject = {"subject_kind": event.subject_kind, "subject_id": event.subject_id, "judge": label}
             origin = {"origin": event.payload["origin"]} if "origin" in event.payload else {}
-            shown.append({**subject, "failure_mode": mode, "error_message": message, **origin})
+            self.failed_shown.append({**subject, "failure_mode": mode, "error_message": message, **origin})
 
     def _grouped(self, event: Event, label: str) -> Group:
         key = (event.subject_kind, event.subject_id)

@@ -14,6 +14,15 @@ from ..values.score import zero_costs
 from .spool import Passes, ScoreFile
 
 
+FAILED_SHOWN = 10
+"""Number of failures in the document; of each further kind the first is added."""
+
+
+def is_example(failures: Sequence[Mapping[str, object]], mode: object, most: int = FAILED_SHOWN) -> bool:
+    """Return True if a failure of the kind *mode* belongs to the document along with the earlier *failures*: the first *most*, and the first of each further kind."""
+    return len(failures) < most or all(failure["failure_mode"] != mode for failure in failures)
+
+
 @define
 class ExactSum:
     """Exact sum of floats: the same result as :func:`math.fsum`, without storing the values."""
