@@ -134,7 +134,7 @@ def test_reply_without_one_number_is_a_missing_score_everywhere(shop, model, rep
     figures = done.json["aggregates"]["stats/score_stats"]["criteria"]["default"]
     assert (figures["count"], figures["missing"], figures["passes"], figures["mean"]) == (1, 2, 1, 0.9)
     assert figures["pass_rate"] == pytest.approx(1 / 3)
-    output = " ".join(shop.dicast("show", "last").out.partition("    default: ")[2].split())
+    output = " ".join(shop.dicast("show", "last", "--full").out.partition("    default: ")[2].split())
     assert output.startswith("count 1, missing 2, ")
     assert " passes 1, pass_rate 0.3333 overall: " in output
     rows = rows_of(shop)

@@ -176,7 +176,7 @@ aggregates: [stats/agreement: {{criteria: [a, b, c]}}]
     assert first.json["aggregates"]["stats/agreement"]["unseen"] == ["c"]
     second = shop.run(text + "baseline: {run: last, compare: [stats/paired: {criteria: [a, c]}]}\n")
     assert second.json["comparison"]["stats/paired"]["in_neither"] == ["c"]
-    assert "unseen ['c']" in shop.dicast("show", "last").out
+    assert "unseen ['c']" in shop.dicast("show", "last", "--full").out
 
 
 def test_the_gate_is_on_a_criterion_that_the_task_has(errors):

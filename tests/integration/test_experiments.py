@@ -372,7 +372,7 @@ def test_head_asks_about_no_more_rows_and_shows_them_flat(shop, model):
     with (shop / "rows.csv").open(newline="") as file:
         columns = next(csv.reader(file))
     assert columns[: len(done.json["head"][0])] == list(done.json["head"][0])  # one flattening for both
-    text = shop.dicast("run", "p.yaml", "--head", "1").out
+    text = shop.dicast("run", "p.yaml", "--head", "1").out.partition("\n\n")[2]
     assert text.startswith("id  output      llm_content   llm_clarity   llm_depth")
     assert '\nr0  An output.  {"score": 0}  {"score": 0}  {"score": 1}' in text
     assert "metric_scores_depth" in text
@@ -387,8 +387,8 @@ def test_head_prints_a_table_of_what_was_judged_and_why(shop):
         "data.jsonl", [{"id": "1", "input": "a\nquestion", "output": "long answer"}, {"id": "2", "output": {"a": 1}}]
     )
     shop.pipeline("metrics: [proxy/length: {max: 4}]\n")
-    lines = shop.dicast("run", "p.yaml", "--head", "2").out.splitlines()
-    assert lines[:8] == [
+    lines = shop.dicast("run", "p.yaml", "--head", "2").out.partition("\n\n")[2].splitlines()
+    assert lines == [
         "subject_id  input        output        score  metric_proxy_length",
         "1           a\\nquestion  long answer  0.0000               0.0000",
         '2           -            {"a":1}      1.0000               1.0000',

@@ -344,7 +344,7 @@ def test_reports_name_recorded_labels_apart_from_the_runs_own(shop, plugin):
     assert "| `recorded/accuracy` | 1.0000 | 7 of 7 | recorded: 7 |" in (shop / "run.md").read_text()
     header, first, *_ = csv.reader((shop / "rows.csv").read_text().splitlines())
     assert dict(zip(header, first, strict=True))["recorded_accuracy"] == "1.0"
-    text = shop.dicast("show", "last").out
+    text = shop.dicast("show", "last", "--full").out
     assert "recorded by other tools" in text
     assert "recorded/accuracy" in text
     assert shop.dicast("report", "--out", "report.html").code == 0

@@ -16,7 +16,7 @@ metrics: [proxy/format, proxy/keywords: {as: tidy, forbidden: [TODO]}]
 def test_a_perfect_subject_is_not_among_the_worst(shop):
     shop.rows("good", "", "fine")
     shop.pipeline(WORDS)
-    worst = shop.dicast("run", "p.yaml").out.partition("lowest scores:")[2].splitlines()
+    worst = shop.dicast("run", "p.yaml", "--full").out.partition("lowest scores:")[2].splitlines()
     assert worst[1].split() == ["0.5000", "row", "r1"]
     assert worst[2].startswith("spent:")
 
@@ -48,7 +48,7 @@ def test_subjects_that_nothing_accepts_are_told_as_such(shop):
 def test_several_judges_and_no_gate_have_no_score_for_the_run(shop):
     shop.rows(1)
     shop.pipeline("judges: [fake/opinion, fake/opinion: {as: second}]\n")
-    assert "score: none, as there are 2 labels" in shop.dicast("run", "p.yaml").out
+    assert "score: none, as there are 2 labels" in shop.dicast("run", "p.yaml", "--full").out
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_several_judges_and_no_gate_have_no_score_for_the_run(shop):
 def test_the_score_is_told_by_the_name_of_its_aggregation(shop, aggregation, values):
     shop.rows(0, 0.2, 1)
     shop.pipeline(f"metrics: [fake/act]\nscoring: {{aggregation: {aggregation}}}\n")
-    assert values in shop.dicast("run", "p.yaml").out.splitlines()
-    assert values in shop.dicast("show", "last").out.splitlines()
+    assert values in shop.dicast("run", "p.yaml", "--full").out.splitlines()
+    assert values in shop.dicast("show", "last", "--full").out.splitlines()
 
 
 def test_the_document_names_the_label_that_counts_and_the_aggregation(shop):
@@ -170,7 +170,7 @@ def test_the_gate_is_told_with_its_clauses_in_80_columns(shop, gate, told):
     shop.rows("good", "a TODO", "TODO", "TODO it")
     shop.pipeline(f"{WORDS}{gate}\n")
     for command in (("run", "p.yaml"), ("show", "last")):
-        lines = shop.dicast(*command).out.splitlines()
+        lines = shop.dicast(*command, "--full").out.splitlines()
         start = next(number for number, line in enumerate(lines) if line.startswith("gate: "))
         end = next(number for number, line in enumerate(lines) if line.startswith("ledger: "))
         assert lines[start:end] == told
@@ -180,7 +180,7 @@ def test_the_gate_is_told_with_its_clauses_in_80_columns(shop, gate, told):
 def test_the_interval_the_end_and_the_ledger_stand_in_80_columns(shop):
     shop.rows("good", "a TODO", "TODO", "fine")
     shop.pipeline(WORDS)
-    lines = shop.dicast("run", "p.yaml").out.splitlines()
+    lines = shop.dicast("run", "p.yaml", "--full").out.splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("  95 % interval"))
     assert lines[start].endswith(" (normal, 95 %, standard errors")
     assert lines[start + 1] == "    clustered by session_id (g/(g-1)), clipped to [0, 1])"
@@ -192,7 +192,7 @@ def test_the_interval_the_end_and_the_ledger_stand_in_80_columns(shop):
 def test_several_judges_say_in_80_columns_how_one_of_them_counts(shop):
     shop.rows(1)
     shop.pipeline("judges: [fake/opinion, fake/opinion: {as: second}]\n")
-    output = next(line for line in shop.dicast("run", "p.yaml").out.splitlines() if line.startswith("score: "))
+    output = next(line for line in shop.dicast("run", "p.yaml", "--full").out.splitlines() if line.startswith("score: "))
     assert "gate: {on: LABEL}" in output
     assert len(output) <= 80
 
@@ -222,7 +222,7 @@ def test_failures_and_what_fell_back_stand_in_80_columns(shop):
     shop.pipeline(
         f"judges: [fake/paid_judge, hybrid/cascade: {{as: a-label-of-some-length, {stages}}}]\nbudget: {{run: 0 usd}}\n"
     )
-    lines = shop.dicast("run", "p.yaml").out.splitlines()
+    lines = shop.dicast("run", "p.yaml", "--full").out.splitlines()
     start = lines.index("failed: 2 throttled_no_heuristic")
     assert " ".join(" ".join(lines[start + 1 : start + 4]).split()).startswith(
         "2 subjects (row r0, row r1) fake/paid_judge: throttled_no_heuristic: "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from ...toolkit.money import amounts_text
@@ -185,13 +185,15 @@ def _example(failure: Document) -> str:
 
 
 def _findings(done: Document) -> _Section:
-    """Return the sentences of comparisons, the first line of each aggregate, and the corrected means."""
+    """Return the sentences of comparisons, the corrected means, and the aggregates: the first line of each if the run has labels."""
     broken = [f"BROKEN: {message}" for message in done["broken"].values()]
     lines = [*broken, *baseline_lines(done)]
     if done["comparison"] is not None:
         passes = (counts["words"] for counts in (done["baseline"] or {}).get("passes", {}).values())
         lines += [f"  {text}" for text in chain(sentences(done["comparison"]), passes)]
-    lines += [*corrected_lines(done), *(next(tree(name, result)) for name, result in aggregates(done).items())]
+    lines += corrected_lines(done)
+    most = 1 if done["labels"] else None  # without labels the aggregates are the result
+    lines += chain.from_iterable(islice(tree(name, result), most) for name, result in aggregates(done).items())
     return _Section((), [_short(line) for line in lines], "finding", len(broken))
 
 
