@@ -30,6 +30,7 @@ WIDTHS = (80, 120)
 COMMANDS = {
     "show": ("show", "r2"),
     "show-run": ("show", "last"),
+    "show-run-full": ("show", "last", "--full"),
     "compare": ("compare", "before", "after", "--allow-incomparable"),
     "runs": ("runs",),
     "plugins": ("plugins", "shown"),

@@ -81,11 +81,13 @@ def test_the_tried_rows_follow_the_summary(judged):
     assert lines[0].startswith("gate: ")
     details = next(number for number, line in enumerate(lines) if line.startswith("details: "))
     assert lines[details + 1] == ""
-    assert lines[details + 2].startswith("id ")
+    assert lines[details + 2].startswith("subject_id ")
 
 
 def test_a_suite_has_few_lines_for_each_experiment_and_one_table(judged):
-    file = judged.pipeline(TIDY.replace("name: tidy\n", "") + "experiments: {plain: {}, other: {limit: 2}}\n").name
+    file = judged.pipeline(
+        TIDY.replace("name: tidy\n", "") + "experiments: {plain: {}, other: {set: {gate.min_pass_rate: 0.95}}}\n"
+    ).name
     text = judged.dicast("run", file).out
     assert text.count("gate: failed") == 2
     assert "label " not in text

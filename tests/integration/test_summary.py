@@ -192,7 +192,9 @@ def test_the_interval_the_end_and_the_ledger_stand_in_80_columns(shop):
 def test_several_judges_say_in_80_columns_how_one_of_them_counts(shop):
     shop.rows(1)
     shop.pipeline("judges: [fake/opinion, fake/opinion: {as: second}]\n")
-    output = next(line for line in shop.dicast("run", "p.yaml", "--full").out.splitlines() if line.startswith("score: "))
+    output = next(
+        line for line in shop.dicast("run", "p.yaml", "--full").out.splitlines() if line.startswith("score: ")
+    )
     assert "gate: {on: LABEL}" in output
     assert len(output) <= 80
 

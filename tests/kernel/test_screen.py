@@ -160,7 +160,8 @@ def test_equal_scores_have_no_lowest():
             parts(
                 DONE
                 | {
-                    "score": SCORE | {"by_basis": {}, "aggregation": "mean", "aggregate": 0.5, "ci_low": None},
+                    "score": SCORE
+                    | {"by_basis": {}, "aggregation": "mean", "aggregate": 0.5, "ci_low": None, "by_tier": {}},
                     "worst": worst(0.5, 0.5, 0.5),
                 }
             )

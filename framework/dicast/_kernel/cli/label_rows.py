@@ -8,19 +8,24 @@ from typing import Any
 
 from ...toolkit.printable import short_name
 from ...toolkit.terminal import Drawing
-from ...toolkit.text_table import TextTable
+from ...toolkit.text_table import WIDTH, TextTable
 from ..classes import frozen
 from ..plan.sections import METRICS
 
 Document = Mapping[str, Any]
 
-_MEAN_RULES = {"min_score", "max_score"}
+_MEAN_RULES = ("min_score", "max_score")
 """Rules of the gate about the mean of a label."""
 
 _RATE_RULE = "min_pass_rate"
 
-_LONGEST = 26
-"""The most characters of a label in the table."""
+_INDENT = "  "
+
+_BETWEEN = 2
+"""Number of blanks between columns."""
+
+_SHORTEST = 12
+"""The number of characters of a label that the table shows even if it has no space for them."""
 
 
 @frozen
@@ -35,12 +40,12 @@ class LabelRow:
     total: int
     basis: str
 
-    def cells(self) -> tuple[str, str, str, str, str, str]:
-        """Return the cells of the table."""
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """Return the cells of the table behind the label."""
         interval = "" if self.interval is None else f"{self.interval[0]:.4f} to {self.interval[1]:.4f}"
         n = f"{self.n:,}" if self.n == self.total else f"{self.n:,} of {self.total:,}"
         value = "-" if self.value is None else f"{self.value:.4f}"
-        return f"  {short_name(self.label, _LONGEST)}", self.figure, value, interval, n, self.basis
+        return self.figure, value, interval, n, self.basis
 
 
 def label_rows(done: Document) -> list[LabelRow]:
@@ -48,13 +53,13 @@ def label_rows(done: Document) -> list[LabelRow]:
 
     Labels on a raw scale follow, as their values cannot be compared with the others; labels of other tools come last.
     """
-    rules: dict[str, set[str]] = {}
+    rules: dict[str, dict[str, Document]] = {}
     for clause in (done["gate"] or {}).get("clauses", ()):  # documents of older versions have none
         if clause["on"] is not None:
-            rules.setdefault(clause["on"], set()).add(clause["rule"])
+            rules.setdefault(clause["on"], {})[clause["rule"]] = clause
     gated = {label: place for place, label in enumerate(rules)}
     rows = [
-        (_order(label, figures, gated, done), _row(label, figures, rules.get(label, set())))
+        (_order(label, figures, gated, done), _row(label, figures, rules.get(label, {})))
         for label, figures in _figures(done, rules)
     ]
     return [row for _, row in sorted(rows, key=lambda item: (*item[0], _value(item[1])))]
@@ -66,8 +71,16 @@ def _value(row: LabelRow) -> float:
 
 def labels_table(rows: list[LabelRow]) -> Drawing:
     """Return the table of *rows*."""
-    heads = ("label", "figure", "value", "95 % interval", "n", "basis")
-    table = TextTable(heads, [row.cells() for row in rows], right=("value", "n"), least=10)
+    heads, cells = ("figure", "value", "95 % interval", "n", "basis"), [row.cells() for row in rows]
+    widths = (max(map(len, column)) for column in zip(heads, *cells, strict=True))
+    longest = max(_SHORTEST, WIDTH - sum(width + _BETWEEN for width in widths) - len(_INDENT))
+    labels = [_INDENT + short_name(row.label, longest) for row in rows]
+    table = TextTable(
+        ("label", *heads),
+        [(label, *others) for label, others in zip(labels, cells, strict=True)],
+        right=("value", "n"),
+        uncut=("label",),
+    )
     return Drawing(table, [*table.lines()])
 
 
@@ -90,13 +103,16 @@ def _order(label: str, figures: Document, gated: Mapping[str, int], done: Docume
     return (2 if figures.get("scale") == "raw" else 1), 0
 
 
-def _row(label: str, figures: Document, rules: set[str]) -> LabelRow:
+def _row(label: str, figures: Document, clauses: Mapping[str, Document]) -> LabelRow:
     passes, total = figures.get("passes"), figures["total"]
     basis = figures.get("basis") or next(reversed(figures.get("by_basis", {"-": 0})), "-")
-    is_about_mean = bool(rules & _MEAN_RULES) and _RATE_RULE not in rules
-    if passes is None or is_about_mean:
+    about_mean = next((clauses[rule] for rule in _MEAN_RULES if rule in clauses), None)
+    if passes is None or (about_mean is not None and _RATE_RULE not in clauses):
         name = "mean, raw" if figures.get("scale") == "raw" else "mean"
-        return LabelRow(label, name, figures["mean"], _interval(figures), figures["scored"], total, basis)
+        interval = _interval(figures)
+        if interval is None and about_mean is not None and about_mean["low"] is not None:
+            interval = about_mean["low"], about_mean["high"]  # a single metric has no interval of its own
+        return LabelRow(label, name, figures["mean"], interval, figures["scored"], total, basis)
     return LabelRow(label, "pass rate", figures.get("pass_rate"), _interval(passes), passes["n"], total, basis)
 
 

@@ -77,7 +77,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Judge again when the file, a prompt or the data changes; pay only for the changes. Ctrl-C ends.",
 )
-    "--ledger", type=click.Path(path_type=Path), metavar="PATH", help="Record in the ledger at PATH instead of the file's."
+@click.option(
+    "--ledger",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Record in the ledger at PATH instead of the file's.",
 )
 @full
 @as_json

@@ -5,11 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from ...toolkit.money import amounts_text
 from ...toolkit.printable import one_line, short_name
-from ...toolkit.terminal import Drawing, Line, Part, folded
+from ...toolkit.terminal import Drawing, Line, Part
+from ...toolkit.text_table import WIDTH
 from ..classes import define, field
 from ..pipeline.default_ledger import LEDGER_PATH
 from ..report.read_counts import READ_WARNINGS
@@ -43,7 +46,7 @@ ROWS = 22
 _LABELS = 6
 """The most labels."""
 
-_LEAST_LABELS = 3
+_LEAST_LABELS = 2
 """The labels that are shown even if the other lines need more rows than the screen has."""
 
 _LOWEST = 3
@@ -52,8 +55,8 @@ _LOWEST = 3
 _BATCHES = 2
 """The waiting batches that are shown even if the other lines need more rows than the screen has."""
 
-_LONGEST = 150
-"""The most characters of a line: two rows."""
+_HEIGHT = 2
+"""The most rows of a line."""
 
 _LONGEST_ID = 40
 """The most characters of a subject's id in a command."""
@@ -121,14 +124,21 @@ def screen_parts(
 
 def _rows(part: Part) -> int:
     if isinstance(part, str | Line):
-        return len(folded(part if isinstance(part, str) else part.text).splitlines()) or 1
+        return len(_wrapped(part if isinstance(part, str) else part.text))
     return len(part.lines) if isinstance(part, Drawing) else len([*part.lines()])
 
 
 def _short(text: str) -> str:
-    """Return *text* in one line of at most :data:`_LONGEST` characters."""
+    """Return *text* as one line, cut to :data:`_HEIGHT` rows."""
     line = one_line(text)
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    rows = _wrapped(line)
+    return line if len(rows) <= _HEIGHT else f"{' '.join(rows[:_HEIGHT])[:-1]}…"
+
+
+def _wrapped(line: str) -> list[str]:
+    """Return *line* in rows of 80 columns, as a terminal wraps it; plain output needs as many rows, or fewer."""
+    margin = len(line) - len(line.lstrip()) + 2
+    return [line] if len(line) <= WIDTH else wrap(line, WIDTH - margin, break_on_hyphens=False)
 
 
 def _gate(done: Document) -> _Section:
@@ -221,9 +231,7 @@ def _spent(done: Document) -> _Section:
 
 def _next_lines(done: Document, command: RunCommand | None, *, is_in_suite: bool) -> Iterator[str]:
     """Yield the command that continues a stopped run, or shows why subjects failed, and the command for all figures."""
-    run = short_run(done["run_id"])
-    path = (done["ledger"] or {}).get("path")
-    ledger = "" if path in (None, str(LEDGER_PATH)) else f" --ledger {shlex.quote(path)}"
+    run, ledger = short_run(done["run_id"]), _ledger_option((done["ledger"] or {}).get("path"))
     if next_ := [*next_lines(done, command)]:
         yield from next_
     elif is_in_suite:
@@ -233,6 +241,14 @@ def _next_lines(done: Document, command: RunCommand | None, *, is_in_suite: bool
     elif (id_ := _lowest_id(done)) is not None:
         yield f"next: dicast show {shlex.quote(id_)} --run {run}{ledger}"
     yield f"details: dicast show {run} --full{ledger}"
+
+
+def _ledger_option(path: str | None) -> str:
+    """Return the option for a command that reads the ledger at *path*; empty for the default ledger of this folder."""
+    if path is None or Path(path) in (LEDGER_PATH, LEDGER_PATH.absolute()):
+        return ""
+    inside = Path(path).is_relative_to(Path.cwd())
+    return f" --ledger {shlex.quote(str(Path(path).relative_to(Path.cwd())) if inside else path)}"
 
 
 def _lowest_id(done: Document) -> str | None:

@@ -39,6 +39,7 @@ from .statistics import aggregate_all
 from .tally import FAILED_SHOWN, Group, Rows, Tally, Watched, add_names, is_example, overrun_labels, tier_of, weights_of
 from .weighted import SubjectWeights
 
+
 class Report:
     """Observer of a run's events, in order. :func:`~.document.document` writes its fields."""
 

@@ -13,7 +13,6 @@ from ..values.judged import Records
 from ..values.score import zero_costs
 from .spool import Passes, ScoreFile
 
-
 FAILED_SHOWN = 10
 """Number of failures in the document; of each further kind the first is added."""
 
