@@ -77,7 +77,7 @@ class _Section:
     noun: str = ""
     least: int = 0
     omitted: int = 0
-    draw: Callable[[list[Any]], Sequence[Part]] = field(default=lambda items: [Line(item) for item in items])
+    draw: Callable[[list[Any]], Sequence[Part]] = field(default=lambda items: [Line(one_line(item)) for item in items])
 
     def parts(self) -> Iterator[Part]:
         """Yield the lines, the items, and the number of omitted items."""
@@ -87,6 +87,11 @@ class _Section:
             yield from self.draw(self.items)
         if self.omitted:
             yield f"  + {self.omitted:,} more {self.noun}{'s' * (self.omitted != 1)}"
+
+    def cut(self) -> None:
+        """Cut each text to :data:`_HEIGHT` rows."""
+        self.lines = [line if line.startswith(_COMMANDS) else _short(line) for line in self.lines]
+        self.items = [_short(item) if isinstance(item, str) else item for item in self.items]
 
     def omit(self) -> None:
         """Omit the last item."""
@@ -114,12 +119,24 @@ def screen_parts(
     worst = _Section() if is_in_suite else _Section([*_lowest_lines(done)])
     spent, next_ = _spent(done), _Section([*_next_lines(done, command, is_in_suite=is_in_suite)])
     sections = [gate, _title(done), labels, worst, failures, findings, notes, spent, next_]
-    for section in (notes, findings, failures, spent, gate, labels):  # the first to shrink is the least important
-        while len(section.items) > section.least and sum(part.rows() for part in sections) > rows:
-            section.omit()
+    _fit(sections, (notes, findings, failures, spent, gate, labels), rows)
     for section in sections:
         yield from section.parts()
-    yield from head_parts(done)
+    yield from (Line(one_line(part)) if isinstance(part, str) else part for part in head_parts(done))
+
+
+def _fit(sections: Sequence[_Section], by_importance: Sequence[_Section], rows: int) -> None:
+    """Cut texts, then omit items, until *sections* have at most *rows* rows; the least important section comes first."""
+
+    def is_over() -> bool:
+        return sum(section.rows() for section in sections) > rows
+
+    for section in (*by_importance, *sections):
+        if is_over():
+            section.cut()
+    for section in by_importance:
+        while len(section.items) > section.least and is_over():
+            section.omit()
 
 
 def _rows(part: Part) -> int:
@@ -144,7 +161,7 @@ def _wrapped(line: str) -> list[str]:
 def _gate(done: Document) -> _Section:
     """Return the gate's decision with the reasons against it, or the clauses that passed."""
     gate = done["gate"]
-    reasons = [_short(reason) for reason in (done["undecided"] if gate is None else gate["reasons"])]
+    reasons = [*(done["undecided"] if gate is None else gate["reasons"])]
     if gate is None:
         head = "gate: none" + ("; undecided" if reasons else "")
     else:
@@ -152,12 +169,12 @@ def _gate(done: Document) -> _Section:
     if reasons:
         return _Section([f"{head}: {reasons[0]}"], [f"  {reason}" for reason in reasons[1:]], "reason")
     clauses = [clause for clause in (gate or {}).get("clauses", ()) if clause["rule"] != "min_coverage"]
-    return _Section([head], [*map(_short, clause_lines(clauses))], "clause")
+    return _Section([head], clause_lines(clauses), "clause")
 
 
 def _title(done: Document) -> _Section:
     lines = [f"{done['name']}  run {done['run_id']}", headline(done), *loss_lines(done), *stop_lines(done)]
-    return _Section([*map(_short, lines)])
+    return _Section(lines)
 
 
 def _labels(done: Document) -> _Section:
@@ -185,8 +202,8 @@ def _failures(done: Document) -> _Section:
         return _Section()
     counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items()) or "none counted"
     listed = [kind for kind in dict.fromkeys((*kinds, *examples)) if kind in examples]
-    items = [_short(f"  {kind}: {_example(examples[kind])}") for kind in listed]
-    return _Section([_short(f"failed: {counts}")], items, "kind", 1)
+    items = [f"  {kind}: {_example(examples[kind])}" for kind in listed]
+    return _Section([f"failed: {counts}"], items, "kind", 1)
 
 
 def _example(failure: Document) -> str:
@@ -204,7 +221,7 @@ def _findings(done: Document) -> _Section:
     lines += corrected_lines(done)
     most = 1 if done["labels"] else None  # without labels the aggregates are the result
     lines += chain.from_iterable(islice(tree(name, result), most) for name, result in aggregates(done).items())
-    return _Section((), [_short(line) for line in lines], "finding", len(broken))
+    return _Section((), lines, "finding", len(broken))
 
 
 def _notes(done: Document) -> _Section:
@@ -216,7 +233,7 @@ def _notes(done: Document) -> _Section:
     for label, judge in done["judges"].items():
         lines += [f"{label}: {fallback_text(*fallback)}" for fallback in judge.get("fallbacks", {}).items()]
     lines += plan_lines(done["plan"]) if done.get("plan") else []
-    return _Section((), [_short(line) for line in (*lines, *model_lines(done))], "note")
+    return _Section((), [*lines, *model_lines(done)], "note")
 
 
 def _spent(done: Document) -> _Section:
@@ -225,7 +242,7 @@ def _spent(done: Document) -> _Section:
     parts += [f"lost, reserved for calls without a reply: {lost}"] if lost else []
     parts += [f"reserved for calls in batches: {reserved}"] if reserved else []
     waiting = [*waiting_lines(done)]
-    items = [_short(line) for line in (*waiting, *spared_lines(done))]
+    items = [*waiting, *spared_lines(done)]
     return _Section(["; ".join(parts)], items, "line", min(len(waiting), _BATCHES))
 
 
