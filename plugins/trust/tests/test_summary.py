@@ -11,7 +11,7 @@ def test_summary_tells_calibrated_models_from_others(project):
     project.run()
     project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
     project.pipeline(cascade(calibration="calibration.json"))
-    text = " ".join(project.call("run", "pipeline.yaml").stdout.split())
+    text = " ".join(project.call("run", "pipeline.yaml", "--full").stdout.split())
     count = sum(verdict["calibrated"] for verdict in project.verdicts())
     assert f"calibrated model: {count}, uncalibrated model: {120 - count}" in text
     assert project.run()["score"]["calibrated"] == count
