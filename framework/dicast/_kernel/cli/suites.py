@@ -37,6 +37,8 @@ def suite_parts(suite: Suite, *, full: bool = False) -> Iterator[Part]:
             yield from screen_parts(done, suite.command, rows=rows, is_in_suite=True)
         yield ""
     yield _table(documents, suite.baseline)
+    if not full:
+        yield "details of an experiment: dicast show SUITE/EXPERIMENT --full"
     if suite.error is not None:
         yield from ("", f"not started: {problems_text(suite.error)}")
 
