@@ -566,3 +566,15 @@ def test_the_fault_of_a_plugins_command_is_not_called_a_defect_in_dicast(shop, i
     done = shop.dicast("greet", "nobody")
     assert done.code != 0
     assert "nobody is there" in done.err
+
+
+def test_traceback_shows_where_a_plugin_failed_to_import(shop, install):
+    install("dicast-hurt", "1.0", {"dicast": {"hurt": "dicast_hurt"}}, dicast_hurt="import nope_missing")
+    shown = shop.dicast("plugins", "hurt")
+    assert "nope_missing' (dicast_hurt.py:1)" in " ".join(shown.out.split())
+    assert shown.err == ""
+    assert 'dicast_hurt.py", line 1' in shop.dicast("plugins", "hurt", "--traceback").err
+    shop.rows("x")
+    checked = shop.dicast("check", shop.pipeline("metrics: [hurt/one]\n").name, "--traceback")
+    assert checked.code == 2
+    assert 'dicast_hurt.py", line 1' in checked.err

@@ -10,6 +10,7 @@ import pytest
 
 from dicast import ConfigError
 from dicast.toolkit.atomic_file import AtomicFile
+from dicast.toolkit.files import error_reason
 
 
 def test_the_file_is_there_after_the_commit_and_not_before(tmp_path):
@@ -175,3 +176,10 @@ def test_a_file_of_another_kind_is_not(tmp_path):
     with pytest.raises(ConfigError, match="it has other content than such a file"):
         AtomicFile(tmp_path / "file", replaces=b"<!doctype html>")
     assert (tmp_path / "file").read_bytes() == b"name: mine"
+
+
+def test_the_reason_of_a_system_error_has_neither_number_nor_path(tmp_path):
+    with pytest.raises(OSError, match="No such file") as caught:
+        (tmp_path / "none").read_bytes()
+    assert error_reason(caught.value) == "No such file or directory"
+    assert error_reason(ValueError("odd")) == "odd"

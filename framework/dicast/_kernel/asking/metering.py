@@ -15,7 +15,7 @@ from ...toolkit.rate_limit import WIRE, RequestTrace
 from ..classes import evolve, field, frozen
 from ..contract.define import maybe_await
 from ..contract.implements import implements
-from ..contract.plugin_errors import in_brackets, place_of
+from ..contract.plugin_errors import error_text, in_brackets, place_of
 from ..contract.protocols import ChatModel, Judge, estimate
 from ..plan.sections import Slot
 from ..stream.opening import Opener, check_live
@@ -138,7 +138,7 @@ async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) ->
             return Failure("timeout", str(error) or "the chat model did not answer in time", retryable=True)
         except Exception as error:  # the border to a plugin's code
             scope.cut = True
-            return Failure("judge_call_failed", f"{type(error).__name__}: {error}")
+            return Failure("judge_call_failed", f"{type(error).__name__}: {error_text(error)}")
         finally:
             scope.prolong(wire.waited)
             scope.asking.discard(end)

@@ -11,6 +11,7 @@ from pathlib import Path
 from ...toolkit.files import error_reason, read_text
 from ...toolkit.installing import installer
 from ...toolkit.yaml_reader import Composer
+from ..contract.plugin_errors import error_text
 from ..contract.registry import Offer, rubrics
 from ..contract.requirements import refuse_conflicts
 from ..values import Rubric
@@ -64,7 +65,7 @@ def _resource(offer: Offer) -> Rubric:
         resource = next((file for file in files if file.is_file()), None)
         text = None if resource is None else resource.read_text(encoding="utf-8")
     except Exception as error:  # code and files of another distribution
-        raise PluginError(f"{owner} cannot be read: {type(error).__name__}: {error}") from error
+        raise PluginError(f"{owner} cannot be read: {type(error).__name__}: {error_text(error)}") from error
     if resource is None or text is None:
         raise PluginError(f"{owner}: there is no {offer.name}.yaml and no {offer.name}.md in {offer.target}")
     return read_rubric(resource.name, text)

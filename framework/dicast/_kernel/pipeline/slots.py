@@ -13,6 +13,7 @@ import orjson
 from ...toolkit.json_values import MISSING
 from ..contract.implements import implements
 from ..contract.kinds import parts
+from ..contract.plugin_errors import error_text
 from ..contract.protocols import ChatModel, Extractor, Judge, estimate
 from ..plan.sections import Pipeline, Scoring, Slot, SlotOptions
 from ..values import KINDS, PARENTS, Rubric, Subject
@@ -112,7 +113,7 @@ def preset_metrics(preset: Built, place: Path) -> list[object]:
     try:
         return [_member(item, slot_keys) for item in preset.live.metrics()]
     except Exception as error:  # code of a plugin
-        message = f"{preset.component.name} cannot list its metrics: {type(error).__name__}: {error}"
+        message = f"{preset.component.name} cannot list its metrics: {type(error).__name__}: {error_text(error)}"
         raise Invalid([Fault(place, message, plugin=True)]) from error
 
 

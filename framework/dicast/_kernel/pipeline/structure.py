@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ..contract.plugin_errors import error_text
 from ..values import Cost, Rubric, Secret
 from ..values.errors import DicastError, PluginError, RequestError
 from ..values.json_form import make_converter
@@ -329,4 +330,4 @@ def _error_faults(error: Exception, path: Path, value: object = None) -> list[Fa
         ]
     expected = isinstance(error, ValueError | TypeError | DicastError)
     message = str(error.args[0] if error.args else error)  # validators of attrs add the field and more
-    return [Fault(path, message if expected else f"{type(error).__name__}: {error}", value)]
+    return [Fault(path, message if expected else f"{type(error).__name__}: {error_text(error)}", value)]

@@ -121,7 +121,7 @@ def read_counts(source: Source, name: str) -> ReadCounts | str | None:
     try:
         counts = count()
     except Exception as error:  # code of a plugin
-        return f"{name}: read_counts failed: {type(error).__name__}: {error}"
+        return f"{name}: read_counts failed: {type(error).__name__}: {error_text(error)}"
     return counts if isinstance(counts, ReadCounts) else f"{name}: read_counts returned {counts!r:.100}, not ReadCounts"
 
 
