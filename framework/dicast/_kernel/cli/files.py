@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -33,6 +34,8 @@ def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) ->
                     raise ConfigError(weightless)
         except RequestError as error:
             errors.append(error)
+            if click.get_current_context().find_root().obj:  # --traceback
+                traceback.print_exception(error)
             if not as_json:
                 click.echo(problems_text(error), err=True)
             continue
