@@ -262,7 +262,7 @@ def test_standard_output_holds_the_document_alone(shop, install):
 def test_without_json_the_summary_is_on_standard_output(shop, ran):
     done = shop.dicast("run", "p.yaml")
     assert done.err == ""
-    for text in ("whole", "4 scored of 5", "coverage 80", "truth: 3", "proxy only: 1", "crashed", "r3", "0.07"):
+    for text in ("whole", "4 scored of 5", "coverage 80", "gold", "truth", "crashed", "r3", "0.07"):
         assert text in done.out
 
 

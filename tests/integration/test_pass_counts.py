@@ -110,7 +110,7 @@ def test_every_surface_has_the_same_counts(folder, two, capfd):
     assert {label: counts.json() for label, counts in paired.counted().items()} == passes
     assert main(["show", b, "--ledger", "ledger.db", "--json"]) == 0
     markdown = run_markdown(json.loads(capfd.readouterr().out))
-    assert main(["show", b, "--ledger", "ledger.db"]) == 0
+    assert main(["show", b, "--full", "--ledger", "ledger.db"]) == 0
     output = " ".join(capfd.readouterr().out.split())
     for counts in passes.values():
         assert counts["words"] in output
