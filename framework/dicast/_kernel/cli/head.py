@@ -38,9 +38,7 @@ def head_rows(ledger: Ledger, run_id: str) -> list[Row]:
 
 
 def head_parts(done: Mapping[str, Any]) -> Iterator[str | Drawing]:
-    """Yield the table of the tried rows of a run's document, if it has any, after an empty line."""
-    if not done.get("head"):
-        return
+    """Yield the table of the tried rows of a run's document, after an empty line."""
     table, omitted = _head_table(done["head"])
     yield ""
     yield Drawing(table, [*table.lines()])

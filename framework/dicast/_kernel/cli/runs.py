@@ -132,7 +132,9 @@ def run(
         )
         settings = (*overrides, *outputs.settings)
         if watch and not switched_off():
-            return _watch(lambda: _read(file, settings, only, ledger), request, outputs, head=head is not None, full=full)
+            return _watch(
+                file, lambda: _read(file, settings, only, ledger), request, outputs, head=head is not None, full=full
+            )
         pipeline = file if switched_off() else _read(file, settings, only, ledger)
         if isinstance(pipeline, PipelineFile) and pipeline.experiments:
             return _run_suite(
@@ -149,7 +151,7 @@ def run(
 
 
 def _watch(
-    read: Callable[[], PipelineFile], request: Request, outputs: Outputs, *, head: bool, full: bool
+    file: Path, read: Callable[[], PipelineFile], request: Request, outputs: Outputs, *, head: bool, full: bool
 ) -> int:
     """Run the pipeline again after each change of its files; return the last exit code."""
     from .rerun import run_again  # only --watch needs it
@@ -157,7 +159,7 @@ def _watch(
     def run_once(ask: Callable[[Pipeline], Request]) -> int:
         pipeline = read()
         if pipeline.experiments:
-            raise click.UsageError(f"--watch is for one pipeline, and {pipeline.start.file} has several experiments")
+            raise click.UsageError(f"--watch is for one pipeline, and {file} has several experiments")
         return run_and_print(pipeline, ask, head=head, outputs=outputs, full=full, as_json=False)
 
     return run_again(file, request, run_once)
@@ -185,7 +187,14 @@ def _read(file: Path, overrides: Sequence[str], only: Sequence[str], ledger: Pat
 
 
 def _run_suite(
-    pipeline: PipelineFile, request: Request, outputs: Outputs, *, head: bool, has_lines: bool, full: bool, as_json: bool
+    pipeline: PipelineFile,
+    request: Request,
+    outputs: Outputs,
+    *,
+    head: bool,
+    has_lines: bool,
+    full: bool,
+    as_json: bool,
 ) -> int:
     """Run the experiments of *pipeline*, print the results, and return the exit code."""
     if has_lines:

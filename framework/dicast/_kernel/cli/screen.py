@@ -19,7 +19,6 @@ from ..report.read_counts import READ_WARNINGS
 from ..resume.open_runs import RunCommand
 from .findings import aggregates, baseline_lines, sentences
 from .gate_summary import clause_lines, gate_answer
-from .head import head_parts
 from .label_rows import label_rows, labels_table
 from .read_lines import read_lines
 from .score_lines import corrected_lines, plan_lines
@@ -122,7 +121,10 @@ def screen_parts(
     _fit(sections, (notes, findings, failures, spent, gate, labels), rows)
     for section in sections:
         yield from section.parts()
-    yield from (Line(one_line(part)) if isinstance(part, str) else part for part in head_parts(done))
+    if done.get("head"):
+        from .head import head_parts  # few runs need a table
+
+        yield from (Line(one_line(part)) if isinstance(part, str) else part for part in head_parts(done))
 
 
 def _fit(sections: Sequence[_Section], by_importance: Sequence[_Section], rows: int) -> None:
