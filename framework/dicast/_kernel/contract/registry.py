@@ -189,12 +189,9 @@ class Registry:
         packages = tuple(packages)
         meant = {package.removeprefix("dicast-"): package for package in packages}
         meant |= {own_name: own_name for own_name in (*packages, *self.scan())}
-        if (
-            _extra(name) in extras() and name not in meant
-        ):  # a plugin of dicast that is not installed, even if its name resembles another
-            return Problem(
-                f"the plugin {name!r} is an extra that is not installed; {how_to_install(_extra(name))}", value=name
-            )
+        if _extra(name) in extras() and name not in meant:  # its name may resemble the name of an installed plugin
+            command = how_to_install(_extra(name))
+            return Problem(f"the plugin {name!r} is an extra that is not installed; {command}", value=name)
         installed = [*(plugin for plugin in self.scan() if plugin != _KERNEL), *packages]
         message = f"unknown plugin {name!r} (installed: {', '.join(installed) or 'none'})"
         hint = meant.get(nearest(name, meant) or "")
