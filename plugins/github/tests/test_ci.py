@@ -84,12 +84,12 @@ def test_a_process_of_its_own_ends_with_the_exit_code_of_the_run(folder):
     clean = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     command = [sys.executable, "-m", "dicast", "ci", "fails.yaml"]
     done = subprocess.run(command, cwd=folder, env=clean, capture_output=True, check=False)
-    assert (done.returncode, done.stdout.startswith(b"answers  run ")) == (1, True)
+    assert (done.returncode, done.stdout.startswith(b"gate: failed: ")) == (1, True)
 
 
 def test_elsewhere_it_prints_what_dicast_run_prints(folder):
     output = ci(folder, "fails.yaml").stdout
-    assert output.startswith("answers  run ")
+    assert output.startswith("gate: failed: the mean of metrics is 0.5, below min_score 0.9\nanswers  run ")
     assert "::" not in "".join(line for line in output.splitlines() if "forged" not in line)
     assert not (folder / "dicast-junit.xml").exists()
 

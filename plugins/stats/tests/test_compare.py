@@ -229,7 +229,7 @@ def test_a_run_prints_of_its_baseline_what_compare_prints(ask, run_folder):
     run = dicast.run(
         pipeline("warm", "warm", baseline={"run": "plain", "compare": ["stats/paired", "stats/score_delta"]})
     )
-    show = [sys.executable, "-m", "dicast", "show", str(run.run_id)]
+    show = [sys.executable, "-m", "dicast", "show", str(run.run_id), "--full"]
     stdout = subprocess.run(show, capture_output=True, text=True, check=True).stdout
     compared = ask("plain", run.run_id, "--compare", "paired", "--compare", "score_delta")
     tables = [
