@@ -113,7 +113,7 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 def computed() -> float:
     """Return the seconds for which this process and the processes it has waited for were computing."""
-    return sum(os.times()[:4])
+    return sum(os.times()[:4]) + load("forked").Forked.origin.seconds
 
 
 @pytest.hookimpl(wrapper=True)
@@ -213,6 +213,21 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def dicast_forked() -> Iterator[None]:
+    """Fork the processes of dicast that tests start from one that has imported it; see ``tests/forked.py``."""
+    with pytest.MonkeyPatch.context() as patch:
+        origin = load("forked").fork_dicast(patch)
+        yield
+    origin.stop()
+
+
+@pytest.fixture
+def processes_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start each process in the test as ever, none as a fork: for a test of what the system has of a process."""
+    monkeypatch.setattr(subprocess, "Popen", load("forked").Started)
+
+
 @pytest.fixture
 def batch_server() -> Iterator[Any]:
     """A batch API in the OpenAI format; see ``tests/batch_server.py``."""
@@ -292,7 +307,9 @@ def run_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         options = [word for package in packages for word in ("--with", package)]
         command = ["uv", "run", "-q", "--no-project", "--python", sys.executable, *options, "python"]
         call = partial(subprocess.run, env=environment, cwd=folder, capture_output=True, text=True, check=False)
-        if (done := call([*command, "-c", f"import {module}"])).returncode:
+        # Found and not imported, which may take seconds.
+        search = f"from importlib.util import find_spec; assert all(map(find_spec, {module.split(', ')}))"
+        if (done := call([*command, "-c", search])).returncode:
             pytest.skip(f"{packages[0]} cannot be installed here: {done.stderr.strip()[-200:]}")
         done = call([*command, str(script), str(folder), *arguments])
         assert done.returncode == 0, done.stdout + done.stderr

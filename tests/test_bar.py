@@ -47,9 +47,9 @@ def test_waits_for_what_others_use(shared):
 def run(pytester):
     """Run the tests above beside the repository's conftest.py."""
     pytester.makeconftest((ROOT / "conftest.py").read_text())
-    shared = Path("tests", "described_once.py")
     pytester.mkdir("tests")
-    (pytester.path / shared).write_text((ROOT / shared).read_text())
+    for shared in (Path("tests", "described_once.py"), Path("tests", "forked.py")):
+        (pytester.path / shared).write_text((ROOT / shared).read_text())
     pytester.makepyprojecttoml('[tool.pytest.ini_options]\nmarkers = ["slow"]')
     pytester.makepyfile(TESTS)
     return lambda *arguments: pytester.runpytest_subprocess("-p", "no:xdist", "-p", "no:cacheprovider", *arguments)

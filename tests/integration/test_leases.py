@@ -86,7 +86,7 @@ FAR = "2999-01-01T00:00:00.000Z"
 """The end of a lease that no test waits for."""
 
 
-def test_a_killed_run_is_resumed_before_its_lease_ends_while_it_is_a_zombie(held):
+def test_a_killed_run_is_resumed_before_its_lease_ends_while_it_is_a_zombie(held, processes_started):
     process = begin(held)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and its parent has not waited for it
