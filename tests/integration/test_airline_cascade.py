@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from collections import Counter, defaultdict
 from contextlib import closing
 from decimal import Decimal
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,7 @@ from dicast_ledger import connect
 from .conftest import finish
 
 ROOT = Path(__file__).parents[2]
-TURNS, UNSURE = 681, 84
+CONVERSATIONS, TURNS, UNSURE = 45, 345, 44
 UNSURE_FOR_THE_REAL_MODEL = 2
 pytestmark = pytest.mark.outside_data
 
@@ -42,11 +44,15 @@ CALL = Decimal("0.00014")  # 100 tokens in, 20 out
 
 
 @pytest.fixture
-def airline():
+def airline(tmp_path):
+    """Return a file with the first conversations."""
     path = Path(os.environ.get("DICAST_OUTSIDE_DATA", ROOT.parent / "shared" / "data"), "tau_bench_airline.jsonl.gz")
     if not path.exists():
         pytest.skip(f"{path.name} is not in {path.parent}; DICAST_OUTSIDE_DATA names the folder that has it")
-    return path
+    first = tmp_path / path.name
+    with gzip.open(path) as file, gzip.open(first, "wb") as copy:
+        copy.writelines(islice(file, CONVERSATIONS))
+    return first
 
 
 @pytest.fixture
@@ -190,7 +196,7 @@ def test_sure_turns_are_not_shown_to_the_model(run, shop, chat_server):
 @pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 32])
 def test_cap_that_is_reached_leaves_the_rest_to_the_heuristic(run, shop, chat_server, concurrency):
-    cap = Decimal("0.02")
+    cap = Decimal("0.01")
     done = run(chat_server.url, cap=cap, concurrency=concurrency)
     assert (done.code, done.json["scored"], done.json["failed"]) == (0, TURNS, 0)
     verdicts = assert_all_readers_agree(shop, done)
@@ -220,7 +226,7 @@ def assert_never_above(cap, events):
 @pytest.mark.slow
 def test_real_model_judges_the_unsure_turns(run, shop, model_server):
     """A model of 270M parameters: two turns, as a call takes seconds; without a seal, which it is too small to copy."""
-    options = "seal: false, retries: 0, max_chars: 200, max_evidence_chars: 3000, max_output_tokens: 80, system_prompt: Judge how well the answer serves."
+    options = "seal: false, retries: 0, max_chars: 200, max_evidence_chars: 1500, max_output_tokens: 80, system_prompt: Judge how well the answer serves."
     done = run(
         model_server.base_url,
         "--limit",

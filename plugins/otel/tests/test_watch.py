@@ -122,6 +122,7 @@ def test_no_acknowledged_span_is_lost_and_none_is_judged_twice_over_twenty_kills
         while not done.is_set():
             agent.talk(f"{name}-{number}")
             number += 1
+            time.sleep(0.05)  # agents without a pause would leave the watch no time
 
     threads = [threading.Thread(target=work, args=item, daemon=True) for item in zip(agents, "abcd", strict=True)]
     for thread in threads:

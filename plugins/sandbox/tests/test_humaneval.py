@@ -140,7 +140,7 @@ def test_an_interrupted_run_comes_to_the_same(problems, tmp_path):
     undisturbed, interrupted = tmp_path / "undisturbed", tmp_path / "interrupted"
     for folder in (undisturbed, interrupted):
         folder.mkdir()
-        write(folder, problems[::4])
+        write(folder, problems[::8])
     complete = json.loads(dicast(undisturbed, "run", "pipeline.yaml", "--json"))
     part = interrupt(interrupted)
     assert 0 < part["metrics"]["tests"]["spared"] < complete["metrics"]["tests"]["spared"]
