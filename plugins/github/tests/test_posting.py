@@ -1,0 +1,199 @@
+"""``dicast comment``: one comment in a pull request, against a server on loopback that speaks GitHub's API."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import attrs
+import pytest
+from click.testing import CliRunner
+
+from dicast import RequestError
+from dicast_github.posting import PAGE, comment
+
+MARK = "<!-- dicast ci: a.yaml -->"
+TOKEN = "ghs_verysecretword"
+ISSUE = re.compile(r"/api/v3/repos/o/r/issues/12/comments\?per_page=(\d+)&page=(\d+)")
+
+
+@attrs.define
+class GitHub:
+    """The API of a pull request, with its comments. *answers* are statuses for the next requests, then the usual ones."""
+
+    url: str = ""
+    comments: list[dict[str, object]] = attrs.field(factory=list)
+    requests: list[tuple[str, str]] = attrs.field(factory=list)
+    answers: list[int] = attrs.field(factory=list)
+    login: str | None = None
+
+    def add(self, body, kind="Bot", login="github-actions[bot]"):
+        number = 100 + len(self.comments)
+        self.comments.append({"id": number, "body": body, "user": {"type": kind, "login": login}})
+        return self.comments[-1]
+
+    def answer(self, method, path, headers, body):
+        self.requests.append((method, path))
+        assert headers["Authorization"] == f"Bearer {TOKEN}"
+        assert headers["Accept"] == "application/vnd.github+json"
+        if self.answers and (status := self.answers.pop(0)) != 200:
+            return status, {"message": f"Resource not accessible by integration, {TOKEN}"}
+        if path == "/api/v3/user":
+            return (403, {"message": "no user"}) if self.login is None else (200, {"login": self.login})
+        if method == "GET" and (match := ISSUE.fullmatch(path)):
+            size, page = map(int, match.groups())
+            return 200, self.comments[size * (page - 1) : size * page]
+        if method == "POST" and path == "/api/v3/repos/o/r/issues/12/comments":
+            return 201, self.add(body["body"]) | {"html_url": "https://example.org/new"}
+        for item in self.comments:
+            if method == "PATCH" and path == f"/api/v3/repos/o/r/issues/comments/{item['id']}":
+                item.update(body)
+                return 200, item
+        return 404, {"message": "Not Found"}
+
+
+@pytest.fixture
+def github(tmp_path, monkeypatch):
+    api = GitHub()
+
+    class Handler(BaseHTTPRequestHandler):
+        def respond(self):
+            size = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(size)) if size else None
+            status, value = api.answer(self.command, self.path, self.headers, body)
+            data = json.dumps(value).encode()
+            self.send_response(status)
+            self.send_header("Retry-After", "0")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PATCH = respond
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+    api.url = f"http://127.0.0.1:{server.server_port}/api/v3"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "comment.md").write_text(f"{MARK}\n\nall is well\n", "utf-8")
+    environment = {"GITHUB_API_URL": api.url, "GITHUB_REPOSITORY": "o/r", "GITHUB_TOKEN": TOKEN}
+    for name, value in (environment | {"GITHUB_EVENT_PATH": event(tmp_path, 12)}).items():
+        monkeypatch.setenv(name, value)
+    yield api
+    server.shutdown()
+    server.server_close()
+
+
+def event(folder, number=None, head="o/r"):
+    request = {"number": number, "head": {"repo": {"full_name": head}}, "base": {"repo": {"full_name": "o/r"}}}
+    (folder / "event.json").write_text(json.dumps({} if number is None else {"pull_request": request}))
+    return str(folder / "event.json")
+
+
+def post(*arguments):
+    result = CliRunner().invoke(comment, arguments or ("comment.md",), catch_exceptions=False, standalone_mode=False)
+    assert TOKEN not in result.output
+    return result.output
+
+
+def test_the_first_comment_is_posted_and_later_runs_replace_it(github, tmp_path):
+    github.add("hello", kind="User", login="ann")
+    assert "posted the comment https://example.org/new" in post()
+    (tmp_path / "comment.md").write_text(f"{MARK}\n\nit got worse\n", "utf-8")
+    assert "replaced the comment" in post()
+    assert [item["body"] for item in github.comments] == ["hello", f"{MARK}\n\nit got worse\n"]
+
+
+def test_a_comment_is_found_on_a_later_page_and_with_other_line_ends(github):
+    for number in range(PAGE):
+        github.add(f"comment {number}")
+    older = github.add(f"{MARK}\r\n\r\nolder")
+    post()
+    assert older["body"] == f"{MARK}\n\nall is well\n"
+    assert len(github.comments) == PAGE + 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["<!-- dicast ci: b.yaml -->\n\nother", f"look: {MARK}", f"quoted\n{MARK}"],
+    ids=["other pipeline", "in a line", "later line"],
+)
+def test_other_comments_are_not_touched(github, body):
+    github.add(body)
+    post()
+    assert [item["body"] for item in github.comments] == [body, f"{MARK}\n\nall is well\n"]
+
+
+@pytest.mark.parametrize(("login", "count"), [(None, 2), ("bob", 2), ("ann", 1)], ids=["job", "other user", "owner"])
+def test_a_users_comment_is_replaced_only_with_the_token_of_that_user(github, login, count):
+    github.login = login
+    github.add(f"{MARK}\n\nby a user", kind="User", login="ann")
+    post()
+    assert len(github.comments) == count
+
+
+@pytest.mark.parametrize("statuses", [[502], [200, 503, 429]])
+def test_a_fault_of_github_is_tried_again(github, statuses):
+    github.answers = statuses
+    assert "posted" in post()
+    assert len(github.comments) == 1
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_token_without_the_permission_is_refused_with_the_fix_and_is_not_shown(github, status):
+    github.answers = [200, status]
+    with pytest.raises(RequestError, match="pull-requests: write") as caught:
+        post()
+    assert TOKEN not in str(caught.value)
+    assert f"HTTP {status}" in str(caught.value)
+
+
+def test_a_pull_request_from_a_fork_does_not_fail_the_job(github, tmp_path):
+    event(tmp_path, 12, head="fork/r")
+    github.answers = [200, 403]
+    assert "no comment is posted, because a pull request from a fork" in post()
+
+
+def test_a_server_that_fails_for_good_is_an_error(github):
+    github.answers = [500, 500, 500]
+    with pytest.raises(RequestError, match="HTTP 500"):
+        post()
+
+
+def test_a_server_that_is_not_reached_is_an_error(github, monkeypatch):
+    monkeypatch.setenv("GITHUB_API_URL", "http://127.0.0.1:9")
+    with pytest.raises(RequestError, match="was not reached"):
+        post()
+
+
+def test_a_job_of_no_pull_request_posts_nothing(github, tmp_path):
+    event(tmp_path)
+    assert "of no pull request" in post()
+    assert not github.requests
+    assert "posted" in post("comment.md", "--pull-request", "12")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("GITHUB_TOKEN", "GITHUB_TOKEN is not set"),
+        ("GITHUB_REPOSITORY", "OWNER/NAME"),
+        ("GITHUB_EVENT_PATH", "--pull-request NUMBER"),
+    ],
+)
+def test_a_missing_variable_is_named(github, monkeypatch, name, message):
+    monkeypatch.delenv(name)
+    with pytest.raises(RequestError, match=message):
+        post()
+    assert not github.requests
+
+
+def test_a_file_that_is_no_comment_is_refused(github, tmp_path):
+    (tmp_path / "comment.md").write_text("# notes\n")
+    with pytest.raises(RequestError, match="no comment of dicast ci"):
+        post()
+    assert not github.requests
