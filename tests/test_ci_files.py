@@ -188,9 +188,9 @@ def test_the_hook_checks_all_files_it_is_given(folder):
     assert "pipeline.yaml: ok" in done.stdout
 
 
-def page_files(folder):
-    """The files that the page on CI has, in *folder*; return those of CI systems, by name."""
-    text = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
+def page_files(folder, page="ci"):
+    """The files that the *page* on CI has, in *folder*; return those of CI systems, by name."""
+    text = (ROOT / "docs" / "how-to" / f"{page}.md").read_text(encoding="utf-8")
     found = dict(re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```$', text, re.MULTILINE | re.DOTALL))
     for name, content in found.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -236,3 +236,44 @@ def test_the_gitlab_job_on_the_page_writes_the_report_that_it_names(tmp_path):
 def test_the_hook_on_the_page_is_one_that_is_offered(tmp_path):
     (repo,) = page_files(tmp_path)[".pre-commit-config.yaml"]["repos"]
     assert {one["id"] for one in repo["hooks"]} <= {one["id"] for one in HOOKS}
+
+
+GH = """#!/bin/sh
+case "$1 $2" in
+  "run list") test -f "$BASELINE" && echo 7 || true ;;
+  "run download") cp "$BASELINE" evals/main.json ;;
+esac
+"""
+
+
+@needs_bash
+@pytest.mark.slow
+@pytest.mark.parametrize("has_baseline", [True, False])
+def test_a_pull_request_is_compared_with_the_artifact_of_the_main_branch(tmp_path, has_baseline):
+    """The steps of the page on GitHub's runner, with a stand-in for gh that has the artifact."""
+    (main := tmp_path / "main").mkdir()
+    (request := tmp_path / "request").mkdir()
+    page_files(request, "main-baseline")
+    files = page_files(main, "main-baseline")
+    better = (main / "evals" / "capitals.jsonl").read_text().replace("Istanbul", "Ankara").replace("Sydney", "Canberra")
+    better = better.replace("Rio", "Brasília").replace("Toronto", "Ottawa").replace("Casablanca", "Rabat")
+    (main / "evals" / "capitals.jsonl").write_text(better)
+    steps = {item.get("name"): item for item in files[".github/workflows/evals.yml"]["jobs"]["judge"]["steps"]}
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "gh").write_text(GH)
+    (tmp_path / "bin" / "gh").chmod(0o755)
+    variables = {"GITHUB_ACTIONS": "true", "BASELINE": str(main / steps["Keep its results"]["with"]["path"])}
+
+    def judged(name, folder):
+        (tmp_path / "step.sh").write_text(steps[name]["run"])
+        command = ["bash", "--noprofile", "--norc", "-e", str(tmp_path / "step.sh")]
+        variables["PATH"] = os.pathsep.join([str(tmp_path / "bin"), environment()["PATH"]])
+        return subprocess.run(command, cwd=folder, env=environment(**variables), capture_output=True, check=False)
+
+    if has_baseline:
+        assert judged("Judge the main branch", main).returncode == 0
+    done = judged("Judge the pull request", request)
+    assert done.returncode == has_baseline, done.stderr
+    assert (request / "comment.md").is_file() is has_baseline
+    if has_baseline:
+        assert "| `city` | **worse** | -0.8333 |" in (request / "comment.md").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import entry_points
 
 import pytest
 from click.testing import CliRunner
@@ -55,10 +56,28 @@ def test_the_comment_says_of_each_label_whether_it_got_worse(folder):
     assert code == 1
     assert text.startswith("<!-- dicast ci: new.yaml -->\n\n### dicast: `answers`: failed")
     assert "| `city` | **worse** | -0.4500 |" in text
-    assert "- `city`: 18 newly failing: `2`, `3`" in text
+    assert "- `city`: 20 not passed, 18 newly failing: [`2`](https://example.org/r#row=row%2F2), [`3`](" in text
     assert " and 8 more" in text
-    assert "(https://example.org/r)" in text
-    assert "spent 0 (baseline: 0)" in text or "(baseline: " in text
+    assert "- [report](https://example.org/r)" in text
+    assert "spent nothing (baseline: nothing)" in text
+
+
+def test_a_baseline_file_is_compared_without_the_ledger_of_its_run(folder, monkeypatch):
+    monkeypatch.setenv("DICAST_LEDGER", str(folder / "main.db"))
+    judge("main.yaml")
+    (folder / "sub").mkdir()
+    (command,) = entry_points(group="console_scripts", name="dicast")
+    assert command.load()(["baseline", "save", "main", "--file", "sub/main.json"]) == 0
+    monkeypatch.setenv("DICAST_LEDGER", str(folder / "other.db"))
+    write_rows(folder, 20)
+    (folder / "sub" / "new.yaml").write_text(
+        PIPELINE.replace("rows.jsonl", "../rows.jsonl") + GATE.replace("main", "main.json")
+    )
+    code, text = comment(folder, "sub/new.yaml")
+    assert code == 1
+    assert "| `city` | **worse** | -0.4500 |" in text
+    assert "spent nothing (baseline: nothing)" in text
+    assert "18 newly failing" in text
 
 
 def test_equal_outputs_are_no_difference(folder):
@@ -85,7 +104,9 @@ def test_without_a_baseline_the_comment_says_how_to_name_one(folder):
 def test_a_request_that_is_refused_has_a_comment_too(folder):
     with pytest.raises(RequestError, match="baseline"):
         comment(folder, "new.yaml")
-    assert "Nothing was judged" in (folder / "comment.md").read_text("utf-8")
+    text = (folder / "comment.md").read_text("utf-8")
+    assert text.startswith("<!-- dicast ci: new.yaml -->\n\n### dicast: `new.yaml`: not run")
+    assert "this ledger has no finished run or baseline 'main'" in text
 
 
 def test_an_id_cannot_be_markup(folder):
@@ -96,6 +117,8 @@ def test_an_id_cannot_be_markup(folder):
     (line,) = [line for line in text.splitlines() if "newly failing" in line]
     assert line.count("`") >= 4
     assert "![x](http://a) |" not in text.replace("`" + HOSTILE + "`", "")
+    _, text = comment(folder, "new.yaml", "--report-url", "https://example.org/a (b) c")
+    assert "](https://example.org/a%20%28b%29%20c#row=row%2F%40everyone%20%21%5Bx%5D%28http%3A%2F%2Fa%29" in text
 
 
 def test_a_suite_has_a_part_for_each_experiment(folder):

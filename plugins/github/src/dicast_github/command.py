@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import orjson
 
-from dicast import RequestError
+from dicast import Problem, RequestError
 from dicast.commands import run
 from dicast.toolkit.printable import one_line
 
@@ -40,7 +40,11 @@ _BY_EXPERIMENT = "${experiment:-dicast}-junit.xml"
 @click.option(
     "--against", metavar="RUN", help="The run that the comment compares with; by default the gate's baseline."
 )
-@click.option("--report-url", metavar="URL", help="The address of the report, for a link in the comment.")
+@click.option(
+    "--report-url",
+    metavar="URL",
+    help="The address of the report, for links in the comment: to the page, and to each row that changed.",
+)
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF dicast run]")
 def ci(
     file: Path,
@@ -61,12 +65,15 @@ def ci(
     with tempfile.TemporaryDirectory() as folder:
         documents = Path(folder, "documents.jsonl")
         sink = {"github/documents": {"as": "ci-documents", "documents_path": str(documents)}}
+        problems: Sequence[Problem] = ()
         try:
             return _on_system(file, junit, (*options, "--set", _added(sink)))
+        except RequestError as error:
+            problems = error.problems
+            raise
         finally:
-            write_comment(
-                comment, one_line(file.as_posix()), read_documents(documents), baseline=against, url=report_url
-            )
+            name, written = one_line(file.as_posix()), read_documents(documents)
+            write_comment(comment, name, written, baseline=against, url=report_url, problems=problems)
 
 
 def _on_system(file: Path, junit: str | None, options: Sequence[str]) -> int:

@@ -38,14 +38,17 @@ class Documents:
         """
         path = output_path(run.base, self.documents_path, None)
         AtomicFile(path, run=run.run_id).discard()
-        yield DocumentsFile(path, None if run.ledger_path is None else str(run.ledger_path))
+        yield DocumentsFile(path, None if run.ledger_path is None else str(run.ledger_path), str(run.base))
 
 
 class DocumentsFile:
-    """The open file, with the document of the run if it has ended."""
+    """The open file, with the document of the run if it has ended.
 
-    def __init__(self, path: Path, ledger: str | None) -> None:
-        self._path, self._ledger = path, ledger
+    *ledger* is the path of the ledger, and *base* the folder of the pipeline.
+    """
+
+    def __init__(self, path: Path, ledger: str | None, base: str) -> None:
+        self._path, self._ledger, self._base = path, ledger, base
         self._done: Mapping[str, Any] | None = None
 
     def write(self, events: Sequence[Event]) -> int:
@@ -59,7 +62,7 @@ class DocumentsFile:
         if self._done is None:
             return 0
         old = read_bytes(self._path, MAX_DATA_BYTES) if self._path.exists() else b""
-        document = {**self._done, "ledger": {"path": self._ledger, "head": None}}
+        document = {**self._done, "ledger": {"path": self._ledger, "head": None}, "base": self._base}
         with AtomicFile(self._path) as file:
             file.write(old + orjson.dumps(document) + b"\n")
             file.commit()
