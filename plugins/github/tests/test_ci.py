@@ -143,13 +143,35 @@ def test_options_of_dicast_run_are_taken_and_json_is_one_document(folder):
     assert "::error file=wrong.yaml,line=2" in wrong.stderr
 
 
-def test_under_gitlab_a_suite_has_a_test_report_of_each_experiment(folder):
+@pytest.mark.parametrize(("where", "name"), [({"GITLAB_CI": "true"}, "dicast-junit.xml"), ({}, "out/all.xml")])
+def test_a_suite_has_one_test_report_of_all_experiments(folder, where, name):
     (folder / "suite.yaml").write_text(PIPELINE % 0.4 + "experiments: {a: {}, b: {}}\n")
-    (folder / "old-junit.xml").touch()
-    done = ci(folder, "suite.yaml", GITLAB_CI="true")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("test report: a-junit.xml, b-junit.xml (artifacts:reports:junit)\n")
-    assert ET.parse(folder / "b-junit.xml").getroot().get("name") == "answers/b"
+    apart = ci(folder, "suite.yaml", "--junit", "apart/${experiment}.xml")
+    done = ci(folder, "suite.yaml", *([] if where else ["--junit", name]), **where)
+    assert (done.returncode, apart.returncode) == (0, 0), done.stderr
+    whole = ET.parse(folder / name).getroot()
+    alone = [ET.parse(folder / "apart" / f"{experiment}.xml").getroot() for experiment in "ab"]
+    assert (whole.tag, whole.get("name")) == ("testsuites", "answers")
+    for count in ("tests", "failures", "errors", "skipped"):
+        assert int(whole.get(count)) == sum(int(root.get(count)) for root in alone)
+    names = [
+        f"{experiment}: {suite.get('name')}" for experiment, root in zip("ab", alone, strict=True) for suite in root
+    ]
+    assert [suite.get("name") for suite in whole] == names
+    cases = [
+        [(case.get("name"), case.get("classname")) for root in roots for case in root.iter("testcase")]
+        for roots in ([whole], alone)
+    ]
+    assert cases[0] == cases[1]
+    texts = [[element.text for root in roots for element in root.iter("failure")] for roots in ([whole], alone)]
+    assert texts[0] == texts[1]
+
+
+def test_a_test_report_that_cannot_be_written_is_refused_before_the_run(folder):
+    (folder / "out").write_text("a file")
+    done = ci(folder, "fails.yaml", "--junit", "out/j.xml")
+    assert done.returncode == 2
+    assert not (folder / ".dicast").exists()
 
 
 def test_a_suite_has_a_summary_of_each_experiment(folder):

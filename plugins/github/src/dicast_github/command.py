@@ -16,15 +16,18 @@ import orjson
 
 from dicast import Problem, RequestError
 from dicast.commands import run
+from dicast.toolkit.atomic_file import AtomicFile, output_path
 from dicast.toolkit.printable import one_line
 
 from .annotations import data, of_problems
 from .comment import read_documents, write_comment
+from .junit import merge_reports
 
 JUNIT = "dicast-junit.xml"
-"""Default path of the test report under GitLab. In a suite each experiment has a report, such as ``plain-junit.xml``."""
+"""Default path of the test report under GitLab."""
 
-_BY_EXPERIMENT = "${experiment:-dicast}-junit.xml"
+_APPENDED = ("--resume", "--watch")
+"""Options of runs that leave out an experiment that is complete, or that have no end; their reports are written to the path itself."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -57,8 +60,8 @@ def ci(
     """Run a pipeline and report it to the CI system.
 
     Options and exit codes are the same as in dicast run. Under GitHub Actions the job's summary shows the run, and annotations show the gate and the subjects that did not pass. Under GitLab
-    the log has a section, and artifacts:reports:junit gets a JUnit report. Elsewhere the output is the output of dicast run. In a suite
-    --junit takes a path with ${experiment}; the default under GitLab is EXPERIMENT-junit.xml.
+    the log has a section, and artifacts:reports:junit gets a JUnit report. Elsewhere the output is the output of dicast run. The JUnit report of a
+    suite has the suites of all experiments; with ${experiment} in the path each experiment has a report.
     """
     if comment is None:
         return _on_system(file, junit, options)
@@ -91,9 +94,32 @@ def _added(sink: Mapping[str, object]) -> str:
 
 
 def _run(file: Path, junit: str | None, options: Sequence[str], *sinks: Mapping[str, object]) -> int:
-    """Run ``dicast run`` with additional sinks; return its exit code."""
-    added = [*sinks, *([] if junit is None else [{"junit/xml": {"as": "ci-junit", "path": junit}}])]
-    settings = [part for sink in added for part in ("--set", _added(sink))]
+    """Run ``dicast run`` with additional sinks and the test report *junit*; return its exit code.
+
+    :raises ConfigError: if the test report cannot be written.
+    """
+    if junit is None:
+        return _run_with(file, options, *sinks)
+    if "$" in junit or any(option.partition("=")[0] in _APPENDED for option in options):
+        return _run_with(file, options, *sinks, _report(junit))
+    path = output_path(Path.cwd(), Path(junit), None)
+    AtomicFile(path).discard()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return _run_with(file, options, *sinks, _report(str(Path(folder, "${experiment:-run}.xml"))))
+        finally:
+            written = sorted(Path(folder).rglob("*.xml"), key=lambda report: report.stat().st_mtime_ns)
+            if written:
+                merge_reports(written, path)
+
+
+def _report(path: str) -> Mapping[str, object]:
+    """Return the sink that writes a test report to *path*."""
+    return {"junit/xml": {"as": "ci-junit", "path": path}}
+
+
+def _run_with(file: Path, options: Sequence[str], *sinks: Mapping[str, object]) -> int:
+    settings = [part for sink in sinks for part in ("--set", _added(sink))]
     code = run.main([str(file), *options, *settings], prog_name="dicast ci", standalone_mode=False)
     return int(code or 0)
 
@@ -131,20 +157,14 @@ def _on_gitlab(file: Path, junit: str | None, options: Sequence[str]) -> int:
     _print_bytes(
         f"\x1b[0Ksection_start:{int(time.time())}:{name}\r\x1b[0Kdicast run {one_line(str(file))}", quiet=quiet
     )
-    before = _reports()
+    path = junit or JUNIT
     try:
-        code = _run(file, junit or _BY_EXPERIMENT, options)
+        code = _run(file, path, options)
     finally:
         sys.stdout.flush()
         _print_bytes(f"\x1b[0Ksection_end:{int(time.time())}:{name}\r\x1b[0K", quiet=quiet)
-    written = sorted(name for name, time in _reports().items() if time != before.get(name))
-    click.echo(f"test report: {junit or ', '.join(written) or JUNIT} (artifacts:reports:junit)", err=quiet)
+    click.echo(f"test report: {path} (artifacts:reports:junit)", err=quiet)
     return code
-
-
-def _reports() -> dict[str, int]:
-    """Return the test reports of the working directory with their modification times in nanoseconds."""
-    return {path.name: path.stat().st_mtime_ns for path in Path().glob("*-junit.xml")}
 
 
 def _print_bytes(*lines: str, quiet: bool = False) -> None:

@@ -1,0 +1,60 @@
+"""The JUnit reports of a suite's experiments as one report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from dicast.toolkit.atomic_file import AtomicFile
+from dicast.toolkit.files import open_file
+
+_COUNTS = ("tests", "failures", "errors", "skipped")
+
+
+def merge_reports(reports: Sequence[Path], path: Path) -> None:
+    """Write the *reports* of ``junit/xml`` as one report to the file at *path*. A single report is copied.
+
+    Each suite has the name of its experiment before its own. Memory is needed for the largest suite.
+
+    :raises OSError: if the file cannot be written.
+    """
+    with AtomicFile(path) as file:
+        for piece in _merged(reports) if len(reports) > 1 else _copied(reports[0]):
+            file.write(piece)
+        file.commit()
+
+
+def _copied(report: Path) -> Iterator[bytes]:
+    with open_file(report) as file:
+        while piece := file.read(1 << 20):
+            yield piece
+
+
+def _merged(reports: Sequence[Path]) -> Iterator[bytes]:
+    roots = [_root(report) for report in reports]
+    whole = ET.Element("testsuites", name=roots[0].get("name", "").rpartition("/")[0])
+    for count in _COUNTS:
+        whole.set(count, str(sum(int(root.get(count, 0)) for root in roots)))
+    whole.set("time", str(round(sum(float(root.get("time", 0)) for root in roots), 3)))
+    begin, end = (
+        b'<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(whole, short_empty_elements=False),
+        b"</testsuites>",
+    )
+    yield begin.removesuffix(end) + b"\n"
+    for report, root in zip(reports, roots, strict=True):
+        experiment = root.get("name", "").rpartition("/")[2]
+        with open_file(report) as file:
+            for _, element in ET.iterparse(file):  # noqa: S314  # this process wrote the report
+                if element.tag == "testsuite":
+                    element.set("name", f"{experiment}: {element.get('name', '')}")
+                    yield ET.tostring(element, encoding="utf-8", xml_declaration=False)
+                    element.clear()
+    yield end + b"\n"
+
+
+def _root(report: Path) -> ET.Element:
+    """Return the root of *report*, which has its attributes alone."""
+    with open_file(report) as file:
+        root: ET.Element = next(ET.iterparse(file, events=("start",)))[1]  # noqa: S314  # as above
+        return root
