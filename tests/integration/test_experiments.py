@@ -196,7 +196,7 @@ def test_failures_of_a_task_are_listed_and_shown(shop, model):
     assert [item["error_message"] for item in listed] == [item["error_message"] for item in run.json["failed_subjects"]]
     (output,) = shop.dicast("show", "r2", "--json").json["failures"]
     assert (output["judge"], output["failure_mode"], output["row"]["id"]) == ("record", "judge_call_failed", "r2")
-    assert "row r2  record: judge_call_failed: " in shop.dicast("show", "r2").out
+    assert "\nrecord: no verdict, judge_call_failed\n  " in shop.dicast("show", "r2").out
 
 
 def test_failure_of_a_task_is_listed_once_where_its_verdicts_failed_too(shop, model):
@@ -293,7 +293,7 @@ def test_show_tells_what_was_made_of_a_row(shop, model):
     text = shop.dicast("show", "r3").out
     assert "clarity:" in text
     assert '{"score": 4}' in text
-    assert "    scores: clarity 3, depth 4\n" in text
+    assert "\n  scores: clarity 3, depth 4\n" in text
     document = shop.dicast("show", run.json["run_id"], "--json").json
     assert scores(document) == WHOLE
     assert document["comparison"] is None

@@ -241,16 +241,15 @@ def test_a_subject_is_shown_in_the_newest_run_that_judged_it_with_that_runs_outp
     assert output["subject"]["output"] == "new"
     assert [verdict["run_id"] for verdict in output["verdicts"]] == [weekly]
     text = shop.dicast("show", "r0").out
-    assert text.startswith(f"row r0  in run {weekly} (weekly)\n  from data.jsonl:1\n  output: 'new'\n")
+    assert text.startswith(f"row r0  in run {weekly} (weekly)\n  from data.jsonl:1\n\noutput:\n  new\n")
     assert text.endswith("also judged in 1 other run; --all shows them\n")
     assert "old" not in text
-    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_an_output_of_the_data_that_a_task_took_the_place_of_is_not_shown_as_what_was_judged(shop):
     run(shop, "name: asked\nmetrics: [proxy/format]\ntask: {task/command: {command: [echo, made]}}\n", "given")
-    output = shop.dicast("show", "r0").out.splitlines()
-    assert output[2:4] == ["  output of the data, not judged: 'given'", "  response: 'made'"]
+    output = shop.dicast("show", "r0").out
+    assert "\noutput of the data, not judged:\n  given\n\noutput:\n  made\n" in output
 
 
 def test_a_subject_is_shown_as_the_run_that_is_asked_for_judged_it(shop, two):
@@ -275,7 +274,7 @@ def test_all_shows_a_subject_in_each_run_newest_first(shop, two):
     ]
     assert [verdict["run_id"] for verdict in output["verdicts"]] == [nightly, weekly]
     text = shop.dicast("show", "r0", "--all").out
-    assert text.index("'new'") < text.index("'old'")
+    assert text.index("  new\n") < text.index("  old\n")
     assert "also judged" not in text
 
 

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import termios
 import threading
@@ -105,6 +106,8 @@ def test_a_conversation_is_shown_with_policy_calls_results_and_turns(tmp_path, m
     assert session.index("Answer in one word.") < session.index("turn c1/1:") < session.index("turn c1/2:")
     assert 'call weather {"city":"Ankara"}' in session
     assert f"returned: {LONG}" in session
+    assert re.search(r"^turn c1/2:  heuristic/turn \d\.\d{4}, passed$", session, re.MULTILINE)
+    assert printed(capsys, "c1") == (0, session)
     _, turn = printed(capsys, "c1/2", "--browse")
     assert "policy:\n  Answer in one word." in turn
     assert "Rain." in turn

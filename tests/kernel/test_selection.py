@@ -140,7 +140,7 @@ def test_out_writes_the_document_as_json_and_replaces_only_documents(folder, cap
     run(capsys, "--out", "run.json", "--limit", "1")
     assert json.loads((folder / "run.json").read_text())["subjects"] == 1
     (folder / "mine.json").write_text('{"mine": true}')
-    code, refused = run(capsys, "--out", "mine.json")
+    code, refused = run(capsys, "--out", "new.json", "--out", "mine.json")
     assert code == 2
     assert "mine.json" in refused["error"]["message"]
     assert (folder / "mine.json").read_text() == '{"mine": true}'

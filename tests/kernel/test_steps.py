@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from dicast import Event
-from dicast._kernel.cli.steps import MOST, Trace, step_lines, trace
+from dicast._kernel.cli.steps import Trace, trace, whole_steps
 
 
 def events(*steps):
@@ -16,7 +16,7 @@ def events(*steps):
 
 
 def lines(*steps, **subject):
-    return list(step_lines(Trace(events(*steps)), subject))
+    return list(whole_steps(Trace(events(*steps)), subject.get("input"), subject.get("output")))
 
 
 def call(id, **fields):
@@ -36,17 +36,17 @@ def test_a_call_has_its_arguments_and_its_result_below():
         ("llm.call_failed", {"error": "overloaded"}),
     )
     assert lines(*steps) == [
-        r'  call Bash {"command":"ls\n"}',
-        '    returned: {"files":["x"]}',
-        "  call Bash",
-        "    failed: exit 1",
-        "  call Bash text",
-        "    no result",
-        "  call Bash",
-        "    returned",
-        "  call Read",
-        "    failed: no",
-        "  the model's call failed: overloaded",
+        r'call Bash {"command":"ls\n"}',
+        '  returned: {"files":["x"]}',
+        "call Bash",
+        "  failed: exit 1",
+        "call Bash text",
+        "  no result",
+        "call Bash",
+        "  returned",
+        "call Read",
+        "  failed: no",
+        "the model's call failed: overloaded",
     ]
 
 
@@ -56,40 +56,33 @@ def test_messages_are_shown_with_reasoning_but_not_the_input_and_output_again():
         ("message.sent", {"role": "system", "text": "Be kind."}),
         ("message.sent", {"role": "user", "text": "Where?"}),
         ("message.sent", {"role": "assistant", "text": "One moment.", "parts": parts}),
+        ("message.sent", {"role": "user", "text": "Where?"}),
         ("message.sent", {"role": "assistant", "text": "Here."}),
         ("turn.completed", {"signals_extra": {"final_response_text": "Here."}}),
+        ("turn.completed", {}),
+    )
+    shown = ["reasoning: Hm.", "  Well.", "assistant: One moment.", "user: Where?"]
+    assert lines(*steps, input="Where?", output="Here.") == shown
+    assert lines(*steps) == ["user: Where?", *shown, "assistant: Here."]
+
+
+def test_an_answer_of_the_end_of_a_turn_is_shown_once():
+    steps = (
         ("turn.completed", {"signals_extra": {"final_response_text": "There."}}),
         ("message.sent", {"role": "assistant", "text": "Once."}),
         ("turn.completed", {"signals_extra": {"final_response_text": "Once."}}),
-        ("turn.completed", {}),
     )
-    assert lines(*steps, input="Where?", output="Here.") == [
-        r"  reasoning: Hm.\nWell.",
-        "  assistant: One moment.",
-        "  assistant: There.",
-        "  assistant: Once.",
-    ]
+    assert lines(*steps) == ["assistant: There.", "assistant: Once."]
 
 
-@pytest.mark.parametrize("character", ["x", "\u200b", "\t", "é"])
-def test_no_line_is_longer_than_80_characters(character):
-    long = character * 500
-    steps = (call("a", input=long), ("tool.failed", {"tool_use_id": "a", "error": long}))
-    shown = lines(*steps, ("message.sent", {"role": "user", "text": long}))
-    assert len(shown) == 3
-    assert {len(line) for line in shown} == {80}
-    assert all(line.endswith("…") for line in shown)
-
-
-def test_of_many_steps_the_first_are_shown_and_each_failed_call():
-    failed = call("bad"), ("tool.failed", {"tool_use_id": "bad", "error": "late"})
-    shown = lines(*(call(str(number)) for number in range(MOST + 2)), *failed)
-    assert len(shown) == 2 * MOST + 3
-    assert shown[-2:] == ["    failed: late", "  … 2 more steps, without a failed call; dicast report shows them"]
+def test_texts_of_several_lines_are_whole_and_indented():
+    long = "é" * 500
+    steps = (call("a", input=long), ("tool.failed", {"tool_use_id": "a", "error": "one\ntwo"}))
+    assert lines(*steps) == [f"call Bash {long}", "  failed: one", "    two"]
 
 
 def test_steps_of_which_only_digests_were_recorded_are_named_as_missing():
-    assert lines(("tool.called", {"digest": "0"})) == ["  its steps were not recorded (a ledger with content: digest)"]
+    assert lines(("tool.called", {"digest": "0"})) == ["its steps were not recorded (a ledger with content: digest)"]
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 
 import click
 
-from .._kernel.classes import define, evolve, frozen
-from .._kernel.cli.subjects import SubjectInRun
+from .._kernel.classes import define, frozen
+from .._kernel.cli.subjects import SubjectInRun, subject_passes
 from .._kernel.contract.protocols import Ledger
 from .._kernel.events import RUN_STARTED
-from .._kernel.records.passes import ledger_passes, recorded_rule
+from .._kernel.records.passes import recorded_rule
 from .._kernel.values import Event, Query
 from .._kernel.values.errors import ConfigError
 from .._kernel.values.passes import PassRule, SubjectKey, SubjectPasses
 from ..toolkit.printable import one_line, short_name
 from ..toolkit.terminal import Line, drawn, print_lines, terminal, width_of
-from .case import CaseSection, case_lines, case_sections
+from .case import case_blocks, case_lines, shown_width
 from .view import open_page, report_of, row_address
 
 PRINTED = 20
@@ -51,12 +51,11 @@ class RunCases:
         :raises ConfigError: if the run has judged no subject.
         """
         start = next(entry.event for entry in ledger.read(Query(run_id, (RUN_STARTED,), limit=1)))
-        rule = recorded_rule(start.payload)
-        passes = ledger_passes(lambda query: ledger.read(evolve(query, subject_id=only)), run_id, rule, None)
+        passes = subject_passes(ledger, start, () if only is None else (only,))
         if not passes.rows:
             name = "a subject" if only is None else repr(only)
             raise ConfigError(f"run {run_id} has not judged {name}, so there is no case to show")
-        return cls(ledger, start, rule, passes, [*passes.rows])
+        return cls(ledger, start, recorded_rule(start.payload), passes, [*passes.rows])
 
     def did_not_pass(self, at: int) -> bool:
         """Return whether the case fails, or is open, under the label of the gate or the score, else under any label of the file."""
@@ -112,9 +111,8 @@ def print_cases(cases: RunCases, only: int | None) -> None:
     failing = [at for at in range(len(cases.keys)) if cases.did_not_pass(at)]
     selected = failing[:PRINTED] if only is None else [only]
     for number, at in enumerate(selected):
-        print_lines(
-            ["", *case_lines(cases.case(at), cases.passes)] if number else case_lines(cases.case(at), cases.passes)
-        )
+        lines = case_lines(cases.case(at), shown_width())
+        print_lines(["", *lines] if number else lines)
     if only is None:
         total, rest = len(cases.keys), len(failing) - len(selected)
         suffix = f"; {rest:,} more did not pass: dicast verdicts --run {cases.start.run_id}" if rest else ""
@@ -174,15 +172,12 @@ class Browser:
         if self._drawn is None or self._drawn[0] != self.at:
             lines: list[str] = []
             labels: list[int] = []
-            for section in case_sections(self.cases.case(self.at), self.cases.passes):
-                if section.label is not None:
+            for text, label in case_blocks(self.cases.case(self.at), self.size.width):
+                if label is not None:
                     labels.append(len(lines))
-                lines += self._section_lines(section)
+                lines += drawn(text, self.size.width).rstrip("\n").split("\n") if any(text) else text
             self._drawn = self.at, lines, labels
         return self._drawn[1], self._drawn[2]
-
-    def _section_lines(self, section: CaseSection) -> list[str]:
-        return [*drawn(section.text(self.size.width), self.size.width).rstrip("\n").split("\n"), ""]
 
     def press(self, key: str) -> bool:
         """Change the state by *key*; return False if the key ends the program."""

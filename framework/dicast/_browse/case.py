@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import groupby, zip_longest
@@ -14,10 +15,13 @@ import orjson
 from .._kernel.classes import frozen
 from .._kernel.cli.steps import Trace, policy_of, whole_steps
 from .._kernel.cli.subjects import SubjectInRun
-from .._kernel.values import Verdict
-from .._kernel.values.passes import SubjectPasses
+from .._kernel.cli.trees import tree
+from .._kernel.report.evidence import hidden_media, listed_media
+from .._kernel.values import MAX_TOKENS, REFUSAL, Verdict, normalize_stop_reason
+from .._kernel.values.passes import SubjectKey, SubjectPasses
 from .._kernel.values.rationale import RATIONALE, SCOPE
 from ..toolkit.printable import one_line, printable, short_name
+from ..toolkit.terminal import has_color, terminal, width_of
 from ..toolkit.text_table import WIDTH
 
 LONGEST_DIFFERENCE = 4_000
@@ -28,17 +32,25 @@ LEAST_BESIDE = 100
 
 _BETWEEN = " | "
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
+_HIDDEN = {RATIONALE, SCOPE, "rationale_hash"}
+"""Signals without a line; ``--json`` has them."""
+_OF_METRICS = {"metrics", "raw", "rollouts"}
+"""Signals of a combined verdict with the values of its metrics."""
 _STATES = {True: "passed", False: "failed", None: "open"}
 
 
 @frozen
 class CaseSection:
-    """Lines of a case with one *title*; *label* is the label whose result they show, *right* the section for the column next to it."""
+    """Lines of a case with one *title*.
+
+    *label* is the label whose result they show, *right* the section for the column next to it. *joins*: without an empty line before it.
+    """
 
     title: str
     lines: Sequence[str]
     label: str | None = None
     right: CaseSection | None = None
+    joins: bool = False
 
     def text(self, width: int = WIDTH) -> list[str]:
         """Return the title and the lines, indented; the section *right* is next to them in at least 100 columns, else below them."""
@@ -52,54 +64,96 @@ class CaseSection:
         return [f"{left}{' ' * (half - _cells(left))}{_BETWEEN}{right}".rstrip() for left, right in rows]
 
 
-def case_sections(case: SubjectInRun, passes: SubjectPasses) -> Iterator[CaseSection]:
-    """Yield the sections of *case*, without cuts: the subject, its conversation, its output and reference, then its labels.
+def shown_width() -> int:
+    """Return the columns of the terminal on standard output; 80 for plain lines."""
+    stream = terminal(sys.stdout) if has_color() else None
+    return WIDTH if stream is None else width_of(stream.stream)
 
-    *passes* states under which labels the subject passes.
-    """
+
+def case_lines(case: SubjectInRun, width: int = WIDTH) -> Iterator[str]:
+    """Yield the lines of *case* for a screen of *width* columns, without cuts."""
+    return (line for lines, _ in case_blocks(case, width) for line in lines)
+
+
+def case_blocks(case: SubjectInRun, width: int) -> Iterator[tuple[list[str], str | None]]:
+    """Yield blocks of lines, each with the label whose result it shows; an empty line is between sections that do not join."""
+    for number, section in enumerate(_sections(case)):
+        if number and not section.joins:
+            yield [""], None
+        yield section.text(width), section.label
+
+
+def _sections(case: SubjectInRun) -> Iterator[CaseSection]:
+    """Yield the subject, its policy, input and steps, its output and reference, then its labels."""
     subject = case.subject
     run = f"run {case.start.run_id} ({case.start.payload['name']})"
     facts = [f"from {subject['place']}"] if "place" in subject else []
-    facts += [f"part of {short_name(subject['parent_id'])}"] if "parent_id" in subject else []
-    facts += [f"the output ended: {subject['finish_reason']}"] if subject.get("finish_reason") else []
-    yield CaseSection(one_line(f"{subject['kind']} {subject['id']}  in {run}"), facts)
+    facts += [f"part of: {short_name(subject['parent_id'])}"] if "parent_id" in subject else []
+    ending = subject.get("finish_reason")
+    if normalize_stop_reason(ending) in (MAX_TOKENS, REFUSAL):
+        facts.append(f"the output ended early: {ending}")
+    yield CaseSection(one_line(f"{subject['kind']} {subject['id']}  in {run}"), [*map(one_line, facts)])
     if policy := policy_of(case.trace):
         yield CaseSection("policy:", _text_lines(policy))
     if subject.get("input") is not None:
         yield CaseSection("input:", _text_lines(subject["input"]))
-    yield from _conversation(case.trace)
+    yield from _steps(case)
     yield from _outputs(subject)
     if subject.get("context"):
         yield CaseSection("context:", _text_lines(subject["context"]))
-    yield from _labels(case, passes)
-
-
-def case_lines(case: SubjectInRun, passes: SubjectPasses) -> Iterator[str]:
-    """Yield the lines of *case*, sections apart by an empty line."""
-    for number, section in enumerate(case_sections(case, passes)):
-        yield from ["", *section.text()] if number else section.text()
+    if metrics := (subject.get("record") or {}).get("metrics"):
+        yield CaseSection("record:", [line for name, content in metrics.items() for line in _tree(name, content)])
+    yield from _labels(case)
 
 
 def _text_lines(value: object) -> list[str]:
     """Return a text by its lines, another value as indented JSON; characters that control a terminal are escapes."""
-    text = value if isinstance(value, str) else orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode()
+    text = value if isinstance(value, str) else _json(value, orjson.OPT_INDENT_2)
     return printable(text).split("\n") if text else ["(empty)"]
 
 
-def _conversation(trace: Trace) -> Iterator[CaseSection]:
-    """Yield the messages and calls of each turn, in order."""
+def _json(value: object, option: int = 0) -> str:
+    return orjson.dumps(value, default=str, option=option).decode()
+
+
+def _tree(name: str, content: object) -> Iterator[str]:
+    return map(one_line, tree(name, content))
+
+
+def _steps(case: SubjectInRun) -> Iterator[CaseSection]:
+    """Yield the messages and calls in order; of a session by turns, with the results of each turn.
+
+    The first and the last message of a turn are left out: they are its input and output.
+    """
+    subject, trace = case.subject, case.trace
+    if subject["kind"] != "session":
+        yield from _steps_section("steps:", trace, subject.get("input"), subject.get("output"))
+        return
     turns = [(turn, [*events]) for turn, events in groupby(trace.events, key=lambda event: event.turn_id)]
     for number, (turn, events) in enumerate(turns):
         places = {str(event.payload.get("tool_use_id")) for event in events}
-        last = all(other != turn for other, _ in turns[number + 1 :])
+        is_last = all(other != turn for other, _ in turns[number + 1 :])
         agents = [
             (place, inner)
             for place, inner in trace.agents
-            if (place.call in places if place.call is not None else place.turn == turn and last)
+            if (place.call in places if place.call is not None else place.turn == turn and is_last)
         ]
-        lines = [line for text in whole_steps(Trace(events, agents)) for line in _text_lines(text)]
-        if lines:
-            yield CaseSection("conversation:" if turn is None else one_line(f"turn {turn}:"), lines)
+        title = "conversation:" if turn is None else one_line(f"turn {turn}:{_results(case, turn)}")
+        yield from _steps_section(title, Trace(events, agents))
+
+
+def _results(case: SubjectInRun, turn: str) -> str:
+    """Return the result of each label that judged a turn of the session."""
+    return "".join(
+        f"  {label} {_figure(payload.get('score'), payload.get('raw'))}, {_state(case.passes, ('turn', turn), label)}"
+        for label, payload in case.turns.get(turn, {}).items()
+    )
+
+
+def _steps_section(title: str, trace: Trace, opening: object = None, closing: object = None) -> Iterator[CaseSection]:
+    lines = [line for text in whole_steps(trace, opening, closing) for line in _text_lines(text)]
+    if lines:
+        yield CaseSection(title, lines)
 
 
 def _outputs(subject: Mapping[str, Any]) -> Iterator[CaseSection]:
@@ -158,43 +212,76 @@ def difference(output: str, reference: str) -> str:
     return "".join(parts)
 
 
-def _labels(case: SubjectInRun, passes: SubjectPasses) -> Iterator[CaseSection]:
+def _labels(case: SubjectInRun) -> Iterator[CaseSection]:
     key = str(case.subject["kind"]), str(case.subject["id"])
     for verdict in case.verdicts:
-        state = _STATES[passes.get(key, verdict.judge)] if passes.code(key, verdict.judge) is not None else "recorded"
-        value = verdict.raw if verdict.score is None else verdict.score
-        figure = "no value" if value is None else f"{value:.4f}" if verdict.score is not None else f"{value:g} raw"
-        title = f"{verdict.judge}: {figure}, {state}, confidence {verdict.confidence:.2f}, basis {verdict.basis}"
+        state = _state(case.passes, key, verdict.judge)
+        title = f"{verdict.judge}: {_figure(verdict.score, verdict.raw)}, {state}, confidence {verdict.confidence:.2f}, basis {verdict.basis}"
         yield CaseSection(one_line(title), [*_reasons(verdict)], verdict.judge)
-        yield from _metrics(verdict, key, passes)
+        yield from _metrics(verdict, key, case.passes)
     for failure in case.failures:
         lines = _text_lines(str(failure.get("error_message")))
         lines += ["reply:", *(f"  {line}" for line in _text_lines(failure["reply"]))] if failure.get("reply") else []
-        yield CaseSection(one_line(f"{failure['judge']}: {failure['failure_mode']}"), lines, str(failure["judge"]))
+        label = str(failure.get("origin") or failure["judge"])
+        lines += _adapted_lines(failure.get("adapted") or {})
+        yield CaseSection(one_line(f"{label}: no verdict, {failure['failure_mode']}"), lines, label)
+
+
+def _state(passes: SubjectPasses, key: SubjectKey, label: str) -> str:
+    """Return whether a subject passes *label*, or ``recorded`` for labels without a rule in the run."""
+    return "recorded" if passes.code(key, label) is None else _STATES[passes.get(key, label)]
+
+
+def _figure(value: float | None, raw: float | None) -> str:
+    """Return the value of a verdict or a metric, with its raw number if a range mapped it, or the raw number alone."""
+    if value is None:
+        return "no value" if raw is None else f"{raw:g} raw"
+    return f"{value:.4f}" if raw in (None, value) else f"{value:.4f} (raw {raw:g})"
 
 
 def _reasons(verdict: Verdict) -> Iterator[str]:
+    """Yield the judge, its reasons, its signals, and the limits of its evidence."""
     made_by = " ".join(filter(None, (verdict.judge_kind, verdict.judge_model)))
-    yield one_line(f"by {made_by}, {verdict.rubric_id}@{verdict.rubric_version}")
+    yield one_line(f"by {made_by}, {verdict.rubric_id}@{verdict.rubric_version}, {verdict.created_at}")
     if verdict.signals.get(RATIONALE):
-        yield from _text_lines(str(verdict.signals[RATIONALE]))
-    hidden = {RATIONALE, SCOPE} | ({"metrics", "raw"} if verdict.scores else set())
+        first, *rest = _text_lines(str(verdict.signals[RATIONALE]))
+        yield from (f"reasons: {first}", *(f"  {line}" for line in rest))
+    elif "rationale_hash" in verdict.signals:
+        yield "its reasons were not recorded (capture_rationale: false, or a ledger with content: digest)"
+    hidden = _HIDDEN | (_OF_METRICS if verdict.scores else set())
     for name, value in verdict.signals.items():
         if name not in hidden:
-            text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
-            yield from _text_lines(f"{name}: {text}")
+            signal = {key: value[key] for key in value if key != "digest"} if isinstance(value, Mapping) else value
+            yield from _text_lines(f"{name}: {signal if isinstance(signal, str) else _json(signal)}")
+    yield from _adapted_lines(verdict.adapted)
+    yield from _media_lines(verdict.judge, verdict.signals)
 
 
 def _metrics(verdict: Verdict, key: tuple[str, str], passes: SubjectPasses) -> Iterator[CaseSection]:
     """Yield each metric of a combined verdict with its details, and each metric that did not run with the reason."""
     scores: Sequence[Mapping[str, Any]] = verdict.scores
     for score in scores:
-        value, raw, label = score["value"], score.get("raw"), str(score["metric"])
-        figure = f"{raw:g} raw" if value is None else f"{value:.4f}"
+        label = str(score["metric"])
+        figure = _figure(score["value"], score.get("raw"))
         state = "" if passes.code(key, label) is None else f", {_STATES[passes.get(key, label)]}"
         basis = score.get("basis", score["tier"])
         lines = _text_lines(str(score["details"])) if score["details"] else []
-        yield CaseSection(one_line(f"{label}: {figure}{state}, basis {basis}"), lines, label)
+        lines += _media_lines(label, score.get("signals") or {})
+        yield CaseSection(one_line(f"{label}: {figure}{state}, basis {basis}"), lines, label, joins=True)
     for entry in (*verdict.skipped, *verdict.spared):
         reason = f"skipped: {entry['reason']}" if "reason" in entry else "not run because of the gate"
-        yield CaseSection(one_line(f"{entry['metric']}: {reason}"), [], str(entry["metric"]))
+        yield CaseSection(one_line(f"{entry['metric']}: {reason}"), [], str(entry["metric"]), joins=True)
+
+
+def _media_lines(label: str, signals: Mapping[str, Any]) -> list[str]:
+    """Return the line about the media that a judge or a metric saw as markers, if there are any."""
+    counts = hidden_media(signals)
+    return [one_line(f"not shown to {label}: {listed_media(counts)} (it received markers)")] if counts else []
+
+
+def _adapted_lines(by_label: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return the parameters that endpoints refused, one line for each label."""
+    return [
+        one_line(f"adapted: [{', '.join(names)}] (refused by the endpoint of {label})")
+        for label, names in by_label.items()
+    ]

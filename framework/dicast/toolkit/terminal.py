@@ -24,7 +24,7 @@ _GOOD, _BAD, _OPEN = "green", "bold red", "bold yellow"
 _WORDS: Mapping[str, str] = {
     **dict.fromkeys(("passed", "ok", "better"), _GOOD),
     **dict.fromkeys(("failed", "broken", "duplicate", "worse", "dead"), _BAD),
-    **dict.fromkeys(("undecided", "blocked", "no evidence", "stopped", "running"), _OPEN),
+    **dict.fromkeys(("undecided", "blocked", "no evidence", "stopped", "running", "open"), _OPEN),
 }
 """Words with a color if they are a whole cell, or the result in a line."""
 _IN_LINES = (
@@ -37,6 +37,9 @@ _IN_LINES = (
     (r"(?<=, )[\d,]+ failed(?=,|$)", _BAD),
     (r"^(?:  NOT ALIKE|NOT COMPARABLE|BROKEN|failed(?=: \d)|sink .* LOST [\d,]+)", _BAD),
     (r"^(?:warning|stopped)(?=:)", _OPEN),
+    (r"^\S+: (?:[\d.]+(?: raw| \(raw \S+\))?|no value), (?P<word>passed|failed|open)(?=,)", None),
+    (r"\[-[^\]]*-\]", "red"),
+    (r"\{\+[^}]*\+\}", "green"),
 )
 """Patterns of styled parts of a line; None is the style of its word."""
 

@@ -86,7 +86,7 @@ STEPS = """\
 def test_show_names_the_steps_of_a_turn_and_of_a_session(folder, dicast):
     dicast(folder, "watch", "w.yaml", "--once")
     turn = dicast(folder, "show", "S/1")
-    assert f"  output: 'It is lost.'\n{STEPS}" in turn
+    assert f"\nsteps:\n{STEPS}\noutput:\n  It is lost.\n" in turn
     dicast(folder, "run", "w.yaml")
     assert STEPS in dicast(folder, "show", "S/1")
     assert "reasoning" not in dicast(folder, "show", "S/1", "--json")

@@ -42,7 +42,12 @@ class Outputs(AbstractContextManager["Outputs"]):
         self.settings = [_setting(path) for path in paths if path.suffix.lower() != _DOCUMENT]
         self.flags = [word for path in paths for word in ("--out", str(path))]
         self._documents = [path for path in paths if path.suffix.lower() == _DOCUMENT]
-        self._open = {path: _document_file(path) for path in self._documents}
+        self._open: dict[Path, AtomicFile] = {}
+        try:
+            self._open.update((path, _document_file(path)) for path in self._documents)
+        except ConfigError:
+            self.__exit__()
+            raise
 
     def __exit__(self, *error: object) -> None:
         """Discard the files that have no document."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def show(
 ) -> None:
     """Show a run or a subject.
 
-    A run is named by its id, by its pipeline's name (the newest run), or by the word last. A subject is named by its id, or by the first characters of its session's id (at least 4), and is shown with its verdicts from the newest run that judged it. A turn, a tool cycle or a session also has its steps: messages, reasoning, and tool calls with their results, each cut to one line.
+    A run is named by its id, by its pipeline's name (the newest run), or by the word last. A subject is named by its id, or by the first characters of its session's id (at least 4), and is shown with its verdicts from the newest run that judged it. Nothing of it is cut: the policy, the input, the messages, reasoning and tool calls of its turns, the output and the reference with their difference, and each label with its reasons.
     """
     if browses and (every or full or as_json):
         raise click.UsageError("--browse shows the cases of one run to a person; remove --all, --full and --json")
@@ -56,8 +57,21 @@ def show(
         print_json(result.json() if isinstance(result, SubjectHistory) else result)
     else:
         print_lines(
-            result.lines() if isinstance(result, SubjectHistory) else (run_parts if full else screen_parts)(result)
+            _history_lines(result)
+            if isinstance(result, SubjectHistory)
+            else (run_parts if full else screen_parts)(result)
         )
+
+
+def _history_lines(history: SubjectHistory) -> Iterator[str]:
+    """Yield the subject in each shown run, the newest run first."""
+    from ..._browse.case import case_lines, shown_width  # the other forms of the command do not need it
+
+    for number, case in enumerate(history.runs):
+        yield from ["", *case_lines(case, shown_width())] if number else case_lines(case, shown_width())
+    if history.other_runs:
+        yield ""
+        yield f"also judged in {history.other_runs:,} other run{'s' * (history.other_runs > 1)}; --all shows them"
 
 
 def _browse(ledger: Ledger, name: str | None, run_id: str | None) -> None:

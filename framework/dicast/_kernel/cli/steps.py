@@ -9,20 +9,15 @@ import attrs
 import orjson
 
 from ...toolkit.parts import media_in
-from ...toolkit.printable import one_line, short_name
+from ...toolkit.printable import short_name
 from ...toolkit.sub_agents import STARTED, AgentPlace, SubAgents
-from ...toolkit.text_table import WIDTH
 from ..contract.protocols import Ledger
 from ..events import SUBJECT_READ
 from ..values import Event, Query
-from .trees import cut
 
 _TYPES = ("message.sent", "tool.called", "tool.completed", "tool.failed", "llm.call_failed", "turn.completed")
 _SYSTEM = ("system", "developer")
 _KINDS = ("tool_cycle", "turn", "session")
-
-MOST = 40
-"""Largest number of steps that are shown; of later steps only the failed calls."""
 
 MOST_LEVELS = 6
 """Largest number of sub-agents inside each other whose steps are shown."""
@@ -38,36 +33,45 @@ class Trace:
 
 @attrs.define
 class _Step:
-    """A line with the lines below it, each in full length, and the steps of the sub-agents that it started."""
+    """A text with the texts *below* it, the markers of its *media*, and the steps of the sub-agents that it started."""
 
-    line: str
+    text: str
     below: list[str] = attrs.field(factory=list)
-    is_failed: bool = False
     media: Sequence[str] = ()
     inside: list[_Step] = attrs.field(factory=list)
 
     def lines(self, level: int) -> Iterator[str]:
-        """Yield the lines, of at most 80 characters, and a line for each of the *media* whose marker these lines do not show."""
-        shown = [_shortened("  " * level + line) for line in (self.line, *self.below)]
-        yield from shown
-        for marker in self.media:
-            if not any(marker in line for line in shown):
-                yield _shortened(f"{'  ' * level}    {marker}")
+        """Yield the texts by their lines, indented by the *level*, and a line for each marker that the texts lack."""
+        missing = [marker for marker in self.media if all(marker not in text for text in (self.text, *self.below))]
+        yield from _indented(self.text, level)
+        for text in (*self.below, *missing):
+            yield from _indented(text, level + 1)
+
+    def is_message(self, role: str, text: object) -> bool:
+        """Return whether the step is the message of *role* with this *text* and nothing else."""
+        return not (self.below or self.inside) and self.text == f"{role}: {_text(text)}"
 
 
-def step_lines(trace: Trace, subject: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the steps of *trace* as lines of at most 80 characters, without the texts that are the input or output of *subject*."""
+def whole_steps(trace: Trace, opening: object = None, closing: object = None) -> Iterator[str]:
+    """Yield the lines of the steps of *trace*, without the messages of a system.
+
+    A first step that is the user's message *opening*, and a last step that is the assistant's message *closing*, are left out.
+    """
     if any(event.payload.keys() == {"digest"} for event in trace.events):
-        yield "  its steps were not recorded (a ledger with content: digest)"
-    left_out = 0
-    steps = _flat(_steps(trace, (subject.get("input"), subject.get("output"))))
-    for number, (level, step) in enumerate(steps):
-        if number < MOST or step.is_failed:
-            yield from step.lines(level)
-        else:
-            left_out += 1
-    if left_out:
-        yield f"  … {left_out:,} more step{'s' * (left_out > 1)}, without a failed call; dicast report shows them"
+        yield "its steps were not recorded (a ledger with content: digest)"
+    steps = _steps(trace)
+    if steps and steps[0].is_message("user", opening):
+        steps = steps[1:]
+    if steps and steps[-1].is_message("assistant", closing):
+        steps = steps[:-1]
+    for level, step in _flat(steps):
+        yield from step.lines(level)
+
+
+def policy_of(trace: Trace) -> str:
+    """Return the messages of the system in *trace*, an empty text without any."""
+    texts = (_text(event.payload.get("text")) for event in trace.events if _is_policy(event))
+    return "\n\n".join(filter(None, texts))
 
 
 def trace(ledger: Ledger, subject_id: str, run_id: str) -> Trace:
@@ -116,64 +120,68 @@ def _flat(steps: Iterable[_Step], level: int = 0) -> Iterator[tuple[int, _Step]]
         yield from _flat(step.inside, level + 1)
 
 
-def _steps(trace: Trace, known: Sequence[object] = ()) -> list[_Step]:
+def _steps(trace: Trace) -> list[_Step]:
     steps: list[_Step] = []
     calls: dict[str, _Step] = {}
     turns: dict[str | None, _Step] = {}
     for event in trace.events:
-        _add_steps(event, steps, calls, known)
+        if event.payload.keys() != {"digest"}:
+            _add_steps(event, steps, calls)
         if steps:
             turns[event.turn_id] = steps[-1]
     for place, inner in trace.agents:
-        agent = _Step(f"  sub-agent {short_name(place.session_id)}", inside=_steps(inner))
+        agent = _Step(f"sub-agent {short_name(place.session_id)}", inside=_steps(inner))
         around = turns.get(place.turn) if place.call is None else calls.get(place.call)
         (steps if around is None else around.inside).append(agent)
     return steps
 
 
-def _add_steps(event: Event, steps: list[_Step], calls: dict[str, _Step], known: Sequence[object]) -> None:
+def _add_steps(event: Event, steps: list[_Step], calls: dict[str, _Step]) -> None:
     """Add the steps of *event*; *calls* are the steps of calls by the call's id."""
-    if event.payload.keys() != {"digest"}:
-        payload: Mapping[str, Any] = event.payload
-        match event.type:
-            case "message.sent":
-                steps += _of_message(payload, known)
-            case "turn.completed":
-                texts = payload.get("signals_extra")
-                final = texts.get("final_response_text") if isinstance(texts, Mapping) else None
-                answer = _of_message({"role": "assistant", "text": final}, known)
-                steps += (step for step in answer if step not in steps[-1:])
-            case "tool.called":
-                arguments = f" {_text(payload['input'])}" if "input" in payload else ""
-                step = _Step(f"  call {payload.get('tool_name')}{arguments}", ["    no result"])
-                calls[str(payload.get("tool_use_id"))] = step
-                steps.append(step)
-            case "tool.completed" | "tool.failed":
-                id = str(payload.get("tool_use_id"))
-                if id not in calls:  # the trace has no event of the call
-                    calls[id] = _Step(f"  call {payload.get('tool_name') or '(unknown)'}")
-                    steps.append(calls[id])
-                step = calls[id]
-                step.is_failed = event.type == "tool.failed" or payload.get("success") is False
-                result = payload.get("error" if event.type == "tool.failed" else "output")
-                step.below = [f"    {'failed' if step.is_failed else 'returned'}: {_text(result)}".removesuffix(": ")]
-                step.media = media_in(payload)
-            case _:
-                steps.append(_Step(f"  the model's call failed: {_text(payload.get('error'))}", is_failed=True))
+    payload: Mapping[str, Any] = event.payload
+    match event.type:
+        case "message.sent":
+            steps += _of_message(payload)
+        case "turn.completed":
+            texts = payload.get("signals_extra")
+            final = texts.get("final_response_text") if isinstance(texts, Mapping) else None
+            answer = _of_message({"role": "assistant", "text": final})
+            steps += (step for step in answer if step not in steps[-1:])
+        case "tool.called":
+            arguments = f" {_text(payload['input'])}" if "input" in payload else ""
+            step = _Step(f"call {payload.get('tool_name')}{arguments}", ["no result"])
+            calls[str(payload.get("tool_use_id"))] = step
+            steps.append(step)
+        case "tool.completed" | "tool.failed":
+            id = str(payload.get("tool_use_id"))
+            if id not in calls:  # the trace has no event of the call
+                calls[id] = _Step(f"call {payload.get('tool_name') or '(unknown)'}")
+                steps.append(calls[id])
+            step = calls[id]
+            is_failed = event.type == "tool.failed" or payload.get("success") is False
+            result = payload.get("error" if event.type == "tool.failed" else "output")
+            step.below = [f"{'failed' if is_failed else 'returned'}: {_text(result)}".removesuffix(": ")]
+            step.media = media_in(payload)
+        case _:
+            steps.append(_Step(f"the model's call failed: {_text(payload.get('error'))}"))
 
 
-def _of_message(payload: Mapping[str, Any], known: Sequence[object]) -> Iterator[_Step]:
+def _of_message(payload: Mapping[str, Any]) -> Iterator[_Step]:
     """Yield the reasoning and the text of a message. The message of a system is not a step."""
     if payload.get("role") in _SYSTEM:
         return
     for part in payload.get("parts") or ():
         if isinstance(part, Mapping) and part.get("type") == "reasoning" and part.get("text"):
-            yield _Step(f"  reasoning: {part['text']}")
-    text, media = payload.get("text"), media_in(payload)
-    is_known = text in known
-    shown = ", ".join(marker for marker in media if marker not in cut(repr(text))) if is_known else _text(text)
-    if shown:
-        yield _Step(f"  {payload.get('role')}: {shown}", media=media)
+            yield _Step(f"reasoning: {part['text']}")
+    text, media = _text(payload.get("text")), media_in(payload)
+    if text or media:
+        yield _Step(f"{payload.get('role')}: {text}".rstrip(" "), media=media)
+
+
+def _indented(text: str, level: int) -> Iterator[str]:
+    """Yield *text* by its lines, indented; the lines after the first have a further indent."""
+    for number, line in enumerate(text.split("\n")):
+        yield f"{'  ' * (level + (number > 0))}{line}"
 
 
 def _text(value: object) -> str:
@@ -181,22 +189,3 @@ def _text(value: object) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
-
-
-def _shortened(line: str) -> str:
-    line = one_line(line).rstrip()
-    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
-
-
-def whole_steps(trace: Trace) -> Iterator[str]:
-    """Yield the steps of *trace* as texts in full length, without the messages of a system."""
-    for level, step in _flat(_steps(trace)):
-        for line in (step.line, *step.below):
-            yield "  " * level + line.removeprefix("  ")
-        yield from ("  " * level + f"  {marker}" for marker in step.media)
-
-
-def policy_of(trace: Trace) -> str:
-    """Return the messages of the system in *trace*, an empty text without any."""
-    texts = (_text(event.payload.get("text")) for event in trace.events if _is_policy(event))
-    return "\n\n".join(filter(None, texts))
