@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -48,17 +49,15 @@ class Attack:
 
     def bounded(self, *arguments: str, gib: float = 1.0, seconds: float = 30) -> Ended:
         """In a process with so much address space; one that takes longer fails the test."""
-        limited = ["sh", "-c", f'ulimit -v {int(gib * 2**20)} && exec "$@"', "sh"]
-        ran = subprocess.run(
-            [*limited, sys.executable, "-m", "dicast", *arguments],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        return Ended(ran.returncode, ran.stdout, ran.stderr)
+        command = [sys.executable, "-m", "dicast", *arguments]
+        pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+        with subprocess.Popen(command, cwd=self.folder, text=True, stdin=subprocess.DEVNULL, **pipes) as process:
+            resource.prlimit(process.pid, resource.RLIMIT_AS, (int(gib * 2**30),) * 2)
+            try:
+                output, errors = process.communicate(timeout=seconds)
+            finally:
+                process.kill()
+        return Ended(process.returncode, output, errors)
 
 
 @pytest.fixture
