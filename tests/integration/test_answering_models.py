@@ -40,7 +40,7 @@ def test_run_that_another_model_answered_is_not_like_its_baseline(shop, model, l
     assert runs[1]["baseline"]["differs"] == []
     named = f"the model that answered {label} (new, not old)"
     assert named in runs[2]["baseline"]["differs"]
-    assert f"NOT ALIKE: the runs differ in {named}" in " ".join(shop.dicast("show", "last").out.split())
+    assert f"NOT COMPARABLE: the runs differ in {named}" in " ".join(shop.dicast("show", "last").out.split())
     alike, other = (shop.dicast("compare", runs[0]["run_id"], item["run_id"], "--json") for item in runs[1:])
     assert (alike.code, alike.json["differs"]) == (0, [])
     assert other.code == 2

@@ -459,11 +459,13 @@ def test_run_that_differs_in_more_than_its_task_from_its_baseline_says_in_what(s
     )
     assert alike.json["baseline"]["run_id"] == first.json["run_id"]
     assert alike.json["baseline"]["differs"] == ["task"]
-    assert "NOT ALIKE" not in shop.dicast("show", "last").out
+    assert "NOT COMPARABLE" not in shop.dicast("show", "last").out
     shop.rows(*["An output."] * 5)
     other = shop.dicast("run", "p.yaml", "--json", "--set", "extractors.0.threshold=4")
     assert other.json["baseline"]["differs"] == ["data", "extractors[score_extractor/scores]", "task"]
-    assert "NOT ALIKE: the runs differ in data, extractors[score_extractor/scores]\n" in shop.dicast("show", "last").out
+    assert other.json["baseline"]["faults"] == ["extractors[score_extractor/scores]"]
+    shown = shop.dicast("show", "last").out
+    assert "NOT COMPARABLE: the runs differ in extractors[score_extractor/scores]\n" in shown
 
 
 def test_whether_a_run_is_like_a_file_of_records_is_not_known(shop, model):
@@ -471,8 +473,8 @@ def test_whether_a_run_is_like_a_file_of_records_is_not_known(shop, model):
     text = TASK + COMPARED.replace("run: last", "run: kept.jsonl")
     assert shop.run(text).json["baseline"]["differs"] == ["fingerprints"]
     output = shop.dicast("show", "last").out
-    assert "unknown whether the runs are alike: a file of records does not state" in output
-    assert "NOT ALIKE" not in output
+    assert "unknown whether the runs are comparable: a file of records does not state" in output
+    assert "NOT COMPARABLE" not in output
 
 
 def test_last_run_is_never_one_that_scored_nothing(shop, model):

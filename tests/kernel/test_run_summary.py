@@ -392,7 +392,7 @@ BASELINE = {"run_id": "01BASE", "name": "shop", "differs": [], "run": "last"}
             {},
             [
                 "compared with run 01BASE (shop), A; differences are B (this run) minus A",
-                "  unknown whether the runs are alike: a file of records does not state how it was made",
+                "  unknown whether the runs are comparable: a file of records does not state how it was made",
             ],
         ),
         (
@@ -400,7 +400,7 @@ BASELINE = {"run_id": "01BASE", "name": "shop", "differs": [], "run": "last"}
             {"failed": None},
             [
                 "compared with run 01BASE (shop), A; differences are B (this run) minus A",
-                "  NOT ALIKE: the runs differ in source, judges",
+                "  NOT COMPARABLE: the runs differ in source, judges",
                 "failed: -",
             ],
         ),

@@ -21,7 +21,7 @@
     <h2 id=${`aggregates-${t.key}`}>Aggregates</h2>
     <div class="stack">${n.map(([e,r])=>u`<${oi} name=${e} found=${r} path=${A(t.prefix,"aggregates",e)} />`)}</div>
   </section>`:null}var si=t=>Number(t.unpaired_a)+Number(t.unpaired_b);function ui({run:t,onFlips:n}){let{comparison:e,baseline:r}=t.document,i=t.compared,o=t.flips;if(!e&&!i&&!o)return r?u`<section><h2>Against the baseline</h2><p>compared with nothing: no run of ${t.document.name} has ended before this one
-      (baseline: ${r.run})</p></section>`:null;let s=Object.entries(i?i.comparisons:e??{}),a=i?`${t.prefix}compare.comparisons`:A(t.prefix,"comparison"),l=i?i.faults??[]:(r?.differs??[]).filter(h=>h!=="task"),c=h=>h?.sentences??(h?.words?[h.words]:[]),f=[...new Set([...c(i),...s.flatMap(([,h])=>c(h))])],d=Object.entries(o?.passes??r?.passes??{});return u`<section aria-labelledby=${`baseline-${t.key}`}>
+      (baseline: ${r.run})</p></section>`:null;let s=Object.entries(i?i.comparisons:e??{}),a=i?`${t.prefix}compare.comparisons`:A(t.prefix,"comparison"),l=i?i.faults??[]:r?.faults??(r?.differs??[]).filter(h=>h!=="task"),c=h=>h?.sentences??(h?.words?[h.words]:[]),f=[...new Set([...c(i),...s.flatMap(([,h])=>c(h))])],d=Object.entries(o?.passes??r?.passes??{});return u`<section aria-labelledby=${`baseline-${t.key}`}>
     <h2 id=${`baseline-${t.key}`}>Against the baseline</h2>
     <p class="lead">A is the baseline, run <code>${o?.run_id??r?.run_id??i.a.run_id}</code> (${o?.name??r?.name??i.a.name}); B is this run.
       Differences are B less A.</p>

@@ -7,6 +7,7 @@ summary on a terminal.
 from __future__ import annotations
 
 from .._kernel.plan.clauses import Clause, ComparedRuns, Finding, GateClause, GatedFile, GatedRun
+from .._kernel.records.comparable import find_faults, read_contents
 from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_passes, pair_runs, pass_counts
 from .._kernel.report.older import current_document
 from .._kernel.values import ALL_METRICS, ContentDigests
@@ -44,6 +45,7 @@ __all__ = [
     "facts",
     "fenced",
     "figure",
+    "find_faults",
     "gate_answer",
     "metric_values",
     "money",
@@ -51,6 +53,7 @@ __all__ = [
     "pair_passes",
     "pair_runs",
     "pass_counts",
+    "read_contents",
     "run_answer",
     "run_markdown",
     "share",

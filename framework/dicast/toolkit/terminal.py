@@ -35,7 +35,7 @@ _IN_LINES = (
     (r"^(?:\S+: )?(?P<word>better|worse|no evidence)\b", None),
     (r"^\S+ +\S+ \S+ +(?P<word>ok|blocked|broken|duplicate)$", None),
     (r"(?<=, )[\d,]+ failed(?=,|$)", _BAD),
-    (r"^(?:  NOT ALIKE|NOT COMPARABLE|BROKEN|failed(?=: \d)|sink .* LOST [\d,]+)", _BAD),
+    (r"^(?:(?:  )?NOT COMPARABLE|BROKEN|failed(?=: \d)|sink .* LOST [\d,]+)", _BAD),
     (r"^(?:warning|stopped)(?=:)", _OPEN),
     (r"^\S+: (?:[\d.]+(?: raw| \(raw \S+\))?|no value), (?P<word>passed|failed|open)(?=,)", None),
     (r"\[-[^\]]*-\]", "red"),

@@ -50,7 +50,7 @@ def test_of_different_criteria_each_has_its_own(results):
     b = "b: better: +0.5 over 7 pairs, without variance"
     assert Paired().compare(run, other)["words"] == f"a: no difference found: +0 over 7 pairs, without variance. {b}"
     assert Paired(criteria=("b",)).compare(run, other)["words"] == b
-    few = Paired().compare(results({"a": [0.1] * 6, "b": [0] * 6}), results({"a": [0.1] * 6, "b": [0.5] * 6}))
+    few = Paired().compare(results({"a": [0.1] * 6, "b": [0] * 6}), results({"a": [0.2] * 6, "b": [0.5] * 6}))
     assert "about 1 more would tell; p adjusted for all labels is 0.0625" in few["criteria"]["b"]["words"]
     assert Paired().compare(results({"x": [1]}), other)["words"] == "no label is in both runs"
 

@@ -93,7 +93,7 @@ export function Comparison({ run, onFlips }) {
   }
   const found = Object.entries(compared ? compared.comparisons : comparison ?? {});
   const path = compared ? `${run.prefix}compare.comparisons` : at(run.prefix, "comparison");
-  const differs = compared ? compared.faults ?? [] : (baseline?.differs ?? []).filter((section) => section !== "task");
+  const differs = compared ? compared.faults ?? [] : baseline?.faults ?? (baseline?.differs ?? []).filter((section) => section !== "task");
   const sentences = (one) => one?.sentences ?? (one?.words ? [one.words] : []);
   const words = [...new Set([...sentences(compared), ...found.flatMap(([, one]) => sentences(one))])];
   const counts = Object.entries(flips?.passes ?? baseline?.passes ?? {});

@@ -40,11 +40,12 @@ def baseline_lines(done: Document) -> Iterator[str]:
         yield f"not compared: {done['name']} has no earlier completed run (baseline: {baseline['run']})"
     elif baseline is not None and done["comparison"] is not None:
         yield f"compared with run {baseline['run_id']} ({baseline['name']}), A; differences are B (this run) minus A"
-        differences = ", ".join(section for section in baseline["differs"] if section != "task")
-        if differences == "fingerprints":
-            yield "  unknown whether the runs are alike: a file of records does not state how it was made"
-        elif differences:
-            yield f"  NOT ALIKE: the runs differ in {differences}"
+        older = [section for section in baseline["differs"] if section != "task"]  # of a document without faults
+        faults = ", ".join(baseline.get("faults", older))
+        if faults == "fingerprints":
+            yield "  unknown whether the runs are comparable: a file of records does not state how it was made"
+        elif faults:
+            yield f"  NOT COMPARABLE: the runs differ in {faults}"
 
 
 def _comparisons(comparisons: Document) -> Iterator[str | Drawing]:

@@ -60,7 +60,10 @@ def conclude(
     if section is not None and baseline is not None:
         recorded = results(ledger, stream.run_id)
         current = attrs.evolve(recorded, models=report.models, adapted=report.adapted)
-        summary |= {"run_id": baseline.run_id, "name": baseline.name, "differs": current.differs(baseline)}
+        from ..records.comparable import find_faults  # few runs have a baseline
+
+        differs, faults = current.differs(baseline), find_faults(baseline, current)
+        summary |= {"run_id": baseline.run_id, "name": baseline.name, "differs": differs, "faults": faults}
         if is_complete:
             summary["passes"] = {label: counts.json() for label, counts in pass_counts(baseline, current).items()}
             compared = observers.compare(section.compare, baseline, current)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import attrs
 
 from dicast import Results, Within
+from dicast.reporting import find_faults
 
-from .content import find_faults
 from .estimate import Estimate, more_pairs
 from .label_changes import LabelChange, gated_label, label_changes, round_up, shared_labels
 

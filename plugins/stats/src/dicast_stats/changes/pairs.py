@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from dicast import Results
+from dicast.reporting import read_contents
 
 from ..numbers.scale import common_power, divide_by_power
 from ..numbers.ties import differences
 from ..numbers.values import ignore_float_warnings
 from ..scores.table import Key, Table, shared_rows
-from .content import has_equal_judges, has_equal_output, read_contents, reads_texts
+from .content import has_equal_judges, has_equal_output, reads_texts
 from .estimate import Estimate, estimate_mean, exact_zero
 
 if TYPE_CHECKING:

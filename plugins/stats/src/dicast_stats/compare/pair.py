@@ -8,9 +8,8 @@ from typing import Any
 import attrs
 
 from dicast import Comparison, ConfigError, Ledger, Query, Results, results, started_runs
-from dicast.reporting import pair_passes
+from dicast.reporting import find_faults, pair_passes
 
-from ..changes.content import find_faults
 from ..changes.label_changes import label_changes
 from ..pairs.paired import Paired
 from .comparisons import COMPARISONS, PAIRED

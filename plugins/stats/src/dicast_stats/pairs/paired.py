@@ -207,6 +207,7 @@ class Paired:
         scaled, unknown = scale_back(resampled, power, _TOO_FEW if vary_too_little else TOO_LARGE)
         effect = json_number(column.mean() / column.std(ddof=1))
         test = {"t": json_number(estimate.t), "p_value": estimate.p_value, "effect_size": effect}
+        test["adjusted_p_value"] = estimate.p_value  # until all labels are known
         return {**figures, **scaled, **test, "bootstrap_method": method}, {**reasons_of_size, **unknown}
 
     def _pass_figures(self, passes: PairedPasses, criterion: str) -> tuple[dict[str, Any], dict[str, str]]:
