@@ -110,7 +110,7 @@ def test_a_run_that_cannot_be_compared_is_undecided_with_the_reason(folder, opti
     run = judge(10, "new", gate={"undecided": "exit3"}, **options)
     assert (clause_of(run)["passed"], run.exit_code) == (None, 3)
     (words,) = run.gate["reasons"]
-    assert "not comparable: " in words
+    assert "is not compared with main (run " in words
     assert reason in words
 
 

@@ -60,11 +60,11 @@ def find_gate_runs(
             baselines[name] = find_results(ledger, run, pipeline.base, pipeline_name=pipeline.name, exclude=exclude)
         except ConfigError as error:
             place = "gate" if len(pipeline.gate.clauses) == 1 else f"gate[{index}]"
-            hint = f"dicast baseline save {name} RUN saves a run as {name}"
             problems += [
-                attrs.evolve(problem, file=pipeline.file, path=f"{place}.baseline", hint=problem.hint or hint)
-                for problem in error.problems
+                attrs.evolve(problem, file=pipeline.file, path=f"{place}.baseline") for problem in error.problems
             ]
+        except DataError as error:
+            problems += error.problems
     if problems:
         raise ConfigError(problems)
     return baselines
@@ -97,7 +97,7 @@ def find_results(
     finished = [*_finished(ledger, exclude)]
     if (part := by_part(name, (event.run_id for event in finished))) is not None:
         return results(ledger, part)
-    raise ConfigError(_missing_message(ledger, name, finished))
+    raise ConfigError(_missing_message(ledger, name, finished, base))
 
 
 def _finished(ledger: Ledger, exclude: str | None) -> Iterator[Event]:
@@ -121,7 +121,7 @@ def _has_scores(document: Mapping[str, Any]) -> bool:
     return bool(document["scored"]) or any(label["scored"] for label in labels.values())
 
 
-def _missing_message(ledger: Ledger, wanted_name: str, finished: list[Event]) -> str:
+def _missing_message(ledger: Ledger, wanted_name: str, finished: list[Event], base: Path) -> str:
     if find_run(ledger, wanted_name):
         return f"run {wanted_name} is not completed; dicast run FILE --resume {wanted_name} resumes it"
     if partial := next((event.run_id for event in finished if event.payload["name"] == wanted_name), None):
@@ -129,10 +129,13 @@ def _missing_message(ledger: Ledger, wanted_name: str, finished: list[Event]) ->
         return (
             f"no run of {wanted_name!r} can be compared by its name: {reasons}; name a run by its id, such as {partial}"
         )
-    names = (name for event in finished for name in (event.run_id, event.payload["name"]))
+    names = {name for event in finished for name in (event.run_id, event.payload["name"])}
+    if suffix := Path(wanted_name).suffix:
+        names |= {path.name for path in base.glob("*") if path.suffix == suffix}
     near = nearest(wanted_name, {*names, *saved_baselines(ledger)})
     message = f"this ledger has no finished run or baseline {wanted_name!r}, and there is no such file"
-    return f"{message}, did you mean {near!r}?" if near else f"{message}; dicast runs lists the runs"
+    fix = "dicast runs lists the runs, and dicast baseline save NAME RUN saves a run as a baseline"
+    return f"{message}, did you mean {near!r}?" if near else f"{message}; {fix}"
 
 
 def of_file(path: Path) -> Results:

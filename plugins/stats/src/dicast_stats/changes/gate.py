@@ -95,9 +95,10 @@ class Regression:
         if change is not None:
             estimate = change.estimate
             finding = attrs.evolve(finding, value=estimate.mean, low=estimate.low, high=estimate.high)
-        faults = [*_run_faults(baseline, current), *(["it has no score of the label"] if change is None else [])]
+        faults = [*_run_faults(baseline, current), *(["a run has no score of the label"] if change is None else [])]
         if change is None or faults or (faults := [*_pair_faults(change)]):
-            return attrs.evolve(finding, passed=None, reason=f"{against}: not comparable: {'; '.join(faults)}")
+            reason = f"{run.on} is not compared with {self.baseline} (run {baseline.run_id}): {'; '.join(faults)}"
+            return attrs.evolve(finding, passed=None, reason=reason)
         passed = self._answer(change.estimate, run.bound)
         return attrs.evolve(finding, passed=passed, reason=f"{against}: {self._words(change, passed, run.bound)}")
 
@@ -129,7 +130,10 @@ class Regression:
 
 def _run_faults(baseline: Results, current: Results) -> Iterator[str]:
     """Yield the reasons why the runs as wholes cannot be compared."""
-    yield from find_faults(baseline, current)
+    if faults := find_faults(baseline, current):
+        is_known = current.fingerprints and baseline.fingerprints
+        cause = f"the runs differ in {', '.join(faults)}" if is_known else "a file of records has no fingerprints"
+        yield f"{cause}; judge the baseline again, in the same way"
     for run, name in ((baseline, "the baseline"), (current, "the run")):
         if run.stopped is not None:
             yield f"{name} was stopped before its end: {run.stopped}"
