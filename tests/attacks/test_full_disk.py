@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="a small file system is mounted, which needs root"),
 ]
-ROWS = 60
+ROWS = 24
 STEP = 4
 """kB between two sizes of the file system."""
 
@@ -62,7 +62,7 @@ def judge(path):
 def test_a_ledger_is_whole_after_a_disk_that_was_full_at_any_write(disk):
     folder, resize = disk
     failed = 0
-    for kilobytes in range(64, 440, STEP):
+    for kilobytes in range(64, 312, STEP):
         path = folder / "ledger.db"
         for file in folder.iterdir():
             file.unlink()
