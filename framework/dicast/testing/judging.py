@@ -26,7 +26,7 @@ from .._kernel.values.read_only import REFUSED
 from .conformance import Conformance
 from .pipeline import Bench
 from .subjects import GOLDEN, read_only_copy
-from .uses import FirstUse, PricedAnswer, Uses
+from .uses import FirstUse, PricedAnswer, SecondUse, Uses
 from .variations import variations
 
 MANY = 4
@@ -103,10 +103,26 @@ class AnsweringConformance(Conformance):
             uses.first = super()._first_use(uses.bench)
         return uses.first
 
-    def _answers_again(self, bench: Bench, *, backwards: bool = False) -> tuple[dict[str, object], dict[str, object]]:
-        """Return the first answers, and the answers of the same component to the subjects once more."""
-        first = self._first_use(bench)
-        return first.answers, self.answers(first.component, self._uses(bench).bench, backwards=backwards)
+    def _second_use(self, bench: Bench) -> SecondUse:
+        """Return the second use of the component, which the checks of this class share."""
+        uses, component = self._uses(bench), self._first_use(bench).component
+
+        async def ask(live: Any) -> SecondUse:
+            use = SecondUse()
+            for subject in self.accepted(component):
+                before = orjson.dumps(_content(subject))
+                answer = use.answers[subject.id] = await _answer(self.asking(live), subject)
+                if isinstance(answer, FrozenInstanceError) or (
+                    REFUSED in str(answer) and isinstance(answer, TypeError)
+                ):
+                    use.changed.append(f"{subject.id}{in_brackets(author_place(answer))}")
+                elif orjson.dumps(_content(subject)) != before:
+                    use.changed.append(subject.id)
+            return use
+
+        if uses.second is None:
+            uses.second = self.opened(component, uses.bench.folder, ask)
+        return uses.second
 
     def _priced_answers(self, bench: Bench) -> list[PricedAnswer]:
         """Return each subject's answer, with the estimates before and after it."""
@@ -168,7 +184,7 @@ class AnsweringConformance(Conformance):
     def test_same_subject_gets_the_same_answer(self, component: Any, bench: Bench) -> None:
         """The second answer to a subject has the same score and confidence."""
         if self.deterministic:
-            first, second = self._answers_again(bench)
+            first, second = self._first_use(bench).answers, self._second_use(bench).answers
             changed = [id for id in first if _figures(first[id]) != _figures(second[id])]
             assert not changed, (
                 f"other answers the second time, about {', '.join(changed)}; or set deterministic = False"
@@ -177,7 +193,8 @@ class AnsweringConformance(Conformance):
     def test_answer_does_not_depend_on_earlier_subjects(self, component: Any, bench: Bench) -> None:
         """Subjects are judged at the same time, in any order: no state of a subject may reach another."""
         if self.deterministic:
-            first, second = self._answers_again(bench, backwards=True)
+            use = self._first_use(bench)
+            first, second = use.answers, self.answers(use.component, self._uses(bench).bench, backwards=True)
             changed = [id for id in first if _figures(first[id]) != _figures(second[id])]
             assert not changed, (
                 f"other answers in another order of the subjects, about {', '.join(changed)}: state of a subject reaches later subjects"
@@ -216,22 +233,7 @@ class AnsweringConformance(Conformance):
 
     def test_leaves_the_subject_as_it_was(self, component: Any, bench: Bench) -> None:
         """All metrics and judges share a subject, so it is read-only, in runs too."""
-        subjects = self.accepted(component)
-
-        async def changes(live: Any) -> list[str]:
-            changed_ids = []
-            for subject in subjects:
-                before = orjson.dumps(_content(subject))
-                answer = await _answer(self.asking(live), subject)
-                if isinstance(answer, FrozenInstanceError) or (
-                    REFUSED in str(answer) and isinstance(answer, TypeError)
-                ):
-                    changed_ids.append(f"{subject.id}{in_brackets(author_place(answer))}")
-                elif orjson.dumps(_content(subject)) != before:
-                    changed_ids.append(subject.id)
-            return changed_ids
-
-        changed = self.opened(component, bench.folder, changes)
+        changed = self._second_use(bench).changed
         assert not changed, f"{self.named} changes the subject {changed[0]}; change a copy (copy.deepcopy)"
 
     def test_estimate_is_a_cost(self, component: Any, bench: Bench) -> None:

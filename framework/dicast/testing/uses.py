@@ -23,6 +23,14 @@ class FirstUse:
 
 
 @attrs.frozen
+class SecondUse:
+    """The second use of the component: its answers, and the subjects that it changed, or tried to change."""
+
+    answers: dict[str, object] = attrs.field(factory=dict)
+    changed: list[str] = attrs.field(factory=list)
+
+
+@attrs.frozen
 class PricedAnswer:
     """The answer to a subject, and the estimates *before* and *after* it."""
 
@@ -42,4 +50,5 @@ class Uses:
     attributes: tuple[object, ...]
     bench: Bench
     first: FirstUse | None = None
+    second: SecondUse | None = None
     priced: list[PricedAnswer] | None = None
