@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import asynccontextmanager
 
+import attrs
 import pytest
 
 from dicast import Cost, Judgment
@@ -13,7 +15,7 @@ from dicast._kernel.pipeline.build import load_pipeline
 from dicast._kernel.run.request import Request
 from dicast._kernel.run.reuse import ReusedReplies
 from dicast._kernel.timing.event_loop import in_loop
-from dicast.testing import FakeJudge
+from dicast.testing import FakeChatModel, FakeJudge
 
 ROWS = [{"id": str(number), "input": "q", "output": f"answer {number}"} for number in range(4)]
 
@@ -47,14 +49,12 @@ def changes(monkeypatch):
     return steps
 
 
-def summaries(capsys):
-    return [line for line in capsys.readouterr().out.splitlines() if "scored" in line and "subject" in line]
-
-
 def test_it_judges_again_after_each_change_and_ends_with_the_last_exit_code(folder, changes, capsys):
     changes += [lambda: write(folder, [*ROWS, {"id": "5", "output": "wrong"}]), lambda: write(folder, ROWS[:2])]
     assert main(["run", "run.yaml", "--watch"]) == 0
-    assert [line.split()[0] for line in summaries(capsys)] == ["4", "5", "2"]
+    out = capsys.readouterr()
+    assert [line.split()[0] for line in out.out.splitlines() if "scored" in line] == ["4", "5", "2"]
+    assert out.err.count("next: dicast compare") == 2
 
 
 def test_a_wrong_file_is_reported_and_the_watch_goes_on(folder, changes, capsys):
@@ -168,6 +168,36 @@ def test_an_unchanged_judge_is_not_asked_again_because_another_has_changed(folde
     run(paid_judge(0.25))
     run(changed)
     assert (len(kept.asked), len(changed.asked)) == (4, 4)
+
+
+@attrs.frozen
+class OpenedModel:
+    """A chat model that is opened, as those of plugins are."""
+
+    live: FakeChatModel
+
+    @asynccontextmanager
+    async def open(self, run):
+        yield self.live
+
+
+def test_a_model_makes_only_the_outputs_of_changed_subjects_again_and_all_after_a_change_of_its_prompt(folder):
+    text = "task: {prompt/chat: {model: chat, user: 'P {{ input }}'}}\nmetrics: [proxy/format]\n"
+    text = "source: {rows/jsonl: {path: rows.jsonl}}\n" + text
+    chat, replies = FakeChatModel("fine", cost=Cost("0.01")), ReusedReplies()
+
+    def asked(text):
+        before = len(chat.asked)
+        pipeline = load_pipeline(text, ready={"chat": OpenedModel(chat)})
+        replies.begin(pipeline)
+        done = in_loop(run_unless_disabled(pipeline, Request(reuse=replies))).document
+        assert done["scored"] == 4
+        return len(chat.asked) - before
+
+    assert (asked(text), asked(text)) == (4, 0)
+    write(folder, [*ROWS[:3], {**ROWS[3], "input": "another question"}])
+    assert (asked(text), asked(text)) == (1, 0)
+    assert asked(text.replace("P {{", "Q {{")) == 4
 
 
 def test_outputs_of_a_task_without_a_model_are_judged_anew(folder):

@@ -24,7 +24,7 @@ from .view import open_page, report_of, row_address
 PRINTED = 20
 """Most cases that are printed if standard output is no terminal."""
 
-HELP = "n next  p previous  f next failed  F previous failed  l next label  o open in report  space/b scroll  q quit"
+HELP = "n/p next, previous  f/F failed  l label  o report  space/b scroll  q quit"
 _FULL, _RESTORE, _CLEAR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[H\x1b[2J"
 _BARS = 2
 """Lines of the screen below the case: the place, and the keys."""

@@ -84,7 +84,7 @@ def case_blocks(case: SubjectInRun, width: int) -> Iterator[tuple[list[str], str
 
 
 def _sections(case: SubjectInRun) -> Iterator[CaseSection]:
-    """Yield the subject, its policy, input and steps, its output and reference, then its labels."""
+    """Yield the subject, its policy, input, context and steps, its output and reference, its labels, then figures of its record."""
     subject = case.subject
     run = f"run {case.start.run_id} ({case.start.payload['name']})"
     facts = [f"from {subject['place']}"] if "place" in subject else []
@@ -97,13 +97,14 @@ def _sections(case: SubjectInRun) -> Iterator[CaseSection]:
         yield CaseSection("policy:", _text_lines(policy))
     if subject.get("input") is not None:
         yield CaseSection("input:", _text_lines(subject["input"]))
+    if subject.get("context"):
+        yield CaseSection("context:", [*_context(subject["context"])])
     yield from _steps(case)
     yield from _outputs(subject)
-    if subject.get("context"):
-        yield CaseSection("context:", _text_lines(subject["context"]))
-    if metrics := (subject.get("record") or {}).get("metrics"):
-        yield CaseSection("record:", [line for name, content in metrics.items() for line in _tree(name, content)])
     yield from _labels(case)
+    if metrics := (subject.get("record") or {}).get("metrics"):
+        title, *lines = map(one_line, tree("record", metrics))
+        yield CaseSection(title, [line.removeprefix("  ") for line in lines])
 
 
 def _text_lines(value: object) -> list[str]:
@@ -116,8 +117,11 @@ def _json(value: object, option: int = 0) -> str:
     return orjson.dumps(value, default=str, option=option).decode()
 
 
-def _tree(name: str, content: object) -> Iterator[str]:
-    return map(one_line, tree(name, content))
+def _context(context: object) -> Iterator[str]:
+    """Yield the lines of each part of the context by its name."""
+    for name, value in context.items() if isinstance(context, Mapping) else [("context", context)]:
+        first, *rest = _text_lines(value)
+        yield from (one_line(f"{name}: {first}"), *(f"  {line}" for line in rest))
 
 
 def _steps(case: SubjectInRun) -> Iterator[CaseSection]:

@@ -95,6 +95,11 @@ class EarlierUnits:
         """Remove every reply."""
         self._database.execute("DELETE FROM replies")
 
+    def has_reply(self, kind: str, subject_id: str, label: str) -> bool:
+        """Return whether there is a reply for a verdict or a record of one subject."""
+        query = "SELECT 1 FROM replies WHERE kind = ? AND id = ? AND label = ? LIMIT 1"
+        return self._database.execute(query, (kind, subject_id, label)).fetchone() is not None
+
     def forget_empty(self, kind: str, subject_id: str) -> None:
         """Remove the empty replies for a subject's record."""
         self._database.execute(

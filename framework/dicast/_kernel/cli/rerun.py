@@ -28,6 +28,8 @@ MOST_FILES = 10_000
 
 _NAMED = 4
 _INTERRUPTED = 130
+_JUDGED = (0, 1, 3)
+"""Exit codes of runs with verdicts."""
 
 Signature = dict[Path, tuple[int, int, int] | None]
 RunOnce = Callable[[Callable[[Pipeline], Request]], int]
@@ -39,7 +41,7 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
 
     A later run judges all subjects, and pays only for subjects, judges and metrics that have changed.
     """
-    replies, code = ReusedReplies(), 2
+    replies, code, runs = ReusedReplies(), 2, 0
     files: tuple[Path, ...] = (file.absolute(),)
 
     def ask(pipeline: Pipeline) -> Request:
@@ -58,14 +60,22 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
                 print_error(error, code, as_json=False)
             if code == _INTERRUPTED:
                 return code
-            if replies.used:
-                click.echo(f"{replies.used:,} replies of earlier runs used again", err=True)
+            if code in _JUDGED:
+                runs += 1
+                _report_reuse(replies.used, is_first=runs == 1)
             before = {path: before.get(path, state) for path, state in signature(files).items()}
             _announce(files)
             changed = wait_for_change(before)
-            click.echo(one_line(f"changed: {', '.join(map(_relative, changed))}"), err=True)
+            click.echo("\n" + one_line(f"changed: {', '.join(map(_relative, changed))}"), err=True)
     except KeyboardInterrupt:
         return code
+
+
+def _report_reuse(used: int, *, is_first: bool) -> None:
+    if used:
+        click.echo(f"{used:,} repl{'y' if used == 1 else 'ies'} of earlier runs used again", err=True)
+    if not is_first:
+        click.echo("next: dicast compare (this run with the run before it)", err=True)
 
 
 def wait_for_change(before: Signature) -> list[Path]:

@@ -9,25 +9,21 @@ from typing import Any
 import orjson
 
 from ..asking.earlier_units import EarlierUnits, ReplyKey
-from ..contract.implements import implements
-from ..contract.kinds import parts
-from ..contract.protocols import ChatModel, Ledger, Source
-from ..plan.sections import METRICS, Pipeline
+from ..contract.protocols import Ledger, Source
+from ..events import RECORD_COMPLETED
+from ..plan.sections import METRICS, RECORD, Pipeline
 from ..resume.resume import index_replies
 from ..source.source import iterate
-from ..values import Due, Subject
+from ..values import Due, Query, Subject
 from ..values.passes import SubjectKey
-
-_MAKERS = ("task", "source")
-"""Sections whose change may change every output: no reply is used again."""
 
 
 class ReusedReplies(EarlierUnits):
     """The paid replies of the runs of one process, for subjects, judges and metrics that have not changed since.
 
     A reply is used again if the subject has the same content and trace events, and the component that paid for it has the same
-    fingerprint. It costs nothing then. A task that makes its outputs without a chat model may make other outputs, so nothing is
-    used again after it.
+    fingerprint. It costs nothing then. A task that makes an output without a chat model may make another output, so no reply
+    about that subject is used again.
     """
 
     def __init__(self) -> None:
@@ -35,7 +31,7 @@ class ReusedReplies(EarlierUnits):
         self._digests: dict[SubjectKey, bytes] = {}
         self._fingerprints: Mapping[str, str] = {}
         self._used: set[ReplyKey] = set()
-        self.changed_subjects = 0
+        self._has_task = False
 
     @property
     def used(self) -> int:
@@ -44,12 +40,12 @@ class ReusedReplies(EarlierUnits):
 
     def begin(self, pipeline: Pipeline) -> None:
         """Forget the replies that no longer hold for *pipeline*."""
-        self._used, self.changed_subjects = set(), 0
+        self._used = set()
         before, now = self._fingerprints, pipeline.fingerprints
         changed = {key for key in {*before, *now} if before.get(key) != now.get(key)} if before else set()
         self._fingerprints = now
-        has_other_outputs = pipeline.task is not None and any(key in _MAKERS for key in changed)
-        if has_other_outputs or not _is_repeatable(pipeline):
+        self._has_task = pipeline.task is not None
+        if any(key == "task" or key.startswith("extractors[") for key in changed):
             self.forget_all()
             return
         labels = {key.partition("[")[2].removesuffix("]") for key in changed if key.startswith("judges[")}
@@ -72,7 +68,6 @@ class ReusedReplies(EarlierUnits):
         """Forget the replies of *subject* if its content or its trace has changed."""
         key, digest = (subject.kind, subject.id), _digest(subject)
         if self._digests.get(key) != digest:
-            self.changed_subjects += 1
             self.forget(*key)
             self._digests[key] = digest
 
@@ -88,14 +83,12 @@ class ReusedReplies(EarlierUnits):
         return orjson.dumps([reply] if isinstance(data, list) else reply)
 
     def take(self, ledger: Ledger, run_id: str) -> None:
-        """Add the replies that the run paid for."""
+        """Add the replies that the run bought, without the replies about outputs that a task makes anew in the next run."""
         index_replies(ledger, run_id, self)
-
-
-def _is_repeatable(pipeline: Pipeline) -> bool:
-    """Return whether the outputs are those of the data, or made from replies that can be used again."""
-    task = pipeline.task
-    return task is None or any(implements(part, ChatModel) for part in parts(task.component))
+        for entry in ledger.read(Query(run_id, (RECORD_COMPLETED,))) if self._has_task else ():
+            kind, subject_id = str(entry.event.subject_kind), str(entry.event.subject_id)
+            if not self.has_reply(kind, subject_id, RECORD):
+                self.forget(kind, subject_id)
 
 
 def _digest(subject: Subject) -> bytes:
