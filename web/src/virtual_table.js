@@ -4,16 +4,16 @@ import { html, useLayoutEffect, useRef, useState } from "./html.js";
 const BESIDE = 8; // rows that are drawn above and below those in sight
 
 /**
- * `columns` are `{key, head, cell(row), sorts, className}`, `rows` any values. `sort` is `{key, down}`; `onSort(key)` asks for another.
- * `keyOf(row)` names a row, `label(row)` is its text for screen readers, `onOpen(row)` opens it. All rows are `height` pixels high.
+ * `columns` are `{key, head, cell(row), sorts, className}`. There are `count` rows; `rowAt(place)` is one, null while it is read. Another `list` begins at its top. `sort` is
+ * `{key, down}`; `onSort(key)` asks for another. `onOpen(row)` opens a row, `onRange(first, last)` names the rows in sight. All rows are `height` pixels high; the table begins at `top`.
  */
-export function VirtualTable({ columns, rows, height, sort, onSort, keyOf, onOpen, label, template }) {
+export function VirtualTable({ columns, count, rowAt, list, height, sort, onSort, onOpen, onRange = null, onTop = null, top = 0, label, template }) {
   const box = useRef(null);
   const [from, setFrom] = useState(0);
   const [room, setRoom] = useState(12);
   const [active, setActive] = useState(0);
   const focusing = useRef(false);
-  const current = Math.min(active, Math.max(0, rows.length - 1));
+  const current = Math.min(active, Math.max(0, count - 1));
 
   useLayoutEffect(() => {
     const measure = () => setRoom(Math.ceil(box.current.clientHeight / height) || 12);
@@ -21,11 +21,14 @@ export function VirtualTable({ columns, rows, height, sort, onSort, keyOf, onOpe
     window.addEventListener("resize", measure);
     return () => window.removeEventListener("resize", measure);
   }, [height]);
+  const isFirst = useRef(true);
   useLayoutEffect(() => {
-    box.current.scrollTop = 0;
-    setFrom(0);
-    setActive(0);
-  }, [rows]);
+    const begin = isFirst.current ? top : 0; // a list that was left is shown where it was left
+    isFirst.current = false;
+    box.current.scrollTop = begin;
+    setFrom(Math.floor(begin / height));
+    setActive(Math.floor(begin / height));
+  }, [list]);
   useLayoutEffect(() => {
     if (!focusing.current) return;
     focusing.current = false;
@@ -34,7 +37,7 @@ export function VirtualTable({ columns, rows, height, sort, onSort, keyOf, onOpe
 
   const head = 36;
   const move = (place) => {
-    const next = Math.max(0, Math.min(rows.length - 1, place));
+    const next = Math.max(0, Math.min(count - 1, place));
     const element = box.current;
     const top = next * height;
     if (top < element.scrollTop) element.scrollTop = top;
@@ -46,22 +49,27 @@ export function VirtualTable({ columns, rows, height, sort, onSort, keyOf, onOpe
     setActive(next);
   };
   const keys = (event) => {
-    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: room - 2, PageUp: 2 - room, Home: -rows.length, End: rows.length };
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: room - 2, PageUp: 2 - room, Home: -count, End: count };
     if (event.target.getAttribute("role") !== "row") return;
     if (event.key in steps) move(current + steps[event.key]);
-    else if (event.key === "Enter" || event.key === " ") onOpen(rows[current]);
+    else if (event.key === "Enter" || event.key === " ") open(current);
     else return;
     event.preventDefault();
   };
+  const open = (place) => {
+    const row = rowAt(place);
+    if (row !== null) onOpen(row);
+  };
   const first = Math.max(0, from - BESIDE);
-  const last = Math.min(rows.length, from + room + BESIDE);
+  const last = Math.min(count, from + room + BESIDE);
   // The row that has the focus stays in the page, so that the keyboard does not lose its place.
+  useLayoutEffect(() => onRange?.(first, last), [first, last, list]);
   const places = Array.from({ length: last - first }, (_, number) => first + number);
-  if (rows.length && (current < first || current >= last)) places.push(current);
+  if (count && (current < first || current >= last)) places.push(current);
   const direction = (column) => (sort.key !== column.key ? "none" : sort.down ? "descending" : "ascending");
-  return html`<div class="virtual" role="grid" aria-label=${label} aria-rowcount=${rows.length + 1} aria-colcount=${columns.length}
-    ref=${box} onKeyDown=${keys} onScroll=${(event) => setFrom(Math.floor(event.currentTarget.scrollTop / height))}
-    style=${{ "--columns": template, "--content": `${rows.length * height + head + 16}px` }}>
+  return html`<div class="virtual" role="grid" aria-label=${label} aria-rowcount=${count + 1} aria-colcount=${columns.length}
+    ref=${box} onKeyDown=${keys} onScroll=${(event) => { setFrom(Math.floor(event.currentTarget.scrollTop / height)); onTop?.(event.currentTarget.scrollTop); }}
+    style=${{ "--columns": template, "--content": `${count * height + head + 16}px` }}>
     <div class="virtual-head" role="row" aria-rowindex="1">
       ${columns.map((column) => html`<div role="columnheader" class=${column.className} aria-sort=${direction(column)}>
         ${column.sorts === false ? html`<span title=${column.title ?? column.head}>${column.head}</span>` : html`<button type="button"
@@ -69,11 +77,11 @@ export function VirtualTable({ columns, rows, height, sort, onSort, keyOf, onOpe
           <span>${column.head}</span><span class="arrow" aria-hidden="true">${{ none: "", ascending: "↑", descending: "↓" }[direction(column)]}</span></button>`}
       </div>`)}
     </div>
-    <div class="virtual-body" role="rowgroup" style=${{ height: `${rows.length * height}px` }}>
-      ${places.map((place) => html`<div class="virtual-row" role="row" key=${keyOf(rows[place])} data-place=${place}
+    <div class="virtual-body" role="rowgroup" style=${{ height: `${count * height}px` }}>
+      ${places.map((place) => html`<div class="virtual-row" role="row" key=${place} data-place=${place}
         aria-rowindex=${place + 2} tabindex=${place === current ? 0 : -1} style=${{ top: `${place * height}px`, height: `${height}px` }}
-        onClick=${() => { setActive(place); onOpen(rows[place]); }} onFocus=${() => setActive(place)}>
-        ${columns.map((column) => html`<div role="gridcell" class=${column.className}>${column.cell(rows[place])}</div>`)}
+        onClick=${() => { setActive(place); open(place); }} onFocus=${() => setActive(place)}>
+        ${columns.map((column) => html`<div role="gridcell" class=${column.className}>${column.cell(rowAt(place))}</div>`)}
       </div>`)}
     </div>
   </div>`;

@@ -13,7 +13,7 @@ from ..toolkit.installing import how_to_install
 Reader = Callable[..., Mapping[str, Any]]
 """A function of a ledger, and of options by name. It returns the document that the command of the same name prints with ``--json``."""
 
-_EXTRAS = {"compare": "stats", "conversation": "report"}
+_EXTRAS = {"compare": "stats", **dict.fromkeys(("conversation", "run_rows", "run_table", "run_texts"), "report")}
 
 
 def reader(name: str) -> Reader:

@@ -161,7 +161,7 @@ def test_rows_are_filtered_and_sorted(open_page, capitals, dicast):
     low = {id for id, metric_scores in values.items() if metric_scores.get("like.ness", 1) <= 0.5}
     assert 0 < len(low) < 5
     with open_page(capitals / "out/report.html") as page:
-        page.get_by_role("button", name="failed").click()
+        page.get_by_role("button", name="no score").click()
         assert ids() == ["norway"]
         page.locator(".chips").get_by_role("button", name="pass").click()
         assert ids() == ["turkey", "kenya"]
@@ -175,9 +175,9 @@ def test_rows_are_filtered_and_sorted(open_page, capitals, dicast):
         page.get_by_label("to", exact=True).fill("0.5")
         assert set(ids()) == low
         page.get_by_role("button", name="clear").click()
-        page.get_by_label("flips").select_option("lost")
+        page.get_by_role("button", name="regressed").click()
         assert ids() == ["peru"]
-        page.get_by_label("flips").select_option("gained")
+        page.get_by_role("button", name="fixed").click()
         assert ids() == ["turkey"]
 
 
@@ -581,7 +581,7 @@ def test_an_opened_turn_has_its_file_and_its_reference(open_page, tmp_path, dica
     with open_page(tmp_path / "page.html", hash=f"#row={quote(f'turn/{id_}', safe='')}") as page:
         drawer = page.locator("dialog[open]")
         drawer.get_by_text("From sums.eval").wait_for()
-        assert f"Reference\n{reference}" in drawer.inner_text()
+        assert f"Reference\ncopy\n{reference}" in drawer.inner_text()
 
 
 def test_a_long_conversation_is_drawn_near_the_turn_and_further_on_request(open_page, tmp_path, dicast, write_rows):

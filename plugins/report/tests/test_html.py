@@ -181,8 +181,10 @@ def test_a_baseline_is_compared_as_dicast_compare_does(run, tmp_path, dicast):
     page = {"run_id": a, "name": "capitals", "label": compared["label"], "passes": compared["passes"]}
     assert run_report["flips"] == page
     (table,) = rows(tmp_path / "report.html")
-    assert table["was"] == "1.0,0.0,"
-    assert table["flips"] == ["lost", "gained", ""]
+    assert table["was"][""] == "1.0,0.0,"
+    assert table["flips"][compared["label"]] == ["lost", "gained", ""]
+    (texts,) = rows(tmp_path / "report.html", "texts")
+    assert texts["old"][:2] == [row["output"] for row in ROWS[:2]]
 
 
 @pytest.fixture(scope="session")

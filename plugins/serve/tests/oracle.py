@@ -548,9 +548,21 @@ def runs(rows):
                     label: {name: figures.get(name) for name in OF_A_LABEL} for label, figures in _labels(done).items()
                 },
                 "gate": _gate(done.get("gate")),
+                "gate_label": None if end is None else _gate_label(done),
             }
         )
     return documents
+
+
+def _gate_label(done):
+    known = [*_labels(done), *(done.get("metrics") or {})]
+    clauses = (done.get("gate") or {}).get("clauses") or []
+    not_passed = [clause["on"] for clause in clauses if clause["passed"] is not True]
+    score_label = (done.get("score") or {}).get("label")
+    for name in (*not_passed, *(clause["on"] for clause in clauses), score_label, *known):
+        if name in known:
+            return name
+    return None
 
 
 def _labels(done):

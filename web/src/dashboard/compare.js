@@ -1,27 +1,25 @@
-// Two runs compared: differences with their intervals and words, and the subjects that flipped.
-import { html, useState } from "../html.js";
-import { Figure, score, signed } from "../figures.js";
-import { Mark } from "../marks.js";
+// Two runs compared: differences with their intervals and words, then subject by subject, those with the largest change first.
+import { html } from "../html.js";
+import { Figure, signed } from "../figures.js";
 import { address, useAnswer } from "./api.js";
 import { Answer, TOOL, Problem, when } from "./parts.js";
-import { alter, ofRun, ofSubject } from "./router.js";
+import { alter, ofRun } from "./router.js";
+import { Rows } from "./rows.js";
 
 /** A p-value: with a power of ten where four decimals would say 0. */
 const chance = (value) => (Number(value) > 0 && Number(value) < 0.0001 ? Number(value).toExponential(1) : String(Number(Number(value).toPrecision(4))));
-
-const FLIPS = 200; // that are drawn; the count is of all
 
 export function Compare({ query }) {
   const runs = useAnswer(address("/runs", { limit: 200, without_kind: TOOL }), 0);
   const listed = runs.document?.data ?? [];
   const [a, b] = sides(listed, query);
-  const [all, setAll] = useState(false);
   const answer = useAnswer(a && b && a !== b ? address("/compare", { a, b, allow_incomparable: query.any === "1" ? "true" : null }) : null, 0);
   return html`<div class="top"><h1>Compare</h1></div>
     <div class="picks"><${Side} word="baseline" name="a" runs=${listed} value=${a} /><${Side} word="with" name="b" runs=${listed} value=${b} />
       <label class="pick"><input type="checkbox" checked=${query.any === "1"} onChange=${(event) => alter({ any: event.currentTarget.checked ? "1" : "" })} /> also runs that are not comparable</label></div>
     ${runs.document && listed.length < 2 ? html`<p class="empty">A comparison needs two runs.</p>` : a === b && a ? html`<p class="empty">Choose two different runs.</p>` : html`
-    <${Answer} answer=${answer} none=${(error) => html`<${Problem} error=${error} />`}>${(document) => html`<${Found} document=${document} at=${answer.at} all=${all} onAll=${() => setAll(true)} />`}</${Answer}>`}`;
+    <${Answer} answer=${answer} none=${(error) => html`<${Problem} error=${error} />`}>${(document) => html`<${Found} document=${document} at=${answer.at} />`}</${Answer}>
+    ${a && b && a !== b ? html`<h2>Subjects</h2><${Rows} run=${b} name=${listed.find((one) => one.run_id === b)?.name ?? b} query=${{ sort: "change", ...query, baseline: a }} tick=${0} isComparing key=${`${a} ${b}`} />` : null}`}`;
 }
 
 /** The runs of the query; without them the newest and the one before it of the same name. */
@@ -37,16 +35,12 @@ function Side({ word, name, runs, value }) {
   return html`<label class="pick">${word} <select value=${value ?? ""} onChange=${(event) => alter({ [name]: event.currentTarget.value })}>${runs.map((one) => html`<option value=${one.run_id}>${one.name} · ${when(one.started_at)}${one.gate ? ` · ${one.gate}` : ""}</option>`)}${other.map((id) => html`<option value=${id}>${id}</option>`)}</select></label>`;
 }
 
-function Found({ document, at, all, onAll }) {
+function Found({ document, at }) {
   const passes = Object.entries(document.passes);
   return html`${(document.sentences ?? []).map((text) => html`<p class="lead words" dir="auto">${text}</p>`)}
     ${document.comparable ? null : html`<p class="warnings">Not comparable: <span dir="auto">${document.faults.join(", ")}</span></p>`}
     ${Object.entries(document.comparisons).map(([name, found]) => html`<${Comparison} name=${name} found=${found} at=${(path) => at(`comparisons[${JSON.stringify(name)}].${path}`)} />`)}
-    <h2>Flips</h2>${passes.length === 0 ? html`<p class="empty">No label says in both runs who passes.</p>` : html`<${Counts} passes=${passes} at=${at} />`}
-    ${document.flips.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Flips"><table class="list"><thead><tr><th scope="col">subject</th><th scope="col">label</th><th scope="col">now</th><th scope="col" class="num">was</th><th scope="col" class="num">is</th></tr></thead>
-      <tbody>${document.flips.slice(0, all ? undefined : FLIPS).map((one, number) => html`<tr><th scope="row" dir="auto"><a href=${ofSubject(one.subject_kind, one.subject_id)}>${one.subject_id}</a></th><td dir="auto">${one.label}</td><td><${Mark} outcome=${one.b ? "pass" : "fail"} word=${one.b ? "passes" : "does not pass"} /></td>
-        <td class="num"><${Figure} value=${one.score_a} path=${at(`flips[${number}].score_a`)} form=${score} /></td><td class="num"><${Figure} value=${one.score_b} path=${at(`flips[${number}].score_b`)} form=${score} /></td></tr>`)}</tbody></table></div>
-      ${!all && document.flips.length > FLIPS ? html`<button type="button" class="chip" onClick=${onAll}>Show all</button>` : null}`}
+    <h2>Passes</h2>${passes.length === 0 ? html`<p class="empty">No label says in both runs who passes.</p>` : html`<${Counts} passes=${passes} at=${at} />`}
     <p class="fine">Baseline: <a href=${ofRun(document.a.run_id)}><code>${document.a.run_id}</code></a>, with <a href=${ofRun(document.b.run_id)}><code>${document.b.run_id}</code></a>.</p>`;
 }
 

@@ -29,6 +29,9 @@ function Dashboard() {
     }
     first.current = false;
   }, [here.path.join("/")]);
+  useEffect(() => {
+    document.title = `${titleOf(here.path)} · dicast`;
+  }, [here.path.join("/")]);
   const view = { live, mayLabel, query: here.query };
   return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the content</a>
     <header class="bar"><a class="brand" href=${place([])}>dicast</a>
@@ -42,6 +45,8 @@ function Drawn({ name, rest, view }) {
   const [error] = useErrorBoundary();
   return error ? html`<h1>This cannot be shown</h1><p class="warnings" role="alert">The ledger holds content that this page cannot read. <code>dicast ledger verify</code> checks whether the ledger was changed.</p>` : shown(name, rest, view);
 }
+
+const titleOf = ([name = "", ...rest]) => (name === "subject" ? rest.slice(1).join("/") : name === "run" ? `run ${rest[0]}` : (VIEWS.find(([key]) => key === name)?.[1] ?? name));
 
 const isIn = (name, key) => name === key || (key === "runs" && name === "run");
 
@@ -65,6 +70,9 @@ function Ledgers() {
   const { document } = useAnswer("/ledgers");
   const ledgers = document?.data ?? [];
   const [now, setNow] = useState(chosen() ?? "");
+  useEffect(() => {
+    if (ledgers.length > 1 && chosen() === null) choose(ledgers[0].name); // addresses name the ledger then
+  }, [ledgers.length]);
   if (ledgers.length < 2) return null;
   const pick = (event) => {
     setNow(event.currentTarget.value);
@@ -74,5 +82,4 @@ function Ledgers() {
   return html`<label class="pick">ledger <select value=${now || ledgers[0].name} onChange=${pick}>${ledgers.map((one) => html`<option value=${one.name}>${one.name}</option>`)}</select></label>`;
 }
 
-document.title = "dicast";
 render(html`<${Dashboard} />`, document.getElementById("dashboard"));

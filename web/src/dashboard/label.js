@@ -5,7 +5,8 @@ import { address, useAnswer } from "./api.js";
 import { LabelForm } from "./label_form.js";
 import { Answer, TOOL, when } from "./parts.js";
 import { alter, ofSubject } from "./router.js";
-import { Evidence, subjectAddress } from "./subject.js";
+import { Evidence } from "./evidence.js";
+import { subjectAddress } from "./subject.js";
 
 export function Label({ mayLabel, query, live }) {
   const runs = useAnswer(address("/runs", { limit: 100, without_kind: TOOL }), 0);

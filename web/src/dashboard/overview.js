@@ -1,13 +1,13 @@
 // The first page: quality, cost, the last run, and pending work.
-import { html } from "../html.js";
-import { Figure, score } from "../figures.js";
+import { html, useState } from "../html.js";
+import { Figure, percent, score } from "../figures.js";
 import { Interval } from "../charts.js";
 import { address, useAnswer } from "./api.js";
 import { Agreement } from "./agreement.js";
 import { Costs } from "./costs.js";
-import { Course } from "./course.js";
-import { Answer, Gate, Line, RunScore, Tile, TOOL, when } from "./parts.js";
+import { Answer, Gate, Line, Tile, TOOL, when } from "./parts.js";
 import { alter, ofRun, place } from "./router.js";
+import { Trend } from "./trend.js";
 
 const PERIODS = { 1: "1 day", 7: "7 days", 30: "30 days", 365: "a year" };
 
@@ -83,14 +83,14 @@ function LastRun({ runs, tick }) {
   const listed = runs.document?.data ?? [];
   const place_ = Math.max(0, listed.findIndex((one) => one.gate !== null));
   const run = listed[place_];
-  const history = useAnswer(run ? address("/runs", { name: run.name, limit: 30 }) : null, tick);
-  const all = (history.document?.data ?? []).map((one, number) => [one, number]).reverse();
-  const scored = all.some(([one]) => one.score !== null);
+  const [label, setLabel] = useState(null);
+  const own = run && (run.labels[label] ? label : run.labels[run.gate_label] ? run.gate_label : null);
   return html`<${Tile} title="Last run" id="last" more=${html`<a href=${place(["runs"])}>all runs</a>`}><${Answer} answer=${runs}>${() => run === undefined
     ? html`<p class="empty">No run yet.</p>`
-    : html`<p class="head"><span class="verdict"><${Gate} run=${run} /></span>${run.score === null && Object.keys(run.labels ?? {}).length < 2 ? null : html` <span class=${Object.keys(run.labels ?? {}).length > 1 ? "" : "big"}><${RunScore} run=${run} at=${(path) => runs.at(`data[${place_}].${path}`)} /></span>${Object.keys(run.labels ?? {}).length === 1 ? html` <span class="soft" dir="auto">${run.score_label}</span>` : null}`}</p>
+    : html`<p class="head"><span class="verdict"><${Gate} run=${run} /></span>${own === null ? null : html` <span class="big"><${Figure} value=${run.labels[own].mean} path=${runs.at(`data[${place_}].labels[${JSON.stringify(own)}].mean`)} form=${score} /></span> <span class="soft" dir="auto">${own}</span>
+        <span class="soft"><${Figure} value=${run.labels[own].pass_rate} path=${runs.at(`data[${place_}].labels[${JSON.stringify(own)}].pass_rate`)} form=${percent} /> pass</span>`}</p>
       <p><a href=${ofRun(run.run_id)} dir="auto">${run.name}</a> <span class="soft">${when(run.started_at)} UTC${run.subjects === null ? null : html`, <${Figure} value=${run.scored} path=${runs.at(`data[${place_}].scored`)} /> of <${Figure} value=${run.subjects} path=${runs.at(`data[${place_}].subjects`)} /> scored`}</span></p>
-      ${scored && all.length > 1 ? html`<${Course} label=${`Score of the last runs of ${run.name}`} points=${all.map(([one, number]) => ({ value: one.score, path: history.at(`data[${number}].score`), kind: one.gate ?? "", href: ofRun(one.run_id), title: `${when(one.started_at)}: ${one.score === null ? "no score" : score(one.score)}, gate ${one.gate ?? "none"}` }))} />` : all.length < 2 ? null : html`<ol class="gates" aria-label="Gates of the last runs">${all.map(([one]) => html`<li><a href=${ofRun(one.run_id)} title=${when(one.started_at)}><${Gate} run=${one} /></a></li>`)}</ol>`}`}</${Answer}></${Tile}>`;
+      <${Trend} name=${run.name} label=${label} onLabel=${setLabel} own=${run.run_id} tick=${tick} />`}</${Answer}></${Tile}>`;
 }
 
 function Backlog({ tick }) {

@@ -13,11 +13,12 @@ export const clock = (time) => (time ? time.slice(11, 19) : "");
 /** Runs that a command started for a purpose of its own: labels of people, the questions of `dicast doctor`. */
 export const TOOL = "tool";
 
-/** The score of a listed run; of a run whose file has several labels, the mean of each, the score's label in bold. */
+/** The score of a listed run; of a run whose file has several labels, the mean of each, the gate's label first and in bold. */
 export function RunScore({ run, at }) {
-  const labels = Object.entries(run.labels ?? {});
+  const isFirst = (label) => label === (run.gate_label ?? run.score_label);
+  const labels = Object.entries(run.labels ?? {}).sort(([one], [other]) => isFirst(other) - isFirst(one));
   if (labels.length < 2) return html`<${Figure} value=${run.score} path=${at("score")} form=${score} />`;
-  return html`<span class="by-label">${labels.map(([label, one]) => html`<span class=${label === run.score_label ? "strong" : ""}><span class="soft" dir="auto">${label}</span> <${Figure} value=${one.mean} path=${at(`labels[${JSON.stringify(label)}].mean`)} form=${score} /></span> `)}</span>`;
+  return html`<span class="by-label">${labels.map(([label, one]) => html`<span class=${isFirst(label) ? "strong" : ""}><span class="soft" dir="auto">${label}</span> <${Figure} value=${one.mean} path=${at(`labels[${JSON.stringify(label)}].mean`)} form=${score} /></span> `)}</span>`;
 }
 
 const GATE = { passed: ["pass", "passed"], failed: ["fail", "failed"], undecided: ["none", "undecided"] };

@@ -1,6 +1,7 @@
 // Places in the page, behind the # of its address: the paths themselves are the API's, and a browser sends no text behind # to a server.
 import { decoded } from "../decoded.js";
 import { useEffect, useState } from "../html.js";
+import { chosen } from "./api.js";
 
 /** `#/subject/turn/a%2F1?run=x` is `{path: ["subject", "turn", "a/1"], query: {run: "x"}}`. */
 export function readPlace(hash) {
@@ -8,8 +9,9 @@ export function readPlace(hash) {
   return { path: path.split("/").filter(Boolean).map(decoded), query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
+/** The address of a place. With several ledgers it names the ledger, so that it opens the same place for a colleague. */
 export function place(path, query = {}) {
-  const filled = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const filled = Object.entries({ ledger: chosen(), ...query }).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const text = new URLSearchParams(filled).toString();
   return `#/${path.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
 }

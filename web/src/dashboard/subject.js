@@ -1,17 +1,15 @@
-// One subject: its content, and every verdict on it with its reason, cost, and place in the ledger.
-import { html, useState } from "../html.js";
-import { Figure, milliseconds, Num, plain, score } from "../figures.js";
-import { Conversation } from "../conversation.js";
-import { Media, unseenOf, withoutMedia } from "../media.js";
+// One subject of a run: its content, the verdicts of that run, the other runs, and the subjects before and after it in the list.
+import { html, useEffect, useState } from "../html.js";
+import { Figure, plain } from "../figures.js";
 import { Mark } from "../marks.js";
-import { reasonOf } from "../reason.js";
 import { address, useAnswer } from "./api.js";
+import { Evidence, textOf } from "./evidence.js";
 import { LabelForm } from "./label_form.js";
-import { Answer, Spent, when } from "./parts.js";
+import { listAddress, listOf } from "./list.js";
+import { Answer, when } from "./parts.js";
 import { ofRun, ofSubject } from "./router.js";
-
-/** The words of endpoints for an output that the limit or a filter ended. */
-const CUT = /length|max_|limit|refus|filter|safety/i;
+import { Differences } from "../readable/readable.js";
+import { Verdicts } from "./verdicts.js";
 
 export const subjectAddress = (kind, id, run) => address(`/analytics/turns/${encodeURIComponent(id)}`, { subject_kind: kind, run });
 
@@ -19,107 +17,69 @@ export function Subject({ kind, id, live, mayLabel, query }) {
   const [labels, setLabels] = useState(0);
   const answer = useAnswer(subjectAddress(kind, id, query.run ?? null), live.tick + labels);
   const [blind, setBlind] = useState(query.blind === "1");
-  return html`<${Answer} answer=${answer}>${({ data }) => html`<div class="top"><div><p class="small">${kind.replaceAll("_", " ")}${data.session_id === null ? "" : html` of session <code dir="auto">${data.session_id}</code>${data.parent_session_id === null ? "" : html`, part of <code dir="auto">${data.parent_session_id}</code>`}`}</p><h1 class="id" dir="auto">${id}</h1><p class="small">as run <a href=${ofRun(data.run_id)}><code>${data.run_id}</code></a> judged it${data.place ? html`, from <code dir="auto">${data.place}</code>` : ""}</p></div></div>
-    <div class="story"><div class="what"><h2>Subject</h2><${Evidence} data=${data} id=${id} kind=${kind} blind=${blind} /></div>
+  return html`<${Answer} answer=${answer}>${({ data }) => html`<${Head} data=${data} kind=${kind} id=${id} query=${query} />
+    ${query.baseline && query.baseline !== data.run_id ? html`<${Against} data=${data} kind=${kind} id=${id} baseline=${query.baseline} tick=${live.tick} />` : null}
+    <div class="story"><div class="what"><h2 class="hidden">Content</h2><${Evidence} data=${data} id=${id} kind=${kind} blind=${blind} /></div>
     <div class="said-of"><h2>Verdicts</h2>
       ${mayLabel ? html`<${LabelForm} kind=${kind} id=${id} run=${data.run_id} blind=${blind} onBlind=${setBlind} onGiven=${() => { setBlind(false); setLabels(labels + 1); live.again(); }} />` : null}
-      ${blind ? html`<p class="note">The verdicts are hidden until you give yours.</p>` : html`<${Verdicts} data=${data} at=${answer.at} eval_=${query.eval} />`}</div></div>`}</${Answer}>`;
+      ${blind ? html`<p class="note">The verdicts are hidden until you give yours.</p>` : html`<${Verdicts} data=${data} at=${answer.at} chosen=${query.eval} />`}</div></div>`}</${Answer}>`;
 }
 
-/** The conversation where there is one, with the subject's other content; no judge labels where *blind*. */
-export function Evidence({ data, id, kind, blind = true }) {
-  const turns = data.conversation;
-  const content = data.content ?? {};
-  const inside = turns !== null && kind !== "workload";
-  const unseen = blind ? [] : unseenOf((data.evaluations ?? []).flatMap((one) => [[one.judge, one.signals], ...(one.scores ?? []).map((score) => [score.metric, score.signals])]), withoutMedia(content)[1]);
-  if (!inside && Object.keys(content).length === 0) return html`<p class="note">The ledger does not hold the content of this subject: its <code>content</code> is not stored, or the run did not read this subject.</p>`;
-  return html`${inside && !data.made ? html`<${Conversation} turns=${turns} own=${kind === "session" ? null : id} follow=${isFar(turns, id)} />` : html`<${Material} name="Input" value=${content.input} unseen=${unseen} /><${Material} name=${data.made ? "Output (the task made it)" : "Output"} value=${content.output} unseen=${unseen} />`}
-    ${CUT.test(data.finish_reason ?? "") ? html`<p class="warnings" dir="auto">The output is incomplete: <code>${data.finish_reason}</code></p>` : null}
-    <${Material} name="Reference" value=${content.reference} unseen=${unseen} />
-    <${Context} context=${content.context ?? {}} unseen=${unseen} />`;
+function Head({ data, kind, id, query }) {
+  const session = data.session_id !== null && kind !== "session" ? html` of session <code dir="auto">${data.session_id}</code>` : null;
+  const parent = data.parent_session_id === null ? null : html`, part of <code dir="auto">${data.parent_session_id}</code>`;
+  return html`<div class="top"><div><p class="small">${kind.replaceAll("_", " ")}${session}${parent}${data.place ? html`, from <code dir="auto">${data.place}</code>` : ""}</p><h1 class="id" dir="auto">${id}</h1></div>
+      <${Steps} data=${data} kind=${kind} id=${id} query=${query} /></div>
+    <div class="picks"><${Switcher} data=${data} kind=${kind} id=${id} query=${query} /><a href=${ofRun(data.run_id, listOf(query))}>all subjects of this run</a></div>`;
 }
 
-/** Whether the judged turn or call is so far down in its conversation that the page scrolls to it. */
-const isFar = (turns, id) => turns.findIndex((turn) => turn.id === id || turn.messages.some((one) => one.id === id)) > 3;
-
-const written = (value) => (typeof value === "string" ? value : value instanceof Num ? value.token : JSON.stringify(value, (_, each) => (each instanceof Num ? each.value : each), 2));
-
-function Material({ name, value, unseen }) {
-  if (value === null || value === undefined || value === "") return null;
-  const [plain, media] = withoutMedia(value);
-  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${written(plain)}</div><${Media} items=${media} unseen=${unseen} text=${written(plain)} /></section>`;
+/** The runs with this subject: another one is shown in its place. */
+function Switcher({ data, kind, id, query }) {
+  const runs = data.runs.filter((run) => run.kind !== "tool" || run.run_id === data.run_id);
+  const move = (event) => {
+    location.hash = ofSubject(kind, id, { ...listOf(query), run: event.currentTarget.value });
+  };
+  const same = (run) => (run.run_id === data.run_id || run.output_digest === null || data.output_digest === null ? "" : run.output_digest === data.output_digest ? " · same output" : " · another output");
+  return html`<label class="pick">run <select value=${data.run_id} onChange=${move}>${runs.map((run) => html`<option value=${run.run_id}>${run.name} · ${when(run.started_at)} · ${run.run_id.slice(-6)}${same(run)}</option>`)}</select></label>`;
 }
 
-/** The context, folded, with its media before it. */
-function Context({ context, unseen }) {
-  if (!Object.keys(context).length) return null;
-  const [plain, media] = withoutMedia(context);
-  return html`${media.length ? html`<section class="material"><h3>Media</h3><${Media} items=${media} unseen=${unseen} /></section>` : null}
-    <details class="material"><summary>Context</summary><pre dir="auto" tabindex="0">${written(plain)}</pre></details>`;
+/** The place of the subject in the list, with the subjects before and after it; also by the keys k and j. */
+function Steps({ data, kind, id, query }) {
+  const answer = useAnswer(listAddress(data.run_id, "neighbors", query, { kind, subject: id }));
+  const found = answer.fresh ? answer.document : null;
+  const to = (subject) => subject && ofSubject(subject.subject_kind, subject.subject_id, { ...listOf(query), run: data.run_id });
+  const [previous, next] = [to(found?.previous), to(found?.next)];
+  useEffect(() => {
+    const step = (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+      const place = { j: next, k: previous }[event.key];
+      if (place) location.hash = place;
+    };
+    window.addEventListener("keydown", step);
+    return () => window.removeEventListener("keydown", step);
+  }, [previous, next]);
+  if (answer.error) return null;
+  const link = (place, word, key, sign) => (place ? html`<a class="action" href=${place} aria-keyshortcuts=${key} title=${`${word} (${key})`}><span aria-hidden="true">${sign}</span> ${word}</a>` : html`<span class="action off">${word}</span>`);
+  return html`<nav class="steps" aria-label="List">${link(previous, "previous", "k", "↑")}${link(next, "next", "j", "↓")}
+    <span class="soft" role="status">${found === null ? "" : found.place === null ? "not in the list" : html`<${Figure} value=${found.place} path=${answer.at("place")} form=${plain} /> of <${Figure} value=${found.matched} path=${answer.at("matched")} form=${plain} />`}</span></nav>`;
 }
 
-function Verdicts({ data, at, eval_ }) {
-  const verdicts = data.evaluations.map((one, number) => [one, number]).reverse();
-  return html`${verdicts.length + data.failures.length === 0 ? html`<p class="empty">No judge has judged this subject yet.</p>` : null}
-    ${verdicts.map(([one, number]) => html`<${Verdict} one=${one} shown=${data} at=${(path) => at(`data.evaluations[${number}].${path}`)} chosen=${eval_ === String(one.chain.seq)} only=${verdicts.length === 1} key=${one.eval_id} />`)}
-    ${data.failures.map((one, number) => html`<article class="card"><h3><span dir="auto">${one.judge}</span> <${Mark} outcome="none" word="failed" /></h3><p dir="auto">${one.origin === "task" ? "no output of the task: " : null}<code>${one.failure_mode}</code> ${one.error_message}</p>${one.finish_reason ? html`<p class="small" dir="auto">the last reply ended with <code>${one.finish_reason}</code></p>` : null}${one.reply ? html`<details><summary>The reply</summary><pre dir="auto" tabindex="0">${one.reply}</pre></details>` : null}<${Other} one=${one} shown=${data} /><${Chain} chain=${one.chain} at=${(path) => at(`data.failures[${number}].${path}`)} run=${one.run_id} /></article>`)}`;
+/** The outputs of the baseline and of this run, with their differences marked. */
+function Against({ data, kind, id, baseline, tick }) {
+  const answer = useAnswer(subjectAddress(kind, id, baseline), tick);
+  if (answer.error) return html`<p class="note">The baseline <code>${baseline}</code> has not judged this subject.</p>`;
+  if (answer.document === null) return null;
+  const older = answer.document.data;
+  const [before, after] = [textOf(older.content?.output), textOf(data.content?.output)];
+  if (before === null || after === null) return html`<p class="note">The ledger does not hold both outputs: their differences cannot be shown.</p>`;
+  return html`<section class="against" aria-labelledby="against"><h2 id="against">Next to the baseline</h2><div class="side-by-side">
+    <div class="side readable"><h3>Baseline <a href=${ofSubject(kind, id, { run: older.run_id })}><code>${older.run_id.slice(-6)}</code></a> <${Scores} data=${older} /></h3><div class="text" dir="auto">${before}</div></div>
+    <div class="side readable"><h3>This run <${Scores} data=${data} /></h3><${Differences} before=${before} after=${after} against="baseline" /></div></div></section>`;
 }
 
-/** One verdict: its score, reason, basis, cost, and place in the ledger. */
-function Verdict({ one, shown, at, chosen, only }) {
-  return html`<article class=${chosen ? "card chosen" : "card"} aria-current=${chosen ? "true" : undefined}>
-    <header class="verdict-head"><h3 dir="auto">${one.judge}</h3><span class="soft">${one.judge_kind}${one.judge_model === null ? "" : html`, <span dir="auto">${one.judge_model}</span>`} · ${when(one.created_at)}</span></header>
-    <p class="head"><span class="big"><${Figure} value=${one.score} path=${at("score")} form=${score} /></span> <span class="soft">confidence <${Figure} value=${one.confidence} path=${at("confidence")} form=${score} />${one.calibrated ? ", calibrated" : ""} · <${Spent} usd=${one.judge_cost_usd} msat=${one.judge_cost_msat} at=${(unit) => at(`judge_cost_${unit}`)} /> · <${Figure} value=${one.judge_latency_ms} path=${at("judge_latency_ms")} form=${milliseconds} /></span></p>
-    <${Other} one=${one} shown=${shown} />
-    <${Why} signals=${one.signals} />
-    <${Scores} scores=${one.scores} at=${at} />
-    <details open=${chosen || only}><summary>Signals</summary><${Tree} value=${one.signals} at=${at} path="signals" /></details>
-    <details><summary>Provenance</summary><dl class="facts wide">
-      <${Fact} name="rubric" value=${one.rubric_id === null ? null : `${one.rubric_id} ${one.rubric_version ?? ""}`} /><${Fact} name="basis" value=${one.basis} /><${Fact} name="tier" value=${one.tier} /><${Fact} name="pricing" value=${one.judge_pricing_version} />
-      <${Fact} name="fingerprint of the judge" value=${one.fingerprint} code /><${Fact} name="verdict" value=${one.eval_id} code /><${Fact} name="based on the verdict" value=${one.parent_eval_id} code /></dl></details>
-    <${Chain} chain=${one.chain} at=${at} run=${one.run_id} open=${chosen} /></article>`;
+/** The verdicts of a run in short. */
+function Scores({ data }) {
+  const own = data.evaluations.filter((one) => one.run_id === data.run_id);
+  const failed = data.failures.filter((one) => one.run_id === data.run_id);
+  return html`<span class="soft">${own.map((one) => html`<span dir="auto">${one.judge}</span> ${one.score === null ? "–" : Number(one.score).toFixed(3)} `)}${failed.map((one) => html`<span dir="auto">${one.judge}</span> <${Mark} outcome="none" word="failed" /> `)}</span>`;
 }
-
-/** Says that a verdict is about another output than the page shows, with the way to that output. */
-function Other({ one, shown }) {
-  if (one.output_digest === null || shown.output_digest === null || one.output_digest === shown.output_digest) return null;
-  const id = shown.subject_id ?? shown[`${shown.subject_kind}_id`];
-  return html`<p class="note">This verdict is about another output, that of run <a href=${ofSubject(shown.subject_kind, id, { run: one.run_id, eval: String(one.chain.seq) })}><code>${one.run_id}</code></a>.</p>`;
-}
-
-function Why({ signals }) {
-  const text = signals?.rationale_redacted ?? signals?.reason;
-  const against = signals?.flags_negative ?? [];
-  return html`${text ? html`<blockquote dir="auto">${written(text)}</blockquote>` : null}
-    ${Array.isArray(against) && against.length ? html`<p class="flags">${against.map((flag) => html`<span class="flag" dir="auto">${written(flag).replaceAll("_", " ")}</span>`)}</p>` : null}`;
-}
-
-function Scores({ scores, at }) {
-  if (!scores?.length) return null;
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Scores"><table><thead><tr><th scope="col">metric</th><th scope="col" class="num">value</th><th scope="col">basis</th><th scope="col">why</th></tr></thead><tbody>${scores.map((one, number) => html`<tr><th scope="row" dir="auto">${one.metric}</th><td class="num"><${Figure} value=${one.value} path=${at(`scores[${number}].value`)} form=${score} /></td><td>${one.basis ?? one.tier}</td><td dir="auto">${reasonOf(one, written)}</td></tr>`)}</tbody></table></div>`;
-}
-
-function Fact({ name, value, code = false }) {
-  return value === null || value === undefined ? null : html`<div><dt>${name}</dt><dd dir="auto">${code ? html`<code>${value}</code>` : value}</dd></div>`;
-}
-
-/** Its place in the chain, and the command that checks it. */
-function Chain({ chain, at, run, open = false }) {
-  return html`<details open=${open}><summary>Place in the ledger: row <${Figure} value=${chain.seq} path=${at("chain.seq")} /></summary><dl class="facts wide">
-      <div><dt>run</dt><dd><a href=${ofRun(run)}><code>${run}</code></a></dd></div><${Fact} name="digest" value=${chain.digest} code /><${Fact} name="digest of the row before" value=${chain.prev} code /></dl>
-    <p class="small">This checks every row, and that this one is among them:</p><pre class="command" tabindex="0">dicast ledger verify --head ${chain.digest}</pre></details>`;
-}
-
-function Tree({ value, at, path }) {
-  const entries = Object.entries(value ?? {});
-  if (entries.length === 0) return html`<p class="soft">none</p>`;
-  return html`<dl class="facts wide">${entries.map(([key, each]) => html`<div><dt dir="auto">${key.replaceAll("_", " ")}</dt><dd dir="auto"><${Leaf} value=${each} at=${at} path=${`${path}[${JSON.stringify(key)}]`} /></dd></div>`)}</dl>`;
-}
-
-function Leaf({ value, at, path }) {
-  if (value instanceof Num) return html`<${Figure} value=${value} path=${at(path)} form=${plain} />`;
-  if (Array.isArray(value)) return value.length ? value.map((each, number) => html`${number ? ", " : ""}<${Leaf} value=${each} at=${at} path=${`${path}[${number}]`} />`) : "none";
-  if (value !== null && typeof value === "object") return html`<${Tree} value=${value} at=${at} path=${path} />`;
-  return value === null ? "–" : String(value);
-}
-

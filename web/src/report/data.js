@@ -39,7 +39,8 @@ class RunRows {
     this.run = run;
     this.count = packed.ids.length;
     this.scores = readColumn(packed.scores, this.count);
-    this.was = packed.was === null ? null : readColumn(packed.was, this.count);
+    this.was = packed.was === null ? null : new Map(Object.entries(packed.was).map(([label, column]) => [label, readColumn(column, this.count)]));
+    this.label = run.flips?.label ?? null;
     this.values = new Map(packed.columns.map((column) => [column.label, readColumn(column.values, this.count)]));
   }
 
@@ -48,6 +49,11 @@ class RunRows {
     const places = [...this.ids.keys()].filter((place) => this.sessions[place] === session);
     const place = places.find((each) => this.kinds[each] === "session") ?? places[0];
     return place === undefined ? null : `${this.kinds[place]}/${this.ids[place]}`;
+  }
+
+  /** The labels of both runs, whose changes can be shown. */
+  get compared() {
+    return this.flips === null ? [] : Object.keys(this.flips);
   }
 
   /** The row of a turn, where the page has it. */
@@ -85,13 +91,27 @@ export class Row {
     return this.run.reasons[this.place];
   }
 
+  /** The value of the run's chosen label in the baseline; undefined without a baseline. */
   get was() {
-    return this.run.was === null ? null : this.run.was[this.place];
+    if (this.run.was === null) return undefined;
+    return (this.run.was.get(this.run.label) ?? (this.isOfScore ? this.run.was.get("") : null))?.[this.place] ?? null;
   }
 
-  /** The subject's change from the baseline to this run: "gained", "lost" or "". */
+  /** The value of the chosen label less the baseline's; undefined without a baseline. */
+  get change() {
+    const [was, value] = [this.was, this.value(this.run.label) ?? (this.isOfScore ? this.score : null)];
+    if (was === undefined) return undefined;
+    return was === null || value === null ? null : Number((Number(value) - Number(was)).toFixed(12));
+  }
+
+  /** Whether the chosen label is the score's. */
+  get isOfScore() {
+    return this.run.label === this.run.run.main_label;
+  }
+
+  /** The subject's change from the baseline to this run under the chosen label: "gained", "lost" or "". */
   get flip() {
-    return this.run.flips === null ? "" : this.run.flips[this.place];
+    return this.run.flips?.[this.run.label]?.[this.place] ?? "";
   }
 
   get path() {
@@ -193,6 +213,11 @@ export class Subject {
     return this.rows.some((row) => row?.flip) || (outcomes.has("pass") && (outcomes.has("fail") || outcomes.has("none")));
   }
 
+  /** Whether one label passes it in a run, and another does not. */
+  get odds() {
+    return this.rows.some((row) => row?.run.odds?.[row.place]);
+  }
+
   /** All its texts, in lower case, for searching. */
   get haystack() {
     this.words ??= [this.id, ...this.rows
@@ -201,6 +226,7 @@ export class Subject {
         row.text("inputs"),
         row.text("outputs"),
         row.text("references"),
+        row.text("old"),
         row.reason,
         row.file,
         ...(this.kind === "session" && row.turns

@@ -1,93 +1,64 @@
 // The rows: searched, filtered, sorted, and opened.
-import { html, useCallback, useEffect, useMemo, useRef, useState } from "../html.js";
-import { at, Figure, plain, score } from "../figures.js";
-import { Id } from "../id.js";
-import { Mark, OUTCOMES } from "../marks.js";
+import { html, useCallback, useEffect, useMemo, useState } from "../html.js";
+import { plain } from "../figures.js";
+import { allColumns, Chooser, narrowColumns, shownColumns } from "../rows/columns.js";
+import { Export, recordOf } from "../rows/export.js";
+import { useNarrow } from "../rows/narrow.js";
+import { faultOf, NOTHING, Toolbar } from "../rows/toolbar.js";
 import { VirtualTable } from "../virtual_table.js";
 
-const NOTHING = { words: "", outcome: "", kind: "", basis: "", flip: "", label: "", least: "", most: "" };
 const PRINTED = 200; // rows on paper
 
 export function Rows({ report, rows, whole, ask, onOpen }) {
   const kinds = useMemo(() => counted(rows.subjects, (subject) => subject.kind), [rows]);
   const first = report.runs[0].main_kind ?? kinds[0]?.[0] ?? "";
   const [wanted, setWanted] = useState({ ...NOTHING, kind: kinds.length > 1 ? first : "" });
-  const [typed, setTyped] = useState("");
   const [sort, setSort] = useState({ key: "worst", down: false });
-  const search = useRef(null);
+  const [chosen, choose] = useState(null);
+  const [label, setLabel] = useState(rows.runs[0].label);
   const narrow = useNarrow();
   // A change without effect leaves the rows and their scroll position.
   const want = (more) => setWanted((before) => (Object.keys(more).every((key) => before[key] === more[key]) ? before : { ...before, ...more }));
-
   useEffect(() => {
-    const later = setTimeout(() => want({ words: typed.trim().toLowerCase() }), 120);
-    return () => clearTimeout(later);
-  }, [typed]);
-  useEffect(() => {
-    if (ask) want({ ...NOTHING, kind: "", ...ask });
+    if (!ask) return;
+    want({ ...NOTHING, kind: "", ...ask });
+    setLabel(report.runs[0].flips?.label ?? null);
   }, [ask]);
-  useEffect(() => {
-    const slash = (event) => {
-      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
-      event.preventDefault();
-      search.current?.focus();
-    };
-    window.addEventListener("keydown", slash);
-    return () => window.removeEventListener("keydown", slash);
-  }, []);
+  rows.runs[0].label = label;
 
-  const within = useMemo(() => rows.subjects.filter((subject) => matches(subject, { ...wanted, outcome: "" })), [rows, wanted, wanted.words ? whole : true]);
-  const outcomes = useMemo(() => new Map(counted(within, (subject) => subject.outcome)), [within]);
-  const shown = useMemo(() => {
-    const found = wanted.outcome ? within.filter((subject) => subject.outcome === wanted.outcome) : within;
-    return sorted(found, sort);
-  }, [within, wanted.outcome, sort]);
-  const labels = useMemo(() => labelsOf(report, rows, within), [report, rows, within]);
-  const columns = columnsOf(report, labels, rows.subjects, narrow);
+  const within = useMemo(() => {
+    const narrowed = { ...wanted, outcome: "", flip: "", odds: false };
+    const search = searchOf(wanted);
+    return rows.subjects.filter((subject) => matches(subject, narrowed, search));
+  }, [rows, wanted.words, wanted.regex, wanted.kind, wanted.basis, wanted.label, wanted.least, wanted.most, label, wanted.words ? whole : true]);
+  const counts = useMemo(() => countsOf(within), [within]);
+  const shown = useMemo(() => sorted(within.filter((subject) => matches(subject, { ...NOTHING, outcome: wanted.outcome, flip: wanted.flip, odds: wanted.odds }, null)), sort), [within, wanted.outcome, wanted.flip, wanted.odds, sort, label]);
+  const labels = useMemo(() => labelsOf(rows, within), [rows, within]);
+  const several = report.runs.length > 1;
+  const isUnscored = !rows.subjects.some((one) => one.rows.some((row) => row !== null && row.score !== null));
+  const compared = several ? [] : rows.runs[0].compared;
+  const columns = allColumns({ runs: report.runs, labels: several || labels.length !== 1 || isUnscored ? labels : [], isUnscored, label: compared.length ? label : null, scoreLabel: report.runs[0].main_label });
+  const drawn = narrow ? narrowColumns(columns) : shownColumns(columns, chosen);
   const onSort = useCallback((key) => setSort((before) => ({ key, down: before.key === key ? !before.down : false })), []);
-  const bases = useMemo(() => counted(rows.subjects, (subject) => subject.first.basis ?? "").filter(([basis]) => basis), [rows]);
-  const hasFlips = report.runs.length > 1 || report.runs.some((run) => run.flips);
+  const bases = useMemo(() => counted(rows.subjects, (subject) => subject.first.basis ?? "").map(([basis]) => basis).filter(Boolean), [rows]);
   const filtered = JSON.stringify({ ...wanted, kind: "" }) !== JSON.stringify(NOTHING);
+  const flips = several ? [["any", "pass in one run, not in another"]] : compared.length ? [["lost", "regressed"], ["gained", "fixed"]] : [];
+  const records = async () => shown.map((subject) => recordOf(subject, report.runs, labels));
 
   return html`<div class="rows">
-    <div class="toolbar">
-      <label class="search"><span class="hidden">Search</span><input ref=${search} type="search" placeholder="Search texts and reasons" value=${typed}
-        aria-keyshortcuts="/" onInput=${(event) => setTyped(event.currentTarget.value)} /><kbd aria-hidden="true">/</kbd></label>
-      <div class="chips" role="group" aria-label="Outcome">
-        <${Chip} on=${wanted.outcome === ""} onClick=${() => want({ outcome: "" })}>all <b>${plain(within.length)}</b></${Chip}>
-        ${["pass", "fail", "none", "open"].filter((outcome) => outcomes.get(outcome) || wanted.outcome === outcome).map((outcome) => html`<${Chip} className=${outcome}
-          on=${wanted.outcome === outcome} onClick=${() => want({ outcome: wanted.outcome === outcome ? "" : outcome })}><span aria-hidden="true">${OUTCOMES[outcome].sign}</span>${" "}
-          ${OUTCOMES[outcome].word} <b>${plain(outcomes.get(outcome) ?? 0)}</b></${Chip}>`)}
-      </div>
-      ${kinds.length > 1 ? html`<div class="chips" role="group" aria-label="Kind">${[["", rows.subjects.length], ...kinds].map(([kind, count]) => html`<${Chip}
-        on=${wanted.kind === kind} onClick=${() => want({ kind })}>${kind === "" ? "all kinds" : kind.replaceAll("_", " ")} <b>${plain(count)}</b></${Chip}>`)}</div>` : null}
-      <details class="more"><summary>More filters</summary><div class="more-filters">
-        ${bases.length > 1 ? html`<${Choice} label="basis" value=${wanted.basis} options=${bases} onChange=${(basis) => want({ basis })} />` : null}
-        ${hasFlips ? html`<${Choice} label="flips" value=${wanted.flip} onChange=${(flip) => want({ flip })} options=${report.runs.length > 1
-          ? [["any", "passes in one run, not in another"]] : [["any", "either way"], ["gained", "pass in B alone"], ["lost", "pass in A alone"]]} />` : null}
-        <${Choice} label="value of" value=${wanted.label} options=${[["score", ""], ...labels.map((label) => [label, ""])]} onChange=${(label) => want({ label })} />
-        <label>from <input type="number" step="any" value=${wanted.least} onInput=${(event) => want({ least: event.currentTarget.value, label: wanted.label || "score" })} /></label>
-        <label>to <input type="number" step="any" value=${wanted.most} onInput=${(event) => want({ most: event.currentTarget.value, label: wanted.label || "score" })} /></label>
-      </div></details>
-      <p class="count" role="status">${plain(shown.length)} of ${plain(rows.subjects.length)} shown${sort.key === "worst" ? ", the worst first" : ""}
-        ${filtered || typed ? html` <button type="button" class="link" onClick=${() => { setTyped(""); setWanted({ ...NOTHING, kind: wanted.kind }); }}>clear</button>` : null}
-        ${sort.key === "worst" ? null : html` <button type="button" class="link" onClick=${() => setSort({ key: "worst", down: false })}>worst first</button>`}</p>
-    </div>
-    ${shown.length ? html`<${VirtualTable} columns=${columns} rows=${shown} height=${narrow ? 72 : 44} sort=${sort} onSort=${onSort} label="Subjects"
-      keyOf=${(subject) => subject.key} onOpen=${(subject) => onOpen(subject, shown)} template=${columns.map((column) => column.width).join(" ")} />`
+    <${Toolbar} wanted=${wanted} want=${want} counts=${counts} kinds=${kinds} bases=${bases} labels=${labels} flips=${flips}>
+      ${compared.length > 1 ? html`<label class="pick">changes of <select value=${label} onChange=${(event) => setLabel(event.currentTarget.value)}>${compared.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>` : null}
+      ${narrow ? null : html`<${Chooser} columns=${columns} chosen=${chosen} onChoose=${choose} />`}
+      <p class="count"><span role="status">${plain(shown.length)} of ${plain(rows.subjects.length)} shown${sort.key === "worst" ? ", the worst first" : ""}</span>
+        ${filtered ? html` <button type="button" class="link" onClick=${() => setWanted({ ...NOTHING, kind: wanted.kind })}>clear</button>` : null}
+        ${sort.key === "worst" ? null : html` <button type="button" class="link" onClick=${() => setSort({ key: "worst", down: false })}>worst first</button>`}
+        ${whole ? html` <${Export} name=${report.title} read=${records} count=${shown.length} />` : null}</p>
+    </${Toolbar}>
+    ${shown.length ? html`<${VirtualTable} columns=${drawn} count=${shown.length} rowAt=${(place) => shown[place]} list=${shown} height=${narrow ? 72 : 44} sort=${sort} onSort=${onSort} label="Subjects"
+      onOpen=${(subject) => onOpen(subject, shown)} template=${drawn.map((column) => column.width).join(" ")} />`
       : html`<p class="empty">No subject matches.</p>`}
-    <${Printed} columns=${columnsOf(report, labels, rows.subjects, false)} rows=${shown} />
+    <${Printed} columns=${shownColumns(columns, chosen)} rows=${shown} />
   </div>`;
-}
-
-function Chip({ on, onClick, className = "", children }) {
-  return html`<button type="button" class=${`chip ${className}`} aria-pressed=${on ? "true" : "false"} onClick=${onClick}>${children}</button>`;
-}
-
-function Choice({ label, value, options, onChange }) {
-  return html`<label>${label} <select value=${value} onChange=${(event) => onChange(event.currentTarget.value)}>
-    <option value="">any</option>${options.map(([key, more]) => html`<option value=${key}>${typeof more === "number" ? `${key} (${plain(more)})` : more || key}</option>`)}
-  </select></label>`;
 }
 
 /** The same rows for paper: the browser prints the elements in the page, and the table has only the rows in sight. */
@@ -109,26 +80,40 @@ function Printed({ columns, rows }) {
     ${rows.length > PRINTED ? html`<p>the first ${PRINTED} of ${plain(rows.length)}</p>` : null}</div>`;
 }
 
-function useNarrow() {
-  const query = useMemo(() => window.matchMedia("(max-width: 640px)"), []);
-  const [narrow, setNarrow] = useState(query.matches);
-  useEffect(() => {
-    const changed = (event) => setNarrow(event.matches);
-    query.addEventListener("change", changed);
-    return () => query.removeEventListener("change", changed);
-  }, [query]);
-  return narrow;
-}
-
 function counted(subjects, of) {
   const counts = new Map();
   for (const subject of subjects) counts.set(of(subject), (counts.get(of(subject)) ?? 0) + 1);
   return [...counts];
 }
 
-function matches(subject, wanted) {
+function countsOf(subjects) {
+  const counts = { all: subjects.length, pass: 0, fail: 0, none: 0, open: 0, gained: 0, lost: 0, any: 0, odds: 0 };
+  for (const subject of subjects) {
+    counts[subject.outcome] += 1;
+    if (subject.flipped) counts.any += 1;
+    if (subject.odds) counts.odds += 1;
+    const flip = subject.rows.length === 1 && subject.first.flip;
+    if (flip) counts[flip] += 1;
+  }
+  return counts;
+}
+
+/** A predicate of a subject's texts, null without a search; an expression with a fault matches nothing. */
+function searchOf({ words, regex }) {
+  if (!words) return null;
+  if (faultOf({ words, regex }) !== null) return () => false;
+  if (regex) {
+    const expression = new RegExp(words, "i");
+    return (text) => expression.test(text);
+  }
+  const all = words.toLowerCase().split(/\s+/);
+  return (text) => all.every((word) => text.includes(word));
+}
+
+function matches(subject, wanted, search) {
   if (wanted.kind && subject.kind !== wanted.kind) return false;
   if (wanted.outcome && subject.outcome !== wanted.outcome) return false;
+  if (wanted.odds && !subject.odds) return false;
   const rows = subject.rows.filter((row) => row !== null);
   if (wanted.basis && !rows.some((row) => row.basis === wanted.basis)) return false;
   if (wanted.flip === "any" ? !subject.flipped : wanted.flip && !rows.some((row) => row.flip === wanted.flip)) return false;
@@ -136,7 +121,7 @@ function matches(subject, wanted) {
     const inside = (value) => value !== null && (wanted.least === "" || value >= Number(wanted.least)) && (wanted.most === "" || value <= Number(wanted.most));
     if (!rows.some((row) => inside(wanted.label === "score" ? row.score : row.value(wanted.label)))) return false;
   }
-  return !wanted.words || wanted.words.split(/\s+/).every((word) => subject.haystack.includes(word));
+  return search === null || search(subject.haystack);
 }
 
 function sorted(subjects, sort) {
@@ -144,6 +129,7 @@ function sorted(subjects, sort) {
     worst: (subject) => subject.badness,
     subject: (subject) => subject.id,
     outcome: (subject) => ["none", "fail", "pass", "open"].indexOf(subject.outcome),
+    change: (subject) => subject.first.change ?? null,
   }[sort.key] ?? ((subject) => {
     const [number, label] = sort.key.split(/:(.*)/s);
     const row = subject.rows[Number(number)];
@@ -161,53 +147,7 @@ function sorted(subjects, sort) {
 }
 
 /** The labels that any of the subjects has a value of. */
-function labelsOf(report, rows, subjects) {
+function labelsOf(rows, subjects) {
   const all = [...new Set(rows.runs.flatMap((run) => run.columns.map((column) => column.label)))];
   return all.filter((label) => subjects.some((subject) => subject.rows.some((row) => row?.value(label) !== null && row?.value(label) !== undefined)));
 }
-
-const MANY = 5; // columns of values that fit next to the texts
-const LONGEST = 16; // characters of a head that fit
-
-function columnsOf(report, labels, subjects, narrow) {
-  const several = report.runs.length > 1;
-  const subject = { key: "subject", head: "subject", width: several ? "minmax(9rem, 1.4fr)" : "minmax(7rem, 1fr)", cell: (one) => html`<${Id} id=${one.id} />` };
-  const outcome = { key: "outcome", head: several ? "worst outcome" : "outcome", width: several ? "8rem" : "6.5rem", cell: (one) => html`<${Mark} outcome=${one.outcome} />` };
-  const unscored = !subjects.some((one) => one.rows.some((row) => row !== null && row.score !== null));
-  const values = several && unscored && labels.length
-    ? labels.slice(0, Math.max(1, Math.floor(MANY / report.runs.length))).flatMap((label) => report.runs.map((run, number) => ({ key: `${number}:${label}`, head: `${label}, ${run.title}`,
-      width: "minmax(5rem, .6fr)", className: "num", cell: (one) => valued(one.rows[number], label) })))
-    : several ? report.runs.map((run, number) => ({ key: `${number}:`, head: run.title, width: "minmax(5rem, .6fr)", className: "num", cell: (one) => scored(one.rows[number]) }))
-    : unscored && labels.length && report.runs[0].flips === null ? []
-    : [{ key: "0:", head: "score", width: "4.5rem", className: "num", cell: (one) => scored(one.rows[0]) }];
-  const texts = { key: "texts", head: "reason or output", sorts: false, width: "minmax(10rem, 3fr)", className: "preview", cell: (one) => preview(telling(one)) };
-  if (narrow) {
-    return [{ ...outcome, width: "5.6rem" }, { ...subject, width: "1fr", cell: (one) => html`<${Id} id=${one.id} /><span class="under" dir="auto">${preview(telling(one))}</span>` },
-      { ...(values[0] ?? { key: `0:${labels[0]}`, head: labels[0], className: "num", cell: (one) => valued(one.rows[0], labels[0]) }), width: "4rem" }];
-  }
-  const more = several || labels.length === 1 ? [] : labels.slice(0, MANY).map((label) => ({ key: `0:${label}`, head: headOf(label, labels), title: label, width: "minmax(4rem, 9rem)", className: "num",
-    cell: (one) => valued(one.rows[0], label) }));
-  return [outcome, subject, ...values, ...more, texts];
-}
-
-/** The name of a recorded score without its common prefix, unless another label has that name too; long names are cut in the middle. */
-function headOf(label, labels) {
-  const bare = label.replace(/^recorded\//, "");
-  const name = labels.some((other) => other !== label && other === bare) ? label : bare;
-  if (name.length <= LONGEST) return name;
-  const cut = (text) => `${text.slice(0, LONGEST / 2)}…${text.slice(1 - LONGEST / 2)}`;
-  return labels.some((other) => other !== label && cut(other.replace(/^recorded\//, "")) === cut(name)) ? name : cut(name);
-}
-
-function valued(row, label) {
-  return html`<${Figure} value=${row?.value(label)} path=${`${row?.path}.${at("values", label)}`} form=${score} />`;
-}
-
-function scored(row) {
-  if (row === null) return html`<span class="none" title="not among the rows of this run">–</span>`;
-  return html`<${Figure} value=${row.score} path=${`${row.path}.score`} form=${score} />${row.flip ? html`<span class=${`flip ${row.flip}`} title=${row.flip === "gained" ? "passes in B alone" : "passes in A alone"}>${row.flip === "gained" ? "▲" : "▼"}</span>` : null}`;
-}
-
-const preview = (row) => (row.reason || row.text("outputs") || row.opening || row.text("inputs") || "").slice(0, 240);
-/** The most informative row: one that did not pass, and has a reason. */
-const telling = (one) => one.rows.find((row) => row && row.outcome !== "pass" && row.reason) ?? one.first;

@@ -7,6 +7,7 @@ import { MANY, useFirst } from "./first_of.js";
 import { Mark } from "../marks.js";
 import { reasonOf } from "../reason.js";
 import { listed, Media, unseenOf } from "../media.js";
+import { Differences, Readable } from "../readable/readable.js";
 
 export function SubjectDrawer({ subject, report, onClose, onStep }) {
   const rows = subject.rows.map((row, number) => [row, report.runs[number]]).filter(([row]) => row !== null);
@@ -15,29 +16,38 @@ export function SubjectDrawer({ subject, report, onClose, onStep }) {
   const alike = rows.length > 1 && new Set(rows.map(([row]) => `${row.text("inputs")}\n${row.text("references")}`)).size === 1;
   return html`<${Drawer} title=${`${subject.kind.replaceAll("_", " ")} ${subject.id}`} onClose=${onClose} actions=${actions} key=${subject.key}>
     ${alike ? html`<${Given} row=${rows[0][0]} />` : null}
-    <div class=${rows.length > 1 ? "side-by-side" : ""}>${rows.map(([row, run]) => html`<div class="side">
-      ${rows.length > 1 ? html`<h3 dir="auto">${run.title}</h3>` : null}<${OneRow} row=${row} run=${run} shared=${alike} subject=${subject} /></div>`)}</div>
+    <div class=${rows.length > 1 ? "side-by-side" : ""}>${rows.map(([row, run], number) => html`<div class="side">
+      ${rows.length > 1 ? html`<h3 dir="auto">${run.title}</h3>` : null}<${OneRow} row=${row} shared=${alike} subject=${subject} against=${number === 0 ? (rows.length > 1 ? [] : null) : [rows[0][1].title, rows[0][0].text("outputs")]} /></div>`)}</div>
   </${Drawer}>`;
 }
 
-function OneRow({ row, run, shared, subject }) {
+function OneRow({ row, shared, subject, against: other }) {
+  const against = [["reference", row.text("references")], ...(other?.length ? [other] : []), ["baseline", row.text("old")]];
   const ended = row.ended;
   const turns = row.turns;
   const outside = turns === null || subject.kind === "workload";
   const unseen = unseenOf(signalsBy(ended), [INPUT, OUTPUT, REFERENCE, CONTEXT].flatMap((where) => row.media(where)));
   return html`<p class="lead"><${Mark} outcome=${row.outcome} /> ${row.score === null ? null : html`<span>score <strong><${Figure} value=${row.score} path=${`${row.path}.score`} form=${score} /></strong></span>`}
-      ${row.was === null ? null : html`<span class="soft"> (baseline <${Figure} value=${row.was} form=${score} />)</span>`}</p>
+      ${row.was === null || row.was === undefined ? null : html`<span class="soft"> (baseline <${Figure} value=${row.was} form=${score} />)</span>`}</p>
     ${row.file === null ? null : html`<p class="small">From <code dir="auto">${row.file}</code></p>`}
     <${Parent} row=${row} />
-    ${shared ? html`<${Material} name="Output" text=${row.text("outputs")} media=${row.media(OUTPUT)} unseen=${unseen} />` : null}
+    ${shared ? html`<${Material} name="Output" text=${row.text("outputs")} media=${row.media(OUTPUT)} unseen=${unseen} against=${against} />` : null}
+    ${turns === null && other === null && row.text("old") !== null ? html`<${Against} row=${row} />` : null}
     <${Verdicts} ended=${ended} row=${row} />
     ${unseen.map(({ label, counts }) => html`<p class="note" dir="auto">${label} saw markers in place of ${listed(counts)}.</p>`)}
     ${turns === null ? null : html`<${Conversation} turns=${turns} own=${subject.kind === "session" ? null : subject.id} verdict=${verdictOf(row, subject)} turnsOf=${(session) => row.turnsOf(session)} />`}
-    ${outside && !shared ? html`<${Given} row=${row} output unseen=${unseen} />` : null}
+    ${outside && !shared ? html`<${Given} row=${row} output unseen=${unseen} against=${against} />` : null}
     ${outside || shared ? null : html`<${Reference} row=${row} unseen=${unseen} />`}
     <${Record} record=${row.record} row=${row} />
     <${Material} name="Context" text=${row.text("contexts")} folded />
     <${Evidence} ended=${ended} row=${row} />`;
+}
+
+/** The baseline's output next to this one, with their differences marked. */
+function Against({ row }) {
+  return html`<section class="material"><h3>Next to the baseline</h3><div class="side-by-side">
+    <div class="side readable"><h4>baseline</h4><div class="text" dir="auto">${row.text("old")}</div></div>
+    <div class="side readable"><h4>this run</h4><${Differences} before=${row.text("old")} after=${row.text("outputs") ?? ""} against="baseline" /></div></div></section>`;
 }
 
 /** The session that started the row's session, with a link if the page has it. */
@@ -51,11 +61,11 @@ function Parent({ row }) {
 const [INPUT, OUTPUT, REFERENCE, CONTEXT] = [0, 1, 2, 3];
 
 /** The media of a row, its input and reference, and on request its output. */
-function Given({ row, output = false, unseen = [] }) {
+function Given({ row, output = false, unseen = [], against = [] }) {
   const media = row.media(CONTEXT);
   return html`${media.length ? html`<section class="material"><h3>Media</h3><${Media} items=${media} unseen=${unseen} /></section>` : null}
     <${Material} name="Input" text=${row.text("inputs")} media=${row.media(INPUT)} unseen=${unseen} />
-    ${output ? html`<${Material} name="Output" text=${row.text("outputs")} media=${row.media(OUTPUT)} unseen=${unseen} />` : null}
+    ${output ? html`<${Material} name="Output" text=${row.text("outputs")} media=${row.media(OUTPUT)} unseen=${unseen} against=${against} />` : null}
     <${Reference} row=${row} unseen=${unseen} />`;
 }
 
@@ -75,10 +85,10 @@ function verdictOf(row, subject) {
 /** Pairs of a label and its signals: of each verdict, and of each metric's score. */
 const signalsBy = (ended) => Object.entries(ended).flatMap(([label, payload]) => [[label, payload.signals], ...(payload.scores ?? []).map((one) => [one.metric, one.signals])]);
 
-function Material({ name, text, folded = false, media = null, unseen = [] }) {
+function Material({ name, text, folded = false, media = null, unseen = [], against = [] }) {
   if (text === null || text === undefined || text === "") return null;
-  if (folded) return html`<details class="material"><summary>${name}</summary><pre dir="auto" tabindex="0">${text}</pre></details>`;
-  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${text}</div><${Media} items=${media} unseen=${unseen} text=${text} /></section>`;
+  if (folded) return html`<details class="material"><summary>${name}</summary><${Readable} text=${text} name=${name} /></details>`;
+  return html`<section class="material"><${Readable} heading=${name} text=${text} name=${name} against=${against} /><${Media} items=${media} unseen=${unseen} text=${text} /></section>`;
 }
 
 const text = (value) => (typeof value === "string" ? value : value instanceof Num ? value.token : JSON.stringify(value, null, 2));

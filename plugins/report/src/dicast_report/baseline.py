@@ -20,7 +20,7 @@ Flip = Literal["gained", "lost", ""]
 class Baseline:
     """The run *run_id* as a baseline: its scores by subject, and *pairs*, the passes of both runs.
 
-    The rows of a page show changes under *label*: the gate's, else the first label of both runs.
+    The rows of a page show changes under *label*, the gate's, else the first label of both runs, until a reader chooses another label.
     """
 
     run_id: str
@@ -30,12 +30,12 @@ class Baseline:
 
     @property
     def label(self) -> str | None:
-        """The label whose changes the rows show; None if the runs have no label in common."""
+        """The label whose changes the rows show first; None if the runs have no label in common."""
         return self.pairs.label or next(iter(self.pairs.labels), None)
 
-    def flip(self, subject: SubjectResults) -> Flip:
-        """Return "gained" for a subject that now passes and did not, "lost" for the reverse. It is "" without answers in both runs."""
-        change = None if self.label is None else self.pairs.change(subject.key, self.label)
+    def flip(self, key: Key, label: str) -> Flip:
+        """Return "gained" for a subject that now passes *label* and did not, "lost" for the reverse. It is "" without answers in both runs."""
+        change = self.pairs.change(key, label)
         return "" if change is None else "gained" if change.b else "lost"
 
     def score(self, subject: SubjectResults) -> float | None:

@@ -15,7 +15,8 @@ from dicast.reading import reader
 
 from .html import shown_path, write_page
 from .page import BEGINS
-from .run_page import ENDS, STARTED, Origin, PageOptions, RunPage, RunReader, event_of
+from .run_page import ENDS, Origin, PageOptions, RunPage, RunReader
+from .subjects import STARTED, event_of
 
 OUT = Path("report.html")
 LAST = "last"

@@ -12,7 +12,7 @@ from dicast import Query
 from .conversation import Turn, conversations, sub_agents
 from .media import Item, without_media
 from .subjects import Key, Read
-from .texts import as_text
+from .texts import MOST, as_text
 
 _OF_SESSIONS = ("turn", "tool_cycle", "session")
 
@@ -56,10 +56,12 @@ def contents(read: Read, run_id: str, subjects: Iterable[Key]) -> Contents:
     return result
 
 
-def texts(content: Mapping[str, Any], record: Mapping[str, Any] | None) -> tuple[tuple[str | None, ...], list[Item]]:
+def texts(
+    content: Mapping[str, Any], record: Mapping[str, Any] | None, most: int = MOST
+) -> tuple[tuple[str | None, ...], list[Item]]:
     """Return input, output, reference and context of a row as texts, and the media in them. The output is a task's, if the task produced one.
 
-    Each of the media has the place of its text under ``where``: 0 to 3.
+    A longer text than *most* characters is cut, with a note. Each of the media has the place of its text under ``where``: 0 to 3.
     """
     row = (record or {}).get("row")
     input, output = content.get("input"), content.get("output")
@@ -72,7 +74,7 @@ def texts(content: Mapping[str, Any], record: Mapping[str, Any] | None) -> tuple
     shown_texts: list[str | None] = []
     for where, value in enumerate(values):
         items: list[Item] = []
-        shown_texts.append(as_text(value if isinstance(value, str) else without_media(value, items)))
+        shown_texts.append(as_text(value if isinstance(value, str) else without_media(value, items), most))
         media += ({**item, "where": where} for item in items)
     return tuple(shown_texts), media
 

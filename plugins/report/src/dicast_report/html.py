@@ -13,7 +13,8 @@ from dicast import Event, Query, RunContext, Within
 from dicast.toolkit.atomic_file import AtomicFile, output_path
 
 from .page import page
-from .run_page import ENDS, STARTED, Origin, PageOptions, RunPage, RunReader, event_of
+from .run_page import ENDS, Origin, PageOptions, RunPage, RunReader
+from .subjects import STARTED, event_of
 
 
 @attrs.frozen

@@ -78,6 +78,10 @@ class Marking:
         """Return whether the verdict of *label* on *subject* passes; None if that is undecided."""
         return self.rule.verdict(label, subject.results[label])
 
+    def is_at_odds(self, subject: SubjectResults) -> bool:
+        """Return whether one label passes *subject* and another does not; all metrics together are one label."""
+        return {True, False} <= {self.passes(subject, label) for label in subject.results}
+
     def low_recorded(self, subject: SubjectResults) -> dict[str, float]:
         """Return the scores of *subject* that another tool recorded and that are below their lines, by label."""
         return {
@@ -112,6 +116,15 @@ class Marking:
         if combined is not None and "failure_mode" not in combined:
             values |= _numbers(metric_values(combined))
         return values
+
+    def all_values(self, subject: SubjectResults) -> dict[str, float]:
+        """Return the values of :meth:`values`, and next to other labels also of several metrics together."""
+        values = self.values(subject)
+        combined = subject.results.get(ALL_METRICS)
+        if combined is None or "failure_mode" in combined or len(self.metrics) < 2 or not self.judges:
+            return values
+        whole = value_of(combined)
+        return values if whole is None else {ALL_METRICS: whole, **values}
 
     def role(self, label: str) -> str:
         """Return the role of *label*."""

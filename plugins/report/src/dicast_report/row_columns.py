@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import attrs
@@ -16,6 +17,7 @@ from .contents import Contents, texts
 from .conversation import Turn
 from .marking import Marking
 from .media import Pictures
+from .older_rows import OlderRows
 from .subjects import SubjectResults
 
 _ORDER = {False: 0, None: 1, True: 2}
@@ -33,6 +35,7 @@ class RowColumns:
     marking: Marking
     baseline: Baseline | None
     content: bool
+    older: OlderRows | None = None
 
     def json(self, rows: Sequence[SubjectResults], contents: Contents) -> dict[str, dict[str, Any]]:
         """Return the columns of *rows* with their contents, in blocks that the page reads one after the other."""
@@ -52,6 +55,8 @@ class RowColumns:
         }
         picture_fields = {"media": media, "pictures": pictures.sources} if any(media) or pictures.sources else {}
         further_fields = {**picture_fields, **({"parents": mine.parents} if mine.parents else {})}
+        if self.older is not None and self.content:
+            further_fields["old"] = [self.older.output(subject.key) for subject in rows]
         places = [mine.read.get(subject.key, {}).get("place") for subject in rows]
         if any(places):
             further_fields["places"] = places
@@ -75,25 +80,34 @@ class RowColumns:
             "outcomes": [self.marking.outcome(subject) for subject in rows],
             "bases": [self.marking.basis(subject) for subject in rows],
             "scores": _tokens(self.marking.score(subject) for subject in rows),
+            "odds": [self.marking.is_at_odds(subject) for subject in rows],
             "columns": self._columns(rows),
-            "reasons": [self._reason(subject) for subject in rows],
-            "was": None if self.baseline is None else _tokens(self.baseline.score(subject) for subject in rows),
-            "flips": None if self.baseline is None else [self._flip(subject) for subject in rows],
+            "reasons": [self.reason(subject) for subject in rows],
+            **self._changes(rows),
         }
 
     def _columns(self, rows: Sequence[SubjectResults]) -> list[dict[str, str]]:
-        values = [self.marking.values(subject) for subject in rows]
+        values = [self.marking.all_values(subject) for subject in rows]
         labels = dict.fromkeys(label for row in values for label in row)
-        order = [label for label in (*self.marking.metrics, *self.marking.judges) if label in labels]
+        pipeline = (ALL_METRICS, *self.marking.metrics, *self.marking.judges)
+        order = [label for label in pipeline if label in labels]
         return [
             {"label": label, "values": _tokens(row.get(label) for row in values)}
             for label in dict.fromkeys([*order, *labels])
         ]
 
-    def _flip(self, subject: SubjectResults) -> str:
-        return "" if self.baseline is None else self.baseline.flip(subject)
+    def _changes(self, rows: Sequence[SubjectResults]) -> dict[str, Any]:
+        """Return the baseline's values of *rows* and the flips, both by label; the label of the scores is empty."""
+        if self.baseline is None or self.older is None:
+            return {"was": None, "flips": None}
+        baseline = self.baseline
+        values = [self.older.values(subject.key) for subject in rows]
+        was = {label: _tokens(row.get(label) for row in values) for label in dict.fromkeys(chain(*values))}
+        flips = {label: [baseline.flip(subject.key, label) for subject in rows] for label in baseline.pairs.labels}
+        return {"was": {"": _tokens(baseline.score(subject) for subject in rows), **was}, "flips": flips}
 
-    def _reason(self, subject: SubjectResults) -> str:
+    def reason(self, subject: SubjectResults) -> str:
+        """Return the reason for the outcome of *subject* on one line, cut to 240 characters; without content, the kind of a failure."""
         if not self.content:
             return next((kind for _, kind in subject.failures()), "")
         ending = output_ending(subject.record or {})

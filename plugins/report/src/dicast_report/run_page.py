@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from dicast import ALL_METRICS, Event, Query
+from dicast import ALL_METRICS, Event
 from dicast.reporting import current_document
 
 from .baseline import Baseline, baseline
@@ -18,11 +18,12 @@ from .choice import Choice, Chosen
 from .contents import contents
 from .human_labels import Reliability, human_labels
 from .marking import Marking
+from .older_rows import OlderRows
 from .row_columns import RowColumns
 from .spread import Spreads
 from .subjects import Read, read_subjects
 
-STARTED, ENDS = "run.started", ("run.completed", "run.stopped")
+ENDS = "run.completed", "run.stopped"
 
 
 @attrs.frozen
@@ -90,8 +91,14 @@ class RunReader:
             "compared": compared,
             "provenance": self._provenance(payload),
         }
-        rows = RowColumns(marking, findings.baseline, self.options.content).json(chosen.rows, content)
-        return RunPage(report, rows)
+        writer = RowColumns(marking, findings.baseline, self.options.content, self._older_rows(findings, chosen))
+        return RunPage(report, writer.json(chosen.rows, content))
+
+    def _older_rows(self, findings: _Findings, chosen: Chosen) -> OlderRows | None:
+        if findings.baseline is None:
+            return None
+        keys = {subject.key for subject in chosen.rows}
+        return OlderRows.of(self.read, findings.baseline.run_id, keys, content=self.options.content)
 
     def _provenance(self, started: Mapping[str, Any]) -> dict[str, Any]:
         file = started.get("file")
@@ -154,8 +161,3 @@ def _counts(chosen: Chosen) -> dict[str, int]:
 def _times(started: Event, end: Event) -> dict[str, Any]:
     start, over = (datetime.fromisoformat(event.time) for event in (started, end))
     return {"started_at": started.time, "ended_at": end.time, "seconds": (over - start).total_seconds()}
-
-
-def event_of(read: Read, run_id: str, *types: str) -> Event | None:
-    """Return the newest event of *types* in the run."""
-    return next((entry.event for entry in read(Query(run_id, types, newest_first=True, limit=1))), None)

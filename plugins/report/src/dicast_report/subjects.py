@@ -12,6 +12,8 @@ from dicast import Entry, Event, Query
 Read = Callable[[Query], Iterator[Entry]]
 """Reader of a ledger: ``Ledger.read`` or ``RunContext.read``."""
 
+STARTED = "run.started"
+
 COMPLETED, FAILED = "eval.completed", "eval.failed"
 RECORD_COMPLETED, RECORD_FAILED = "record.completed", "record.failed"
 ENDS = (COMPLETED, FAILED, RECORD_COMPLETED, RECORD_FAILED)
@@ -25,7 +27,10 @@ Key = tuple[str, str]
 
 @attrs.define(eq=False)
 class SubjectResults:
-    """One subject: *results* has the payload of each label's verdict or failure, *record* a task's record of a row."""
+    """One subject: *results* has the payload of each label's verdict or failure, *record* a task's record of a row.
+
+    *place* is the number of its first event in the ledger, *events* the number of its events.
+    """
 
     kind: str
     id: str
@@ -33,6 +38,7 @@ class SubjectResults:
     place: int
     results: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
     record: Mapping[str, Any] | None = None
+    events: int = 0
 
     @property
     def key(self) -> Key:
@@ -41,6 +47,7 @@ class SubjectResults:
 
     def take(self, event: Event) -> None:
         """Store the payload of *event*; the newest of a label counts."""
+        self.events += 1
         if event.type == RECORD_COMPLETED:
             self.record = event.payload
             self.results.pop(RECORD, None)
@@ -66,17 +73,23 @@ class SubjectResults:
 
 def read_subjects(read: Read, run_id: str) -> Iterator[SubjectResults]:
     """Yield the subjects in the order of the run. A subject that was judged again is yielded again, with the later results only."""
-    return _grouped(entry.event for entry in read(Query(run_id, ENDS)))
+    return _grouped(read(Query(run_id, ENDS)))
 
 
-def _grouped(events: Iterable[Event]) -> Iterator[SubjectResults]:
+def _grouped(entries: Iterable[Entry]) -> Iterator[SubjectResults]:
     """Yield one subject for each group of consecutive events."""
     subject: SubjectResults | None = None
-    for place, event in enumerate(events):
+    for entry in entries:
+        event = entry.event
         if subject is None or (subject.kind, subject.id) != (event.subject_kind, event.subject_id):
             if subject is not None:
                 yield subject
-            subject = SubjectResults(str(event.subject_kind), str(event.subject_id), event.session_id, place)
+            subject = SubjectResults(str(event.subject_kind), str(event.subject_id), event.session_id, entry.seq)
         subject.take(event)
     if subject is not None:
         yield subject
+
+
+def event_of(read: Read, run_id: str, *types: str) -> Event | None:
+    """Return the newest event of *types* in the run."""
+    return next((entry.event for entry in read(Query(run_id, types, newest_first=True, limit=1))), None)

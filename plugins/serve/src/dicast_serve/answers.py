@@ -10,6 +10,7 @@ from hashlib import sha256
 from itertools import chain, count
 from pathlib import Path
 from time import monotonic, time
+from types import MappingProxyType
 from typing import Any, cast
 
 import attrs
@@ -38,6 +39,8 @@ HEAVY_LIMIT = 1
 
 LIGHT_LIMIT = 2
 """Answers computed at the same time that do not read all verdicts. They need not wait for the heavy ones."""
+
+NONE: Mapping[str, str] = MappingProxyType({})
 
 CACHE_BYTES = 20_000_000
 """Size of all cached answers, at most."""
@@ -182,14 +185,17 @@ def json_answer(
 
 
 def prepare_columns(ledger: ServedLedger, columns: Columns) -> None:
-    """Fill *columns* with the data that the first page needs."""
+    """Fill *columns* with the data that the first page needs, then with the table of the newest run."""
     routes = {route.path: route for route in ROUTES}
 
-    def ask(path: str, query: Sequence[tuple[str, str]] = ()) -> Any:
-        return orjson.loads(json_answer(routes[path], ledger, values_of(routes[path].parameters, query, {}), columns))
+    def ask(path: str, query: Sequence[tuple[str, str]] = (), parts: Mapping[str, str] = NONE) -> Any:
+        values = values_of(routes[path].parameters, query, parts)
+        return orjson.loads(json_answer(routes[path], ledger, values, columns))
 
     for path, query in first_requests(ask("/judges")["data"]):
         ask(path, query)
+    for run in ask("/runs", [("without_kind", "tool"), ("limit", "1")])["data"]:
+        ask("/runs/{run_id}/subjects", [("limit", "1")], {"run_id": run["run_id"]})
 
 
 def _key(route: Route, values: Mapping[str, Any], head: Head | None, ledger: str | None) -> bytes:

@@ -9,11 +9,14 @@ from typing import Any
 from dicast import Head, Ledger
 from dicast.reading import ActivityColumns, Names, VerdictColumns, read_activity, read_verdicts
 
+from .tables import Tables
+
 
 class Columns:
-    """Verdicts of a ledger at a single head."""
+    """Verdicts of a ledger at a single head, and the *tables* of its runs."""
 
     def __init__(self) -> None:
+        self.tables = Tables()
         self._head: Head | None = None
         self._judged: VerdictColumns | None = None
         self._lock = Lock()
@@ -40,6 +43,7 @@ class CachedLedger:
 
     def __init__(self, ledger: Ledger, columns: Columns, head: Head | None) -> None:
         self._ledger, self._columns, self._head = ledger, columns, head
+        self.tables = columns.tables
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ledger, name)

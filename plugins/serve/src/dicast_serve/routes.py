@@ -9,7 +9,7 @@ import attrs
 
 from dicast import Ledger
 
-from . import figures, runs, subjects
+from . import figures, runs, subjects, table_answers
 from .parameters import MOST, Parameter, choice, flag, in_path, integer, moment, number, text
 
 Answer = Callable[[Ledger, Mapping[str, Any]], Mapping[str, Any]]
@@ -39,6 +39,34 @@ WINDOW = (
 )
 FLOOR = number("floor", "The lowest acceptable mean.", 0.6)
 SURE = number("min_confidence", "The least confidence of a verdict in mean, p50 and p10.", 0.0)
+
+NUMBER = {"low": -1e300, "high": 1e300}
+OUTCOMES = ("pass", "fail", "none", "open")
+LIST = (
+    in_path("run_id", "An id, its first or last characters, a run's name (its newest run), or last."),
+    text("baseline", "The run to compare with, likewise; its values and outputs are next to the run's."),
+    text("label", "The metric, judge or criterion that changes and values are about; by default the gate's."),
+    text("q", "Only subjects whose texts or reasons have all these words; with regex, that match this expression."),
+    flag("regex", "q is a regular expression (RE2). Case does not matter."),
+    choice("outcome", "pass, fail, none (without a score), or open (no verdict of a label that counts).", OUTCOMES),
+    choice(
+        "change", "Only subjects that pass and did not in the baseline, or the reverse.", ("fixed", "regressed", "any")
+    ),
+    flag("odds", "Only subjects that one label passes and another does not."),
+    KIND,
+    text("basis", "Only scores on this basis, such as human or model."),
+    number("min_value", "Only subjects with at least this value of the label.", **NUMBER),
+    number("max_value", "Only subjects with at most this value of the label.", **NUMBER),
+    choice(
+        "sort",
+        "worst: failures first, then the lowest; seq: as in the ledger; value: by the label in by; change: the change of the label.",
+        ("worst", "seq", "subject", "outcome", "score", "value", "change"),
+        "worst",
+    ),
+    text("by", "The label that value sorts by; by default label."),
+    flag("down", "Reverse the order."),
+)
+"""Parameters that select and sort the subjects of a run."""
 
 ROUTES = (
     Route(
@@ -121,6 +149,18 @@ ROUTES = (
         ("window", "raters", "n", "within", "data"),
     ),
     Route(
+        "/analytics/trend",
+        "A label in the last runs of a pipeline: means and pass rates with their 95 % intervals.",
+        runs.trend,
+        (
+            text("name", "The name of the pipeline.", required=True),
+            text("label", "A metric, judge or criterion; by default the gate's in the newest run."),
+            integer("limit", "The largest number of runs, the newest.", 30, 1, 1000),
+        ),
+        ("name", "label", "labels", "data"),
+        light=True,
+    ),
+    Route(
         "/analytics/backlog",
         "Started evaluations without an end.",
         figures.backlog,
@@ -173,6 +213,34 @@ ROUTES = (
             integer("cursor", "The next_cursor of the previous page: the rows after it.", None, 0, MOST),
         ),
         ("run_id", "total", "data", "next_cursor"),
+    ),
+    Route(
+        "/runs/{run_id}/subjects",
+        "The subjects of a run, one row each, with their texts, reasons and values. Reasons have rationales, if they were captured.",
+        table_answers.subjects,
+        (
+            *LIST,
+            choice(
+                "texts",
+                "start: the first characters of each text; whole: the whole texts.",
+                ("start", "whole"),
+                "start",
+            ),
+            integer("limit", "The largest number of items.", 100, 1, 1000),
+            integer("cursor", "The next_cursor of the previous page: the number of rows before it.", 0, 0, MOST),
+        ),
+        ("run_id", "baseline", "label", "labels", "total", "counts", "matched", "data", "next_cursor"),
+    ),
+    Route(
+        "/runs/{run_id}/neighbors",
+        "The place of a subject among the subjects of a run, and the subjects before and after it.",
+        table_answers.neighbors,
+        (
+            *LIST,
+            text("kind", "The kind of the subject.", required=True),
+            text("subject", "The id of the subject.", required=True),
+        ),
+        ("run_id", "matched", "place", "previous", "next"),
     ),
     Route(
         "/compare",

@@ -31,7 +31,7 @@ class NotFound(ConfigError):
 
 
 def runs(ledger: Ledger, values: Values) -> Document:
-    """Return the runs, newest start first; with a cursor, the runs after it."""
+    """Return the runs, newest start first; with a cursor, the runs after it. Each has the ``gate_label``, which :func:`gate_label` describes."""
     left_out = values["without"]
     runs = iter(past_runs(ledger, values["name"], None))
     if left_out is not None:
@@ -42,7 +42,7 @@ def runs(ledger: Ledger, values: Values) -> Document:
         runs = _after(runs, values["cursor"])
     page = list(islice(runs, values["limit"] + 1))
     has_more = len(page) > values["limit"]
-    page = page[: values["limit"]]
+    page = [{**run, "gate_label": _gate_label(ledger, run)} for run in page[: values["limit"]]]
     return {"data": page, "next_cursor": page[-1]["run_id"] if has_more else None}
 
 
@@ -56,7 +56,53 @@ def run(ledger: Ledger, values: Values) -> Document:
     """Return one run as in the list of runs, and the document of its end if it has one."""
     run_id = full_run_id(ledger, values["run_id"])
     listed = next(run for run in past_runs(ledger) if run["run_id"] == run_id)
-    return {"run": listed, "document": without_rationale(run_document(ledger, run_id))}
+    document = without_rationale(run_document(ledger, run_id))
+    return {"run": {**listed, "gate_label": gate_label(document)}, "document": document}
+
+
+def _gate_label(ledger: Ledger, run: Mapping[str, Any]) -> str | None:
+    return None if run["ended_at"] is None else gate_label(run_document(ledger, run["run_id"]))
+
+
+def gate_label(document: Mapping[str, Any] | None) -> str | None:
+    """Return the label that the gate of a run is about: of the first clause that did not pass, else of the first clause.
+
+    Without a gate it is the label of the score, else the first label; None if the run has not ended.
+    """
+    if document is None:
+        return None
+    labels = figures_by_label(document)
+    clauses = sorted((document.get("gate") or {}).get("clauses") or (), key=lambda clause: clause["passed"] is True)
+    names = [clause["on"] for clause in clauses] + [(document.get("score") or {}).get("label"), *labels]
+    return next((name for name in names if name in labels), None)
+
+
+def figures_by_label(document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the figures of each label of a run, then of each metric."""
+    return {**(labels := document.get("labels") or {}), **(document.get("metrics") or {}), **labels}
+
+
+def trend(ledger: Ledger, values: Values) -> Document:
+    """Return the figures of a label in the last runs of a pipeline, the oldest first. ``labels`` are all labels of these runs."""
+    listed = (run for run in past_runs(ledger, values["name"]) if run["kind"] != "tool" and run["ended_at"] is not None)
+    runs = [(run, run_document(ledger, run["run_id"]) or {}) for run in islice(listed, values["limit"])]
+    labels = list(dict.fromkeys(name for _, document in runs for name in figures_by_label(document)))
+    label = values["label"] or next((name for _, document in runs if (name := gate_label(document)) is not None), None)
+    if values["label"] is not None and label not in labels:
+        raise NotFound(f"label: the runs have no label {label!r:.100}; they have {', '.join(labels) or 'none'}")
+    data = [_trend_point(run, figures_by_label(document).get(str(label))) for run, document in reversed(runs)]
+    return {"name": values["name"], "label": label, "labels": labels, "data": data}
+
+
+def _trend_point(run: Mapping[str, Any], figures: Mapping[str, Any] | None) -> Document:
+    known = figures or {}
+    passes = known.get("passes") or {}
+    return {
+        **{name: run[name] for name in ("run_id", "started_at", "gate", "cost")},
+        **{name: known.get(name) for name in ("mean", "ci_low", "ci_high", "pass_rate", "scored", "failed", "total")},
+        "pass_ci_low": passes.get("ci_low"),
+        "pass_ci_high": passes.get("ci_high"),
+    }
 
 
 def rows(ledger: Ledger, values: Values) -> Document:

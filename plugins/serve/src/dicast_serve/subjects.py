@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -21,7 +21,7 @@ def subject(ledger: Ledger, values: Values) -> Document:
 
     ``content`` and ``conversation`` are from the run ``run_id``: the requested run, else the last run that judged the subject and is not a tool's,
     such as a label. If a task produced the output, ``content.output`` is the task's and ``made`` is true. Each verdict has the ``output_digest``
-    of its output. ``place`` is the file, with the line if it is known, that the subject was read from. ``parent_session_id`` is the session that started the subject's session, a sub-agent. ``finish_reason`` is the word for the end of the shown output, such as ``length``.
+    of its output. ``place`` is the file, with the line if it is known, that the subject was read from. ``parent_session_id`` is the session that started the subject's session, a sub-agent. ``runs`` are the runs with the subject, the newest first. ``finish_reason`` is the word for the end of the shown output, such as ``length``.
     """
     id, kind = values["id"], values["subject_kind"]
     entries = [entry for entry in ledger.read(Query(types=TYPES, subject_id=id)) if entry.event.subject_kind == kind]
@@ -44,6 +44,7 @@ def subject(ledger: Ledger, values: Values) -> Document:
             "subject_kind": kind,
             "session_id": session_id,
             "run_id": run_id,
+            "runs": _runs(ledger, entries, digest),
             "place": None if read is None else read.payload.get("place"),
             **judged_content(read, outputs, kind, id),
             "output_digest": digest(run_id),
@@ -96,6 +97,23 @@ def judged_content(read: Event | None, outputs: JudgedOutputs, kind: str, id: st
     if output is None or not output.is_made:
         return {"content": content, "made": False}
     return {"content": {**(content if isinstance(content, Mapping) else {}), "output": output.value}, "made": True}
+
+
+def _runs(ledger: Ledger, entries: Sequence[Entry], digest: Callable[[str], str | None]) -> list[Document]:
+    """Return the runs of *entries*, each with the digest of its output, the newest first."""
+    run_ids = {entry.event.run_id for entry in entries}
+    starts = [entry.event for entry in ledger.read(Query(types=("run.started",), newest_first=True))]
+    return [
+        {
+            "run_id": start.run_id,
+            "name": start.payload["name"],
+            "kind": run_kind(start.payload),
+            "started_at": start.time,
+            "output_digest": digest(start.run_id),
+        }
+        for start in starts
+        if start.run_id in run_ids
+    ]
 
 
 def _finish_reason(ledger: Ledger, read: Event | None) -> str | None:

@@ -1,0 +1,127 @@
+"""Texts of the rows of a run: of the rows that a viewer shows, and of all rows for a search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from sys import maxsize
+from typing import Any
+
+from dicast import ConfigError, Entry, Event, Ledger, Query
+from dicast.reading import READ
+
+from .contents import texts
+from .conversation import conversations, sub_agents
+from .marking import Marking
+from .row_columns import RowColumns
+from .subjects import ENDS, STARTED, Key, Read, SubjectResults, event_of, read_subjects
+
+WHOLE = maxsize
+"""Longest text in characters: none is cut."""
+
+Place = tuple[int, int, int]
+"""Place of a subject in the ledger: the event with its content, or 0; the first event with a result, and the number of such events, or 0 if they are apart."""
+
+Subject = tuple[SubjectResults, Mapping[str, Any]]
+
+
+def read_rows(
+    ledger: Ledger, *, run_id: str, subjects: Sequence[tuple[str, str, Place | None]], most: int | None = None
+) -> dict[str, Any]:
+    """Return the texts of *subjects*, each a kind, an id and a place from :func:`~dicast_report.table.read_table`, in a run.
+
+    Each of ``data`` has ``input``, ``output``, ``reference`` and ``reason``; a text that the ledger does not have is null. With *most*, each text has its first characters only.
+    """
+    writer = _writer(ledger.read, run_id)
+    data = []
+    for kind, id, place in subjects:
+        subject, content = read_subject(ledger.read, run_id, (kind, id), place)
+        row_texts, _ = texts(content, subject.record, WHOLE)
+        row = dict(zip(("input", "output", "reference"), row_texts, strict=False))
+        if row["input"] is None and row["output"] is None and subject.session_id is not None:
+            row["input"] = _opening(ledger.read, run_id, subject.session_id)
+        cut = {name: None if text is None else text[:most] for name, text in row.items()}
+        data.append({"subject_kind": kind, "subject_id": id, **cut, "reason": writer.reason(subject)})
+    return {"data": data}
+
+
+def read_texts(ledger: Ledger, *, run_id: str) -> dict[str, Any]:
+    """Return ``texts``: an iterator over the kind, the id and a text of each subject of a run, for a search.
+
+    A subject may come several times, with different texts. A session has the texts of its conversation.
+    """
+    return {"texts": _texts(ledger.read, run_id)}
+
+
+def read_subject(read: Read, run_id: str, key: Key, place: Place | None = None) -> Subject:
+    """Return the results of a subject in a run, and its judged content. Both are empty if the run does not have the subject.
+
+    A *place* makes the reading fast.
+    """
+    kind, id = key
+    subject = SubjectResults(kind, id, None, 0)
+    content: Mapping[str, Any] = {}
+    for entry in _entries(read, run_id, id, place):
+        event = entry.event
+        if event.subject_kind == kind and event.subject_id == id:
+            subject.session_id = subject.session_id or event.session_id
+            if event.type == READ:
+                content = _content(event)
+            else:
+                subject.take(event)
+    return subject, content
+
+
+def _content(event: Event) -> Mapping[str, Any]:
+    content = event.payload.get("content")
+    return content if isinstance(content, Mapping) else {}
+
+
+def _entries(read: Read, run_id: str, id: str, place: Place | None) -> Iterator[Entry]:
+    at, first, count = place or (0, 0, 0)
+    if not count:
+        yield from read(Query(run_id, (READ, *ENDS), subject_id=id))
+        return
+    if at:
+        yield from read(Query(run_id, (READ,), after=at - 1, limit=1))
+    yield from read(Query(run_id, ENDS, after=first - 1, limit=count))
+
+
+def _writer(read: Read, run_id: str) -> RowColumns:
+    started = event_of(read, run_id, STARTED)
+    if started is None:
+        raise ConfigError(f"the ledger has no run {run_id}")
+    return RowColumns(Marking.of(started.payload), None, content=True)
+
+
+def _opening(read: Read, run_id: str, session_id: str) -> str | None:
+    """Return the user's first message in a session."""
+    turns = conversations(read, run_id, {session_id}, sub_agents(read, run_id)).get(session_id, [])
+    return next((message["text"] for message in _messages(turns) if message.get("role") == "user"), None)
+
+
+def _texts(read: Read, run_id: str) -> Iterator[tuple[str, str, str]]:
+    writer = _writer(read, run_id)
+    sessions: dict[str, str] = {}
+    for entry in read(Query(run_id, (READ,))):
+        event = entry.event
+        kind, id = str(event.subject_kind), str(event.subject_id)
+        if kind == "session" and event.session_id is not None:
+            sessions[event.session_id] = id
+        row_texts, _ = texts(_content(event), None, WHOLE)
+        yield kind, id, "\n".join(filter(None, (id, *row_texts[:3], str(event.payload.get("place") or ""))))
+    for subject in read_subjects(read, run_id):
+        record_texts = texts({}, subject.record, WHOLE)[0][:2] if subject.record else ()
+        yield subject.kind, subject.id, "\n".join(filter(None, (subject.id, *record_texts, writer.reason(subject))))
+    agents = sub_agents(read, run_id)
+    for session_id, id in sessions.items():
+        turns = conversations(read, run_id, {session_id}, agents).get(session_id, [])
+        yield "session", id, "\n".join(chain.from_iterable(map(_message_texts, _messages(turns))))
+
+
+def _messages(turns: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    return (message for turn in turns for message in turn["messages"])
+
+
+def _message_texts(message: Mapping[str, Any]) -> list[str]:
+    return [message[name] for name in ("text", "name", "arguments", "result") if message.get(name)]

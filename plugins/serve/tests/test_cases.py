@@ -1,0 +1,138 @@
+"""Subjects of a run in a real Chromium: found in the table, opened, gone through, compared, and saved."""
+
+from __future__ import annotations
+
+import csv
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import attrs
+import pytest
+
+import dicast
+from dicast import Judgment, Subject
+
+from .serving import READING, Server
+from .test_dashboard import Tab
+
+pytestmark = pytest.mark.slow
+
+OUTPUTS = {
+    "old": [
+        "It is **Bern**.\n\n- a\n- b",
+        '{"city": "Bern", "size": 12345678901234567890}',
+        "Zürich <b>bold</b>",
+        "plain " * 4000,
+    ],
+    "new": [
+        "It is **Basel**.\n\n- a\n- b",
+        '{"city": "Bern", "size": 12345678901234567891}',
+        "Genf <b>bold</b>",
+        "plain " * 4000,
+    ],
+}
+SCORES = {"old": [0.9, 0.8, 0.2, 0.6], "new": [0.1, 0.8, 0.9, 0.6]}
+
+
+@attrs.frozen
+class Good:
+    """A judge with the scores of one run."""
+
+    run: str
+    name = "good"
+
+    def judge(self, subject, children):
+        score = SCORES[self.run][int(subject.id[-1])]
+        return Judgment(score, 1.0, "llm", signals={"rationale_redacted": f"Reason {score}"})
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server over two ledgers; the first has the runs old and new."""
+    folder = tmp_path_factory.mktemp("cases")
+    for run, outputs in OUTPUTS.items():
+        rows = [
+            Subject("row", f"a/{number}", "Which?", output, reference="It is Bern.")
+            for number, output in enumerate(outputs)
+        ]
+        ledger = {"ledger/sqlite": {"path": str(folder / "ledger.db")}}
+        pipeline = {"name": run, "judges": [Good(run)], "gate": {"on": "good", "min_score": 0.7}, "ledger": ledger}
+        with ThreadPoolExecutor(1) as executor:  # a thread that playwright has no event loop in
+            executor.submit(dicast.run, pipeline, subjects=rows).result()
+    running = Server(folder)
+    yield running
+    running.end()
+
+
+def ids(page):
+    return [text.split("\n")[1] for text in page.locator(".virtual-row").all_inner_texts()]
+
+
+def test_a_case_is_found_opened_and_gone_through_and_back_keeps_the_list(chromium, server):
+    with Tab(chromium, server, "#/run/new", token=READING, wait=".virtual-row") as page:
+        assert ids(page) == ["a/0", "a/3", "a/1", "a/2"]
+        page.get_by_placeholder("Search texts and reasons").fill("reason 0.[698]")
+        page.get_by_role("button", name="Regular expression").click()
+        page.wait_for_selector("[role=status]:has-text('3 of 4 shown')")
+        page.locator(".virtual-row").nth(1).click()
+        page.wait_for_selector("h1:has-text('a/1')")
+        address = page.url
+        page.wait_for_selector(".steps:has-text('2 of 3')")
+        page.keyboard.press("j")
+        page.wait_for_selector("h1:has-text('a/2')")
+        page.go_back()
+        page.wait_for_selector("h1:has-text('a/1')")
+        page.go_back()
+        page.wait_for_selector("[role=status]:has-text('3 of 4 shown')")
+    with Tab(
+        chromium, server, address.removeprefix(server.address), token=READING, wait=".steps:has-text('2 of 3')"
+    ) as page:
+        assert page.title() == "a/1 · dicast"
+        assert page.locator(".json-number").inner_text() == "12345678901234567891"
+        page.locator(".picks select").first.select_option(index=1)
+        page.wait_for_selector(".json-number:has-text('12345678901234567890')")
+
+
+def test_the_filtered_rows_are_saved(chromium, server):
+    with Tab(chromium, server, "#/run/new?outcome=pass&sort=subject", token=READING, wait=".virtual-row") as page:
+        saved = {}
+        for word in ("CSV", "JSON lines"):
+            with page.expect_download() as download:
+                page.get_by_role("button", name=word).click()
+            saved[word] = download.value.path().read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in saved["JSON lines"].splitlines()]
+    rows = list(csv.DictReader(saved["CSV"].splitlines(keepends=True)))
+    assert [row["subject_id"] for row in rows] == [line["subject_id"] for line in lines] == ["a/1", "a/2", "a/3"]
+    assert [line["output"] for line in lines] == OUTPUTS["new"][1:]
+    assert [row["output"] for row in rows] == OUTPUTS["new"][1:]
+    assert [line["score"] for line in lines] == SCORES["new"][1:]
+
+
+def test_two_runs_are_compared_subject_by_subject(chromium, server):
+    runs = {run["name"]: run["run_id"] for run in server.get("/runs")["data"]}
+    with Tab(
+        chromium, server, f"#/compare?a={runs['old']}&b={runs['new']}&any=1", token=READING, wait=".virtual-row"
+    ) as page:
+        assert ids(page)[0] == "a/0"
+        page.get_by_role("button", name="regressed 1").click()
+        page.wait_for_selector("[role=status]:has-text('1 of 4 shown')")
+        page.locator(".virtual-row").first.click()
+        page.wait_for_selector("#against")
+        sides = page.locator(".against .side")
+        assert sides.nth(1).locator("del").first.inner_text() == "Bern"
+        assert sides.nth(1).locator("ins").first.inner_text() == "Basel"
+
+
+def test_texts_are_drawn_folded_and_compared_with_the_reference(chromium, server):
+    with Tab(chromium, server, "#/subject/row/a%2F0", token=READING, wait=".markdown strong") as page:
+        output = page.locator(".material").nth(1)
+        assert output.locator("li").count() == 2
+        output.get_by_role("button", name="text", exact=True).click()
+        assert "**Basel**" in output.inner_text()
+        output.get_by_role("button", name="vs reference").click()
+        assert output.locator("ins").count() > 0
+    with Tab(chromium, server, "#/subject/row/a%2F2", token=READING, wait=".material") as page:
+        assert page.get_by_text("Genf <b>bold</b>").count() == 1
+    with Tab(chromium, server, "#/subject/row/a%2F3", token=READING, wait=".material") as page:
+        page.get_by_role("button", name="Show the other 4,000 characters").click()
+        assert len(page.locator(".material").nth(1).locator(".text").inner_text()) >= 23_999
