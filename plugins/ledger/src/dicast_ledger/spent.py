@@ -16,6 +16,8 @@ import orjson
 from dicast import Cost, Event, InvalidCost
 from dicast.reading import Names, milliseconds
 
+from .texts import plain
+
 if TYPE_CHECKING:
     from dicast.reading import Ints
 
@@ -187,12 +189,3 @@ def tokens_of(usage: object) -> int | None:
         if len(counts) == len(names):
             return sum(counts)
     return None
-
-
-def plain(value: object) -> object:
-    """Return the JSON form of a value that orjson does not know, as the ledger writes it."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    raise TypeError(f"{type(value).__name__} is not JSON")

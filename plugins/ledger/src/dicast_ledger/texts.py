@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
@@ -27,8 +28,8 @@ _PLAIN_KEYS = ("failure_mode", "timestamp", "security_level", "determinism_level
 """Keys of a record that hold no user's text."""
 
 
-def without_texts(event: Event, plain: Callable[[object], object]) -> Mapping[str, object]:
-    """Return the payload of *event* without texts. *plain* returns the JSON form of a value that orjson does not know.
+def without_texts(event: Event) -> Mapping[str, object]:
+    """Return the payload of *event* without texts.
 
     The explanations of a verdict, a reply, a failure and a run's end are blanked; scores, kinds, signals and money
     stay in full. A record loses all texts except its row's id. Any other payload that holds a user's text becomes its digest.
@@ -37,7 +38,7 @@ def without_texts(event: Event, plain: Callable[[object], object]) -> Mapping[st
         payload = orjson.loads(orjson.dumps(event.payload, plain))
         numbers = {key: _numbers(value) for key, value in payload.items() if key in _NUMBERED_KEYS}
         plain_values = {key: payload[key] for key in _PLAIN_KEYS if key in payload}
-        return {"digest": _digest(event, plain), "row": {"id": event.subject_id}, **numbers, **plain_values}
+        return {"digest": _digest(event), "row": {"id": event.subject_id}, **numbers, **plain_values}
     if event.type.startswith(_IN_FULL):
         left_out = _LEFT_OUT | {"reply"} if event.type == "eval.failed" else _LEFT_OUT
         return {key: _blanked(key, value) for key, value in event.payload.items() if key not in left_out}
@@ -45,10 +46,10 @@ def without_texts(event: Event, plain: Callable[[object], object]) -> Mapping[st
         return event.payload
     failure = event.payload.get("failure") if event.type == "subject.read" else None
     failure_part = {"failure": {"kind": failure.get("kind"), "message": ""}} if isinstance(failure, Mapping) else {}
-    return {"digest": _digest(event, plain), **failure_part}
+    return {"digest": _digest(event), **failure_part}
 
 
-def _digest(event: Event, plain: Callable[[object], object]) -> str:
+def _digest(event: Event) -> str:
     payload = event.payload
     if event.type == "subject.read" and "columns" in payload:  # other names for the same content
         payload = {key: value for key, value in payload.items() if key != "columns"}
@@ -72,3 +73,12 @@ def _blanked(key: str, value: Any) -> object:
     if isinstance(value, list | tuple):
         return [_blanked(key, item) for item in value]
     return value
+
+
+def plain(value: object) -> object:
+    """Return the JSON form of a value that orjson does not know, as the ledger writes it."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    raise TypeError(f"{type(value).__name__} is not JSON")

@@ -11,7 +11,7 @@ import orjson
 
 from dicast import Event
 
-from ..spent import plain
+from ..texts import plain
 from .makers import FIRST_EVENT, SUBJECT, Maker
 
 RECORD = "judged"

@@ -21,8 +21,7 @@ import orjson
 
 from dicast import Event, LedgerError
 
-from ..spent import plain
-from ..texts import without_texts
+from ..texts import plain, without_texts
 from .judged import RECORD, Judged, Templates
 from .makers import FIRST_EVENT, MAKER, Maker, Part, learned
 from .shapes import fill
@@ -129,7 +128,7 @@ class Encoder:
     def _traced(self, judged: bytes, traces: Sequence[Event], turn: str | None) -> bytes | None:
         """Return the line of a judged subject with its trace events, or None."""
         is_full = self._store_content
-        payloads = [event.payload if is_full else without_texts(event, plain) for event in traces]
+        payloads = [event.payload if is_full else without_texts(event) for event in traces]
         try:
             return traced(judged, traces, payloads, turn, plain)
         except TypeError:  # reported with the name of the event
@@ -182,7 +181,7 @@ class Encoder:
                             encoded.contents[digest] = text
                         payload = {**payload, "content": None}
                 elif not self._store_content:
-                    payload = without_texts(event, plain)
+                    payload = without_texts(event)
                 bodies.append(orjson.dumps(payload, plain))
             except TypeError as error:
                 raise LedgerError(f"event {event.id} ({event.type}) cannot be written as JSON: {error}") from error

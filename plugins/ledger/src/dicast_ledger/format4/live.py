@@ -9,19 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dicast import Claim, Entry, Event, Head, LedgerError, Query, Refusal, Verification
-from dicast.reading import ActivityColumns, VerdictColumns
 
 from ..opened import Opened
 from ..spending import Spending, claimed_amount
-from ..spent import Spent
 from .blocks import newest
-from .columns import STARTED
-from .merging import read_activity, read_open, read_spent, read_verdicts
 from .reading import digest_at, entries, entries_at
 from .recent import Recent
 from .writer import Prepared, Writer
 
 if TYPE_CHECKING:
+    from dicast.reading import ActivityColumns, VerdictColumns
+
+    from ..spent import Spent
     from .erasing import Erasable
 
 
@@ -71,6 +70,8 @@ class BlockLedger(Opened):
 
         :raises LedgerError: if the file cannot be read.
         """
+        from .merging import read_verdicts  # no run needs it
+
         with self._reading() as connection:
             return read_verdicts(connection, run_id)
 
@@ -79,6 +80,8 @@ class BlockLedger(Opened):
 
         :raises LedgerError: if the file cannot be read.
         """
+        from .merging import read_activity  # no run needs it
+
         with self._reading() as connection:
             return read_activity(connection, run_id, types)
 
@@ -87,6 +90,9 @@ class BlockLedger(Opened):
 
         :raises LedgerError: if the file cannot be read.
         """
+        from .columns import STARTED  # no run needs them
+        from .merging import read_open
+
         with self._reading() as connection:
             return list(entries_at(connection, read_open(connection, run_id), Query(run_id, (STARTED,))))
 
@@ -95,6 +101,8 @@ class BlockLedger(Opened):
 
         :raises LedgerError: if the file cannot be read.
         """
+        from .merging import read_spent  # no run needs it
+
         with self._reading() as connection:
             return read_spent(connection, run_id)
 

@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 
 from dicast import Entry, Event, Query
-from dicast.reading import name_hash
 
 from .blocks import lines_in, list_in, newest
 from .chain import MARK_BYTES, chained, leaf_of
@@ -79,7 +78,11 @@ def selection_of(
 
 
 def _hash_of(name: str | None) -> bytes | None:
-    return None if name is None else name_hash(name)
+    if name is None:
+        return None
+    from dicast.reading import name_hash  # a new run needs no columns
+
+    return name_hash(name)
 
 
 def entries(connection: sqlite3.Connection, query: Query, recent: Recent) -> Iterator[Entry]:

@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 
 from .blocks import INSERT, MOST_BYTES, MOST_LINES, ROW, is_packed, joined, lines_in
-from .making import packed_columns
 from .reading import Makers
 from .texts import PLACES, Group, groups_of, keys_of
 
@@ -44,6 +43,8 @@ def small_appends(connection: sqlite3.Connection) -> tuple[int, int]:
 
 def sealing_of(connection: sqlite3.Connection) -> Sealing:
     """Return the small appends since the last compressed block as compressed rows."""
+    from .making import packed_columns  # a short run seals nothing
+
     small = _small(connection, ROW)
     ids, texts = list[int](), dict[str, bytes]()
     columns = packed_columns(Makers(connection))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -11,12 +12,11 @@ import orjson
 
 from dicast import Event, Head
 
-from .blocks import COLUMNS, INSERT, Hints, Sheet, is_packed, newest, parts_of
+from .blocks import COLUMNS, INSERT, Columns, Hints, Sheet, is_packed, newest, parts_of
 from .chain import START, leaf_of
 from .judged import RECORD
 from .lines import CONVERTED, Encoder, Line
 from .makers import Maker
-from .making import packed_columns
 from .sealing import SEALED_APPENDS, SEALED_LINES, Sealing, overdue, seal, sealing_of, small_appends
 from .texts import Group, Texts, add_groups, groups_of, unknown
 
@@ -54,10 +54,16 @@ class Writer:
     def __init__(self, connection: sqlite3.Connection, *, store_content: bool) -> None:
         self._connection = connection
         self._encoder = Encoder(store_content=store_content)
-        self._columns = packed_columns(self._encoder.makers)
         self._texts = Texts(connection)
         self._small = _UNCOUNTED
         """The state of the file, and the numbers of small appends and of their lines since the last compressed block."""
+
+    @cached_property
+    def _columns(self) -> Columns:
+        """Function that makes the columns of a compressed block."""
+        from .making import packed_columns  # small appends have no columns
+
+        return packed_columns(self._encoder.makers)
 
     def forget(self) -> None:
         """Forget the state of a transaction that was rolled back."""
