@@ -377,14 +377,14 @@ BASELINE = {"run_id": "01BASE", "name": "shop", "differs": [], "run": "last"}
             },
             [
                 "compared with run 01BASE (shop), A; differences are B (this run) minus A",
+                "better",
+                "a",
+                "3 more pass",
                 "paired: better",
                 "  n 3",
                 "other: better",
                 "third: b",
                 "  sentences ['a']",
-                "better",
-                "a",
-                "3 more pass",
             ],
         ),
         (

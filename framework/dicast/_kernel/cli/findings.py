@@ -18,10 +18,10 @@ def findings_lines(done: Document) -> Iterator[str | Drawing]:
         yield from tree(name, result)
     yield from baseline_lines(done)
     if done["baseline"] is not None and done["comparison"] is not None:
+        yield from sentences(done["comparison"])
+        passes = done["baseline"].get("passes", {})  # documents of older versions have none
+        yield from (counts["words"] for counts in passes.values())
         yield from _comparisons(done["comparison"])
-        yield from (
-            counts["words"] for counts in done["baseline"].get("passes", {}).values()
-        )  # documents of older versions have none
     yield from (f"BROKEN: {message}" for message in done["broken"].values())
 
 
@@ -49,11 +49,10 @@ def baseline_lines(done: Document) -> Iterator[str]:
 
 
 def _comparisons(comparisons: Document) -> Iterator[str | Drawing]:
-    """Yield each comparison as ``dicast compare`` prints it, then their sentences, each sentence once."""
+    """Yield each comparison as ``dicast compare --full`` prints it."""
     for label, comparison in comparisons.items():
         is_by_criterion = isinstance(comparison, Mapping) and isinstance(comparison.get("criteria"), Mapping)
         yield from comparison_lines(label, comparison) if is_by_criterion else tree(label, comparison)
-    yield from sentences(comparisons)
 
 
 def sentences(comparisons: Document) -> Iterator[str]:
