@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -35,11 +37,22 @@ class Api:
         return answer.json()
 
 
-@pytest.fixture(scope="module", params=SEEDS)
-def api(request, tmp_path_factory):
-    path = make(tmp_path_factory.mktemp(f"ledger{request.param}"), request.param)
-    with client(path) as asking:
-        yield Api(asking, path)
+@pytest.fixture(scope="module")
+def apis(tmp_path_factory):
+    """Return a function of a seed to its API, made once: the order of the tests changes the seed more than once."""
+    with ExitStack() as stack:
+
+        @cache
+        def api_of(seed):
+            path = make(tmp_path_factory.mktemp(f"ledger{seed}"), seed)
+            return Api(stack.enter_context(client(path)), path)
+
+        yield api_of
+
+
+@pytest.fixture(params=SEEDS)
+def api(request, apis):
+    return apis(request.param)
 
 
 def near(value):
