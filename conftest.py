@@ -136,25 +136,18 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def probed_once() -> Iterator[None]:
-    """Import a plugin in a fresh process once for all its components, and again only where that was slow.
-
-    Those that a test installs have a process that nothing was prepared in.
-    """
+def probes_forked() -> Iterator[None]:
+    """Import a plugin in a forked process; a plugin that a test installs has a process in which nothing was prepared."""
     from dicast.testing import conformance  # the kernel, which not every process of pytest needs
 
-    probe, found, path = conformance.probe, {}, os.environ.get("PYTHONPATH")
+    probe, path = conformance.probe, os.environ.get("PYTHONPATH")
     probes = cache(lambda: load("probes").Probes())
 
-    def probed(plugin: str) -> dict[str, Any]:
-        if os.environ.get("PYTHONPATH") != path:
-            return probe(plugin)
-        if plugin not in found or found[plugin]["seconds"] > conformance.IMPORT_SECONDS:
-            found[plugin] = probes().probe(plugin)
-        return found[plugin]
+    def forked(plugin: str) -> dict[str, Any]:
+        return probe(plugin) if os.environ.get("PYTHONPATH") != path else probes().probe(plugin)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conformance, "probe", probed)
+        patch.setattr(conformance, "probe", forked)
         yield
     if probes.cache_info().currsize:
         probes().stop()
