@@ -22,7 +22,6 @@ from dicast import Event
 from dicast.reading import HASH_BYTES, activity_of, line_of, name_hash
 
 from ..spent import SPENT_TYPES, spent_of
-from .blocks import deflated
 
 LEVEL = 1
 """Level of zlib: these numbers are half as large with each level."""
@@ -182,7 +181,7 @@ class BlockColumns:
     def packed(self) -> bytes:
         """Return the columns as they are stored."""
         *parts, hashes = self.parts()
-        bodies = [deflated(part, LEVEL) for part in parts]
+        bodies = [zlib.compress(part, LEVEL) for part in parts]
         return b"".join([*(len(body).to_bytes(4, "little") for body in bodies), *bodies, hashes])
 
 
