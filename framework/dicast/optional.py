@@ -13,7 +13,9 @@ from ._kernel.contract.has_open import HasOpen as HasOpen
 from .optional_ledgers import HasActivityColumns as HasActivityColumns
 from .optional_ledgers import HasAppendJudged as HasAppendJudged
 from .optional_ledgers import HasDigests as HasDigests
+from .optional_ledgers import HasIsAsyncLedger as HasIsAsyncLedger
 from .optional_ledgers import HasOpenJudgments as HasOpenJudgments
+from .optional_ledgers import HasSchemes as HasSchemes
 from .optional_ledgers import HasVerdictColumns as HasVerdictColumns
 from .optional_records import HasCriteria as HasCriteria
 from .optional_records import HasCriterion as HasCriterion

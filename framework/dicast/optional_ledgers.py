@@ -10,6 +10,22 @@ if TYPE_CHECKING:
     from .reading import ActivityColumns, VerdictColumns
 
 
+class HasIsAsyncLedger(Protocol):
+    """Ledgers; on the class."""
+
+    @property
+    def is_async_ledger(self) -> bool:
+        """True if methods of the live object are ``async def``. They are called in a thread with an event loop. Without it, no method may be ``async def``."""
+
+
+class HasSchemes(Protocol):
+    """Ledgers; on the class."""
+
+    @property
+    def schemes(self) -> Sequence[str]:
+        """Return the schemes of the URLs that its option ``url`` takes, as in ``--ledger postgresql://host/name``. Without it, no URL names the ledger."""
+
+
 class HasAppendJudged(Protocol):
     """Ledgers; on the live object."""
 

@@ -29,7 +29,7 @@ _NOT_OPENED = "no browser could be opened; open it yourself"
 @click.option("--serve", "live", is_flag=True, help="Start the dashboard even if there is a report.")
 @click.option("--no-open", is_flag=True, help="Print the address and open no browser.")
 @ledger_path
-def view_report(run: str | None, live: bool, no_open: bool, ledger: Path | None) -> int | None:
+def view_report(run: str | None, live: bool, no_open: bool, ledger: Path | str | None) -> int | None:
     """Open the report of the newest run, or of RUN, in the browser.
 
     If there is no HTML report of the run, the dashboard of dicast serve starts on a free port and opens; Ctrl-C ends it.
@@ -83,7 +83,7 @@ def row_address(report: Path, kind: str, subject_id: str) -> str:
     return f"{report.as_uri()}#row={quote(f'{kind}/{subject_id}', safe='')}"
 
 
-def _serve(ledger: Path | None, *, opens: bool) -> int | None:
+def _serve(ledger: Path | str | None, *, opens: bool) -> int | None:
     """Start ``dicast serve``, which prints its address and opens it."""
     from .._kernel.cli import dicast  # the group imports this module
 

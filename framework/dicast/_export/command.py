@@ -33,7 +33,7 @@ _EXTRAS = {
 @ledger_path
 @as_json
 def export_run(
-    run: str, format_: str, out: Path, overwrite: bool, no_content: bool, ledger: Path | None, as_json: bool
+    run: str, format_: str, out: Path, overwrite: bool, no_content: bool, ledger: Path | str | None, as_json: bool
 ) -> None:
     """Write a run as a file that other tools read.
 

@@ -10,6 +10,7 @@ import pytest
 
 from .._kernel.contract.implements import implements
 from .._kernel.leases.protocol import Leasing
+from .._kernel.stream.opening_context import opening
 from .._kernel.values import Claim, Lease, Query, Refusal
 from .._kernel.values.clock import Clock
 from .._kernel.values.errors import LedgerError
@@ -80,7 +81,7 @@ class LeaseConformance(Conformance):
         """Call *work* with two live objects on one ledger, unless the ledger has no leases, which is allowed."""
 
         async def use() -> None:
-            async with component.open(None) as first, component.open(None) as second:
+            async with opening(component, None) as first, opening(component, None) as second:
                 if implements(first, Leasing):
                     await work(first, second)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._kernel.values import Cap, Cost, Entry, Event
+from .._kernel.values import Cap, Cost, Event, Lost
 from .._kernel.values.clock import Clock
 
 RUN = "01KDZ3W5Z0000000000000TEST"
@@ -42,11 +42,6 @@ def make_closing(clock: Clock, type_: str, reservation: Event, amount: str | Non
     return make_event(clock, type_, payload | ({} if amount is None else {"amount": amount, "unit": "usd"}))
 
 
-def make_lost(clock: Clock) -> Any:
-    """Return the function *lost* for ``reserve``: it makes the event that ends a reservation whose lease is over."""
-
-    def lost(entry: Entry) -> Event:
-        payload = {key: entry.event.payload[key] for key in ("reservation_id", "amount", "unit")}
-        return make_event(clock, "spend.lost", payload)
-
-    return lost
+def make_lost(clock: Clock) -> Lost:
+    """Return *lost* for ``reserve``: the rule for reservations whose lease is over."""
+    return Lost(*clock.stamp())

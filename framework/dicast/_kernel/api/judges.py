@@ -154,7 +154,7 @@ class PipelineJudges:
         outcome = in_loop(run_unless_disabled(reduced, Request(source=SubjectList(subjects), preview=True, kind=TOOL)))
         return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledger_slot(reduced))
 
-    def read_ledger(self, function: Callable[[Ledger], T], path: Path | None = None) -> T:
+    def read_ledger(self, function: Callable[[Ledger], T], path: Path | str | None = None) -> T:
         """Return the result of *function* on the pipeline's ledger, or on the ledger at *path*.
 
         :raises LedgerRefused: when it does not exist or is no ledger.

@@ -170,15 +170,23 @@ def as_source(pipeline: Path | str | Mapping[str, object]) -> Path | str | Mappi
     return pipeline
 
 
-def read_ledger(path: Path | None, function: Callable[[Ledger], T]) -> T:
+def read_ledger(path: Path | str | None, function: Callable[[Ledger], T]) -> T:
     """Return the result of *function* on the ledger at *path*, by default ``$DICAST_LEDGER`` or ``.dicast/ledger.db``.
 
+    :param path: a file; or, as text, a URL or a component ``{plugin/name: {options}}``.
     :raises LedgerRefused: when it does not exist or is no ledger.
+    :raises ConfigError: when no component reads the URL, or the component has a fault.
     """
-    from ..pipeline.default_ledger import reading, sqlite_ledger
-    from ..timing.immediate import run_immediately
+    from ..pipeline.default_ledger import FILE, ledger_component, reading
 
-    return run_immediately(reading(sqlite_ledger(path)[1], function))
+    component, configuration = ledger_component(path)
+    if component.name == FILE:
+        from ..timing.immediate import run_immediately
+
+        return run_immediately(reading(configuration, function))
+    from ..timing.event_loop import in_loop
+
+    return in_loop(reading(configuration, function))
 
 
 def results(ledger: Ledger | None, run: str) -> Results:

@@ -14,7 +14,7 @@ from ..contract.protocols import Ledger
 from ..events import BUDGET_THROTTLED, SPEND_LOST, SPEND_RELEASED, SPEND_RESERVED, SPEND_SETTLED
 from ..plan.sections import Budget
 from ..timing.turns import resting
-from ..values import Cap, Claim, Cost, Entry, Event, Failure, Refusal, Subject, sensitivity
+from ..values import Cap, Claim, Cost, Entry, Event, Failure, Lost, Refusal, Subject, sensitivity
 from ..values.clock import Clock
 
 POLL_SECONDS = 0.2
@@ -57,7 +57,7 @@ class Record(Protocol):
         """Append all emitted events to the ledger, and let it decide the claims, at once."""
         ...
 
-    def claim(self, claim: Claim, lost: Callable[[Entry], Event]) -> asyncio.Future[Refusal | None]:
+    def claim(self, claim: Claim, lost: Lost) -> asyncio.Future[Refusal | None]:
         """Submit *claim* to the ledger, which decides it soon, after all events emitted earlier. Cancelling before that withdraws the claim."""
         ...
 
@@ -165,7 +165,7 @@ class BudgetGate:
         self._record.emit([self._record.event(SPEND_RELEASED, {"reservation_id": reservation.id}, reservation.subject)])
         of = reservation.subject, reservation.eval_id
         parts = {key: self._claim(*of, cost, seconds, lasting=key in lasting) for key, cost in costs.items()}
-        answers = {key: self._record.claim(claim, self.lost) for key, (_, claim) in parts.items()}
+        answers = {key: self._record.claim(claim, self._lost()) for key, (_, claim) in parts.items()}
         self._record.commit()
         return {key: part for key, (part, _) in parts.items() if answers[key].result() is None}
 
@@ -184,7 +184,7 @@ class BudgetGate:
         self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float, lasting: bool
     ) -> Reservation | Refusal:
         reservation, claim = self._claim(subject, eval_id, cost, seconds, lasting=lasting)
-        answer = self._record.claim(claim, self.lost)
+        answer = self._record.claim(claim, self._lost())
         try:
             refusal = await answer
         except asyncio.CancelledError:
@@ -298,8 +298,8 @@ class BudgetGate:
 
         Reservations for calls in batches stay open for the same calls of this process.
         """
-        entries = self._ledger.reservations(self._run_id)
-        self._emit(*(self.lost(entry) for entry in entries if not _is_lasting(entry)))
+        entries, lost = self._ledger.reservations(self._run_id), self._lost()
+        self._emit(*(lost(entry) for entry in entries if not _is_lasting(entry)))
         for entry in filter(_is_lasting, entries):
             event = entry.event
             payload: Mapping[str, Any] = event.payload
@@ -323,14 +323,12 @@ class BudgetGate:
         entries = self._ledger.reservations(None)
         reservations = [entry for entry in entries if entry.event.run_id != self._run_id and not _is_lasting(entry)]
         dead = {run_id for run_id in {entry.event.run_id for entry in reservations} if not self._alive(run_id)}
-        self._ledger.append([self.lost(entry) for entry in reservations if entry.event.run_id in dead])
+        lost = self._lost()
+        self._ledger.append([lost(entry) for entry in reservations if entry.event.run_id in dead])
 
-    def lost(self, entry: Entry) -> Event:
-        """Return the ``spend.lost`` event for the reservation made at *entry*."""
-        reservation = entry.event
-        payload = {key: reservation.payload[key] for key in ("reservation_id", "amount", "unit")}
-        event = self._record.event(SPEND_LOST, payload)
-        return evolve(event, run_id=reservation.run_id, session_id=reservation.session_id)
+    def _lost(self) -> Lost:
+        """Return the rule for reservations that ran out."""
+        return Lost(*self._clock.stamp())
 
     def _claim(
         self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float, *, lasting: bool = False

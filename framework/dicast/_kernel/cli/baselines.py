@@ -42,7 +42,7 @@ def baseline() -> None:
 )
 @ledger_path
 @as_json
-def save(name: str, run: str, file: Path | None, ledger: Path | None, as_json: bool) -> None:
+def save(name: str, run: str, file: Path | None, ledger: Path | str | None, as_json: bool) -> None:
     """Save RUN as NAME. The default is the last completed run. An existing NAME moves to RUN."""
     check_name(name)
     entry = read_ledger(ledger, lambda open_ledger: _save(open_ledger, name, run, file))
@@ -87,7 +87,7 @@ def _write(output: AtomicFile, content: bytes) -> None:
 @baseline.command("list")
 @ledger_path
 @as_json
-def list_(ledger: Path | None, as_json: bool) -> None:
+def list_(ledger: Path | str | None, as_json: bool) -> None:
     """List the saved baselines."""
     entries = read_ledger(ledger, _entries)
     if as_json:
@@ -123,7 +123,7 @@ def _entries(ledger: Ledger) -> list[dict[str, Any]]:
 @click.argument("name")
 @ledger_path
 @as_json
-def rm(name: str, ledger: Path | None, as_json: bool) -> None:
+def rm(name: str, ledger: Path | str | None, as_json: bool) -> None:
     """Remove NAME. The run stays in the ledger, and so does the record of its name."""
     removed = read_ledger(ledger, lambda open_ledger: remove_baseline(open_ledger, name))
     if as_json:

@@ -43,7 +43,7 @@ _FIELDS = (
 )
 @ledger_path
 @as_json
-def export(run_id: str | None, folder: Path | None, ledger: Path | None, as_json: bool) -> None:
+def export(run_id: str | None, folder: Path | None, ledger: Path | str | None, as_json: bool) -> None:
     """Print the events as JSON lines, one per row; with --json as one document."""
     if folder is not None:
         counts = read_ledger(ledger, lambda live: _write(_entries(live, run_id), folder))

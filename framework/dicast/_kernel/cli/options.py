@@ -8,12 +8,30 @@ import click
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
 """Decorator of a command: the option ``--json``, as the argument ``as_json``."""
+
+
+class LedgerPlace(click.ParamType[Path | str]):
+    """Option with a path, or with the URL or the component of a ledger, which stays text."""
+
+    name = "path"
+
+    def convert(self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None) -> Path | str:
+        """Return the path, or the text."""
+        if not isinstance(value, str):
+            return value
+        from ..pipeline.default_ledger import ledger_place  # imported late: most commands get no --ledger
+
+        return ledger_place(value)
+
+
+LEDGER = LedgerPlace()
+
 ledger_path = click.option(
     "--ledger",
-    type=click.Path(path_type=Path),
-    help="Path of the ledger. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
+    type=LEDGER,
+    help="Ledger: a path, a URL or '{plugin/name: {options}}'. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
 )
-"""Decorator of a command: the option ``--ledger PATH``, as the argument ``ledger``; None without it."""
+"""Decorator of a command: the option ``--ledger PLACE``, as the argument ``ledger``; None without it. A URL or a component is text."""
 overrides = click.option(
     "--set",
     "overrides",

@@ -44,7 +44,7 @@ Listed = dict[str, Any]
 )
 @ledger_path
 @as_json
-def runs(name: str | None, since: str | None, limit: int, ledger: Path | None, as_json: bool) -> None:
+def runs(name: str | None, since: str | None, limit: int, ledger: Path | str | None, as_json: bool) -> None:
     """List the runs of the ledger, the most recently started first. Other commands accept a run's id, the first or last characters of the id, or the pipeline's name."""
     earliest = None if since is None else utc(since, "--since", time.min)
     listed = read_ledger(ledger, lambda open_ledger: list(islice(past_runs(open_ledger, name, earliest), limit)))

@@ -57,7 +57,7 @@ def verdicts(
     as_of: str | None,
     limit: int | None,
     failed: bool,
-    ledger: Path | None,
+    ledger: Path | str | None,
     as_json: bool,
 ) -> None:
     """List verdicts from the ledger, oldest first."""
@@ -158,7 +158,7 @@ def ledger() -> None:
 @click.option("--head", metavar="DIGEST", help="A digest that must be in the chain; detects a missing end.")
 @ledger_path
 @as_json
-def verify(head: str | None, ledger: Path | None, as_json: bool) -> int:
+def verify(head: str | None, ledger: Path | str | None, as_json: bool) -> int:
     """Check every row's digest and its link to the previous row. Exit code 1 if a row does not match."""
     if head is not None and not re.fullmatch("[0-9a-f]{64}", head := head.lower()):
         raise ConfigError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,9 @@ from ..pipeline.slots import ledger_slot
 from ..plan.sections import Budget, Pipeline
 from ..resume.open_runs import RunCommand
 from ..run.request import Request, RunOutcome
+from ..stream.opening_context import opening
 from ..timing.event_loop import in_loop
-from .options import as_json, full, overrides
+from .options import LEDGER, as_json, full, overrides
 from .output import MOST, only_document, print_json
 from .outputs import Outputs
 from .progress import Progress
@@ -79,9 +81,9 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--ledger",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Record in the ledger at PATH instead of the file's.",
+    type=LEDGER,
+    metavar="PLACE",
+    help="Record in this ledger instead of the file's: a path, a URL or '{plugin/name: {options}}'.",
 )
 @full
 @as_json
@@ -100,7 +102,7 @@ def run(
     metric_lines: bool,
     primary: str | None,
     watch: bool,
-    ledger: Path | None,
+    ledger: Path | str | None,
     full: bool,
     as_json: bool,
 ) -> int:
@@ -165,10 +167,15 @@ def _watch(
     return run_again(file, request, run_once)
 
 
-def _selection(filters: Sequence[str], only: Sequence[str], ledger: Path | None) -> list[str]:
+def _selection(filters: Sequence[str], only: Sequence[str], ledger: Path | str | None) -> list[str]:
     """Return the options that select subjects, labels and the ledger, for a command that resumes the run."""
-    options = {"--filter": filters, "--only": only, "--ledger": [] if ledger is None else [str(ledger)]}
+    options = {"--filter": filters, "--only": only, "--ledger": [] if ledger is None else [_without_password(ledger)]}
     return [word for option, texts in options.items() for text in texts for word in (option, text)]
+
+
+def _without_password(place: Path | str) -> str:
+    """Return *place* for a command that is printed, without the user and the password of a URL."""
+    return re.sub(r"//[^/@]*@", "//USER:PASSWORD@", place) if isinstance(place, str) else str(place)
 
 
 def _rules(filters: Sequence[str]) -> tuple[Condition | Failing, ...]:
@@ -179,7 +186,7 @@ def _rules(filters: Sequence[str]) -> tuple[Condition | Failing, ...]:
     return read_filters(filters)
 
 
-def _read(file: Path, overrides: Sequence[str], only: Sequence[str], ledger: Path | None) -> PipelineFile:
+def _read(file: Path, overrides: Sequence[str], only: Sequence[str], ledger: Path | str | None) -> PipelineFile:
     pipeline = read_pipeline(file, overrides)
     if ledger is not None:
         pipeline = pipeline.with_ledger(ledger)
@@ -271,7 +278,7 @@ async def _details(pipeline: Pipeline, run_id: str | None) -> list[Figure]:
 
     if run_id is None:
         return []
-    async with ledger_slot(pipeline).component.open(None, create=False) as ledger:
+    async with opening(ledger_slot(pipeline).component, None, create=False) as ledger:
         return detail_figures(ledger, run_id)
 
 
@@ -284,7 +291,7 @@ async def try_rows(pipeline: Pipeline, request: Request) -> RunOutcome:
     run_id = outcome.document["run_id"]
     rows: list[Row] = []
     if run_id is not None:
-        async with ledger_slot(pipeline).component.open(None, create=False) as ledger:
+        async with opening(ledger_slot(pipeline).component, None, create=False) as ledger:
             rows = head_rows(ledger, run_id)
     return attrs.evolve(outcome, document={**outcome.document, "head": rows})
 

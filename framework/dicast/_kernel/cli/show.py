@@ -35,7 +35,13 @@ from .summary import run_parts
 @ledger_path
 @as_json
 def show(
-    name: str | None, run_id: str | None, every: bool, browses: bool, full: bool, ledger: Path | None, as_json: bool
+    name: str | None,
+    run_id: str | None,
+    every: bool,
+    browses: bool,
+    full: bool,
+    ledger: Path | str | None,
+    as_json: bool,
 ) -> None:
     """Show a run or a subject.
 

@@ -215,7 +215,11 @@ class Sink(Protocol):
 
 @runtime_checkable
 class Ledger(Protocol):
-    """Append-only, hash-chained record of events and spending, over all runs and processes."""
+    """Append-only, hash-chained record of events and spending, over all runs and processes.
+
+    ``append`` and ``reserve`` may be ``async def`` if the class of the component has ``is_async_ledger = True``: dicast opens such a ledger in a
+    thread with an event loop, and a run awaits its answers there.
+    """
 
     def append(self, events: Sequence[Event]) -> Head:
         """Append *events* in one transaction, computing the digests inside it, and return the new head.
@@ -246,7 +250,7 @@ class Ledger(Protocol):
         A cap is exceeded if the settled, lost and reserved amounts in its scope and the claim's amount together are more than its limit, each
         in the limit's unit. The claims are decided in order, and earlier granted claims count. The result has None for a granted claim, whose
         event is appended, and the first exceeded cap for a refused claim. *lost* makes the ``spend.lost`` event for a reservation (its
-        ``spend.reserved`` entry) that ran out.
+        ``spend.reserved`` entry) that ran out. A run passes a :class:`~dicast.Lost`, which another process can apply.
 
         :raises LedgerError: if no event was appended.
         """

@@ -76,10 +76,14 @@ class PipelineFile:
     problems: tuple[Problem, ...]
     only: tuple[str, ...] = ()
 
-    def with_ledger(self, path: Path) -> PipelineFile:
-        """Return the pipeline with its ledger at *path*; other options of the ledger are unchanged."""
+    def with_ledger(self, at: Path | str) -> PipelineFile:
+        """Return the pipeline with its ledger at a path, where other options of the ledger are unchanged, or with the URL or component *at*."""
         place = Place("--ledger", None, None, Path.cwd())
-        options = {"path": str(path).replace("${", "$${")}
+        if isinstance(at, str):
+            from .ledger_places import section_of  # imported late: most ledgers are files
+
+            return evolve(self, root=put(self.root, "ledger", from_data(section_of(at), place)))
+        options = {"path": str(at).replace("${", "$${")}
         section = self.root.value.get("ledger") if isinstance(self.root.value, dict) else None
         if section is not None and section.value is not None:
             return evolve(self, root=put(self.root, "ledger.path", from_data(options["path"], place)))

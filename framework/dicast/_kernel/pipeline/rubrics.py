@@ -17,7 +17,7 @@ from ..contract.requirements import refuse_conflicts
 from ..values import Rubric
 from ..values.errors import ConfigError, PluginError, Problem
 from ..values.names import nearest
-from .yaml_nodes import Node, Place
+from .yaml_nodes import Place, to_data
 
 SUFFIXES = (".yaml", ".yml", ".md")
 _RUBRICS = "dicast-rubrics"
@@ -100,15 +100,9 @@ def _front_matter(name: str, text: str) -> str:
 
 def _yaml(name: str, text: str) -> Mapping[str, object]:
     problems: list[Problem] = []
-    data = _plain(Composer(Place(name, 1, 1, Path()), problems).compose(text))
+    data = to_data(Composer(Place(name, 1, 1, Path()), problems).compose(text))
     if problems:
         raise ConfigError(problems)
     if not isinstance(data, dict):
         raise ConfigError(Problem(f"{name} must be a mapping with id and version", file=name, line=1, column=1))
     return data
-
-
-def _plain(node: Node) -> object:
-    if isinstance(node.value, dict):
-        return {name: _plain(child) for name, child in node.value.items()}
-    return [_plain(child) for child in node.value] if isinstance(node.value, list) else node.value

@@ -18,7 +18,7 @@ from ..contract.protocols import ChatModel, Extractor, Judge, estimate
 from ..plan.sections import Pipeline, Scoring, Slot, SlotOptions
 from ..values import KINDS, PARENTS, Rubric, Subject
 from .builder import Built
-from .default_ledger import sqlite_ledger
+from .default_ledger import ledger_component
 from .describe import describe
 from .faults import Fault, Invalid, Path
 
@@ -237,9 +237,9 @@ def ledger_slot(pipeline: Pipeline) -> Slot:
     return pipeline.ledger or ledger_at(None)
 
 
-def ledger_at(path: pathlib.Path | None) -> Slot:
-    """Return the SQLite ledger at *path*, or the default ledger."""
-    component, live = sqlite_ledger(path)
+def ledger_at(place: pathlib.Path | str | None) -> Slot:
+    """Return the ledger at *place*, or the default ledger."""
+    component, live = ledger_component(place)
     return Slot(
         component.name,
         component.name,

@@ -86,6 +86,13 @@ def from_data(value: object, place: Place, path: Address = (), key: Place | None
     raise ConfigError(place.problem(message, path, repr(value)))
 
 
+def to_data(node: Node) -> object:
+    """Return the values of *node* without their places."""
+    if isinstance(node.value, dict):
+        return {name: to_data(child) for name, child in node.value.items()}
+    return [to_data(child) for child in node.value] if isinstance(node.value, list) else node.value
+
+
 def is_data(value: object) -> bool:
     """Return True if *value* holds only data that a file can hold, and no Python component."""
     if isinstance(value, Mapping):

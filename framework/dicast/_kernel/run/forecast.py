@@ -22,6 +22,7 @@ from ..plan.labels import pipeline_labels, score_label
 from ..plan.sections import METRICS, Pipeline, Slot
 from ..source.source import data_digest, is_live, read
 from ..stream.opening import open_component
+from ..stream.opening_context import opening
 from ..timing.event_loop import in_loop
 from ..values import Cost, Event, RunContext, Subject
 from ..values.clock import Clock
@@ -179,7 +180,7 @@ class Prospect:
         """Return the result of *function* on the pipeline's ledger; None if there is no ledger yet, unless *create*."""
 
         async def read() -> T:
-            async with ledger_slot(self._pipeline).component.open(None, create=create) as ledger:
+            async with opening(ledger_slot(self._pipeline).component, None, create=create) as ledger:
                 return function(ledger)
 
         try:

@@ -30,6 +30,7 @@ from ..resume.reading import document
 from ..resume.resume import EarlierRun, current_report, refuse_changes
 from ..source.source import data_digest
 from ..stream.opening import open_component
+from ..stream.opening_context import opening
 from ..values import Query, RunContext
 from ..values.clock import Clock
 from ..values.errors import ConfigError, Problem, RequestError
@@ -231,7 +232,7 @@ async def _run(
     """Run one experiment, or resume the run of an earlier process; its baseline may be another experiment of the suite."""
     experiments = {name: outcome.document["run_id"] for name, outcome in outcomes.items()}
     if earlier is not None and earlier.finished and not request.retry_failed:
-        async with ledger_slot(pipeline).component.open(None, create=False) as ledger:
+        async with opening(ledger_slot(pipeline).component, None, create=False) as ledger:
             if (outcome := _completed_outcome(ledger, earlier, pipeline, experiments)) is not None:
                 return outcome
     baseline = pipeline.baseline
@@ -271,7 +272,7 @@ async def _earlier(
 
     :raises ConfigError: when nothing of the suite is left to resume, or an experiment has changed since.
     """
-    async with ledger_slot(next(iter(pipelines.values()))).component.open(None, create=False) as ledger:
+    async with opening(ledger_slot(next(iter(pipelines.values()))).component, None, create=False) as ledger:
         runs, other_suites = _newest(ledger, pipelines, request.resume or "")
     is_over = len(runs) == len(pipelines) and all(run.finished for run in runs.values())
     if not runs or (not request.retry_failed and is_over):

@@ -11,11 +11,12 @@ import attrs
 
 from ..contract.declared import declared_faults
 from ..contract.implements import implements
-from ..contract.kinds import member_faults
+from ..contract.kinds import KINDS, member_faults
 from ..contract.plugin_errors import describe_error, error_text, in_brackets, place_of
 from ..contract.protocols import ChatModel, Sandbox
 from ..values import RunContext
 from ..values.errors import DicastError, PluginError, Problem
+from .opening_context import opening
 
 Wrap = Callable[[Any, str], Any]
 """Returns the wrapper of a nested live object, given the object and its address."""
@@ -66,6 +67,7 @@ def check_live(kind: str, component: object, live: object) -> None:
     :raises PluginError: with every fault.
     """
     faults = [*member_faults(kind, type(live), live), *(declared_faults(kind, live) if live is not component else ())]
+    faults += _async_faults(live) if kind == "ledger" else []
     if faults:
         name = type(live).__qualname__
         raise PluginError(Problem(f"{class_name(component)}: {name}: {fault}") for fault in faults)
@@ -101,11 +103,10 @@ class Opener:
         :param at: the address of *component*, for *wrap*.
         """
         component = await self._open_fields(component, wrap, at)
-        opened = getattr(component, "open", None)
-        if opened is None:
+        if not hasattr(component, "open"):
             return component
         try:
-            live = await self._stack.enter_async_context(opened(self._run))
+            live = await self._stack.enter_async_context(opening(component, self._run))
         except DicastError:
             raise
         except Exception as error:  # the border to a plugin's code
@@ -144,6 +145,13 @@ class Opener:
         if implements(live, ChatModel) or implements(live, Sandbox):
             self._shared.append((component, live))
         return live
+
+
+def _async_faults(live: object) -> list[str]:
+    """Return the fault of a live ledger whose ``async def`` methods nobody would await."""
+    names = [name for name in KINDS["ledger"].members if inspect.iscoroutinefunction(getattr(live, name, None))]
+    fault = f"{', '.join(names)} is async def: give the class of the component the attribute is_async_ledger = True"
+    return [fault] if names else []
 
 
 def _reason(error: Exception, component: Any) -> str:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
+import attrs
+
 from ..contract.protocols import Ledger
-from ..values import Claim, Entry, Event, Refusal, Subject
+from ..events import SPEND_RELEASED
+from ..values import Claim, Event, Lost, Refusal, Subject
 from ..values.clock import Clock
 from ..values.errors import LedgerError
 from ..values.event import EventFields
 from ..values.judged import JudgedRow, Records, events_of
+from .awaited_ledger import AwaitedLedger
 from .sinks import SinkFeed, share_events
 
 BATCH = 10_000
@@ -25,14 +30,31 @@ ROWS = 1_000
 SECONDS = 0.2
 """Maximum seconds until a batch is passed on. A batch blocks the event loop while it is passed on."""
 
-Lost = Callable[[Entry], Event]
-"""Makes the ``spend.lost`` event for a reservation that ran out."""
-
 Observe = Callable[[Records], None]
 """Receives the events that the ledger has: the report of the run."""
 
+_APPENDS = ("append", "append_judged")
+
 Waiting = tuple[Claim, Lost, asyncio.Future[Refusal | None]]
 """A claim that waits for the ledger, and the future for its decision."""
+
+
+@attrs.frozen
+class Commit:
+    """Records and claims that are passed to the ledger together. *judged* is the number of judged subjects among the records."""
+
+    records: list[Event | JudgedRow]
+    judged: int
+    waiting: Sequence[Waiting]
+
+
+@attrs.frozen
+class Sent:
+    """A commit that the thread of a ledger has. *ended* is done after its answer was taken."""
+
+    commit: Commit
+    answer: Future[Any]
+    ended: asyncio.Future[None]
 
 
 class Stream:
@@ -58,11 +80,12 @@ class Stream:
         self._emitted: list[Event | JudgedRow] = []
         self._committed: list[Event | JudgedRow] = []
         self._judged = 0
-        self._append_judged = _judged_append(ledger)
+        self._appends_judged = _appends_judged(ledger)
         self._due = time.monotonic() + SECONDS
         self._feeding = asyncio.Lock()
         self._committing = False
         self._waiting: list[Waiting] = []
+        self._sent: Sent | None = None
 
     def event(
         self,
@@ -106,7 +129,7 @@ class Stream:
     @property
     def idle(self) -> bool:
         """True if all emitted events have been passed on."""
-        return not self._emitted and not self._committed
+        return not self._emitted and not self._committed and self._sent is None
 
     @property
     def due(self) -> bool:
@@ -118,26 +141,17 @@ class Stream:
 
         :raises LedgerError: if the ledger refuses the events; they stay emitted, and each claim raises the same error.
         """
-        waiting = [(claim, lost, answer) for claim, lost, answer in self._waiting if not answer.done()]
-        self._waiting = []
-        refusals: Sequence[Refusal | None] = ()
+        self._end_sent()
+        commit = self._take()
+        if (call := self._call(commit)) is None:
+            return
+        name, arguments = call
         try:
-            if waiting:  # all claims are of one run, so any *lost* fits all of them
-                before = events_of(self._emitted)
-                refusals = self._ledger.reserve([claim for claim, _, _ in waiting], waiting[-1][1], before)
-            elif self._judged and self._append_judged is not None:
-                self._append_judged(self._emitted)
-            elif self._emitted:
-                self._ledger.append(events_of(self._emitted))
+            answer = getattr(self._ledger, name)(*arguments)
         except Exception as error:
-            for _, _, answer in waiting:
-                answer.set_exception(error)
+            self._refused(commit, error)
             raise
-        self._committed += self._emitted
-        self._emitted, self._judged = [], 0
-        for (claim, _, answer), refusal in zip(waiting, refusals, strict=True):
-            self._committed += [claim.event] if refusal is None else []
-            answer.set_result(refusal)
+        self._accepted(commit, answer)
 
     def commit_soon(self) -> None:
         """Commit after the tasks that are ready now have emitted their events and claims."""
@@ -148,12 +162,104 @@ class Stream:
     def _commit_now(self) -> None:
         self._committing = False
         with suppress(LedgerError):  # the next commit tries again, and raises it
-            self.commit()
+            if not isinstance(self._ledger, AwaitedLedger):
+                self.commit()
+            elif self._sent is None:
+                self._send(self._ledger)
+
+    def _send(self, ledger: AwaitedLedger) -> None:
+        """Pass all emitted events and claims to the thread of *ledger*."""
+        commit = self._take()
+        if (call := self._call(commit)) is None:
+            return
+        name, arguments = call
+        loop = asyncio.get_running_loop()
+        self._sent = sent = Sent(commit, ledger.start(name, *arguments), loop.create_future())
+
+        def end() -> None:
+            if self._sent is sent:
+                with suppress(LedgerError):  # as in _commit_now
+                    self._end_sent()
+
+        def answered(_: object) -> None:
+            with suppress(RuntimeError):  # the loop is closed: the run has ended with an error
+                loop.call_soon_threadsafe(end)
+
+        sent.answer.add_done_callback(answered)
+
+    def _end_sent(self) -> None:
+        """Take the answer of the ledger to the commit in its thread; without an answer yet, wait for it and block the event loop.
+
+        :raises LedgerError: as :meth:`commit`.
+        """
+        if self._sent is None:
+            return
+        sent, self._sent = self._sent, None
+        try:
+            answer = sent.answer.result()
+        except Exception as error:
+            self._refused(sent.commit, error)
+            raise
+        finally:
+            sent.ended.set_result(None)
+        self._accepted(sent.commit, answer)
+        if self._waiting:
+            self.commit_soon()
+
+    def _take(self) -> Commit:
+        """Return all emitted events and claims, which are no longer emitted."""
+        waiting = [item for item in self._waiting if not item[2].done()]
+        commit = Commit(self._emitted, self._judged, waiting)
+        self._emitted, self._judged, self._waiting = [], 0, []
+        return commit
+
+    def _call(self, commit: Commit) -> tuple[str, Sequence[Any]] | None:
+        """Return the method of the ledger for *commit*, and its arguments; None if there is nothing to commit."""
+        if commit.waiting:  # all claims are of one run, so any *lost* fits all of them
+            claims = [claim for claim, _, _ in commit.waiting]
+            return "reserve", (claims, commit.waiting[-1][1], events_of(commit.records))
+        if commit.judged and self._appends_judged:
+            return "append_judged", (commit.records,)
+        return ("append", (events_of(commit.records),)) if commit.records else None
+
+    def _refused(self, commit: Commit, error: Exception) -> None:
+        self._emitted, self._judged = commit.records + self._emitted, commit.judged + self._judged
+        for _, _, answer in commit.waiting:
+            if not answer.done():
+                answer.set_exception(error)
+
+    def _accepted(self, commit: Commit, refusals: Any) -> None:
+        self._committed += commit.records
+        for (claim, _, answer), refusal in zip(commit.waiting, refusals if commit.waiting else (), strict=True):
+            self._committed += [claim.event] if refusal is None else []
+            if not answer.done():
+                answer.set_result(refusal)
+            elif refusal is None:  # the claim was withdrawn while the ledger granted it
+                self._emitted.append(self._release(claim.event))
+                self.commit_soon()
+
+    def _release(self, reserved: Event) -> Event:
+        """Return the end of a reservation that no call uses."""
+        id_, now = self.clock.stamp()
+        payload = {"reservation_id": reserved.payload["reservation_id"]}
+        return attrs.evolve(reserved, id=id_, type=SPEND_RELEASED, time=now, payload=payload)
 
     async def flush(self) -> None:
         """Commit, then publish."""
-        self.commit()
+        if isinstance(self._ledger, AwaitedLedger):
+            await self._commit_in_thread(self._ledger)
+        else:
+            self.commit()
         await self.pass_on()
+
+    async def _commit_in_thread(self, ledger: AwaitedLedger) -> None:
+        """Commit like :meth:`commit`, while the event loop runs other tasks."""
+        while (sent := self._sent) is not None:
+            await asyncio.wait([sent.ended])
+        self._send(ledger)
+        if (sent := self._sent) is not None:
+            await asyncio.wait([sent.ended])
+            sent.answer.result()
 
     async def pass_on(self) -> None:
         """Publish the committed events."""
@@ -189,12 +295,9 @@ class Stream:
                 await feed.close()
 
 
-def _judged_append(ledger: Ledger) -> Callable[[Records], object] | None:
-    """Return the ledger's ``append_judged``; None if its class has an ``append`` of its own and inherits or passes on the other."""
-    for class_ in type(ledger).__mro__:
-        if "append_judged" in vars(class_):
-            append: Callable[[Records], object] = ledger.append_judged  # type: ignore[attr-defined]  # an optional member
-            return append
-        if "append" in vars(class_):
-            return None
-    return None
+def _appends_judged(ledger: object) -> bool:
+    """Return False if the ledger has no ``append_judged``, or if its class has an ``append`` of its own and inherits or passes on the other."""
+    if isinstance(ledger, AwaitedLedger):
+        return _appends_judged(ledger.live)
+    members = (vars(class_) for class_ in type(ledger).__mro__)
+    return next(("append_judged" in names for names in members if not names.keys().isdisjoint(_APPENDS)), False)

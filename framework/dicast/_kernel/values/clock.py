@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = tuple(high + low for high in _ALPHABET for low in _ALPHABET)
+_TIME_CHARACTERS = 10
 _LAST = 1 << 20
 """Number of ids that one prefix can have; the last 20 random bits count them."""
 
@@ -81,6 +82,13 @@ class Clock:
         self._time = f"{self._second}{ms % 1000:03d}Z"
         self._prefix = "".join([_PAIRS[ms >> place & 1023] for place in (40, 30, 20, 10, 0)]) + self._chance
         self._count &= _LAST // 2 - 1
+
+
+def derived_id(id_: str, text: str) -> str:
+    """Return a ULID with the time of *id_* and the SHA-256 of *text* in place of the random bits."""
+    from hashlib import sha256  # imported late: most processes need no such id
+
+    return id_[:_TIME_CHARACTERS] + _encode(int.from_bytes(sha256(text.encode()).digest()[:10]), 16)
 
 
 def _encode(number: int, width: int) -> str:

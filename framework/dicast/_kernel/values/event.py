@@ -6,12 +6,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
 from ..classes import define, frozen
+from ..events import SPEND_LOST
 from .basis import Basis, basis_of
+from .clock import derived_id
 from .record import Results
 from .score import Cost
 from .subject import TraceEvent
@@ -138,6 +140,14 @@ class Head:
     digest: str
 
 
+class Position(NamedTuple):
+    """Place of a row of a ledger. *seq* is unique in the ledger, and grows within a shard of a run; shards may record at the same time."""
+
+    run_id: str
+    shard: int
+    seq: int
+
+
 @frozen
 class Entry:
     """A row of a ledger: an event with its place in the chain.
@@ -146,12 +156,19 @@ class Entry:
     :param event: the event.
     :param prev: the digest of the row before it; 64 zeros for the first row. Empty if the chain of the ledger is not over events.
     :param digest: the digest of this row, 64 hexadecimal digits, or empty.
+    :param shard: the part of the run that recorded the event, from 0.
     """
 
     seq: int
     event: Event
     prev: str
     digest: str
+    shard: int = 0
+
+    @property
+    def position(self) -> Position:
+        """The place of the row in its run."""
+        return Position(self.event.run_id, self.shard, self.seq)
 
 
 @frozen
@@ -218,6 +235,27 @@ class Claim:
 
     event: Event
     caps: Sequence[Cap]
+
+
+@frozen
+class Lost:
+    """Rule for reservations that ran out: their amounts count as spent. It is data, so that a ledger can apply it in another process.
+
+    A call with the entry of a ``spend.reserved`` event returns the ``spend.lost`` event. The event is the same in every process.
+
+    :param id: a new ULID, of which the new event has the time.
+    :param time: the time of the new event.
+    """
+
+    id: str
+    time: str
+
+    def __call__(self, entry: Entry) -> Event:
+        """Return the ``spend.lost`` event for the reservation made at *entry*."""
+        reserved = entry.event
+        payload = {key: reserved.payload[key] for key in ("reservation_id", "amount", "unit")}
+        id_ = derived_id(self.id, f"{self.id} {reserved.payload['reservation_id']}")
+        return Event(id_, SPEND_LOST, self.time, reserved.run_id, payload, session_id=reserved.session_id)
 
 
 @frozen

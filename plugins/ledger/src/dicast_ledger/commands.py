@@ -44,7 +44,7 @@ def _head(head: Any) -> dict[str, object] | None:
 @click.argument("eval_id")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write; it must not exist.")
 @ledger_path
-def prove(eval_id: str, out: Path, ledger: Path | None) -> None:
+def prove(eval_id: str, out: Path, ledger: Path | str | None) -> None:
     """Write a proof that the verdict EVAL_ID is in the ledger. The proof is checked without the ledger."""
     document = read_ledger(ledger, lambda live: _proof(live, eval_id))
     try:
@@ -73,7 +73,7 @@ def _proof(live: Ledger, eval_id: str) -> dict[str, Any]:
 @click.option("--reason", required=True, help="The reason, which is recorded.")
 @ledger_path
 @as_json
-def erase(subject: str | None, before: datetime | None, reason: str, ledger: Path | None, as_json: bool) -> None:
+def erase(subject: str | None, before: datetime | None, reason: str, ledger: Path | str | None, as_json: bool) -> None:
     """Remove the judged texts of SUBJECT, or all texts from before a time. Verdicts, amounts and the chain stay.
 
     Explanations of verdicts and payloads of traces stay too: they are in the chain.

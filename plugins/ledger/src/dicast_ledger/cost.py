@@ -13,6 +13,7 @@ import click
 import orjson
 
 from dicast import ConfigError, Event, Ledger, Query, named_run, read_ledger
+from dicast.commands import ledger_path
 from dicast.reading import milliseconds, read_verdicts
 from dicast.toolkit.printable import one_line
 
@@ -37,11 +38,7 @@ def moment(_context: click.Context, _option: click.Parameter, text: str | None) 
 @click.option("--run", "run_id", metavar="RUN", help="Only spending of this run.")
 @click.option("--from", "start", metavar="TIME", callback=moment, help="From this ISO 8601 time on; all by default.")
 @click.option("--to", "end", metavar="TIME", callback=moment, help="Before this time; all by default.")
-@click.option(
-    "--ledger",
-    type=click.Path(path_type=Path),
-    help="Path of the ledger. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
-)
+@ledger_path
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
 def cost(
     include_eval: bool,
@@ -49,7 +46,7 @@ def cost(
     run_id: str | None,
     start: datetime | None,
     end: datetime | None,
-    ledger: Path | None,
+    ledger: Path | str | None,
     as_json: bool,
 ) -> None:
     """Add up the spending. The agent's calls in its trace count; with --include-eval, the calls of judges and metrics count too."""

@@ -12,6 +12,7 @@ import click
 import orjson
 
 from dicast import ConfigError, Ledger, named_run, read_ledger, rubric
+from dicast.commands import ledger_path
 from dicast.reading import refuse_weights
 from dicast.toolkit.printable import one_line
 
@@ -43,11 +44,7 @@ from .rubric import RUBRIC, read_gates
     help="The label whose scores are compared; metrics by default, or the only label.",
 )
 @click.option("--allow-incomparable", is_flag=True, help="Compare runs with different judges or metrics.")
-@click.option(
-    "--ledger",
-    type=click.Path(path_type=Path),
-    help="Path of the ledger. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
-)
+@ledger_path
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
 def promotion(
     baseline: str,
@@ -57,7 +54,7 @@ def promotion(
     gates: str,
     label: str | None,
     allow_incomparable: bool,
-    ledger: Path | None,
+    ledger: Path | str | None,
     as_json: bool,
 ) -> int:
     """Check which promotion gates a run passes.

@@ -11,13 +11,14 @@ import click
 import orjson
 
 from dicast import ConfigError, DataError, Ledger, Problem, named_run, nearest, read_ledger
+from dicast.commands import as_json, ledger_path
 from dicast.reading import LabeledOutputs, is_in_ledger, read_gold, weighted_runs
 from dicast.toolkit.printable import one_line
 from dicast.toolkit.terminal import Line, print_lines
 
 from .comparison import Comparison
 from .many_ratings import ratings_of
-from .options import as_json, check_labels, ledger_path, share
+from .options import check_labels, share
 from .ratings import BETWEEN, RECORDED, Between, Ratings, VerdictFilter
 from .text import lines
 
@@ -76,7 +77,7 @@ def agreement(
     worst: int,
     prevalence: bool,
     of: str | None,
-    ledger: Path | None,
+    ledger: Path | str | None,
     as_json: bool,
 ) -> None:
     """Report how far judges agree. Only subjects that every judge judged count; with --gold, only labeled subjects.

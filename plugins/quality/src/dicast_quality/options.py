@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
-from pathlib import Path
 
 import click
 
 from dicast import ConfigError, Problem, nearest
-
-ledger_path = click.option(
-    "--ledger",
-    type=click.Path(path_type=Path),
-    help="Path of the ledger. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
-)
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
 
 
 def share(ctx: click.Context, param: click.Parameter, value: float) -> float:

@@ -11,9 +11,10 @@ import click
 import orjson
 
 from dicast import Ledger, read_ledger
+from dicast.commands import as_json, ledger_path
 from dicast.toolkit.printable import one_line
 
-from .options import as_json, ledger_path, moment, share
+from .options import moment, share
 from .report import QualityOptions
 from .verdicts import GROUPINGS, Grouping
 
@@ -56,7 +57,7 @@ def quality(
     run_id: str | None,
     without_people: bool,
     latest: bool,
-    ledger: Path | None,
+    ledger: Path | str | None,
     as_json: bool,
 ) -> None:
     """Report the quality of the judged work. The figures are the mean score, the median, the lowest tenth, and the cost of judging."""

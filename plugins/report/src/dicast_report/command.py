@@ -11,6 +11,7 @@ import click
 import orjson
 
 from dicast import ConfigError, Event, Ledger, Query, named_run, read_ledger
+from dicast.commands import ledger_path
 from dicast.reading import reader
 
 from .html import shown_path, write_page
@@ -28,11 +29,7 @@ LAST = "last"
 @click.option("--out", type=click.Path(path_type=Path), default=OUT, show_default=True, help="The file to write.")
 @click.option("--open", "show", is_flag=True, help="Open it in the browser.")
 @click.option("--baseline", metavar="RUN", help="Compare the run with this one, as dicast compare does.")
-@click.option(
-    "--ledger",
-    type=click.Path(path_type=Path),
-    help="Path of the ledger. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
-)
+@ledger_path
 @click.option(
     "--rows",
     type=click.IntRange(1),
@@ -47,7 +44,7 @@ def report(
     out: Path,
     show: bool,
     baseline: str | None,
-    ledger: Path | None,
+    ledger: Path | str | None,
     rows: int,
     no_content: bool,
     as_json: bool,
@@ -75,7 +72,7 @@ class _PageRequest:
     """A request for a page."""
 
     live: Ledger
-    path: Path | None
+    path: Path | str | None
     options: PageOptions
     baseline: str | None
 
@@ -147,7 +144,8 @@ class _PageRequest:
     def _page(self, start: _StartedRun, end: Event, several: bool) -> RunPage:
         place = self.path or getattr(self.live, "path", None)
         head = self.live.head()
-        origin = Origin(None if place is None else shown_path(Path(place)), None if head is None else head.digest)
+        shown = shown_path(Path(place)) if isinstance(place, Path) else None  # a URL may have a password
+        origin = Origin(shown, None if head is None else head.digest)
         compared = None if self.baseline is None else self._compared(self.baseline, start.event.run_id)
         reader = RunReader(self.live.read, self.options, origin)
         return reader.page(

@@ -8,6 +8,7 @@ import click
 import orjson
 
 from dicast import read_ledger
+from dicast.commands import ledger_path
 from dicast.toolkit.printable import one_line
 
 from .judged import read
@@ -25,14 +26,10 @@ from .report import Report
 )
 @click.option("--judge", metavar="LABEL", help="The judge whose verdicts count, if there are several.")
 @click.option("--workload", "only", metavar="NAME", multiple=True, help="Only this workload; repeatable.")
-@click.option(
-    "--ledger",
-    type=click.Path(path_type=Path),
-    help="Path of the ledger. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
-)
+@ledger_path
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
 def workloads(
-    run_ids: tuple[str, ...], judge: str | None, only: tuple[str, ...], ledger: Path | None, as_json: bool
+    run_ids: tuple[str, ...], judge: str | None, only: tuple[str, ...], ledger: Path | str | None, as_json: bool
 ) -> None:
     """Report on judged workloads. Prints quality and its spread by workload and model, cost, savings on successful work."""
     report = Report.of(read_ledger(ledger, lambda live: read(live, run_ids, judge, only)))

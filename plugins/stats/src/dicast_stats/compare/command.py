@@ -17,6 +17,7 @@ from dicast import (
     Problem,
     read_ledger,
 )
+from dicast.commands import ledger_path
 from dicast.toolkit.printable import one_line
 from dicast.toolkit.terminal import print_lines
 
@@ -64,11 +65,7 @@ LAST = "last"
     is_flag=True,
     help="Count each subject of a weighted sample once: the differences are about the sample.",
 )
-@click.option(
-    "--ledger",
-    type=click.Path(path_type=Path),
-    help="Path of the ledger. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
-)
+@ledger_path
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
 def compare(
     a: str | None,
@@ -80,7 +77,7 @@ def compare(
     gold: Path | None,
     allow_incomparable: bool,
     unweighted: bool,
-    ledger: Path | None,
+    ledger: Path | str | None,
     as_json: bool,
 ) -> int:
     """Compare two runs: better, worse or unknown.
