@@ -95,6 +95,17 @@ def test_a_baseline_that_cannot_be_compared_is_named_with_the_reason(folder):
     assert "metrics[city]" in text
 
 
+def test_a_gate_that_passed_without_the_comparison_has_an_annotation(folder, monkeypatch):
+    judge("main.yaml", "--set", "metrics=[check/contains: {as: city, value: Bonn}]")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "step.md"))
+    result = CliRunner().invoke(ci, ["new.yaml"], catch_exceptions=False, standalone_mode=False)
+    (line,) = [line for line in result.output.splitlines() if "gate passed" in line]
+    assert result.return_value == 0
+    assert line.startswith("::warning file=")
+    assert "the runs differ in metrics[city]" in line
+
+
 def test_without_a_baseline_the_comment_says_how_to_name_one(folder):
     code, text = comment(folder, "main.yaml")
     assert code == 0

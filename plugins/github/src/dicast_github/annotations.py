@@ -58,11 +58,15 @@ def _property(value: object) -> str:
 def of_run(
     done: Mapping[str, Any], failing: Sequence[tuple[JudgedSubject, Outcome]], of_failing: int, place: Place
 ) -> list[Annotation]:
-    """Return annotations for a gate and subjects that did not pass, at most :data:`MOST` of a level."""
+    """Return annotations for a gate and subjects that did not pass, at most :data:`MOST` of a level.
+
+    A gate that passed has one if a clause was not decided, such as a comparison with a baseline that does not fit.
+    """
     title, gate = f"dicast {done['name']}", done["gate"]
     annotations = []
-    if done["undecided"] or (gate is not None and gate["passed"] is False):
-        level: Level = "warning" if done["undecided"] else "error"
+    has_failed = gate is not None and gate["passed"] is False
+    if done["undecided"] or (gate is not None and gate["reasons"]):
+        level: Level = "error" if has_failed and not done["undecided"] else "warning"
         answer = "undecided" if gate is None else f"gate {gate_answer(gate)}"
         message = f"{answer}: {'; '.join(done['undecided'] if gate is None else gate['reasons'])}"
         annotations.append(Annotation(level, message, title, *place.of("gate")))
