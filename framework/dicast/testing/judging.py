@@ -12,21 +12,19 @@ from typing import Any, ClassVar, TypeVar
 
 import attrs
 import orjson
-from attrs.exceptions import FrozenInstanceError
 
 from .._kernel.contract.define import maybe_await
 from .._kernel.contract.implements import implements
 from .._kernel.contract.kinds import KINDS, parts
-from .._kernel.contract.plugin_errors import author_place, describe_error, in_brackets
+from .._kernel.contract.plugin_errors import describe_error
 from .._kernel.contract.protocols import WrongEstimate, estimate
 from .._kernel.values import Cost, Failure, Judgment, Score, Subject
 from .._kernel.values.errors import ConfigError, InvalidCost, InvalidScore, ScoringError, UnknownName
 from .._kernel.values.raw_score import RawScore
-from .._kernel.values.read_only import REFUSED
 from .conformance import Conformance
 from .pipeline import Bench
 from .subjects import GOLDEN, read_only_copy
-from .uses import FirstUse, PricedAnswer, SecondUse, Uses
+from .uses import FirstUse, PricedAnswer, SecondUse, Uses, content
 from .variations import variations
 
 MANY = 4
@@ -110,14 +108,8 @@ class AnsweringConformance(Conformance):
         async def ask(live: Any) -> SecondUse:
             use = SecondUse()
             for subject in self.accepted(component):
-                before = orjson.dumps(_content(subject))
-                answer = use.answers[subject.id] = await _answer(self.asking(live), subject)
-                if isinstance(answer, FrozenInstanceError) or (
-                    REFUSED in str(answer) and isinstance(answer, TypeError)
-                ):
-                    use.changed.append(f"{subject.id}{in_brackets(author_place(answer))}")
-                elif orjson.dumps(_content(subject)) != before:
-                    use.changed.append(subject.id)
+                before = content(subject)
+                use.add(subject, before, await _answer(self.asking(live), subject))
             return use
 
         if uses.second is None:
@@ -379,16 +371,6 @@ def excess(cost: Cost, most: Cost) -> str | None:
     if cost.unit != most.unit:
         return f"costs {cost}, and the estimate is in {most.unit}"
     return f"costs {cost}, more than the estimate of {most}" if cost.amount > most.amount else None
-
-
-def _content(subject: Subject) -> object:
-    return [
-        subject.input,
-        subject.output,
-        subject.reference,
-        dict(subject.context),
-        [dict(event.payload) for event in subject.events],
-    ]
 
 
 def _kind(answer: object) -> str:

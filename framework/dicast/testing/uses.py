@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
+import orjson
+from attrs.exceptions import FrozenInstanceError
 
-from .._kernel.values import Cost
+from .._kernel.contract.plugin_errors import author_place, in_brackets
+from .._kernel.values import Cost, Subject
+from .._kernel.values.read_only import REFUSED
 from .pipeline import Bench
 from .watching import Watch
 
@@ -28,6 +32,20 @@ class SecondUse:
 
     answers: dict[str, object] = attrs.field(factory=dict)
     changed: list[str] = attrs.field(factory=list)
+
+    def add(self, subject: Subject, before: bytes, answer: object) -> None:
+        """Add the *answer* about *subject*, which had the content *before*."""
+        self.answers[subject.id] = answer
+        if isinstance(answer, FrozenInstanceError) or (isinstance(answer, TypeError) and REFUSED in str(answer)):
+            self.changed.append(f"{subject.id}{in_brackets(author_place(answer))}")
+        elif content(subject) != before:
+            self.changed.append(subject.id)
+
+
+def content(subject: Subject) -> bytes:
+    """Return the content of *subject* as JSON."""
+    events = [dict(event.payload) for event in subject.events]
+    return orjson.dumps([subject.input, subject.output, subject.reference, dict(subject.context), events])
 
 
 @attrs.frozen
