@@ -189,14 +189,14 @@ def test_texts_are_whole_on_request(ask, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("path", "message"),
+    ("path", "status", "message"),
     [
-        ("/runs/new/subjects?q=(a&regex=true", "q: '(a' is not a regular expression"),
-        ("/runs/new/subjects?label=goood", "label: the run has no values of 'goood'; it has good, even"),
+        ("/runs/new/subjects?q=(a&regex=true", 400, "q: '(a' is not a regular expression"),
+        ("/runs/new/subjects?label=goood", 409, "label: the run has no values of 'goood'; it has good, even"),
     ],
 )
-def test_a_wrong_search_or_label_is_named(ask, path, message):
-    assert message in ask(path, 400)["error"]["message"]
+def test_a_wrong_search_or_label_is_named(ask, path, status, message):
+    assert message in ask(path, status)["error"]["message"]
 
 
 def test_an_unknown_run_or_baseline_is_not_found(ask):
@@ -211,7 +211,7 @@ def test_the_trend_is_of_the_label_of_the_gate(ask):
     assert (point["mean"], point["scored"], point["failed"], point["gate"]) == (0.46, 5, 1, "undecided")
     assert point["pass_ci_low"] < point["pass_rate"] < point["pass_ci_high"]
     assert ask("/analytics/trend?name=new&label=even")["data"][0]["mean"] == 0.5
-    assert "they have good, even" in ask("/analytics/trend?name=new&label=evven", 404)["error"]["message"]
+    assert "they have good, even" in ask("/analytics/trend?name=new&label=evven", 409)["error"]["message"]
 
 
 def test_a_listed_run_has_the_label_of_its_gate(ask):

@@ -89,7 +89,7 @@ def trend(ledger: Ledger, values: Values) -> Document:
     labels = list(dict.fromkeys(name for _, document in runs for name in figures_by_label(document)))
     label = values["label"] or next((name for _, document in runs if (name := gate_label(document)) is not None), None)
     if values["label"] is not None and label not in labels:
-        raise NotFound(f"label: the runs have no label {label!r:.100}; they have {', '.join(labels) or 'none'}")
+        raise ConfigError(f"label: the runs have no label {label!r:.100}; they have {', '.join(labels) or 'none'}")
     data = [_trend_point(run, figures_by_label(document).get(str(label))) for run, document in reversed(runs)]
     return {"name": values["name"], "label": label, "labels": labels, "data": data}
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dicast import Ledger
+from dicast import ConfigError, Ledger
 from dicast.toolkit.expressions import compiled, pattern_fault
 
 from .parameters import BadRequest
@@ -78,7 +78,7 @@ def _label(table: Table, values: Values) -> str | None:
     """Return the label that values, changes and flips are about."""
     label: str | None = values["label"] or table.document["label"]
     if label is not None and values["label"] is not None and label not in table.labels:
-        raise BadRequest(f"label: the run has no values of {label!r:.100}; it has {', '.join(table.labels)}")
+        raise ConfigError(f"label: the run has no values of {label!r:.100}; it has {', '.join(table.labels)}")
     return label
 
 
