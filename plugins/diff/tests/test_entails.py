@@ -11,13 +11,14 @@ import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
 
 from dicast import ConfigError, Failure, Score, Subject
-from dicast.testing import MetricConformance, run_pipeline
+from dicast.testing import GOLDEN, MetricConformance, run_pipeline
 from dicast_diff import Entails
 from dicast_diff.nli_model import Described
 
@@ -236,3 +237,8 @@ _FOLDER = tempfile.TemporaryDirectory()
 class TestEntails(MetricConformance):
     metric = "diff/entails"
     options = {"model": str(tiny_nli.write(Path(_FOLDER.name))), "threshold": 0.9}
+    # A mebibyte has thousands of windows, which differ in nothing from the first hundreds.
+    subjects = [
+        attrs.evolve(subject, output=subject.output[:50_000]) if subject.id == "very-long" else subject
+        for subject in GOLDEN
+    ]
