@@ -153,7 +153,7 @@ def test_out_never_writes_over_the_data(folder, capsys):
     before = (folder / "rows.csv.md").read_text()
     code, refused = run(capsys, "--out", "rows.csv.md")
     assert code == 2
-    assert "would overwrite" in refused["error"]["message"]
+    assert refused["error"]["message"].startswith("--out: sinks[0] would overwrite source: ")
     assert (folder / "rows.csv.md").read_text() == before
 
 

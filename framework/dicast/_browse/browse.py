@@ -191,7 +191,7 @@ class Browser:
         if key in _END:
             return False
         if key in moves:
-            self._go(next(moves[key](), None))
+            self._go(next(moves[key](), None), "that did not pass " if key in "fF" else "")
         elif key == "l":
             self._next_label()
         elif key == "o":
@@ -200,9 +200,9 @@ class Browser:
             self.top += next((lines for keys, lines in scrolls.items() if key in keys), 0)
         return True
 
-    def _go(self, at: int | None) -> None:
+    def _go(self, at: int | None, kind: str) -> None:
         if at is None:
-            self.note = "there is no further case in this direction"
+            self.note = f"there is no further case {kind}in this direction"
         else:
             self.at, self.top = at, 0
 

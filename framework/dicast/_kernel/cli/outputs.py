@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import orjson
 
 from ..values.errors import ConfigError
 from .output import document_bytes
@@ -27,7 +26,7 @@ FORMATS = "FILE.html, .md, .csv, or .json, the document of --json"
 
 
 class Outputs(AbstractContextManager["Outputs"]):
-    """The files at *paths*. Their sinks are *settings* of the pipeline; documents are written at the end.
+    """The files at *paths*. Their *sinks* are further sinks of the pipeline; documents are written at the end.
 
     :raises click.UsageError: for a name whose end is no known format.
     :raises ConfigError: if the file of a document cannot be written.
@@ -39,7 +38,7 @@ class Outputs(AbstractContextManager["Outputs"]):
             raise click.UsageError(
                 f"--out {', '.join(unknown)}: the name ends in none of the formats; name it {FORMATS}"
             )
-        self.settings = [_setting(path) for path in paths if path.suffix.lower() != _DOCUMENT]
+        self.sinks = [_sink(path) for path in paths if path.suffix.lower() != _DOCUMENT]
         self.flags = [word for path in paths for word in ("--out", str(path))]
         self._documents = [path for path in paths if path.suffix.lower() == _DOCUMENT]
         self._open: dict[Path, AtomicFile] = {}
@@ -80,6 +79,5 @@ def _document_file(path: Path) -> AtomicFile:
     raise refusal
 
 
-def _setting(path: Path) -> str:
-    sink = {_SINKS[path.suffix.lower()]: {"as": f"--out {path}", "path": str(path.absolute())}}
-    return f"sinks.+={orjson.dumps(sink).decode()}"
+def _sink(path: Path) -> dict[str, object]:
+    return {_SINKS[path.suffix.lower()]: {"as": f"--out {path}", "path": str(path.absolute())}}

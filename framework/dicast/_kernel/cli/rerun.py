@@ -16,6 +16,8 @@ from ..run.request import Request
 from ..run.reuse import ReusedReplies
 from ..values.errors import RequestError
 from .output import print_error
+from .screen import ledger_option
+from .summary import short_run
 
 POLL_SECONDS = 0.3
 """Seconds between two checks of the files."""
@@ -28,8 +30,6 @@ MOST_FILES = 10_000
 
 _NAMED = 4
 _INTERRUPTED = 130
-_JUDGED = (0, 1, 3)
-"""Exit codes of runs with verdicts."""
 
 Signature = dict[Path, tuple[int, int, int] | None]
 RunOnce = Callable[[Callable[[Pipeline], Request]], int]
@@ -60,9 +60,9 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
                 print_error(error, code, as_json=False)
             if code == _INTERRUPTED:
                 return code
-            if code in _JUDGED:
-                runs += 1
-                _report_reuse(replies.used, is_first=runs == 1)
+            if len(replies.runs) > runs:
+                runs = len(replies.runs)
+                _report(replies)
             before = {path: before.get(path, state) for path, state in signature(files).items()}
             _announce(files)
             changed = wait_for_change(before)
@@ -71,11 +71,13 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
         return code
 
 
-def _report_reuse(used: int, *, is_first: bool) -> None:
-    if used:
+def _report(replies: ReusedReplies) -> None:
+    """Print the number of replies that the newest run used again, and the command that compares it with the run before."""
+    if used := replies.used:
         click.echo(f"{used:,} repl{'y' if used == 1 else 'ies'} of earlier runs used again", err=True)
-    if not is_first:
-        click.echo("next: dicast compare (this run with the run before it)", err=True)
+    if len(replies.runs) > 1:
+        before, newest = map(short_run, replies.runs[-2:])
+        click.echo(f"next: dicast compare {before} {newest}{ledger_option(replies.ledger_path)}", err=True)
 
 
 def wait_for_change(before: Signature) -> list[Path]:

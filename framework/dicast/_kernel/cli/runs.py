@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,12 +133,10 @@ def run(
             command=RunCommand(str(file), overrides, flags),
             filters=_rules(filters),
         )
-        settings = (*overrides, *outputs.settings)
+        read = partial(_read, file, overrides, only, outputs, ledger)
         if watch and not switched_off():
-            return _watch(
-                file, lambda: _read(file, settings, only, ledger), request, outputs, head=head is not None, full=full
-            )
-        pipeline = file if switched_off() else _read(file, settings, only, ledger)
+            return _watch(file, read, request, outputs, head=head is not None, full=full)
+        pipeline = file if switched_off() else read()
         if isinstance(pipeline, PipelineFile) and pipeline.experiments:
             return _run_suite(
                 pipeline, request, outputs, head=head is not None, has_lines=metric_lines, full=full, as_json=as_json
@@ -186,8 +185,12 @@ def _rules(filters: Sequence[str]) -> tuple[Condition | Failing, ...]:
     return read_filters(filters)
 
 
-def _read(file: Path, overrides: Sequence[str], only: Sequence[str], ledger: Path | str | None) -> PipelineFile:
+def _read(
+    file: Path, overrides: Sequence[str], only: Sequence[str], outputs: Outputs, ledger: Path | str | None
+) -> PipelineFile:
     pipeline = read_pipeline(file, overrides)
+    for sink in outputs.sinks:
+        pipeline = pipeline.with_sink(sink, "--out")
     if ledger is not None:
         pipeline = pipeline.with_ledger(ledger)
     return attrs.evolve(pipeline, only=tuple(only)) if only else pipeline

@@ -250,7 +250,7 @@ def _spent(done: Document) -> _Section:
 
 def _next_lines(done: Document, command: RunCommand | None, *, is_in_suite: bool) -> Iterator[str]:
     """Yield the command that continues a stopped run, or shows why subjects failed, and the command for all figures."""
-    run, ledger = short_run(done["run_id"]), _ledger_option((done["ledger"] or {}).get("path"))
+    run, ledger = short_run(done["run_id"]), ledger_option((done["ledger"] or {}).get("path"))
     if next_ := [*next_lines(done, command)]:
         yield from next_
     elif is_in_suite:
@@ -262,7 +262,7 @@ def _next_lines(done: Document, command: RunCommand | None, *, is_in_suite: bool
     yield f"details: dicast show {run} --full{ledger}"
 
 
-def _ledger_option(path: str | None) -> str:
+def ledger_option(path: str | None) -> str:
     """Return the option for a command that reads the ledger at *path*; empty for the default ledger of this folder."""
     if path is None or Path(path) in (LEDGER_PATH, LEDGER_PATH.absolute()):
         return ""

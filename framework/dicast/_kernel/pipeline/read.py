@@ -16,7 +16,7 @@ from ..classes import define, evolve, field, frozen
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
 from ..values.paths import descriptor
-from .overrides import apply, put
+from .overrides import ANOTHER, apply, put
 from .suite_file import SECTION, Experiment, experiments
 from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, merge
 
@@ -88,6 +88,11 @@ class PipelineFile:
         if section is not None and section.value is not None:
             return evolve(self, root=put(self.root, "ledger.path", from_data(options["path"], place)))
         return evolve(self, root=put(self.root, "ledger", from_data({"ledger/sqlite": options}, place)))
+
+    def with_sink(self, sink: Mapping[str, object], flag: str) -> PipelineFile:
+        """Return the pipeline with one more *sink*; messages about it name the option *flag* in place of a file."""
+        place = Place(flag, None, None, Path.cwd())
+        return evolve(self, root=put(self.root, f"sinks.{ANOTHER}", from_data(sink, place)))
 
     def document(self, experiment: str | None = None) -> Document:
         """Return the pipeline, or one *experiment* of a suite, with the values of environment variables.

@@ -16,10 +16,11 @@ from ..resume.resume import index_replies
 from ..source.source import iterate
 from ..values import Due, Query, Subject
 from ..values.passes import SubjectKey
+from .end import ledger_json
 
 
 class ReusedReplies(EarlierUnits):
-    """The paid replies of the runs of one process, for subjects, judges and metrics that have not changed since.
+    """The paid replies of the *runs* of one process, for subjects, judges and metrics that have not changed since.
 
     A reply is used again if the subject has the same content and trace events, and the component that paid for it has the same
     fingerprint. It costs nothing then. A task that makes an output without a chat model may make another output, so no reply
@@ -32,6 +33,8 @@ class ReusedReplies(EarlierUnits):
         self._fingerprints: Mapping[str, str] = {}
         self._used: set[ReplyKey] = set()
         self._has_task = False
+        self.runs: list[str] = []
+        self.ledger_path: str | None = None
 
     @property
     def used(self) -> int:
@@ -84,6 +87,9 @@ class ReusedReplies(EarlierUnits):
 
     def take(self, ledger: Ledger, run_id: str) -> None:
         """Add the replies that the run bought, without the replies about outputs that a task makes anew in the next run."""
+        self.runs.append(run_id)
+        path = ledger_json(ledger)["path"]
+        self.ledger_path = None if path is None else str(path)
         index_replies(ledger, run_id, self)
         for entry in ledger.read(Query(run_id, (RECORD_COMPLETED,))) if self._has_task else ():
             kind, subject_id = str(entry.event.subject_kind), str(entry.event.subject_id)
