@@ -16,16 +16,26 @@ import sys
 import tempfile
 import termios
 import threading
-from contextlib import chdir, contextmanager, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from screen_cases import COMMANDS as CASES
+from screen_cases import write_cases
 
 from dicast._kernel.cli import main
+from dicast._kernel.contract.registry import Registry
+from dicast.toolkit.installing import how_to_install
 from dicast.toolkit.terminal import drawn as rich_text
 from dicast.toolkit.text_table import TextTable
 
 GOLDEN = Path(__file__).with_name("golden") / "screens"
+CASE_PICTURES = GOLDEN / "cases"
+MISSING = ("openai", "llm", "parquet")
+LONGER = {"head-80.ansi", "suite-80.ansi"}
+"""Screens that have a table of rows or several experiments after the summary."""
 WIDTHS = (80, 120)
 COMMANDS = {
     "show": ("show", "r2"),
@@ -144,6 +154,43 @@ def screens():
     return found
 
 
+def case_screens():
+    """Return the screens of :mod:`screen_cases` by the names of their files."""
+    pictures = {}
+    for width in WIDTHS:
+        with case_folder() as folder:
+            for name, arguments in CASES.items():
+                errors = StringIO()
+                with redirect_stderr(errors), without_extras():
+                    output = drawn(width, *arguments)
+                text = output + errors.getvalue().replace(how_to_install(*MISSING), "INSTALL")
+                text = re.sub(r"installed: \d+", "installed: N", text.replace(str(folder), "FOLDER"))
+                pictures[f"{name}-{width}.ansi"] = masked(text)
+    return pictures
+
+
+@contextmanager
+def case_folder():
+    """Make the folder of the cases the current folder."""
+    with tempfile.TemporaryDirectory() as name, chdir(name):
+        folder = Path(name).resolve()
+        write_cases(folder)
+        sys.path.insert(0, str(folder / "site"))
+        try:
+            yield folder
+        finally:
+            del sys.path[0]
+            sys.modules.pop("dicast_shaky", None)
+
+
+@contextmanager
+def without_extras():
+    """Hide the plugins in :data:`MISSING`, as in an environment without their extras."""
+    scan = Registry.scan
+    with patch.object(Registry, "scan", lambda self: {k: v for k, v in scan(self).items() if k not in MISSING}):
+        yield
+
+
 @pytest.fixture
 def terminal(monkeypatch):
     """An environment with a terminal that has colours."""
@@ -156,9 +203,26 @@ def terminal(monkeypatch):
 
 def test_screens_are_as_they_were(terminal):
     found = screens()
-    assert {path.name for path in GOLDEN.iterdir()} == set(found)
+    assert {path.name for path in GOLDEN.iterdir() if path.is_file()} == set(found)
     for name, text in found.items():
         assert text == (GOLDEN / name).read_text(encoding="utf-8"), f"{name}; if that is meant: python {__file__}"
+
+
+@pytest.mark.slow
+def test_screens_of_the_cases_equal_their_pictures(terminal):
+    pictures = case_screens()
+    assert {path.name for path in CASE_PICTURES.iterdir()} == set(pictures)
+    for name, text in pictures.items():
+        assert text == (CASE_PICTURES / name).read_text(encoding="utf-8"), f"{name}; to draw it anew: python {__file__}"
+
+
+def test_summaries_of_the_cases_fit_on_one_screen():
+    """A screen has 24 rows; a summary leaves two for the command and the prompt."""
+    for path in CASE_PICTURES.glob("*-80.ansi"):
+        text = re.sub("\x1b[^a-zA-Z]*[a-zA-Z]", "", path.read_text(encoding="utf-8"))
+        if text.startswith("gate: ") and path.name not in LONGER:
+            assert len(text.splitlines()) <= 22, path.name
+            assert all(len(line) <= 80 for line in text.splitlines()), path.name
 
 
 def test_plain_text_is_that_of_a_pipe(terminal, monkeypatch):
@@ -238,4 +302,8 @@ if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
     for name, text in screens().items():
         (GOLDEN / name).write_text(text, encoding="utf-8")
+        print(name, file=sys.stderr)
+    CASE_PICTURES.mkdir(exist_ok=True)
+    for name, text in case_screens().items():
+        (CASE_PICTURES / name).write_text(text, encoding="utf-8")
         print(name, file=sys.stderr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ...toolkit.comparison_text import comparison_lines
@@ -33,13 +33,17 @@ def aggregates(done: Document) -> dict[str, Any]:
     }
 
 
-def baseline_lines(done: Document) -> Iterator[str]:
-    """Yield the baseline of the run, and the differences that make a comparison with it doubtful."""
+def baseline_lines(done: Document, run_name: Callable[[str], str] = str) -> Iterator[str]:
+    """Yield the baseline of the run, and the differences that make a comparison with it doubtful.
+
+    :param run_name: returns the text for a run's id.
+    """
     baseline = done["baseline"]
     if baseline is not None and baseline["run_id"] is None:
         yield f"not compared: {done['name']} has no earlier completed run (baseline: {baseline['run']})"
     elif baseline is not None and done["comparison"] is not None:
-        yield f"compared with run {baseline['run_id']} ({baseline['name']}), A; differences are B (this run) minus A"
+        run = f"{run_name(baseline['run_id'])} ({baseline['name']})"
+        yield f"compared with run {run}, A; differences are B (this run) minus A"
         older = [section for section in baseline["differs"] if section != "task"]  # of a document without faults
         faults = ", ".join(baseline.get("faults", older))
         if faults == "fingerprints":

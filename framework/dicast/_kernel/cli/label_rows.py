@@ -87,10 +87,13 @@ def labels_table(rows: list[LabelRow]) -> Drawing:
 def _figures(done: Document, gated: Mapping[str, object]) -> Iterator[tuple[str, Document]]:
     """Yield each label with its figures. A single metric has the figures of all metrics together, which have an interval of the mean too."""
     labels, metrics = dict(done["labels"]), dict(done["metrics"])
-    if len(metrics) == 1 and METRICS in labels and METRICS not in gated:
+    if len(metrics) == 1 and METRICS in labels:
         ((name, figures),) = metrics.items()
-        if figures["mean"] == labels[METRICS]["mean"]:
+        is_same = figures["mean"] == labels[METRICS]["mean"]
+        if is_same and METRICS not in gated:
             metrics = {name: {**labels.pop(METRICS), **figures}}
+        elif is_same and name not in gated and figures.get("passes") == labels[METRICS].get("passes"):
+            metrics = {}
     yield from {**metrics, **labels}.items()
     yield from done.get("recorded", {}).items()  # documents of older versions have none
 

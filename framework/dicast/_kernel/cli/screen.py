@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -161,17 +162,18 @@ def _wrapped(line: str) -> list[str]:
 
 
 def _gate(done: Document) -> _Section:
-    """Return the gate's decision with the reasons against it, or the clauses that passed."""
+    """Return the gate's decision with the reasons against it, or the clauses that passed and the reasons of undecided clauses."""
     gate = done["gate"]
     reasons = [*(done["undecided"] if gate is None else gate["reasons"])]
     if gate is None:
         head = "gate: none" + ("; undecided" if reasons else "")
     else:
         head = f"gate: {gate_answer(gate)}"
-    if reasons:
+    if reasons and (gate is None or not gate["passed"]):
         return _Section([f"{head}: {reasons[0]}"], [f"  {reason}" for reason in reasons[1:]], "reason")
     clauses = [clause for clause in (gate or {}).get("clauses", ()) if clause["rule"] != "min_coverage"]
-    return _Section([head], clause_lines(clauses), "clause")
+    decided = clause_lines([clause for clause in clauses if clause["passed"] is not None])
+    return _Section([head], [*(f"  undecided: {reason}" for reason in reasons), *decided], "clause")
 
 
 def _title(done: Document) -> _Section:
@@ -191,8 +193,9 @@ def _lowest_lines(done: Document) -> Iterator[str]:
         for subject in lowest(done)[:_LOWEST]
     ]
     if subjects:
-        label = f" of {short_name(done['score']['label'], 24)}" if done["score"] and len(done["labels"]) > 1 else ""
-        yield f"lowest scores{label}: {', '.join(subjects)}"
+        label = (done["score"] or {}).get("label")
+        name = f" of {short_name(label, 24)}" if label and len(label_rows(done)) > 1 else ""
+        yield f"lowest scores{name}: {', '.join(subjects)}"
 
 
 def _failures(done: Document) -> _Section:
@@ -216,7 +219,7 @@ def _example(failure: Document) -> str:
 def _findings(done: Document) -> _Section:
     """Return the sentences of comparisons, the corrected means, and the aggregates: the first line of each if the run has labels."""
     broken = [f"BROKEN: {message}" for message in done["broken"].values()]
-    lines = [*broken, *baseline_lines(done)]
+    lines = [*broken, *baseline_lines(done, short_run)]
     if done["comparison"] is not None:
         passes = (counts["words"] for counts in (done["baseline"] or {}).get("passes", {}).values())
         lines += [f"  {text}" for text in chain(sentences(done["comparison"]), passes)]
@@ -230,12 +233,20 @@ def _notes(done: Document) -> _Section:
     """Return the notes that cast doubt on a figure or explain a cost."""
     warnings = done.get("warnings", ())  # documents of older versions have none
     lines = [*read_lines(done)]
-    lines += [f"warning: {warning['message']}" for warning in warnings if warning["kind"] not in READ_WARNINGS]
+    lines += _warning_lines([warning for warning in warnings if warning["kind"] not in READ_WARNINGS])
     lines += [f"calls not made because of the {reason}: {count:,}" for reason, count in done["throttled"].items()]
     for label, judge in done["judges"].items():
         lines += [f"{label}: {fallback_text(*fallback)}" for fallback in judge.get("fallbacks", {}).items()]
     lines += plan_lines(done["plan"]) if done.get("plan") else []
     return _Section((), [*lines, *model_lines(done)], "note")
+
+
+def _warning_lines(warnings: Sequence[Document]) -> Iterator[str]:
+    """Yield the first warning of each kind, with the number of the other warnings of the kind."""
+    counts = Counter(warning["kind"] for warning in warnings)
+    for kind, count in counts.items():
+        message = next(warning["message"] for warning in warnings if warning["kind"] == kind)
+        yield f"warning: {message}" + (f" (+ {count - 1:,} more of this kind)" if count > 1 else "")
 
 
 def _spent(done: Document) -> _Section:

@@ -286,9 +286,11 @@ def loss_lines(done: Document) -> Iterator[str]:
 def stop_lines(done: Document) -> Iterator[str]:
     """Yield the reason why the run stopped early, if it did."""
     if (stopped := done["stopped"]) is not None:
-        pairs = (f"{key}: {_detail(value)}" for key, value in stopped.items() if key not in ("reason", "live"))
-        details = ", ".join(pairs)
-        yield f"stopped: {stopped['reason']}" + (f" ({details})" if details else "")
+        is_early = stopped["reason"] == "early_stop" and "plugin" in stopped
+        hidden = ("reason", "live", *(["plugin"] if is_early else []))
+        details = ", ".join(f"{key}: {_detail(value)}" for key, value in stopped.items() if key not in hidden)
+        reason = f"stopped early by {stopped['plugin']}" if is_early else f"stopped: {stopped['reason']}"
+        yield reason + (f" ({details})" if details else "")
 
 
 def next_lines(done: Document, command: RunCommand | None) -> Iterator[str]:

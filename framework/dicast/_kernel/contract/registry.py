@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Status = Literal["not_loaded", "ok", "blocked", "duplicate", "broken"]
 
 _KERNEL = "dicast"  # the name of the kernel's own plugin
+_MOST_LISTED = 12  # installed plugins in the message about an unknown plugin
 _GATE_CLAUSES, _CORRECTED = "dicast.gate_clauses", "corrected"
 
 _OF_TRUST = (
@@ -193,7 +194,8 @@ class Registry:
             command = how_to_install(_extra(name))
             return Problem(f"the plugin {name!r} is an extra that is not installed; {command}", value=name)
         installed = [*(plugin for plugin in self.scan() if plugin != _KERNEL), *packages]
-        message = f"unknown plugin {name!r} (installed: {', '.join(installed) or 'none'})"
+        listed = ", ".join(installed) if len(installed) <= _MOST_LISTED else f"{len(installed)}, see: dicast plugins"
+        message = f"unknown plugin {name!r} (installed: {listed or 'none'})"
         hint = meant.get(nearest(name, meant) or "")
         if re.fullmatch(r"[a-z][a-z0-9_-]*", name):  # an installed plugin with a similar name may not be meant
             message += "; is the package that offers it installed" + ("?" if hint is None else "")

@@ -167,8 +167,11 @@ class _Building:
                 from .misplaced import right_place  # needed for invalid files alone
 
                 place = right_place(key, self._file[key], executor)
+                hint = None if place else nearest(key, SECTIONS)
+                if hint is None and not place:
+                    place = f"the sections are {', '.join(SECTIONS)}"
                 message = f"unknown section {key!r}" + (f"; {place}" if place else "")
-                self._sections.fault((), message, key, None if place else nearest(key, SECTIONS), key)
+                self._sections.fault((), message, key, hint, key)
         if self._needs_source and "source" not in self._file:
             self._sections.fault((), "the pipeline needs a source, such as source: {rows/jsonl: {path: FILE}}")
         metrics = self._file.get("metrics")

@@ -124,9 +124,9 @@ class Structurer:
         for key, value in data.items():
             field = by_key.get(key)
             if field is None:
-                faults.append(
-                    Fault(self.path, hints.unknown(key, owner), key, nearest(key, (*by_key, *extra_keys)), key)
-                )
+                similar = nearest(key, (*by_key, *extra_keys))
+                message = hints.unknown(key, owner, () if similar else by_key)
+                faults.append(Fault(self.path, message, key, similar, key))
             elif field.name in values:
                 both = " and ".join(hints.keys(field))
                 message = f"{both} are one option, but both are set; remove one of them"

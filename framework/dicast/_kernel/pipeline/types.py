@@ -81,10 +81,13 @@ def kinds(annotation: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for kind in names for name in (kind, *KINDS[kind].also)))
 
 
-def unknown(key: str, owner: str) -> str:
-    """Return the message that *owner* has no option *key*."""
-    outer = "; it belongs to the outermost judge or metric" if key in SLOT_KEYS else ""
-    return f"unknown option {key!r} of {owner}{outer}"
+def unknown(key: str, owner: str, options: Iterable[str] = ()) -> str:
+    """Return the message that *owner* has no option *key*, with its *options* to choose from."""
+    if key in SLOT_KEYS:
+        advice = "; it belongs to the outermost judge or metric"
+    else:
+        advice = f"; the options are {', '.join(options)}" if options else ""
+    return f"unknown option {key!r} of {owner}{advice}"
 
 
 def is_component(annotation: object) -> bool:
