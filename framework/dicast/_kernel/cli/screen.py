@@ -93,10 +93,22 @@ class _Section:
         self.lines = [line if line.startswith(_COMMANDS) else _short(line) for line in self.lines]
         self.items = [_short(item) if isinstance(item, str) else item for item in self.items]
 
-    def omit(self) -> None:
-        """Omit the last item."""
-        self.items.pop()
-        self.omitted += 1
+    def omit(self, is_over: Callable[[], bool]) -> None:
+        """Omit the last items until *is_over* returns False or :attr:`least` items are left.
+
+        A single item of one row stays, as the number of omitted items needs a row too.
+        """
+        last = None
+        while len(self.items) > self.least and is_over():
+            last = self.items.pop()
+            self.omitted += 1
+        if self.omitted == 1 and last is not None:
+            rows = self.rows()
+            self.items.append(last)
+            self.omitted = 0
+            if self.rows() > rows:
+                self.items.pop()
+                self.omitted = 1
 
     def rows(self) -> int:
         """Return the number of rows at 80 columns."""
@@ -138,8 +150,7 @@ def _fit(sections: Sequence[_Section], by_importance: Sequence[_Section], rows: 
         if is_over():
             section.cut()
     for section in by_importance:
-        while len(section.items) > section.least and is_over():
-            section.omit()
+        section.omit(is_over)
 
 
 def _rows(part: Part) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -37,8 +38,9 @@ def suite_parts(suite: Suite, *, full: bool = False) -> Iterator[Part]:
             yield from screen_parts(done, suite.command, rows=rows, is_in_suite=True)
         yield ""
     yield _table(documents, suite.baseline)
-    if not full:
-        yield "details of an experiment: dicast show SUITE/EXPERIMENT --full"
+    if not full and documents:
+        name = next(iter(documents.values()))["name"]
+        yield f"details of an experiment, such as {name}: dicast show {shlex.quote(name)} --full"
     if suite.error is not None:
         yield from ("", f"not started: {problems_text(suite.error)}")
 
