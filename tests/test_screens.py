@@ -10,6 +10,7 @@ import json
 import os
 import pty
 import re
+import runpy
 import struct
 import subprocess
 import sys
@@ -22,8 +23,6 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from screen_cases import COMMANDS as CASES
-from screen_cases import write_cases
 
 from dicast._kernel.cli import main
 from dicast._kernel.contract.registry import Registry
@@ -33,6 +32,7 @@ from dicast.toolkit.text_table import TextTable
 
 GOLDEN = Path(__file__).with_name("golden") / "screens"
 CASE_PICTURES = GOLDEN / "cases"
+CASES = runpy.run_path(str(Path(__file__).with_name("screen_cases.py")))
 MISSING = ("openai", "llm", "parquet")
 LONGER = {"head-80.ansi", "suite-80.ansi"}
 """Screens that have a table of rows or several experiments after the summary."""
@@ -159,7 +159,7 @@ def case_screens():
     pictures = {}
     for width in WIDTHS:
         with case_folder() as folder:
-            for name, arguments in CASES.items():
+            for name, arguments in CASES["COMMANDS"].items():
                 errors = StringIO()
                 with redirect_stderr(errors), without_extras():
                     output = drawn(width, *arguments)
@@ -174,7 +174,7 @@ def case_folder():
     """Make the folder of the cases the current folder."""
     with tempfile.TemporaryDirectory() as name, chdir(name):
         folder = Path(name).resolve()
-        write_cases(folder)
+        CASES["write_cases"](folder)
         sys.path.insert(0, str(folder / "site"))
         try:
             yield folder

@@ -6,13 +6,16 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 from types import FrameType
 from typing import Any
 
 _LIBRARIES = frozenset(("dicast", "attr", "attrs", "cattr", "cattrs", "pluggy", "importlib", "click"))
 """Packages between dicast and a plugin: their lines are not the author's."""
+
+_MOST_LISTED = 12
+"""The most plugins that a message lists."""
 
 
 def author_place(error: BaseException, package: str = "") -> str:
@@ -73,6 +76,11 @@ def function_of(cls: type[Any]) -> Any:
 def in_brackets(place: str) -> str:
     """Return *place* for the end of a message; empty if it is unknown."""
     return f" ({place})" if place else ""
+
+
+def listed_plugins(names: Sequence[str]) -> str:
+    """Return *names* as a list; if they are many, their number and the command that lists them."""
+    return ", ".join(names) or "none" if len(names) <= _MOST_LISTED else f"{len(names)}, see: dicast plugins"
 
 
 def describe_error(error: BaseException, package: str = "") -> str:

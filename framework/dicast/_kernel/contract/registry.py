@@ -20,7 +20,7 @@ from ..classes import evolve, frozen
 from ..values.errors import PluginError, Problem
 from ..values.names import nearest
 from .kinds import Component
-from .plugin_errors import describe_error
+from .plugin_errors import describe_error, listed_plugins
 from .requirements import refuse_conflicts
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 Status = Literal["not_loaded", "ok", "blocked", "duplicate", "broken"]
 
 _KERNEL = "dicast"  # the name of the kernel's own plugin
-_MOST_LISTED = 12  # installed plugins in the message about an unknown plugin
 _GATE_CLAUSES, _CORRECTED = "dicast.gate_clauses", "corrected"
 
 _OF_TRUST = (
@@ -172,9 +171,8 @@ class Registry:
 
             try:
                 refuse_conflicts(str(plugin), plugin.distribution)
-                self._offered[plugin.name] = load_plugin(
-                    str(plugin), plugin.name, plugin.distribution, plugin.version, plugin.target
-                )
+                details = plugin.name, plugin.distribution, plugin.version, plugin.target
+                self._offered[plugin.name] = load_plugin(str(plugin), *details)
             except PluginError as error:
                 self._break(plugin, error)
                 raise
@@ -194,8 +192,7 @@ class Registry:
             command = how_to_install(_extra(name))
             return Problem(f"the plugin {name!r} is an extra that is not installed; {command}", value=name)
         installed = [*(plugin for plugin in self.scan() if plugin != _KERNEL), *packages]
-        listed = ", ".join(installed) if len(installed) <= _MOST_LISTED else f"{len(installed)}, see: dicast plugins"
-        message = f"unknown plugin {name!r} (installed: {listed or 'none'})"
+        message = f"unknown plugin {name!r} (installed: {listed_plugins(installed)})"
         hint = meant.get(nearest(name, meant) or "")
         if re.fullmatch(r"[a-z][a-z0-9_-]*", name):  # an installed plugin with a similar name may not be meant
             message += "; is the package that offers it installed" + ("?" if hint is None else "")
