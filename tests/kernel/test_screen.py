@@ -97,6 +97,40 @@ def test_a_failed_gate_has_its_reasons_and_no_clauses():
     assert lines[:3] == ["gate: failed: too low", "  too few", f"shop  run {RUN}"]
 
 
+def test_a_passed_gate_names_its_undecided_clauses_next_to_the_others():
+    undecided = clause("polite", "max_drop") | {"passed": None, "undecided": "pass"}
+    reason = "polite against main (run 01X): cannot tell"
+    lines = shown(DONE | {"gate": gate(undecided, clause("short", "min_score"), reasons=[reason])})
+    assert lines[:3] == ["gate: passed", f"  undecided: {reason}", "  short  min_score 0.4: 0.5 (0.1000 to 0.9000)"]
+
+
+def test_a_single_metric_of_the_gate_has_one_row():
+    figures = label(0.5, 0.6, basis="truth")
+    document = {"labels": {"metrics": figures}, "metrics": {"correct": figures}}
+    rows = shown(DONE | document | {"gate": gate(clause("metrics", "min_pass_rate"))})
+    assert [line.split()[0] for line in rows if " 10 of 12 " in line] == ["metrics"]
+
+
+def test_warnings_of_one_kind_are_one_line():
+    warnings = [{"kind": "heuristic_basis", "message": f"weak basis of {name}"} for name in "abc"]
+    lines = shown(DONE | {"warnings": [*warnings, {"kind": "equal_scores", "message": "equal scores"}]})
+    assert [line for line in lines if line.startswith("warning: ")] == [
+        "warning: weak basis of a (+ 2 more of this kind)",
+        "warning: equal scores",
+    ]
+
+
+def test_an_early_stop_is_named_with_its_figures():
+    stopped = {"reason": "early_stop", "plugin": "enough", "row_index": 3}
+    assert "stopped early by enough (row_index: 3)" in shown(DONE | {"stopped": stopped})
+
+
+@pytest.mark.parametrize("rows", range(4, 12))
+def test_no_line_about_one_omitted_line_takes_its_row(rows):
+    document = DONE | {"gate": gate(clause("polite", "min_score")), "throttled": {"rate limit": 3}}
+    assert not any("+ 1 more" in line for line in shown(document, rows=rows))
+
+
 def test_each_label_has_a_row_with_the_figure_of_its_gate():
     labels = {"polite": label(0.5, 0.6), "short": label(0.4, 0.3, total=10), "free": label(0.7)}
     lines = shown(DONE | {"labels": labels, "gate": gate(clause("polite", "min_score"))})

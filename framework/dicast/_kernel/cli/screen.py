@@ -131,7 +131,7 @@ def screen_parts(
     worst = _Section() if is_in_suite else _Section([*_lowest_lines(done)])
     spent, next_ = _spent(done), _Section([*_next_lines(done, command, is_in_suite=is_in_suite)])
     sections = [gate, _title(done), labels, worst, failures, findings, notes, spent, next_]
-    _fit(sections, (notes, findings, failures, spent, gate, labels), rows)
+    _fit(sections, ((notes, findings, failures, spent), (gate, labels), sections), rows)
     for section in sections:
         yield from section.parts()
     if done.get("head"):
@@ -140,17 +140,18 @@ def screen_parts(
         yield from (Line(one_line(part)) if isinstance(part, str) else part for part in head_parts(done))
 
 
-def _fit(sections: Sequence[_Section], by_importance: Sequence[_Section], rows: int) -> None:
-    """Cut texts, then omit items, until *sections* have at most *rows* rows; the least important section comes first."""
+def _fit(sections: Sequence[_Section], groups: Sequence[Sequence[_Section]], rows: int) -> None:
+    """Cut texts, then omit items, of each of *groups* until *sections* have at most *rows* rows; the least important group comes first."""
 
     def is_over() -> bool:
         return sum(section.rows() for section in sections) > rows
 
-    for section in (*by_importance, *sections):
-        if is_over():
-            section.cut()
-    for section in by_importance:
-        section.omit(is_over)
+    for group in groups:
+        for section in group:
+            if is_over():
+                section.cut()
+        for section in group:
+            section.omit(is_over)
 
 
 def _rows(part: Part) -> int:
