@@ -46,6 +46,13 @@ import sys, json
 for line in sys.stdin:
     print(json.dumps({"id": json.loads(line).get("id"), "score": 0.25}), flush=True)
 """
+IN_TURN = """
+import json, sys
+from dicast._kernel.cli import main
+for words in json.loads(sys.argv[1]):
+    if code := main(words):
+        sys.exit(f"dicast {words} ended with {code}")
+"""
 PAUSE = {"busy": "while True: pass", "pattern": "import re; re.match('(a|a)*b', 'a' * 60)"}
 """Bodies of functions that never return."""
 
@@ -62,12 +69,22 @@ class System:
         self.folder, self.words = folder, words
         self.env = {**os.environ, "DICAST_TEST_SYSTEM": name, "PYTHONPATH": str(HERE)}
 
+    def python(self, *words):
+        return [*self.words, sys.executable, "-X", "warn_default_encoding", *words]
+
     def command(self, *words):
-        return [*self.words, sys.executable, "-X", "warn_default_encoding", "-m", "dicast", *words]
+        return self.python("-m", "dicast", *words)
 
     def dicast(self, *words, code=0):
+        return self.run(self.command(*words), code)
+
+    def dicast_in_turn(self, *commands):
+        """Run commands in one process, which saves the start of the others."""
+        return self.run(self.python("-c", IN_TURN, json.dumps(commands)), code=0)
+
+    def run(self, command, code):
         done = subprocess.run(
-            self.command(*words), cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60, check=False
+            command, cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60, check=False
         )
         assert done.returncode == code, (done.stdout + done.stderr)[-1000:]
         assert "Traceback" not in done.stderr
@@ -105,12 +122,11 @@ def test_runs_reports_and_records_work(system):
     document = json.loads(system.dicast("run", "all.yaml", "--yes", "--json"))
     assert document["scored"] == 4
     assert {path.suffix for path in system.folder.glob("rows.out.*")} == {".jsonl", ".csv", ".parquet", ".xml"}
-    for words in (
+    system.dicast_in_turn(
         ["report"], ["show", "1"], ["runs"], ["baseline", "save", "b"], ["runs", "--json"], ["cost"],
         ["ledger", "verify"], ["plugins", "--load"], ["schema"],
         ["init", "rows.jsonl", "--out", "made.yaml"],
-    ):  # fmt: skip
-        system.dicast(*words)
+    )  # fmt: skip
     assert (system.folder / "report.html").stat().st_size > 10_000
 
 
