@@ -41,7 +41,7 @@ def assert_named(code, said):
     text = re.sub(r"\s+", "", said)  # lines are wrapped, also inside paths
     assert code not in {70, 1}, said
     assert re.search(r"disk/\w", text), said
-    assert re.search(r"Nospaceleftondevice|diskisfull|diskI/Oerror", text), said
+    assert re.search(r"Nospaceleftondevice|nodiskspaceleft|diskisfull|diskI/Oerror", text), said
 
 
 def assert_whole(disk, ledger):
