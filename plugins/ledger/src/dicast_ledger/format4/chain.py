@@ -24,3 +24,12 @@ def chained(digest: bytes, leaves: Iterable[bytes]) -> tuple[bytes, bytes]:
         digest = sha256(digest + leaf).digest()
         marks += digest[:MARK_BYTES]
     return digest, bytes(marks)
+
+
+def chain_of(digest: bytes, lines: Iterable[bytes]) -> list[bytes]:
+    """Return the digest after each of *lines*. *digest* is the digest before them."""
+    digests = []
+    for line in lines:
+        digest = sha256(digest + sha256(line).digest()).digest()
+        digests.append(digest)
+    return digests

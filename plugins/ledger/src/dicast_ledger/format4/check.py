@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from hashlib import sha256
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import attrs
@@ -16,10 +18,10 @@ from dicast import Head, LedgerError, Verification
 from ..chain import integrity
 from ..spending import SPENDING_TABLES, Spending
 from .blocks import ROW, Hints, is_packed, lines_in
-from .chain import MARK_BYTES, START, leaf_of
+from .chain import MARK_BYTES, START, chain_of
 from .columns import inflated, split
 from .lines import CONTENT, CONVERTED, EVENT, event_of
-from .makers import MAKER, Maker
+from .makers import FIRST_EVENT, JUDGED, MAKER, SUBJECT, Maker
 from .making import Layouts, columns_of
 from .sealing import ERASED
 from .texts import KEY_BYTES, PLACES, Texts, short_keys
@@ -82,13 +84,13 @@ class Check:
                 raise TypeError(f"its marks are {marks!r}")
         except (ValueError, TypeError) as error:
             raise Wrong(start, f"the block from event {first} cannot be read: {error}") from error
-        is_met, facts, parsed = False, Facts(), list[Sequence[Any]]()
-        for place, line in enumerate(lines):
-            self.digest = sha256(self.digest + leaf_of(line)).digest()
-            if not marks.startswith(self.digest[:MARK_BYTES], MARK_BYTES * place):
-                raise Wrong(self.seq + 1, f"line {place + 1} of the block from event {first} was changed")
-            is_met = is_met or (expected is not None and self.digest.hex() == expected)
-            parsed.append(self._line(line, place, first, facts))
+        facts, digests = Facts(), chain_of(self.digest, lines)
+        if b"".join(link[:MARK_BYTES] for link in digests) == marks:
+            parsed = self._lines(lines, first, facts)
+        else:
+            parsed = self._marked_lines(lines, marks, first, facts)
+        self.digest = digests[-1]
+        is_met = expected is not None and any(link.hex() == expected for link in digests)
         if self.digest != digest or len(marks) != MARK_BYTES * len(lines):
             raise Wrong(start, f"the digest of the block from event {first} does not follow from its lines")
         if (last, count) != (self.seq, len(lines)):
@@ -111,6 +113,57 @@ class Check:
         known = self._texts.keys({*keys})
         self.absent += sum(key not in known for key in keys)
         return is_met
+
+    def _lines(self, lines: Sequence[bytes], first: int, facts: Facts) -> list[Sequence[Any]]:
+        """Check lines, and return their values. Many judged subjects of one maker are checked together.
+
+        :raises Wrong: for the first fault.
+        """
+        try:
+            parsed: list[Sequence[Any]] = [orjson.loads(line) for line in lines]
+        except ValueError:
+            return [self._line(line, place, first, facts) for place, line in enumerate(lines)]
+        place = 0
+        for name, group in groupby(parsed, _judged_maker):
+            part = list(group)
+            if name is None or not self._together(part, name, facts):
+                for line in lines[place : place + len(part)]:
+                    self._line(line, place, first, facts)
+                    place += 1
+            else:
+                place += len(part)
+        return parsed
+
+    def _marked_lines(self, lines: Sequence[bytes], marks: bytes, first: int, facts: Facts) -> list[Sequence[Any]]:
+        """Check lines with wrong *marks*, and return their values if the first marks are right.
+
+        :raises Wrong: for the first fault.
+        """
+        parsed, digest = [], self.digest
+        for place, line in enumerate(lines):
+            (digest,) = chain_of(digest, [line])
+            if not marks.startswith(digest[:MARK_BYTES], MARK_BYTES * place):
+                raise Wrong(self.seq + 1, f"line {place + 1} of the block from event {first} was changed")
+            parsed.append(self._line(line, place, first, facts))
+        return parsed
+
+    def _together(self, lines: Sequence[Sequence[Any]], name: str, facts: Facts) -> bool:
+        """Check judged subjects of one maker. Return False if one of them has to be checked alone."""
+        maker = self.makers.get(name)
+        if maker is None or any(len(values) != maker.length for values in lines):
+            return False
+        try:
+            for at in range(FIRST_EVENT + 1, FIRST_EVENT + 2 * len(maker.parts), 2):
+                facts.times.update(map(itemgetter(at), lines))
+            facts.subjects.update(map(itemgetter(SUBJECT), lines))
+        except TypeError:
+            return False
+        facts.subjects.discard(None)
+        self._note(maker, facts)
+        if maker.content is not None:
+            facts.contents.extend(map(itemgetter(maker.content), lines))
+        self._count(maker.run_id, len(maker.parts) * len(lines))
+        return True
 
     def _hints(self, facts: Facts, start: int, first: int) -> tuple[str | None, ...]:
         try:
@@ -152,10 +205,7 @@ class Check:
         length = maker.length + (values[0] == TRACED)
         if len(values) != length:
             raise ValueError(f"it has {len(values)} values, but its maker has {length}")
-        if maker.name not in facts.makers:
-            facts.makers.add(maker.name)
-            facts.runs.add(maker.run_id)
-            facts.types.update(maker.types)
+        self._note(maker, facts)
         facts.times.update(values[6 : 6 + 2 * len(maker.parts) : 2])
         traces = traces_of(values)
         for id_, type_, time, _, payload in traces:
@@ -168,6 +218,12 @@ class Check:
         if maker.content is not None:
             facts.contents.append(values[maker.content])
         self._count(maker.run_id, len(maker.parts) + len(traces))
+
+    def _note(self, maker: Maker, facts: Facts) -> None:
+        if maker.name not in facts.makers:
+            facts.makers.add(maker.name)
+            facts.runs.add(maker.run_id)
+            facts.types.update(maker.types)
 
     def _event(self, values: Sequence[Any], facts: Facts) -> None:
         event = event_of(values, lambda _: None)
@@ -186,6 +242,12 @@ class Check:
         begin, _ = self.runs.get(run_id, (self.seq + 1, 0))
         self.seq += events
         self.runs[run_id] = begin, self.seq
+
+
+def _judged_maker(values: Any) -> str | None:
+    """Return the name of the maker of a judged subject; None for another line."""
+    is_judged = type(values) is list and len(values) > FIRST_EVENT and values[0] == JUDGED
+    return values[1] if is_judged and type(values[1]) is str else None
 
 
 def verify(connection: sqlite3.Connection, expected: str | None) -> Verification:

@@ -19,7 +19,7 @@ from .columns import ABOUT, ACTIVITY, VERDICTS, BlockColumns
 from .judged import Place
 from .lines import EVENT, event_of, events_of
 from .makers import FIRST_EVENT, JUDGED, SUBJECT, Maker
-from .traced import SUBJECTS, count_of, trace_event, traces_of
+from .traced import SUBJECTS, trace_event, traces_of
 
 _READ, _COMPLETED = "subject.read", "eval.completed"
 
@@ -106,8 +106,9 @@ def columns_of(lines: Iterable[Sequence[Any]], layouts: Layouts) -> BlockColumns
                 columns.add(place, event_of(line, _no_content))
                 place += 1
         elif kind == JUDGED:
-            part = list(group)
-            *places, end = accumulate([count_of(line, makers) for line in part], initial=place)
+            part, count = list(group), len(makers[name].parts)
+            counts = [count if line[0] == JUDGED else count + len(traces_of(line)) for line in part]
+            *places, end = accumulate(counts, initial=place)
             if not _add_plain(columns, places, part, makers[name], layouts[name]):
                 for start, line in zip(places, part, strict=True):
                     for at, event in events_of(line, makers, _no_content):

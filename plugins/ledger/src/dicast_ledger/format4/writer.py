@@ -86,7 +86,7 @@ class Writer:
             lines = [line for line, _, _ in encoded.lines[part]]
             hints = Hints.of(record for _, _, records in encoded.lines[part] for record in records)
             sheets.append(Sheet.of(lines, leaves[part], count, hints, self._columns if is_large else None))
-        new = unknown(self._texts, encoded.contents)
+        new = unknown(self._texts, encoded.contents) if encoded.contents else []
         known = [] if len(new) == len(encoded.contents) else [*encoded.contents.keys() - set(new)]
         groups = groups_of({digest: encoded.contents[digest] for digest in new}, packed=is_large)
         sealing = sealing_of(self._connection) if records and self._is_due(version, is_large=is_large) else None
