@@ -5,7 +5,7 @@
 
 The data are 50 tasks of tau-bench airline, each with two recorded trials of one agent. For each pair of runs, 50 tasks are drawn with replacement,
 and a coin puts each trial of a task into one of the two runs. So the system is the same in both, and each "worse" is false. The labels are
-the environment's reward, which gates, a word in the last message, and the heuristic judge. Each run is a whole run into a ledger.
+the environment's reward, which gates, and five words that the agent writes in some trials. Each run is a whole run into a ledger.
 """
 
 from __future__ import annotations
@@ -36,9 +36,12 @@ TARGET = 0.05
 PER_LEDGER = 5
 """Number of pairs in one ledger."""
 
+WORDS = ("unfortunately", "transfer", "$", "confirm", "assist you further")
+"""Words of the agent that change from trial to trial, each a label."""
+
 METRICS = [
     {"check/contains": {"as": "reward", "value": "reward 1"}},
-    {"check/icontains": {"as": "sorry", "value": "sorry", "weight": 0}},
+    *({"check/icontains": {"as": word, "value": word, "weight": 0}} for word in WORDS),
 ]
 GATE = [{"on": "reward", "baseline": "before", "max_drop": 0.02}]
 
@@ -110,14 +113,14 @@ def judge(folder: Path, name: str, trials: Trials, gate: object) -> Any:
     """Return the run over *trials*."""
     with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as file:
         for number, trial in enumerate(trials):
-            output = f"{trial['messages'][-1]['content']}\nreward {trial['reward']:.0f}"
+            texts = [message["content"] for message in trial["messages"] if message["role"] == "assistant"]
+            output = "\n".join([*filter(None, texts), f"reward {trial['reward']:.0f}"])
             row = {"id": str(number), "input": f"task {trial['task_id']}", "output": output}
             file.write(json.dumps(row) + "\n")
     pipeline = {
         "name": name,
         "source": {"rows/jsonl": {"path": str(folder / f"{name}.jsonl")}},
         "metrics": METRICS,
-        "judges": ["heuristic/turn"],
         "ledger": {"ledger/sqlite": {"path": str(folder / "ledger.db")}},
         **({} if gate is None else {"gate": gate}),
     }

@@ -137,6 +137,7 @@ def test_without_an_older_run_there_is_nothing_to_compare_with(folder):
         ({"baseline": "main"}, "baseline needs max_drop"),
         ({**CLAUSE, "min_score": 0.5}, "move min_score to a clause of its own"),
         ({"min_score": 0.5, "bound": "test"}, "bound: test needs a clause with baseline"),
+        ({**CLAUSE, "on": "recorded/accuracy"}, "recorded/accuracy has the scores of another tool"),
         ({**CLAUSE, "bound": "anytime"}, "bound"),
         ({**CLAUSE, "max_drop": -0.1}, "max_drop"),
         ({**CLAUSE, "undecided": "ignore"}, "undecided"),

@@ -25,6 +25,9 @@ TOLERANCE = 1e-9
 
 _OTHER_RULES = ("min_score", "max_score", "min_pass_rate", "min_basis")
 
+_RECORDED = "recorded/"
+"""Beginning of the labels with scores that another tool recorded; comparisons do not read them."""
+
 Answer = bool | None
 
 
@@ -57,6 +60,8 @@ class Regression:
             yield key, f"{key} needs a baseline: add baseline: NAME, such as baseline: last"
         elif self.max_drop is None:
             yield "baseline", "baseline needs max_drop, the largest drop of the mean that passes: add max_drop: 0.02"
+        if self.baseline is not None and str(clause.on).startswith(_RECORDED):
+            yield "baseline", f"{clause.on} has the scores of another tool, which are not compared with a baseline"
         if rules := [rule for rule in _OTHER_RULES if getattr(clause, rule) is not None]:
             key = "baseline" if self.baseline is not None else "max_drop"
             yield key, f"a clause with a baseline has no other rule: move {', '.join(rules)} to a clause of its own"
