@@ -82,18 +82,22 @@ def read_tasks(path: Path) -> list[Trials]:
 
 
 def count_answers(tasks: Sequence[Trials], pairs: int, draw: random.Random) -> dict[str, float]:
-    """Return the share of pairs by answer, over all labels, for the gate's label, and by the exit codes."""
-    counts = Counter[str]()
+    """Return the share of labels with the answer, and the shares of pairs: for the gate's label, by the exit codes, and over all labels."""
+    counts, labels = Counter[str](), 0
     for first in range(0, pairs, PER_LEDGER):
         with tempfile.TemporaryDirectory() as name:
             for _ in range(min(PER_LEDGER, pairs - first)):
-                counts.update(judge_pair(Path(name), tasks, draw))
-    names = ("worse, any label", "worse, gate's label", "gate: exit code not 0", "better, any label")
-    return {name: counts[name] / pairs for name in names}
+                answers, exit_code = judge_pair(Path(name), tasks, draw)
+                labels += len(answers)
+                counts.update(f"{answer}, a label" for answer in answers.values())
+                counts.update({f"{answer}, any label" for answer in answers.values()})
+                counts.update([f"{answers['reward']}, gate's label", *(["gate: exit code not 0"] if exit_code else [])])
+    names = ("worse, gate's label", "gate: exit code not 0", "worse, any label", "better, any label")
+    return {"worse, a label": counts["worse, a label"] / labels, **{name: counts[name] / pairs for name in names}}
 
 
-def judge_pair(folder: Path, tasks: Sequence[Trials], draw: random.Random) -> set[str]:
-    """Judge two runs of the same system, and return the names of the counts that they enter."""
+def judge_pair(folder: Path, tasks: Sequence[Trials], draw: random.Random) -> tuple[dict[str, str], int]:
+    """Judge two runs of the same system; return the answer of each label, and the exit code of the gate."""
     sides: tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]] = [], []
     for trials in draw.choices(tasks, k=len(tasks)):
         for side, trial in zip(sides, draw.sample(trials, 2), strict=True):
@@ -104,9 +108,7 @@ def judge_pair(folder: Path, tasks: Sequence[Trials], draw: random.Random) -> se
     document = dicast.read_ledger(
         folder / "ledger.db", lambda live: read_comparison(live, **runs, compare=("score_delta",))
     )
-    answers = {label: answer["answer"] for label, answer in document["answers"].items()}
-    names = {f"{answer}, any label" for answer in answers.values()} | {f"{answers['reward']}, gate's label"}
-    return names | ({"gate: exit code not 0"} if after.exit_code else set())
+    return {label: answer["answer"] for label, answer in document["answers"].items()}, after.exit_code
 
 
 def judge(folder: Path, name: str, trials: Trials, gate: object) -> Any:
