@@ -51,7 +51,7 @@ other_events = st.one_of(
 happenings = st.lists(st.one_of(judged, judged, other_events), min_size=1, max_size=40)
 qualities = st.fixed_dictionaries(
     {
-        "group_by": st.sampled_from(["model", "judge_kind", "rubric_id", "none"]),
+        "group_by": st.sampled_from(["model", "judge_kind", "rubric_id", "day", "none"]),
         "subject_kind": st.sampled_from(["turn", "row"]),
         "min_confidence": st.sampled_from([0.0, 0.5]),
         "judge": st.sampled_from([(), ("a",), ("a", "b")]),

@@ -141,6 +141,8 @@ def _key(rows, row, group_by, kind):
         return model_of(rows, row) if kind == "turn" else payload["judge_model"]
     if group_by == "rubric_id":
         return payload["rubric_id"], payload["rubric_version"]
+    if group_by == "day":
+        return row["time"][:10]
     return payload["judge_kind"] if group_by == "judge_kind" else None
 
 

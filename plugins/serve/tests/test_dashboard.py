@@ -186,7 +186,7 @@ def test_the_first_page_has_each_tile_and_the_floor(chromium, server):
     with Tab(chromium, server, wait=".floor") as page:
         settled(page)
         assert page.locator(".tile h2").all_inner_texts() == [
-            *("Last run", "Quality by model", "Pending", "New verdicts", "Agreement", "Cost of judging")
+            *("Last run", "Quality by model", "Pending", "New verdicts", "Agreement", "By day", "Cost of judging")
         ]
         assert page.locator(".floor p").count() == 1
         assert page.locator(".floor").inner_text().startswith("Under the floor: turns written by small have a mean of")

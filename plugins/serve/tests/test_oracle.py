@@ -79,6 +79,7 @@ def money(document):
         ("", {}),
         ("&subject_kind=session", {"kind": "session"}),
         ("&group_by=judge_kind&min_confidence=0.5", {"group_by": "judge_kind", "least": 0.5}),
+        ("&group_by=day", {"group_by": "day"}),
         ("&group_by=rubric_id&latest=true", {"group_by": "rubric_id", "latest": True}),
         ("&without_human=true", {"without_people": True}),
         (
@@ -93,7 +94,8 @@ def test_quality(api, query, options):
     expected = oracle.quality(api.rows, START, END, **options)
     assert (expected != {}) or document["data"] in ([], [{**document["data"][0], "verdict_count": 0}])
     assert {_key(row): money(_figures(row)) for row in document["data"] if row["verdict_count"]} == near(expected)
-    assert all(first["verdict_count"] >= second["verdict_count"] for first, second in pairwise(document["data"]))
+    in_order = [(first.get("day", -first["verdict_count"]), second.get("day", -second["verdict_count"])) for first, second in pairwise(document["data"])]  # fmt: skip
+    assert all(first <= second for first, second in in_order)
     assert document["current_pricing_version"] == oracle.pricing_version(api.rows)
     chosen = {"kind": options.get("kind", "turn"), "judge": options.get("judge", ())}
     open_rows = [row for row in oracle.open_evals(api.rows, **chosen) if START <= oracle.instant(row["time"]) < END]
@@ -103,11 +105,11 @@ def test_quality(api, query, options):
 def _key(row):
     if "rubric_id" in row:
         return row["rubric_id"], row["rubric_version"]
-    return row.get("chosen_model", row.get("judge_kind"))
+    return row.get("chosen_model", row.get("day", row.get("judge_kind")))
 
 
 def _figures(row):
-    names = ("chosen_model", "judge_model", "judge_kind", "rubric_id", "rubric_version")
+    names = ("chosen_model", "judge_model", "judge_kind", "day", "rubric_id", "rubric_version")
     return {name: value for name, value in row.items() if name not in names}
 
 

@@ -5,6 +5,7 @@ import { Interval } from "../charts.js";
 import { address, useAnswer } from "./api.js";
 import { Agreement } from "./agreement.js";
 import { Costs } from "./costs.js";
+import { Days } from "./days.js";
 import { Answer, Gate, Line, Tile, TOOL, when } from "./parts.js";
 import { alter, ofRun, place } from "./router.js";
 import { Trend } from "./trend.js";
@@ -33,6 +34,7 @@ export function Overview({ live, query, mayLabel }) {
           ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} answer=${quality} />`}
           <${Backlog} tick=${live.tick} /><${News} live=${live} /></div>
         <div class="stack">${kind === null ? null : html`<${Agreement} later=${later} kind=${kind} judges=${judges} tick=${live.tick} query=${query} mayLabel=${mayLabel} />
+            <${Days} later=${later} kind=${kind} from=${since(days)} tick=${live.tick} />
             <${Costs} later=${later} from=${since(days)} tick=${live.tick} />`}</div>
       </div>`}`;
 }

@@ -27,7 +27,7 @@ from dicast.reading import (
 )
 
 from .arrays import Array, average, numpy_for, percentiles
-from .verdicts import ALWAYS, SHARES, Group, Grouping, Key, Verdicts
+from .verdicts import ALWAYS, DAY, SHARES, Group, Grouping, Key, Verdicts, day_of
 
 _UNKNOWN, _UNDECIDED = -2, -1
 """Numbers in place of a model: no run recorded the turn; several models without a decision."""
@@ -157,6 +157,9 @@ class ManyVerdicts(Verdicts):
             return {
                 number: (name, None) for number, name in [(-1, None), *enumerate(self._model_names)]
             }, self._model_numbers
+        if self._by == "day":
+            days, numbers = np.unique(view(np, self._judged.times)[self._chosen] // DAY, return_inverse=True)
+            return {number: day_of(day) for number, day in enumerate(days.tolist())}, numbers
         keys: dict[Key, int] = {}
         of_codes = [keys.setdefault(self._key(origin), len(keys)) for origin in self._judged.origins]
         return {number: key for key, number in keys.items()}, np.array(of_codes, "i")[self._codes[self._chosen]]

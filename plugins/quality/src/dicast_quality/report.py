@@ -166,8 +166,10 @@ class Report:
 
     @property
     def groups(self) -> list[Group]:
-        """The groups, most verdicts first. Without grouping, all verdicts are one group, even if there are none."""
+        """The groups, most verdicts first, days in their order. Without grouping, all verdicts are one group, even if there are none."""
         groups = self.figures or ([NOTHING] if self.options.group == "none" else [])
+        if self.options.group == "day":
+            return sorted(groups, key=lambda group: str(group.key[0]))
         return sorted(groups, key=lambda group: (-group.count, group.key[0] is None, str(group.key)))
 
     def document(self) -> dict[str, Any]:
@@ -195,6 +197,8 @@ class Report:
                 return {"rubric_id": name, "rubric_version": version}
             case "judge_kind":
                 return {"judge_kind": name}
+            case "day":
+                return {"day": name}
         return {}
 
     def _figures(self, group: Group) -> dict[str, Any]:

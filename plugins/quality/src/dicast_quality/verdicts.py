@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any, Literal, get_args
@@ -26,7 +26,7 @@ from dicast.reading import (
 
 from .percentile import percentile
 
-Grouping = Literal["model", "judge_kind", "rubric_id", "none"]
+Grouping = Literal["model", "judge_kind", "rubric_id", "day", "none"]
 GROUPINGS: tuple[str, ...] = get_args(Grouping)
 
 Key = tuple[str | None, str | None]
@@ -35,6 +35,9 @@ Key = tuple[str | None, str | None]
 
 SHARES = 0.5, 0.1
 """Shares of scores below the median and below the 10th percentile."""
+
+DAY = 86_400_000
+"""A day in milliseconds."""
 
 ALWAYS = 2**62
 """A time in milliseconds after all events."""
@@ -196,6 +199,9 @@ class Verdicts:
             if self.joins:
                 for name, row in zip(self._names(code, rows), rows, strict=True):
                     groups[name, None].append(row)
+            elif self._by == "day":
+                for row in rows:
+                    groups[day_of(self._judged.times[row] // DAY)].append(row)
             else:
                 groups[self._key(self._judged.origins[code])] += rows
         return groups
@@ -255,6 +261,11 @@ class Verdicts:
         ids, flags, thumbs = self._judged.ids, self._judged.flags, self._thumbs
         thumbs_down = {id for row in rows if (id := ids[row]) in thumbs and thumbs[id][1]}
         return len(thumbs_down | {id for row in rows if flags[row] & DOWN and (id := ids[row]) not in thumbs})
+
+
+def day_of(days: int) -> Key:
+    """Return the key of the day *days* after 1970-01-01, in UTC."""
+    return (date(1970, 1, 1) + timedelta(days)).isoformat(), None
 
 
 def models_of(activity: ActivityColumns) -> tuple[Mapping[str, Mapping[str, str | None]], Mapping[str, str]]:

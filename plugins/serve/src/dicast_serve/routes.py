@@ -76,7 +76,9 @@ ROUTES = (
         (
             *WINDOW,
             text("subject_kind", "The kind of the judged subjects.", default="turn"),
-            choice("group_by", "The groups of the figures.", ("model", "judge_kind", "rubric_id", "none"), "model"),
+            choice(
+                "group_by", "The groups of the figures.", ("model", "judge_kind", "rubric_id", "day", "none"), "model"
+            ),
             SURE,
             FLOOR,
             text("judge", "Only this judge; may be repeated.", is_repeatable=True),
