@@ -79,6 +79,24 @@ def test_without_a_terminal_a_run_prints_the_cases_that_did_not_pass(folder, cap
     assert printed(capsys, "rows", "--browse") == printed(capsys, "last", "--browse") == (code, text)
 
 
+def test_structures_are_compared_as_indented_json(folder, capsys):
+    row = {"id": "json", "output": {"city": "Bonn", "ok": True}, "reference": {"city": "Ankara", "ok": True}}
+    (folder / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    main(["run", "run.yaml"])
+    capsys.readouterr()
+    _, text = printed(capsys, "json")
+    assert '"city": "[-Ankara-]{+Bonn+}",\n    "ok": true' in text
+
+
+def test_a_case_whose_content_was_not_recorded_is_shown_with_the_reason(folder, capsys):
+    main(["run", "run.yaml", "--set", "ledger={ledger/sqlite: {path: d.db, content: digest}}"])
+    capsys.readouterr()
+    code, text = printed(capsys, "bad", "--ledger", "d.db")
+    assert code == 0
+    assert "  its content is not in the ledger (content: digest, or erased)\n" in text
+    assert "Bonn" not in text
+
+
 def test_control_codes_of_a_case_are_escaped(folder, capsys):
     _, text = printed(capsys, "hostile\x1b[31m", "--browse")
     assert "\x1b" not in text

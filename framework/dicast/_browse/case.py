@@ -89,6 +89,7 @@ def _sections(case: SubjectInRun) -> Iterator[CaseSection]:
     run = f"run {case.start.run_id} ({case.start.payload['name']})"
     facts = [f"from {subject['place']}"] if "place" in subject else []
     facts += [f"part of: {short_name(subject['parent_id'])}"] if "parent_id" in subject else []
+    facts += [] if "input" in subject else ["its content is not in the ledger (content: digest, or erased)"]
     ending = subject.get("finish_reason")
     if normalize_stop_reason(ending) in (MAX_TOKENS, REFUSAL):
         facts.append(f"the output ended early: {ending}")
@@ -176,10 +177,10 @@ def _outputs(subject: Mapping[str, Any]) -> Iterator[CaseSection]:
     if right is not None and not outputs:
         yield right
     for name, output in outputs.items():
-        if isinstance(output, str) and isinstance(reference, str):
-            yield CaseSection(
-                f"{one_line(str(name))} against the reference:", _text_lines(difference(output, reference))
-            )
+        if output is not None and reference is not None and isinstance(output, str) == isinstance(reference, str):
+            texts = ("\n".join(_text_lines(value)) for value in (output, reference))
+            lines = difference(*texts).split("\n")
+            yield CaseSection(f"{one_line(str(name))} against the reference:", lines)
 
 
 def _wrapped(lines: Iterable[str], width: int) -> Iterator[str]:
