@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ._kernel.cli.options import as_json, ledger_path, overrides
+from ._kernel.cli.options import as_json, ledger_path, ledger_paths, overrides
 from ._kernel.cli.output import print_json
 from ._kernel.timing.interrupts import sigterm_as_ctrl_c
 
@@ -22,6 +22,7 @@ _ON_FIRST_USE = {
 __all__ = [
     "as_json",
     "ledger_path",
+    "ledger_paths",
     "overrides",
     "pipeline_text",
     "print_json",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -32,6 +33,21 @@ ledger_path = click.option(
     help="Ledger: a path, a URL or '{plugin/name: {options}}'. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
 )
 """Decorator of a command: the option ``--ledger PLACE``, as the argument ``ledger``; None without it. A URL or a component is text."""
+
+
+def _or_default(ctx: click.Context, param: click.Parameter, places: tuple[Path | str, ...]) -> tuple[Path | str, ...]:
+    return places or (LEDGER.convert(os.environ.get("DICAST_LEDGER") or ".dicast/ledger.db", param, ctx),)
+
+
+ledger_paths = click.option(
+    "--ledger",
+    "ledgers",
+    multiple=True,
+    type=LEDGER,
+    callback=_or_default,
+    help="Ledger: a path, a URL or '{plugin/name: {options}}'; repeatable. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
+)
+"""Decorator of a command: the repeatable option ``--ledger PLACE``, as the argument ``ledgers``, a tuple with one place at least."""
 overrides = click.option(
     "--set",
     "overrides",

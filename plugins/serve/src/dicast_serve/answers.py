@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,8 @@ from .parameters import BadRequest, in_parameters, values_of
 from .reading import ServedLedger
 from .rounds import Rounds
 from .routes import ROUTES, Route
+
+_NAME = re.compile(r"[\w.-]+")
 
 ROUND = "dicast-round"
 """Header with the name of the round of a viewer's request."""
@@ -53,11 +56,12 @@ class Served:
     ledgers: Mapping[str, ServedLedger]
 
     @classmethod
-    def of(cls, paths: Sequence[Path]) -> Served:
-        """Return the ledgers at *paths*, each named after its file. Equal file names get a number."""
+    def of(cls, paths: Sequence[Path | str]) -> Served:
+        """Return the ledgers at *paths*, each named after its file, or after the last part of its URL. Equal names get a number."""
         ledgers: dict[str, ServedLedger] = {}
         for path in dict.fromkeys(paths):
-            stem = path.stem or "ledger"
+            stem = Path(path).stem
+            stem = stem if stem and (isinstance(path, Path) or _NAME.fullmatch(stem)) else "ledger"
             names = chain([stem], (f"{stem}-{number}" for number in count(2)))
             ledgers[next(name for name in names if name not in ledgers)] = ServedLedger(path)
         return cls(ledgers)

@@ -39,7 +39,7 @@ Page = tuple[str, Callable[[Request], Awaitable[Response]]]
 
 
 def application(
-    paths: Sequence[Path],
+    paths: Sequence[Path | str],
     tokens: Tokens,
     hosts: Sequence[str],
     cookie: str,
@@ -125,7 +125,7 @@ class _Anything(Path_):
         self.path_regex = _regex(path)
 
 
-def once(paths: Sequence[Path], address: str) -> bytes:
+def once(paths: Sequence[Path | str], address: str) -> bytes:
     """Return the answer to ``GET address``, for scripts.
 
     :raises BadRequest: when no route has this path, or its parameters are wrong.

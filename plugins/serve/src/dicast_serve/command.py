@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dicast import ConfigError, read_ledger
+from dicast.commands import ledger_paths
 from dicast.toolkit.connections import listening_socket
 from dicast.toolkit.files import read_text
 
@@ -15,13 +16,7 @@ LEAST_TOKEN = 16
 
 
 @click.command()
-@click.option(
-    "--ledger",
-    "ledgers",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Path of a ledger; repeatable. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
-)
+@ledger_paths
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8600, show_default=True, help="The port; 0 takes a free one."
@@ -38,7 +33,7 @@ LEAST_TOKEN = 16
 @click.option("--open", "shows", is_flag=True, help="Open the first page in the browser.")
 @click.option("--once-json", "once", metavar="PATH", help="Print the answer to GET PATH, and exit.")
 def serve(
-    ledgers: tuple[Path, ...],
+    ledgers: tuple[Path | str, ...],
     host: str,
     port: int,
     names: tuple[str, ...],
@@ -51,11 +46,14 @@ def serve(
     from .application import application
     from .application import once as answered
 
-    paths = ledgers or (_usual(),)
-    for path in paths:
-        read_ledger(path, lambda live: live.head())  # a missing ledger is refused before the server listens
+    for place in ledgers:
+        read_ledger(place, lambda live: live.head())  # a missing ledger is refused before the server listens
+    if label_token_file is not None and not all(isinstance(place, Path) for place in ledgers):
+        raise ConfigError(
+            "--label-token-file: verdicts of people are recorded in files; serve a URL or a component without it"
+        )
     if once is not None:
-        click.echo(answered(paths, once))
+        click.echo(answered(ledgers, once))
         return
     from .guard import Tokens
     from .listening import hosts_of, listen
@@ -70,10 +68,10 @@ def serve(
     with listening_socket(host, port) as socket:
         port = socket.getsockname()[1]
         allowed, hosts = Tokens(reading, labelling), hosts_of(host, port, names)
-        app = application(paths, allowed, hosts, f"dicast_{port}", pages(), prepare=True)
+        app = application(ledgers, allowed, hosts, f"dicast_{port}", pages(), prepare=True)
         bracketed_host = f"[{host}]" if ":" in host else host
         address = f"http://{bracketed_host}:{port}/"
-        click.echo(f"serving {', '.join(map(str, paths))} at {address}")
+        click.echo(f"serving {', '.join(map(_shown, ledgers))} at {address}")
         if token_file is None:
             click.echo(f"open {address}?token={reading}")
             click.echo(f"or send the header Authorization: Bearer {reading}")
@@ -90,10 +88,9 @@ def _open(address: str) -> None:
         click.echo("no browser could be opened; open the address yourself", err=True)
 
 
-def _usual() -> Path:
-    import os
-
-    return Path(os.environ.get("DICAST_LEDGER") or ".dicast/ledger.db")
+def _shown(place: Path | str) -> str:
+    """Return the path, or the scheme of a URL or the name of a component: the rest may have a password."""
+    return str(place) if isinstance(place, Path) else place.partition(":")[0].strip("{ ")
 
 
 def _token(path: Path, option: str) -> str:

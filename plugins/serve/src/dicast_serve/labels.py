@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -180,7 +181,7 @@ def record(ledger: ServedLedger, label: Label) -> dict[str, Any]:
         "name": "labels",
         "judges": [{"person": {"as": label.judge}}],
         "define": {"person": Person.with_label(attrs.evolve(label, output_digest=digest))},
-        "ledger": {"ledger/sqlite": {"path": str(ledger.path.absolute())}},
+        "ledger": {"ledger/sqlite": {"path": str(Path(ledger.place).absolute())}},
     }
     done = dicast.run(pipeline, subjects=[subject], kind="tool")
     if not done.verdicts:

@@ -19,19 +19,21 @@ T = TypeVar("T")
 
 @attrs.define(eq=False, slots=False)
 class ServedLedger:
-    """Reader of the ledger at *path*. It looks up the ledger plugin once, since a look-up takes longer than most answers."""
+    """Reader of the ledger at *place*. It looks up the plugin of a file once, since a look-up takes longer than most answers."""
 
-    path: Path
+    place: Path | str
 
     @cached_property
     def _ledger(self) -> Any:
-        return dicast.component("ledger", {"ledger/sqlite": {"path": str(self.path.absolute())}})
+        return dicast.component("ledger", {"ledger/sqlite": {"path": str(Path(self.place).absolute())}})
 
     def read(self, function: Callable[[Ledger], T]) -> T:
         """Return the result of *function* on the ledger; like :func:`dicast.read_ledger`, in a thread without an event loop.
 
         :raises dicast.LedgerRefused: when the file does not exist or is not a ledger.
         """
+        if isinstance(self.place, str):
+            return dicast.read_ledger(self.place, function)
 
         async def read() -> T:
             async with self._ledger.open(None, create=False) as ledger:
