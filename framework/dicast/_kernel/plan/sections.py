@@ -257,3 +257,8 @@ class Pipeline:
     criteria: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
+
+    @property
+    def is_observed(self) -> bool:
+        """True if aggregates, early stops or a comparison with a baseline need the run's records."""
+        return bool(self.aggregates or self.early_stop or self.baseline)

@@ -56,10 +56,8 @@ class RecordObservers:
     @classmethod
     async def open(
         cls, pipeline: Pipeline, run: RunContext, source: Source, parts: ComponentStack, started: Mapping[str, Any]
-    ) -> RecordObservers | None:
-        """Open the observers of *pipeline* for the subjects of *source*; return None if there are none."""
-        if not (pipeline.aggregates or pipeline.early_stop or pipeline.baseline):
-            return None
+    ) -> RecordObservers:
+        """Open the observers of *pipeline* for the subjects of *source*."""
         run = attrs.evolve(run, pass_at=started.get("pass_at") or {})
         if isinstance(source, ShuffledSource) and pipeline.source is not None:
             sizes = partial(_sizes, pipeline, source)

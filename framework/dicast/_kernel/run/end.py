@@ -13,8 +13,6 @@ from ..contract.protocols import Ledger, Source
 from ..events import AGGREGATE_COMPLETED, COMPARISON_COMPLETED
 from ..leases.hold_lease import raise_if_lease_lost
 from ..plan.clauses import ComparedRuns
-from ..records.passes import pass_counts
-from ..records.reader import results
 from ..report.document import document
 from ..source.source import SubjectList, read_counts
 from ..values import Event, ReadCounts, Results
@@ -58,10 +56,12 @@ def conclude(
     if section is not None:
         summary = {"run": section.run, "run_id": None, "name": None}
     if section is not None and baseline is not None:
+        from ..records.comparable import find_faults  # few runs have a baseline
+        from ..records.passes import pass_counts
+        from ..records.reader import results
+
         recorded = results(ledger, stream.run_id)
         current = attrs.evolve(recorded, models=report.models, adapted=report.adapted)
-        from ..records.comparable import find_faults  # few runs have a baseline
-
         differs, faults = current.differs(baseline), find_faults(baseline, current)
         summary |= {"run_id": baseline.run_id, "name": baseline.name, "differs": differs, "faults": faults}
         if is_complete:
@@ -86,6 +86,8 @@ def gated_document(
     """
     compared, reason = ComparedRuns(), None if stopped is None else str(stopped["reason"])
     if reason != "ledger_failed" and any(pipeline.gate.baselines()):
+        from ..records.reader import results  # few gates have a baseline
+
         recorded = results(ledger, report.run_id)
         current = attrs.evolve(recorded, models=report.models, adapted=report.adapted, stopped=reason)
         compared = ComparedRuns(current, baselines)

@@ -18,8 +18,6 @@ from ..events import BATCH_EVENTS, RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINK
 from ..leases.hold_lease import hold_lease, live_run_check
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Pipeline, Slot
-from ..records.audit_rate import with_audit_rate
-from ..records.observers import RecordObservers
 from ..records.plans import plan_and_result
 from ..report.document import exit_code, stopped_document
 from ..report.gate import as_it_ended, undecided_without
@@ -59,6 +57,7 @@ from .plan import Plan, file_identity, lookahead, make_plan, producer, refuse_ex
 from .request import Request, RunOutcome
 
 if TYPE_CHECKING:
+    from ..records.observers import RecordObservers
     from ..source.filters import FilteredSource
 
 
@@ -166,7 +165,10 @@ class _Run:
             counts = (getattr(source, "total", None), self._limit())
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds, self._ordered = tuple(getattr(source, "kinds", ())), getattr(source, "ordered", True)
-            self.pipeline = with_audit_rate(self.pipeline, self.ledger, self.earlier, self.report.expected)
+            if self.pipeline.scoring.audit is not None:
+                from ..records.audit_rate import with_audit_rate  # few runs have audits
+
+                self.pipeline = with_audit_rate(self.pipeline, self.ledger, self.earlier, self.report.expected)
             rubrics = unchanged_rubrics(self.pipeline, self.ledger)
             if self.pipeline.baseline is not None or any(self.pipeline.gate.baselines()):
                 from ..records.baseline import find_baseline, find_gate_runs  # few runs have a baseline
@@ -186,7 +188,10 @@ class _Run:
             started |= {"filter": [rule.text for rule in request.filters]} if request.filters else {}
             started["kind"] = request.kind or run_kind(started)
             observing = evolve(self.context, baseline=self.baseline)
-            self._observers = await RecordObservers.open(self.pipeline, observing, source, parts, started)
+            if self.pipeline.is_observed:
+                from ..records.observers import RecordObservers  # few runs compute figures over records
+
+                self._observers = await RecordObservers.open(self.pipeline, observing, source, parts, started)
         except KeyboardInterrupt:
             done = stopped_document(self.pipeline.name, "interrupted") | {"ledger": ledger_json(self.ledger)}
             return RunOutcome(done, exit_code(done))

@@ -12,7 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..asking.earlier_units import EarlierUnits
 from ..asking.paid_calls import RunServices
@@ -20,7 +20,6 @@ from ..asking.task import Producer, Production
 from ..asking.unit import Unit
 from ..contract.protocols import Ledger
 from ..plan.sections import RECORD
-from ..records.observers import RecordObservers
 from ..resume.reading import new_verdict
 from ..resume.resume import moved, subject_events
 from ..stream.stream import SECONDS, Stream
@@ -32,6 +31,9 @@ from .begin import Job, Starter
 from .children import ChildVerdicts, children_of
 from .plan import Plan
 from .stage import MAX_COLLECTED, Stage
+
+if TYPE_CHECKING:
+    from ..records.observers import RecordObservers
 
 AHEAD = 4
 """Subjects in progress for each concurrent call, so that a slow subject does not delay others."""
