@@ -392,7 +392,7 @@ def test_a_run_is_compared_with_its_baseline():
     second = run(text, kept=ledger, ask=Ask(FakeChatModel(Reply("0.75"))))
     assert second.document["comparison"] == {"difference": {"baseline": 4.0, "variant": 6.0}}
     known_values = {"run": "last", "run_id": first.document["run_id"], "name": "shop"}
-    assert second.document["baseline"] == {**known_values, "differs": ["task"], "passes": {}}
+    assert second.document["baseline"] == {**known_values, "differs": ["task"], "faults": [], "passes": {}}
     named = run(text.replace("last", first.document["run_id"]), kept=ledger)
     assert named.document["comparison"] == {"difference": {"baseline": 4.0, "variant": 4.0}}
 
