@@ -64,7 +64,7 @@ def test_the_data_of_a_stop_are_json_and_its_texts_are_plain():
         "low": None,
         "all": False,
     }
-    line = 'stopped early by enough (row_index: 2, rows: ["2","3"], low: null, all: false)'
+    line = 'stopped: enough ended the run early (row_index: 2, rows: ["2","3"], low: null, all: false)'
     assert line in shown(DONE | {"stopped": stopped})
 
 

@@ -122,7 +122,7 @@ def test_warnings_of_one_kind_are_one_line():
 
 def test_an_early_stop_is_named_with_its_figures():
     stopped = {"reason": "early_stop", "plugin": "enough", "row_index": 3}
-    assert "stopped early by enough (row_index: 3)" in shown(DONE | {"stopped": stopped})
+    assert "stopped: enough ended the run early (row_index: 3)" in shown(DONE | {"stopped": stopped})
 
 
 @pytest.mark.parametrize("rows", range(4, 12))

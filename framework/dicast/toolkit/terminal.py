@@ -36,7 +36,7 @@ _IN_LINES = (
     (r"^\S+ +\S+ \S+ +(?P<word>ok|blocked|broken|duplicate)$", None),
     (r"(?<=, )[\d,]+ failed(?=,|$)", _BAD),
     (r"^(?:(?:  )?NOT COMPARABLE|BROKEN|failed(?=: \d)|sink .* LOST [\d,]+)", _BAD),
-    (r"^(?:warning(?=:)|stopped(?=:| early by ))", _OPEN),
+    (r"^(?:warning|stopped)(?=:)", _OPEN),
     (r"^\S+: (?:[\d.]+(?: raw| \(raw \S+\))?|no value), (?P<word>passed|failed|open)(?=,)", None),
     (r"\[-[^\]]*-\]", "red"),
     (r"\{\+[^}]*\+\}", "green"),

@@ -289,8 +289,8 @@ def stop_lines(done: Document) -> Iterator[str]:
         is_early = stopped["reason"] == "early_stop" and "plugin" in stopped
         hidden = ("reason", "live", *(["plugin"] if is_early else []))
         details = ", ".join(f"{key}: {_detail(value)}" for key, value in stopped.items() if key not in hidden)
-        reason = f"stopped early by {stopped['plugin']}" if is_early else f"stopped: {stopped['reason']}"
-        yield reason + (f" ({details})" if details else "")
+        reason = f"{stopped['plugin']} ended the run early" if is_early else stopped["reason"]
+        yield f"stopped: {reason}" + (f" ({details})" if details else "")
 
 
 def next_lines(done: Document, command: RunCommand | None) -> Iterator[str]:
