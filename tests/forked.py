@@ -13,6 +13,7 @@ import io
 import json
 import os
 import pkgutil
+import resource
 import runpy
 import select
 import signal
@@ -36,7 +37,7 @@ IMPORTED = (
 )
 """Packages that the first process imports with their modules; it imports no module of :data:`LEFT`."""
 LEFT = ("testing", "__main__")
-SUFFIXES = ("", ".py", ".pyc", ".so")
+SUFFIXES = (".py", ".pyc", ".so")
 DICAST = Path(sys.executable).with_name("dicast")
 READ_AT_START = ("PYTHON", "LC_", "LANG", "TZ", "SSL_", "LD_", "MALLOC", "OPENSSL", "COV", "AIOHTTP")
 """How variables begin that are read when Python or a library starts, so that no command with another value is forked."""
@@ -47,7 +48,7 @@ class Origin:
 
     def __init__(self):
         self.seconds = 0.0  # for which the processes that have ended computed
-        self._environment = dict(os.environ)
+        self._environment, self._rights = dict(os.environ), rights()
         self._socket = self._process = None
         self._lock = threading.Lock()
 
@@ -72,6 +73,8 @@ class Origin:
 
     def takes(self, words, folder, environment):
         """Return whether a fork runs the command *words* like a process of its own."""
+        if rights() != self._rights:
+            return False
         if self._process is None:
             self.start()
         names = {
@@ -94,8 +97,10 @@ class Origin:
         """Return whether the folder *place* has a module with the name of an imported one, or of one that Python looks for."""
         if not os.path.isdir(place):
             return False
-        stems = {os.path.splitext(name) for name in os.listdir(place)}
-        return any(suffix in SUFFIXES and stem.partition(".")[0] in self._names for stem, suffix in stems)
+        names = [name for name in os.listdir(place) if name.partition(".")[0] in self._names]
+        return any(
+            name.endswith(SUFFIXES) or os.path.exists(os.path.join(place, name, "__init__.py")) for name in names
+        )
 
     def fork(self, words, folder, environment, fds, *, leads):
         """Fork, and return the process's id and a descriptor that gives its status when it has ended."""
@@ -115,6 +120,12 @@ class Origin:
         if self._process is not None:
             self._socket.close()
             self._process.wait()
+
+
+def rights():
+    """Return what a process inherits from this one besides its environment: the user, and the limits that tests set."""
+    limits = (resource.RLIMIT_FSIZE, resource.RLIMIT_AS, resource.RLIMIT_NOFILE, resource.RLIMIT_CPU)
+    return os.geteuid(), os.getegid(), [resource.getrlimit(limit) for limit in limits]
 
 
 def _places(folder, environment):
@@ -178,8 +189,9 @@ class Forked(Started):
 
 def fork_dicast(patch):
     """Let ``subprocess`` fork the commands of dicast; ``asyncio`` waits for its processes by itself, so it starts them as ever."""
-    patch.setattr(asyncio.unix_events, "subprocess", SimpleNamespace(**vars(subprocess)))
-    patch.setattr(subprocess, "Popen", Forked)
+    if sys.platform == "linux":
+        patch.setattr(asyncio.unix_events, "subprocess", SimpleNamespace(**vars(subprocess)))
+        patch.setattr(subprocess, "Popen", Forked)
     return Forked.origin
 
 
