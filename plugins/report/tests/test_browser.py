@@ -627,3 +627,32 @@ def test_rows_that_fail_come_before_rows_that_only_another_tool_scores_low(open_
     with open_page(tmp_path / "page.html") as page:
         outcomes = [row.inner_text().split("\n")[0] for row in page.locator(".virtual-row").all()]
         assert [outcome.split()[-1] for outcome in outcomes] == ["fail", "pass"]
+
+
+@pytest.mark.slow
+def test_a_baseline_is_read_row_by_row_under_a_chosen_label(open_page, tmp_path, dicast, write_rows):
+    (tmp_path / "p.yaml").write_text(
+        "name: shop\nsource: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [diff/match, {check/contains: {as: city, value: o}}]\n"
+        "gate: {on: diff/match, min_score: 0.5}\nledger: {ledger/sqlite: {path: ledger.db}}\n"
+    )
+    for outputs in (("Lima", "Oslo"), ("Lima, I think", "osl")):
+        rows = [
+            {"id": id, "output": output, "reference": id} for id, output in zip(("Lima", "Oslo"), outputs, strict=True)
+        ]
+        write_rows(tmp_path / "rows.jsonl", rows)
+        dicast(tmp_path, "run", "p.yaml", "--json", code=0 if outputs[0] == "Lima" else 1)
+    runs = json.loads(dicast(tmp_path, "runs", "--ledger", "ledger.db", "--json"))["runs"]
+    arguments = "report", runs[0]["run_id"], "--baseline", runs[1]["run_id"], "--ledger", "ledger.db"
+    dicast(tmp_path, *arguments, "--out", "page.html")
+    with open_page(tmp_path / "page.html") as page:
+        page.get_by_role("button", name="regressed").click()
+        assert page.locator(".virtual-row").count() == 2
+        page.get_by_label("changes of").select_option("city")
+        page.get_by_role("button", name="fixed").click()
+        assert [text.split("\n")[1] for text in page.locator(".virtual-row").all_inner_texts()] == []
+        page.get_by_role("button", name="all").click()
+        page.get_by_role("button", name="change").click()
+        page.locator(".virtual-row").first.click()
+        sides = page.locator("dialog .side .side")
+        assert sides.nth(0).locator(".text").inner_text() in ("Lima", "Oslo")
+        assert sides.nth(1).locator("ins, del").count() > 0

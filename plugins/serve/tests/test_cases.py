@@ -93,6 +93,16 @@ def test_a_case_is_found_opened_and_gone_through_and_back_keeps_the_list(chromiu
         page.wait_for_selector(".json-number:has-text('12345678901234567890')")
 
 
+def test_an_unfinished_expression_is_named_and_leaves_the_list(chromium, server):
+    with Tab(chromium, server, "#/run/new?outcome=pass&regex=1", token=READING, wait=".virtual-row") as page:
+        search = page.get_by_placeholder("Search texts and reasons")
+        search.fill("reason (0.8")
+        page.wait_for_selector(".toolbar .warnings")
+        assert page.locator(".virtual-row").count() == 3
+        search.fill("reason (0.8)")
+        page.wait_for_selector("[role=status]:has-text('1 of 4 shown')")
+
+
 def test_the_filtered_rows_are_saved(chromium, server):
     with Tab(chromium, server, "#/run/new?outcome=pass&sort=subject", token=READING, wait=".virtual-row") as page:
         saved = {}
@@ -136,3 +146,21 @@ def test_texts_are_drawn_folded_and_compared_with_the_reference(chromium, server
     with Tab(chromium, server, "#/subject/row/a%2F3", token=READING, wait=".material") as page:
         page.get_by_role("button", name="Show the other 4,000 characters").click()
         assert len(page.locator(".material").nth(1).locator(".text").inner_text()) >= 23_999
+
+
+@pytest.mark.parametrize(("width", "theme"), [(375, "dark"), (1280, "light")])
+def test_nothing_is_in_the_way_of_a_reader(chromium, server, width, theme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    old, new = (run["run_id"] for run in reversed(server.get("/runs")["data"]))
+    views = {
+        f"#/run/{new}?baseline={old}&change=any": ".virtual-row",
+        f"#/subject/row/a%2F0?run={new}&baseline={old}": ".against ins",
+        f"#/subject/row/a%2F1?run={new}": ".json-number",
+    }
+    for view, wait in views.items():
+        with Tab(chromium, server, view, token=READING, width=width, theme=theme, wait=wait) as page:
+            page.evaluate("() => document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+            report = Axe().run(page)
+            assert report.violations_count == 0, (view, report.generate_report())

@@ -99,7 +99,7 @@ const left = new Map(); // where each list was left, by its address
 
 /** `isComparing` is for a page about the change from the baseline of `query`. */
 export function Rows({ run, query, tick, name, isComparing = false }) {
-  const found = useList(run, query, tick);
+  const found = useList(run, faultOf(wantedOf(query)) === null ? query : { ...query, q: "" }, tick); // a search with a fault is left out
   const narrow = useNarrow();
   const wanted = wantedOf(query);
   const sort = sortOf(query);
@@ -110,7 +110,7 @@ export function Rows({ run, query, tick, name, isComparing = false }) {
     const [, label] = key.split(/:(.*)/s);
     alter({ sort: label === undefined ? key : label === "" ? "score" : "value", by: label ?? "", down: sort.key === key && !sort.down ? "1" : "" });
   };
-  if (found.error) return html`<${Problem} error=${found.error} /><p><button type="button" class="chip" onClick=${() => alter(Object.fromEntries(Object.keys(listOf(query)).map((key) => [key, ""])))}>Show the whole list</button></p>`;
+  if (found.error && document === null) return html`<${Problem} error=${found.error} /><p><button type="button" class="chip" onClick=${() => alter(Object.fromEntries(Object.keys(listOf(query)).map((key) => [key, ""])))}>Show the whole list</button></p>`;
   if (document === null) return html`<p class="empty" role="status">Reading the rows …</p>`;
   const counts = { ...Object.fromEntries(Object.entries(document.counts).map(([key, value]) => [key, Number(value)])), lost: Number(document.counts.regressed), gained: Number(document.counts.fixed) };
   const isCompared = document.baseline !== null;
@@ -130,7 +130,7 @@ export function Rows({ run, query, tick, name, isComparing = false }) {
         ${sort.key === "worst" ? null : html` <button type="button" class="link" onClick=${() => alter({ sort: "", by: "", down: "" })}>worst first</button>`}
         ${" "}<${Export} name=${name} count=${found.count} read=${(note, isWanted) => readAll(run, query, labels, name, note, isWanted)} /></p>
     </${Toolbar}>
-    ${found.count ? html`<${VirtualTable} columns=${drawn} count=${found.count} rowAt=${found.rowAt} list=${found.base} height=${narrow ? 72 : 44} sort=${sort} onSort=${onSort} label="Subjects" onRange=${found.see}
+    ${found.error ? html`<${Problem} error=${found.error} />` : found.count ? html`<${VirtualTable} columns=${drawn} count=${found.count} rowAt=${found.rowAt} list=${found.base} height=${narrow ? 72 : 44} sort=${sort} onSort=${onSort} label="Subjects" onRange=${found.see}
       top=${left.get(place) ?? 0} onTop=${(top) => left.set(place, top)} onOpen=${open} template=${drawn.map((column) => column.width).join(" ")} />` : html`<p class="empty">${Number(document.total) ? "No subject matches." : "This run has judged no subject yet."}</p>`}
   </div>`;
 }
