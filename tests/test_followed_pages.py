@@ -175,6 +175,7 @@ def test_a_page_can_be_followed_literally(page, tmp_path, chat_server, batch_ser
     monkeypatch.setenv("JUDGE_URL", chat_server.url)
     monkeypatch.setenv("BATCH_URL", batch_server.url)
     monkeypatch.setenv("JUDGE_KEY", "no-key")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:schemathesis")  # as in pyproject.toml
     monkeypatch.chdir(tmp_path)
     for number, (language, info, text) in enumerate(blocks(page)):
         title = re.search(r'title="([^"]+)"', info)
