@@ -18,6 +18,7 @@ export function Trend({ name, label, onLabel, own, tick }) {
   if (answer.error) return html`<${Problem} error=${answer.error} />`;
   const found = answer.document;
   if (found === null) return html`<p class="empty" role="status">Reading …</p>`;
+  if (found.data.length === 0) return html`<p class="empty">No run of ${name} has ended yet.</p>`;
   const [value, low, high, form] = FIGURES[figure];
   const isUnit = found.data.every((point) => point[value] === null || (Number(point[value]) >= 0 && Number(point[value]) <= 1));
   const title = (point) => `${when(point.started_at)}: ${point[value] === null ? "no score" : `${form(point[value])}${point[low] === null ? "" : ` (${form(point[low])} to ${form(point[high])})`}`}, gate ${point.gate ?? "none"}`;
