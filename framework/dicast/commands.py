@@ -12,9 +12,11 @@ from ._kernel.timing.interrupts import sigterm_as_ctrl_c
 if TYPE_CHECKING:
     from ._kernel.api.judges import pipeline_text
     from ._kernel.cli.runs import run, run_command
+    from ._kernel.pipeline.ledger_places import ledger_section
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("run", "run_command"), "_kernel.cli.runs"),
+    "ledger_section": "_kernel.pipeline.ledger_places",
     "pipeline_text": "_kernel.api.judges",
 }
 """Names whose module is imported on first use, because it imports everything that a run needs."""
@@ -23,6 +25,7 @@ __all__ = [
     "as_json",
     "ledger_path",
     "ledger_paths",
+    "ledger_section",
     "overrides",
     "pipeline_text",
     "print_json",

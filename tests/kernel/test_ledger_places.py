@@ -16,6 +16,7 @@ from dicast._kernel.cli.runs import _without_password
 from dicast._kernel.contract import registry
 from dicast._kernel.contract.kinds import describe_component
 from dicast._kernel.pipeline.default_ledger import ledger_place
+from dicast.commands import ledger_section
 from dicast.testing import MemoryLedger
 
 
@@ -92,6 +93,17 @@ def test_a_url_names_the_ledger_with_its_scheme(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     events = read_ledger("remote://host/db", lambda live: [entry.event.run_id for entry in live.read(Query())])
     assert {*events} == {json.loads(done.stdout)["run_id"]}
+
+
+@pytest.mark.usefixtures("_remote")
+def test_the_section_of_a_pipeline_is_made_of_a_place(monkeypatch):
+    assert ledger_section(Path("a.db")) == {"ledger/sqlite": {"path": "a.db"}}
+    assert ledger_section("remote://host") == {"remote/remote": {"url": "remote://host"}}
+    assert ledger_section("ledger/sqlite: {path: b.db}") == {"ledger/sqlite": {"path": "b.db"}}
+    monkeypatch.setenv("DICAST_LEDGER", "c.db")
+    assert ledger_section(None) == {"ledger/sqlite": {"path": "c.db"}}
+    monkeypatch.delenv("DICAST_LEDGER")
+    assert ledger_section(None) == {"ledger/sqlite": {"path": str(Path(".dicast", "ledger.db"))}}
 
 
 def test_a_url_without_a_ledger_is_refused_with_the_schemes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from ..contract.registry import Registry
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
 from .builder import Builder
+from .default_ledger import FILE, LEDGER_PATH, ledger_place
 from .faults import Invalid, visible_steps
 from .types import option_path
 from .yaml_nodes import to_data
@@ -35,6 +37,15 @@ def component_at(place: str) -> tuple[Component, Any]:
             for fault in invalid.faults
         ) from invalid
     return built.component, built.live
+
+
+def ledger_section(place: Path | str | None) -> object:
+    """Return the section ``ledger`` of a pipeline for *place*, an argument of ``--ledger``; by default for ``$DICAST_LEDGER`` or ``.dicast/ledger.db``.
+
+    :raises ConfigError: if no ledger reads the URL, or a component is not YAML.
+    """
+    at = place or ledger_place(os.environ.get("DICAST_LEDGER") or os.fspath(LEDGER_PATH))
+    return {FILE: {"path": os.fspath(at)}} if isinstance(at, Path) else section_of(at)
 
 
 def section_of(place: str) -> object:

@@ -15,7 +15,7 @@ import click
 import orjson
 
 from dicast import ConfigError, Cost, Ledger, Problem, Query, RequestError, Source, forecast, read_ledger, rubric
-from dicast.commands import as_json, ledger_path, run_command
+from dicast.commands import as_json, ledger_path, ledger_section, run_command
 from dicast.toolkit.files import error_reason, read_text
 from dicast.toolkit.printable import one_line
 
@@ -66,7 +66,7 @@ def evaluate(
     session: str | None,
     yes: bool,
     override_cap: bool,
-    ledger: Path | None,
+    ledger: Path | str | None,
     as_json: bool,
 ) -> int:
     """Judge the subjects of a ledger again.
@@ -151,10 +151,10 @@ def _hybrid(kind: str, id: str, model: str | None) -> str:
     return f"hybrid/cascade:\n  stages:\n  - {heuristic}\n  - llm/judge:\n      model:\n{indent(model, ' ' * 8)}"
 
 
-def _pipeline(judge: str, ledger: Path | None) -> str:
+def _pipeline(judge: str, ledger: Path | str | None) -> str:
     """Return the pipeline as YAML: :data:`_BEFORE` lines, then the *judge*, :data:`_INDENT` columns in."""
-    path = None if ledger is None else {"ledger/sqlite": {"path": str(ledger).replace("${", "$${")}}
-    where = "" if path is None else f"ledger: {orjson.dumps(path).decode()}\n"
+    place = Path(str(ledger).replace("${", "$${")) if isinstance(ledger, Path) else ledger
+    where = "" if place is None else f"ledger: {orjson.dumps(ledger_section(place)).decode()}\n"
     return f"name: {_NAME}\njudges:\n-\n{indent(judge, ' ' * _INDENT)}\n{where}"
 
 

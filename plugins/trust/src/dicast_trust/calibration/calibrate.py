@@ -120,7 +120,7 @@ def calibrate(
     file: Path,
     gold: Path,
     out: Path,
-    ledger: Path | None,
+    ledger: Path | str | None,
     as_json: bool,
     judges_missing: bool,
     any_output: bool,
@@ -182,7 +182,7 @@ class Request:
     labels: Sequence[str]
     runs: Sequence[str]
     options: Rules
-    path: Path | None
+    path: Path | str | None
     agree: Agree | None = None
     any_output: bool = False
 

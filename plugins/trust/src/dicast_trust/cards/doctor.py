@@ -82,7 +82,7 @@ def doctor(
     seed: int,
     out: Path | None,
     html: Path | None,
-    ledger: Path | None,
+    ledger: Path | str | None,
     as_json: bool,
 ) -> None:
     """Examine the judges of FILE by labels. Report whether their scores may decide a gate.

@@ -61,7 +61,7 @@ def bridge(
     gold: str | None,
     any_output: bool,
     shift: str | None,
-    ledger: Path | None,
+    ledger: Path | str | None,
     as_json: bool,
 ) -> int:  # fmt: skip
     """Compare the scales of two judges. NEW and OLD are runs over the same anchors.

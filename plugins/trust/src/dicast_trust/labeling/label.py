@@ -13,7 +13,7 @@ import attrs
 import click
 
 from dicast import ConfigError, Ledger, PipelineJudges, named_run, pipeline_judges, read_ledger
-from dicast.commands import as_json, ledger_path, print_json
+from dicast.commands import as_json, ledger_path, ledger_section, print_json
 from dicast.toolkit.gold import GoldLabel
 
 from ..calibration.document import Calibration
@@ -79,7 +79,7 @@ Drawn = Literal["random", "stratified", "disagreements", "audits"]
 @click.option("--seed", default=0, show_default=True, help="Seed of the random order.")
 @ledger_path
 @as_json
-def label(name: str, ledger: Path | None, as_json: bool, **options: Any) -> None:
+def label(name: str, ledger: Path | str | None, as_json: bool, **options: Any) -> None:
     """Label subjects at the terminal. It shows the evidence that the judge of FILE or RUN saw, but no verdict.
 
     A label counts for verdicts on the shown output.
@@ -137,7 +137,7 @@ def _never(_: object) -> None:
     return None
 
 
-def _work(name: str, ledger: Path | None, labels: Sequence[str], kind: str | None) -> Work:
+def _work(name: str, ledger: Path | str | None, labels: Sequence[str], kind: str | None) -> Work:
     """Return the subjects to label: the judged subjects of *name*, which is a pipeline file or a run."""
     path = Path(name)
     if path.is_file() or path.suffix in (".yaml", ".yml"):
@@ -169,7 +169,7 @@ class Choice:
 class Work:
     """Subjects to label, from the ledger at *path* or the ledger of the file; with *run* only subjects of this run."""
 
-    path: Path | None
+    path: Path | str | None
     judges: PipelineJudges | None
     labels: tuple[str, ...]
     run: str | None = None
@@ -179,7 +179,7 @@ class Work:
     def component(self) -> object:
         """Ledger as a component of a pipeline."""
         if self.path is not None or self.judges is None:
-            return ledger_component(self.path)
+            return ledger_section(self.path)
         return self.judges.ledger
 
     def read(self, function: Callable[[Ledger], Any]) -> Any:
@@ -265,11 +265,3 @@ def _is_labeled(judged: Judged, labeled_outputs: Container[tuple[str, str, str |
     subject = judged.subject
     digests = (None, judged.output_digest)
     return any((kind, subject.id, digest) in labeled_outputs for kind in (subject.kind, "") for digest in digests)
-
-
-def ledger_component(path: Path | None) -> object:
-    """Return the component of the ledger at *path*, by default of the default ledger."""
-    import os
-
-    location = path or Path(os.environ.get("DICAST_LEDGER") or Path(".dicast") / "ledger.db")
-    return {"ledger/sqlite": {"path": str(location)}}

@@ -15,7 +15,7 @@ import click
 import orjson
 
 from dicast import ConfigError, Ledger, Query, Subject, read_ledger
-from dicast.commands import as_json, ledger_path, print_json
+from dicast.commands import as_json, ledger_path, ledger_section, print_json
 from dicast.reading import JudgedOutputs
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.gold import GoldLabel
@@ -29,7 +29,6 @@ from ..labels.gold import ADJUDICATED, DRAWN, RANDOMLY, WEIGHT, decides, given_l
 from ..labels.human import Human, record
 from ..labels.importing import read_import
 from ..terminal.options import any_output
-from .label import ledger_component
 from .prompt import Prompt
 
 _COLUMNS = ("subject_id", "subject_kind", "score", "labeller", "session_id", "drawn", ADJUDICATED, "output_digest")
@@ -48,7 +47,7 @@ def labels() -> None:
 )
 @click.option("--labeller", metavar="NAME", help="Only labels of this person.")
 @ledger_path
-def export(out: Path | None, labeller: str | None, ledger: Path | None) -> None:
+def export(out: Path | None, labeller: str | None, ledger: Path | str | None) -> None:
     """Write the labels of the ledger: the newest of each labeler on each subject, in the order of recording."""
     rows, inputs = read_ledger(
         ledger, lambda live: ([_line(*item) for item in given_labels(live)], pipeline_files(live))
@@ -111,7 +110,7 @@ def _cell(value: object) -> object:
 @ledger_path
 @as_json
 def import_(
-    file: Path, labeller: str | None, adjudicated: bool, any_output: bool, ledger: Path | None, as_json: bool
+    file: Path, labeller: str | None, adjudicated: bool, any_output: bool, ledger: Path | str | None, as_json: bool
 ) -> None:
     """Import labels from FILE, JSON lines {subject_id, score | label} or CSV. A run in the ledger must have read each subject.
 
@@ -122,7 +121,7 @@ def import_(
         rows = [(subject, attrs.evolve(label, others={**label.others, ADJUDICATED: True})) for subject, label in rows]
     human = Human(labeller or getpass.getuser(), "imported")
     for name, run_labels in _runs(rows, human.labeller):
-        record(ledger_component(ledger), Human(name, "imported"), run_labels)
+        record(ledger_section(ledger), Human(name, "imported"), run_labels)
     if as_json:
         print_json(
             {"imported": len(rows), "labellers": sorted({label.labeller or human.labeller for _, label in rows})}
@@ -150,7 +149,7 @@ def _runs(
 @labels.command("agreement")
 @ledger_path
 @as_json
-def agreement(ledger: Path | None, as_json: bool) -> None:
+def agreement(ledger: Path | str | None, as_json: bool) -> None:
     """Report how far labelers agree: Cohen's kappa of pairs, Krippendorff's alpha of all, and the subjects on which they differ."""
     document = read_ledger(
         ledger, lambda live: LabelerAgreement.of([label for _, label in given_labels(live)])
@@ -210,7 +209,7 @@ def _outputs_of(ledger: Ledger, keys: Sequence[OutputKey]) -> dict[OutputKey, Ju
 @click.option("--labeller", metavar="NAME", help="Name of the person who decides; by default the user name.")
 @ledger_path
 @as_json
-def adjudicate(labeller: str | None, ledger: Path | None, as_json: bool) -> None:
+def adjudicate(labeller: str | None, ledger: Path | str | None, as_json: bool) -> None:
     """Decide between different labels at the terminal. It shows the judged output and the label of each labeler."""
     differ = read_ledger(ledger, lambda live: LabelerAgreement.of([item for _, item in given_labels(live)])).differing()
     if not differ:
@@ -236,7 +235,7 @@ def adjudicate(labeller: str | None, ledger: Path | None, as_json: bool) -> None
         (item.subject, attrs.evolve(label, output_digest=digests[id(item)], others={ADJUDICATED: True}))
         for item, label in Prompt(human.labeller, show).labels(subjects)
     )
-    record(ledger_component(ledger), human, decisions)
+    record(ledger_section(ledger), human, decisions)
     if as_json:
         print_json({"adjudicated": len(human.labels), "left": len(differ) - len(human.labels)})
     else:
