@@ -44,7 +44,7 @@ def test_waits_for_what_others_use(shared):
 
 
 @pytest.fixture
-def run(pytester):
+def run(pytester, monkeypatch):
     """Run the tests above beside the repository's conftest.py."""
     pytester.makeconftest((ROOT / "conftest.py").read_text())
     pytester.mkdir("tests")
@@ -52,7 +52,8 @@ def run(pytester):
         (pytester.path / shared).write_text((ROOT / shared).read_text())
     pytester.makepyprojecttoml('[tool.pytest.ini_options]\nmarkers = ["slow"]')
     pytester.makepyfile(TESTS)
-    return lambda *arguments: pytester.runpytest_subprocess("-p", "no:xdist", "-p", "no:cacheprovider", *arguments)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # other plugins take a second to import
+    return lambda *arguments: pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments)
 
 
 @pytest.mark.slow
