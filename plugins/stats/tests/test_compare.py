@@ -225,7 +225,7 @@ def test_a_comparison_begins_with_a_sentence_with_an_interval_for_each_label(ask
 
 
 def test_a_run_prints_of_its_baseline_what_compare_prints(ask, run_folder):
-    """The tables line by line, and the same sentence at the end, also if the run is shown later."""
+    """The same sentences, counts and tables, line by line, also if the run is shown later."""
     run = dicast.run(
         pipeline("warm", "warm", baseline={"run": "plain", "compare": ["stats/paired", "stats/score_delta"]})
     )
@@ -236,11 +236,11 @@ def test_a_run_prints_of_its_baseline_what_compare_prints(ask, run_folder):
         line for line in compared[compared.index("stats/paired") :].split("clear: 1 pass")[0].splitlines() if line
     ]
     lines = [line for line in stdout.splitlines() if line]
-    first, sentences = lines.index(tables[0]), compared.splitlines()[:2]
-    assert lines[first : first + len(tables) + 2] == [*tables, *sentences]
-    assert run.comparison["stats/paired"]["sentences"] == sentences
+    sentences = compared.splitlines()[:2]
     counts = [line for line in compared.splitlines() if " of 5" in line]
-    assert lines[first + len(tables) + 2 :][:2] == counts
+    first = lines.index(sentences[0])
+    assert lines[first : first + len(tables) + 4] == [*sentences, *counts, *tables]
+    assert run.comparison["stats/paired"]["sentences"] == sentences
     assert [entry["words"] for entry in run.baseline["passes"].values()] == counts
 
 
