@@ -11,13 +11,22 @@ export function Costs({ later, from, tick }) {
   return html`<${Tile} title="Cost of judging" id="cost"><div class="pairs">
       <div><p class="soft">the agent's own calls</p><${Answer} answer=${own}>${(document) => html`<${Total} document=${document} at=${own.at} />`}</${Answer}></div>
       <div><p class="soft">with judging</p><${Answer} answer=${all}>${(document) => html`<${Total} document=${document} at=${all.at} />`}</${Answer}></div></div>
-    <${Answer} answer=${saved}>${(document) => document.data.length === 0 ? html`<p class="empty">No turns were judged in this time.</p>` : html`<div class="scroll" tabindex="0" role="group" aria-label="Cost and savings by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">own</th><th scope="col" class="num">judging</th><th scope="col" class="num">saved</th><th scope="col" class="num">mean</th></tr></thead>
+    <${Answer} answer=${saved}>${(document) => document.data.length === 0 ? html`<${ByModel} answer=${all} />` : html`<div class="scroll" tabindex="0" role="group" aria-label="Cost and savings by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">own</th><th scope="col" class="num">judging</th><th scope="col" class="num">saved</th><th scope="col" class="num">mean</th></tr></thead>
       <tbody>${document.data.map((row, number) => html`<tr><th scope="row" dir="auto">${row.chosen_model ?? html`<span class="soft">not known</span>`}</th>
         <td class="num"><${Usd} value=${row.agent_usd_total} path=${saved.at(`data[${number}].agent_usd_total`)} none="–" /></td>
         <td class="num"><${Spent} usd=${row.judge_cost_usd_total} msat=${row.judge_cost_msat_total} at=${(unit) => saved.at(`data[${number}].judge_cost_${unit}_total`)} /></td>
         <td class="num"><${Usd} value=${row.judge_cost_usd_saved} path=${saved.at(`data[${number}].judge_cost_usd_saved`)} none="–" /></td>
         <td class="num"><${Figure} value=${row.mean_score} path=${saved.at(`data[${number}].mean_score`)} form=${score} /></td></tr>`)}</tbody></table></div>
       <p class="fine">The sums and the table are of the chosen time. Saved is the extra cost if the expensive judge had given every verdict; – where that judge never ran.</p>`}</${Answer}></${Tile}>`;
+}
+
+/** What was spent on each model, judges included; without judged turns nothing else is known. */
+function ByModel({ answer }) {
+  const rows = answer.document?.data ?? [];
+  if (rows.length === 0) return null;
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Spent by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">spent</th><th scope="col" class="num">calls</th></tr></thead>
+    <tbody>${rows.map((row, number) => html`<tr><th scope="row" dir="auto">${row.model ?? html`<span class="soft">not known</span>`}</th><td class="num"><${Usd} value=${row.usd} path=${answer.at(`data[${number}].usd`)} /></td>
+      <td class="num"><${Figure} value=${row.calls} path=${answer.at(`data[${number}].calls`)} /></td></tr>`)}</tbody></table></div>`;
 }
 
 /** A sum. Where calls have no known price, it is the sum of the other calls, and the text says so. */
