@@ -50,16 +50,14 @@ class Marking:
 
     def outcome(self, subject: SubjectResults) -> Outcome:
         """Return whether *subject* passes: under all labels that decide on it, and under all labels of the gate."""
-        labels, values = self.deciding_labels(subject), self.values(subject)
+        labels = self.deciding_labels(subject)
         if any("failure_mode" in subject.results[label] for label in labels):
             return "none"
         passes = [self.passes(subject, label) for label in labels]
         combined = subject.results.get(ALL_METRICS, {})
-        passes += [
-            self.rule.metric(label, combined)
-            for label in self.gated
-            if label in self.metrics and combined and (label in values or label in _left_out(subject))
-        ]
+        if combined and (metrics := [label for label in self.gated if label in self.metrics]):
+            judged = {*self.values(subject), *_left_out(subject)}
+            passes += [self.rule.metric(label, combined) for label in metrics if label in judged]
         flags = _metrics(subject).get("score_flags")
         for label, flag in flags.items() if isinstance(flags, Mapping) else ():
             if flag is not None and (not labels or label in self.gated):
