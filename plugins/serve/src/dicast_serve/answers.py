@@ -43,6 +43,9 @@ HEAVY_LIMIT = 1
 LIGHT_LIMIT = 2
 """Answers computed at the same time that do not read all verdicts. They need not wait for the heavy ones."""
 
+PREPARED_ROWS = 20_000
+"""Rows of a table that is read before anybody asks for it, at most."""
+
 NONE: Mapping[str, str] = MappingProxyType({})
 
 CACHE_BYTES = 20_000_000
@@ -189,7 +192,7 @@ def json_answer(
 
 
 def prepare_columns(ledger: ServedLedger, columns: Columns) -> None:
-    """Fill *columns* with the data that the first page needs, then with the table of the newest run."""
+    """Fill *columns* with the data that the first page needs, then with the table of the newest run, if it is small."""
     routes = {route.path: route for route in ROUTES}
 
     def ask(path: str, query: Sequence[tuple[str, str]] = (), parts: Mapping[str, str] = NONE) -> Any:
@@ -199,6 +202,8 @@ def prepare_columns(ledger: ServedLedger, columns: Columns) -> None:
     for path, query in first_requests(ask("/judges")["data"]):
         ask(path, query)
     for run in ask("/runs", [("without_kind", "tool"), ("limit", "1")])["data"]:
+        if run["subjects"] is None or run["subjects"] > PREPARED_ROWS:
+            continue
         ask("/runs/{run_id}/subjects", [("limit", "1")], {"run_id": run["run_id"]})
 
 
