@@ -92,3 +92,21 @@ def test_a_row_that_was_judged_again_keeps_its_place_and_has_its_newest_result(t
     assert outcomes == [{"a": "none", "b": "pass"}, {"a": "pass", "b": "pass"}]
     assert list(outcomes[1]) == ["a", "b"]
     assert rows[0]["output"] == "a"
+
+
+def test_a_session_is_found_by_its_conversation_and_shows_its_first_and_last_text(tmp_path, write_rows):
+    messages = [
+        {"role": "user", "content": "Where is my parcel?"},
+        {"role": "assistant", "content": "Let me look."},
+        {"role": "user", "content": "Thanks"},
+        {"role": "assistant", "content": "It is in Lima."},
+    ]
+    write_rows(tmp_path / "chats.jsonl", [{"id": "chat", "messages": messages}])
+    (tmp_path / "p.yaml").write_text(
+        'source: {traces/messages: {path: chats.jsonl, id: "{{ id }}", subjects: [session]}}\njudges: [heuristic/session]\n'
+        "ledger: {ledger/sqlite: {path: ledger.db}}\n"
+    )
+    kernel.run(str(tmp_path / "p.yaml"))
+    _, rows, _, texts = kernel.read_ledger(tmp_path / "ledger.db", read_everything)
+    assert [(row["input"], row["output"]) for row in rows] == [("Where is my parcel?", "It is in Lima.")]
+    assert any("Let me look." in text for kind, id, text in texts if (kind, id) == ("session", "chat"))

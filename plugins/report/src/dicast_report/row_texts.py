@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from sys import maxsize
 from typing import Any
 
-from dicast import ConfigError, Entry, Event, Ledger, Query
+from dicast import ConfigError, Entry, Ledger, Query
 from dicast.reading import READ
 
 from .contents import texts
-from .conversation import conversations, sub_agents
+from .conversation import Turn, conversations, sub_agents
 from .marking import Marking
 from .row_columns import RowColumns
 from .subjects import ENDS, STARTED, Key, Read, SubjectResults, event_of, read_subjects
@@ -33,13 +33,15 @@ def read_rows(
     Each of ``data`` has ``input``, ``output``, ``reference`` and ``reason``; a text that the ledger does not have is null. With *most*, each text has its first characters only.
     """
     writer = _writer(ledger.read, run_id)
+    read = [read_subject(ledger.read, run_id, (kind, id), place) for kind, id, place in subjects]
+    turns = _turns(ledger.read, run_id, [one for one in read if not _has_texts(one)])
     data = []
-    for kind, id, place in subjects:
-        subject, content = read_subject(ledger.read, run_id, (kind, id), place)
-        row_texts, _ = texts(content, subject.record, WHOLE)
+    for (kind, id, _), (subject, payload) in zip(subjects, read, strict=True):
+        row_texts, _media = texts(_content(payload), subject.record, WHOLE)
         row = dict(zip(("input", "output", "reference"), row_texts, strict=False))
-        if row["input"] is None and row["output"] is None and subject.session_id is not None:
-            row["input"] = _opening(ledger.read, run_id, subject.session_id)
+        messages = list(_messages(turns.get(str(subject.session_id), []))) if row_texts[:2] == (None, None) else []
+        row["input"] = row["input"] or next(_said(messages, "user"), None)
+        row["output"] = row["output"] or next(_said(reversed(messages), "assistant"), None)
         cut = {name: None if text is None else text[:most] for name, text in row.items()}
         data.append({"subject_kind": kind, "subject_id": id, **cut, "reason": writer.reason(subject)})
     return {"data": data}
@@ -54,26 +56,26 @@ def read_texts(ledger: Ledger, *, run_id: str) -> dict[str, Any]:
 
 
 def read_subject(read: Read, run_id: str, key: Key, place: Place | None = None) -> Subject:
-    """Return the results of a subject in a run, and its judged content. Both are empty if the run does not have the subject.
+    """Return the results of a subject in a run, and the payload of the event with its content. Both are empty if the run does not have the subject.
 
     A *place* makes the reading fast.
     """
     kind, id = key
     subject = SubjectResults(kind, id, None, 0)
-    content: Mapping[str, Any] = {}
+    payload: Mapping[str, Any] = {}
     for entry in _entries(read, run_id, id, place):
         event = entry.event
         if event.subject_kind == kind and event.subject_id == id:
             subject.session_id = subject.session_id or event.session_id
             if event.type == READ:
-                content = _content(event)
+                payload = event.payload
             else:
                 subject.take(event)
-    return subject, content
+    return subject, payload
 
 
-def _content(event: Event) -> Mapping[str, Any]:
-    content = event.payload.get("content")
+def _content(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    content = payload.get("content")
     return content if isinstance(content, Mapping) else {}
 
 
@@ -94,28 +96,46 @@ def _writer(read: Read, run_id: str) -> RowColumns:
     return RowColumns(Marking.of(started.payload), None, content=True)
 
 
-def _opening(read: Read, run_id: str, session_id: str) -> str | None:
-    """Return the user's first message in a session."""
-    turns = conversations(read, run_id, {session_id}, sub_agents(read, run_id)).get(session_id, [])
-    return next((message["text"] for message in _messages(turns) if message.get("role") == "user"), None)
+def _has_texts(read: Subject) -> bool:
+    """Return whether a subject has an input or an output of its own; a session may have none."""
+    subject, payload = read
+    content = _content(payload)
+    return subject.record is not None or content.get("input") is not None or content.get("output") is not None
+
+
+def _turns(read: Read, run_id: str, subjects: Iterable[Subject]) -> dict[str, list[Turn]]:
+    """Return the turns of the sessions of *subjects*, from the run that recorded them."""
+    sessions: dict[str, set[str]] = {}
+    for subject, payload in subjects:
+        if subject.session_id is not None:
+            sessions.setdefault(str(payload.get("from_run") or run_id), set()).add(subject.session_id)
+    turns: dict[str, list[Turn]] = {}
+    for run, ids in sessions.items():
+        turns |= conversations(read, run, ids, sub_agents(read, run))
+    return turns
+
+
+def _said(messages: Iterable[Mapping[str, Any]], role: str) -> Iterator[str]:
+    """Yield the texts of a role."""
+    return (message["text"] for message in messages if message.get("role") == role and message.get("text"))
 
 
 def _texts(read: Read, run_id: str) -> Iterator[tuple[str, str, str]]:
     writer = _writer(read, run_id)
-    sessions: dict[str, str] = {}
+    sessions: dict[tuple[str, str], str] = {}
     for entry in read(Query(run_id, (READ,))):
         event = entry.event
         kind, id = str(event.subject_kind), str(event.subject_id)
         if kind == "session" and event.session_id is not None:
-            sessions[event.session_id] = id
-        row_texts, _ = texts(_content(event), None, WHOLE)
+            sessions[str(event.payload.get("from_run") or run_id), event.session_id] = id
+        row_texts, _ = texts(_content(event.payload), None, WHOLE)
         yield kind, id, "\n".join(filter(None, (id, *row_texts[:3], str(event.payload.get("place") or ""))))
     for subject in read_subjects(read, run_id):
         record_texts = texts({}, subject.record, WHOLE)[0][:2] if subject.record else ()
         yield subject.kind, subject.id, "\n".join(filter(None, (subject.id, *record_texts, writer.reason(subject))))
-    agents = sub_agents(read, run_id)
-    for session_id, id in sessions.items():
-        turns = conversations(read, run_id, {session_id}, agents).get(session_id, [])
+    agents = {run: sub_agents(read, run) for run, _ in sessions}
+    for (run, session_id), id in sessions.items():
+        turns = conversations(read, run, {session_id}, agents[run]).get(session_id, [])
         yield "session", id, "\n".join(chain.from_iterable(map(_message_texts, _messages(turns))))
 
 
