@@ -56,8 +56,8 @@ class Marking:
         passes = [self.passes(subject, label) for label in labels]
         combined = subject.results.get(ALL_METRICS, {})
         if combined and (metrics := [label for label in self.gated if label in self.metrics]):
-            judged = {*self.values(subject), *_left_out(subject)}
-            passes += [self.rule.metric(label, combined) for label in metrics if label in judged]
+            names = {*self.values(subject), *_left_out(subject)}
+            passes += [self.rule.metric(label, combined) for label in metrics if label in names]
         flags = _metrics(subject).get("score_flags")
         for label, flag in flags.items() if isinstance(flags, Mapping) else ():
             if flag is not None and (not labels or label in self.gated):

@@ -33,10 +33,10 @@ def read_rows(
     Each of ``data`` has ``input``, ``output``, ``reference`` and ``reason``; a text that the ledger does not have is null. With *most*, each text has its first characters only.
     """
     writer = _writer(ledger.read, run_id)
-    read = [read_subject(ledger.read, run_id, (kind, id), place) for kind, id, place in subjects]
-    turns = _turns(ledger.read, run_id, [one for one in read if not _has_texts(one)])
+    results = [read_subject(ledger.read, run_id, (kind, id), place) for kind, id, place in subjects]
+    turns = _turns(ledger.read, run_id, [result for result in results if not _has_texts(result)])
     data = []
-    for (kind, id, _), (subject, payload) in zip(subjects, read, strict=True):
+    for (kind, id, _), (subject, payload) in zip(subjects, results, strict=True):
         row_texts, _media = texts(_content(payload), subject.record, WHOLE)
         row = dict(zip(("input", "output", "reference"), row_texts, strict=False))
         messages = list(_messages(turns.get(str(subject.session_id), []))) if row_texts[:2] == (None, None) else []
@@ -96,9 +96,9 @@ def _writer(read: Read, run_id: str) -> RowColumns:
     return RowColumns(Marking.of(started.payload), None, content=True)
 
 
-def _has_texts(read: Subject) -> bool:
+def _has_texts(result: Subject) -> bool:
     """Return whether a subject has an input or an output of its own; a session may have none."""
-    subject, payload = read
+    subject, payload = result
     content = _content(payload)
     return subject.record is not None or content.get("input") is not None or content.get("output") is not None
 

@@ -111,12 +111,12 @@ def _reads(ledger: Ledger, run_id: str) -> dict[Key, int]:
 
 def _badness(outcome: str, score: float | None, recorded: Sequence[float]) -> float:
     """Return the rank of a subject: failures first, then subjects that fail, each by the lowest score; equal subjects by their own score."""
-    own = NO_SCORE if score is None else score
+    rank = NO_SCORE if score is None else score
     if outcome == "none":
         return -1.0
     if outcome == "open" and score is None:
         return 3 * NO_SCORE
-    return (0.0 if outcome == "fail" else 1.5 * NO_SCORE) + min(own, *recorded, NO_SCORE) + own * 1e-6
+    return (0.0 if outcome == "fail" else 1.5 * NO_SCORE) + min(rank, *recorded, NO_SCORE) + rank * 1e-6
 
 
 def _main_label(columns: _Columns) -> str | None:
