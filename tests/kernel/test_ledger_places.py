@@ -15,7 +15,7 @@ from dicast._kernel.cli import dicast
 from dicast._kernel.cli.runs import _without_password
 from dicast._kernel.contract import registry
 from dicast._kernel.contract.kinds import describe_component
-from dicast._kernel.pipeline.default_ledger import ledger_place
+from dicast._kernel.pipeline.ledger_path import ledger_place
 from dicast.commands import ledger_section
 from dicast.testing import MemoryLedger
 

@@ -177,7 +177,8 @@ def read_ledger(path: Path | str | None, function: Callable[[Ledger], T]) -> T:
     :raises LedgerRefused: when it does not exist or is no ledger.
     :raises ConfigError: when no component reads the URL, or the component has a fault.
     """
-    from ..pipeline.default_ledger import FILE, ledger_component, reading
+    from ..pipeline.default_ledger import ledger_component, reading
+    from ..pipeline.ledger_path import FILE
 
     component, configuration = ledger_component(path)
     if component.name == FILE:

@@ -20,7 +20,7 @@ class LedgerPlace(click.ParamType[Path | str]):
         """Return the path, or the text."""
         if not isinstance(value, str):
             return value
-        from ..pipeline.default_ledger import ledger_place  # imported late: most commands get no --ledger
+        from ..pipeline.ledger_path import ledger_place  # imported late: most commands get no --ledger
 
         return ledger_place(value)
 

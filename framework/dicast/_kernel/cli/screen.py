@@ -15,7 +15,7 @@ from ...toolkit.printable import one_line, short_name
 from ...toolkit.terminal import Drawing, Line, Part
 from ...toolkit.text_table import WIDTH
 from ..classes import define, field
-from ..pipeline.default_ledger import LEDGER_PATH
+from ..pipeline.ledger_path import LEDGER_PATH
 from ..report.read_counts import READ_WARNINGS
 from ..resume.open_runs import RunCommand
 from .findings import aggregates, baseline_lines, sentences

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,17 +10,9 @@ from typing import Any, TypeVar
 from ..contract.kinds import Component
 from ..contract.registry import Registry
 from ..stream.opening_context import opening
+from .ledger_path import FILE, LEDGER_PATH, ledger_place
 
 T = TypeVar("T")
-
-_PATH = re.compile(r"(?!\s*\{|[a-z][a-z0-9+.-]*://|[a-z][a-z0-9_]*/[a-z][a-z0-9_]*:\s)")
-"""The beginning of a path; a URL or a component begins in another way."""
-
-FILE = "ledger/sqlite"
-"""The component for a file."""
-
-LEDGER_PATH = Path(".dicast") / "ledger.db"
-"""Default path, relative to the current folder."""
 
 
 def ledger_component(place: Path | str | None) -> tuple[Component, Any]:
@@ -32,17 +23,13 @@ def ledger_component(place: Path | str | None) -> tuple[Component, Any]:
     :raises ConfigError: if a URL or a component cannot be used.
     """
     text = place or os.environ.get("DICAST_LEDGER") or LEDGER_PATH
-    if isinstance(text, str) and not _PATH.match(text):
+    at = ledger_place(text) if isinstance(text, str) else text
+    if isinstance(at, str):
         from .ledger_places import component_at  # imported late: a file needs no YAML
 
-        return component_at(text)
+        return component_at(at)
     component = Registry().find(FILE, ("ledger",))
-    return component, component.cls(path=Path(text))
-
-
-def ledger_place(text: str) -> Path | str:
-    """Return the path in *text*, or *text* itself if it is a URL or a component."""
-    return Path(text) if _PATH.match(text) else text
+    return component, component.cls(path=at)
 
 
 async def reading(component: Any, function: Callable[[Any], T]) -> T:

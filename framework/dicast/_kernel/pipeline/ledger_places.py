@@ -13,8 +13,8 @@ from ..contract.registry import Registry
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
 from .builder import Builder
-from .default_ledger import FILE, LEDGER_PATH, ledger_place
 from .faults import Invalid, visible_steps
+from .ledger_path import FILE, LEDGER_PATH, ledger_place
 from .types import option_path
 from .yaml_nodes import to_data
 
