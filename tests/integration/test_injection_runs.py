@@ -31,8 +31,8 @@ NAMES = (
     "curly quotes",
     "huge exponent",
     "repeated keys",
-    "100 KB of opening braces",
-    "100 KB of members",
+    "long: opening braces",
+    "long: members",
 )
 IDS = (
     '=HYPERLINK("http://x")',

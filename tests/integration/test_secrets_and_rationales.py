@@ -242,7 +242,7 @@ def test_reasons_and_failed_replies_are_kept_in_the_ledger_and_given_to_no_sink(
     assert f"reply: '{REASONS} So: 0.9'" in printed["verdicts", "--failed"].out
     replies = [one for one in printed["verdicts", "--failed", "--json"].json["failures"] if one.get("reply")]
     assert {one["subject_id"] for one in replies} >= {"no-verdict", "too-high", "cut"}
-    assert f"reply: '{REASONS} So: 0.9'" in shop.dicast("show", "no-verdict").out
+    assert f"reply:\n    {REASONS} So: 0.9\n" in shop.dicast("show", "no-verdict").out
 
 
 def test_a_sink_that_asks_for_content_gets_reasons(ran, shop):

@@ -105,6 +105,13 @@ int link(const char *old, const char *new) {
   return result;
 }
 
+int linkat(int old_folder, const char *old, int new_folder, const char *new, int flags) {
+  NEXT(int, linkat, int, const char *, int, const char *, int);
+  int result = next(old_folder, old, new_folder, new, flags);
+  if (result == 0) record_name("name", new, new);
+  return result;
+}
+
 int rename(const char *old, const char *new) {
   NEXT(int, rename, const char *, const char *);
   int result = next(old, new);

@@ -147,9 +147,9 @@ def test_the_keyboard_is_enough(open_page, capitals):
         assert page.evaluate("decodeURIComponent(location.hash)") == "#row=row/ghana"
         page.keyboard.press("Escape")
         page.wait_for_selector("dialog", state="detached")
-        page.wait_for_function("document.activeElement.dataset.place === '1'")
+        page.wait_for_function("() => document.activeElement.dataset.place === '1'")
         page.keyboard.press("End")
-        page.wait_for_function("document.activeElement.dataset.place === '5'")
+        page.wait_for_function("() => document.activeElement.dataset.place === '5'")
 
 
 def test_rows_are_filtered_and_sorted(open_page, capitals, dicast):
@@ -602,7 +602,7 @@ def test_a_long_conversation_is_drawn_near_the_turn_and_further_on_request(open_
         assert "question 150" in page.locator("li.turn.own").inner_text()
         page.get_by_text("Show 110 of 110 earlier turns").click()
         page.get_by_text("Show 109 of 109 later turns").click()
-        page.wait_for_function("document.querySelectorAll('dialog[open] li.turn').length === 300")
+        page.wait_for_function("() => document.querySelectorAll('dialog[open] li.turn').length === 300")
         assert page.locator(".more-turns").count() == 0
 
 

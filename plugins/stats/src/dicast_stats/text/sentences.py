@@ -38,7 +38,11 @@ def interval_text(mean: float, low: float, high: float) -> str:
 
 
 def _format_number(value: float, places: int, sign: str = "-") -> str:
-    """Return *value* with *places* decimal places, or up to three more if they would all be 0; a large value in four digits."""
+    """Return *value* with *places* decimal places, or up to three more if they would all be 0; a large value in four digits.
+
+    The value has 12 significant digits, so that the order of a sum does not decide a tie.
+    """
+    value = float(f"{value:.12g}")
     if abs(value) >= WIDEST:
         return f"{value:{sign}.4g}"
     for digits in range(places, places + 4):
