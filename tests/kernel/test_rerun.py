@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from contextlib import asynccontextmanager
@@ -9,7 +10,7 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 
-from dicast import Cost, Judgment
+from dicast import Cost, Judgment, Subject
 from dicast._kernel.api.runs import run_unless_disabled
 from dicast._kernel.cli import main, rerun
 from dicast._kernel.pipeline.build import load_pipeline
@@ -56,7 +57,28 @@ def test_it_judges_again_after_each_change_and_ends_with_the_last_exit_code(fold
     out = capsys.readouterr()
     assert [line.split()[0] for line in out.out.splitlines() if "scored" in line] == ["4", "5", "2"]
     first, second, third = re.findall(r"  run \S{20}(\S{6})", out.out)
-    assert re.findall("next: dicast compare (.*)", out.err) == [f"{first} {second}", f"{second} {third}"]
+    assert re.findall("next: dicast compare (.*)", out.out) == [f"{first} {second}", f"{second} {third}"]
+    assert [text.count("next: ") for text in out.out.split("details: ")] == [0, 1, 1, 0]
+
+
+def test_a_run_without_a_score_is_not_compared(folder, changes, capsys):
+    text = (folder / "run.yaml").read_text()
+    failing = text + 'task: {task/command: {command: ["false"]}}\n'
+    changes += [
+        lambda: (folder / "run.yaml").write_text(failing),
+        lambda: (folder / "run.yaml").write_text(text),
+    ]
+    assert main(["run", "run.yaml", "--watch"]) == 0
+    out = capsys.readouterr()
+    first, _, third = re.findall(r"  run \S{20}(\S{6})", out.out)
+    assert re.findall("next: dicast (.*)", out.out)[1:] == [f"compare {first} {third}"]
+    assert [text.count("next: ") for text in out.out.split("details: ")] == [0, 1, 1, 0]
+
+
+def test_the_full_summary_ends_with_the_comparison(folder, changes, capsys):
+    changes += [lambda: write(folder, ROWS[:2])]
+    assert main(["run", "run.yaml", "--watch", "--full"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("next: dicast compare ")
 
 
 def test_a_wrong_file_is_reported_and_the_watch_goes_on(folder, changes, capsys):
@@ -140,14 +162,66 @@ def test_only_a_changed_subject_is_paid_for(folder):
     assert (again["cost"]["usd"], len(judge.asked)) == ("0", 6)
 
 
-def test_a_subject_that_changes_back_is_paid_for_again(folder):
+def test_a_subject_that_changes_back_costs_nothing(folder):
     judge, replies = paid_judge(), ReusedReplies()
     judged(judge, replies)
     write(folder, [{**ROWS[0], "output": "other"}, *ROWS[1:]])
     judged(judge, replies)
     write(folder, ROWS)
+    done = judged(judge, replies)
+    assert [subject.id for subject in judge.asked[4:]] == ["0"]
+    assert (done["cost"]["usd"], replies.used) == ("0", 4)
+
+
+def test_a_subject_that_is_left_out_for_a_run_costs_nothing_later(folder):
+    judge, replies = paid_judge(), ReusedReplies()
     judged(judge, replies)
-    assert [subject.id for subject in judge.asked[4:]] == ["0", "0"]
+    write(folder, ROWS[:1])
+    judged(judge, replies)
+    write(folder, ROWS)
+    judged(judge, replies)
+    assert len(judge.asked) == 4
+
+
+def test_a_judge_or_metric_that_changes_back_costs_nothing(folder):
+    first, second, replies = paid_judge(), paid_judge(0.25), ReusedReplies()
+    for judge in (first, second, first, second):
+        judged(judge, replies)
+    assert (len(first.asked), len(second.asked)) == (4, 4)
+    metric = "source: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [paid: {as: tone}, proxy/format: {as: tone2}]\n"
+    for text in (metric, metric.replace("format", "length: {max_chars: 9}, check/contains"), metric):
+        judged(first, replies, text.replace("check/contains", "proxy/format"))
+    assert len(first.asked) == 8
+
+
+def test_a_run_that_fails_in_the_middle_keeps_its_replies(folder):
+    judge, replies, failing = paid_judge(), ReusedReplies(), [True]
+
+    @attrs.frozen
+    class Breaking:
+        kinds = ("row",)
+
+        async def subjects(self):
+            for row in ROWS[:3]:
+                yield Subject("row", row["id"], output=row["output"])
+            for _ in range(100):  # the judge is asked in the meantime
+                await asyncio.sleep(0)
+            if failing.pop():
+                raise RuntimeError("the source broke")
+
+    def run():
+        pipeline = load_pipeline(
+            "source: data\njudges: [paid: {as: helpful}]\n", ready={"paid": judge, "data": Breaking()}
+        )
+        replies.begin(pipeline)
+        in_loop(run_unless_disabled(pipeline, Request(reuse=replies)))
+
+    with pytest.raises(Exception, match="broke"):
+        run()
+    failing.append(False)
+    run()
+    assert len(judge.asked) == 3
+    assert len(replies.scored_runs) == 1
 
 
 def test_a_changed_judge_is_asked_about_every_subject(folder):
@@ -200,6 +274,28 @@ def test_a_model_makes_only_the_outputs_of_changed_subjects_again_and_all_after_
     write(folder, [*ROWS[:3], {**ROWS[3], "input": "another question"}])
     assert (asked(text), asked(text)) == (1, 0)
     assert asked(text.replace("P {{", "Q {{")) == 4
+    assert asked(text) == 0
+
+
+def test_a_failed_run_in_between_costs_nothing_after_the_prompt_is_corrected(folder):
+    text = """source: {rows/jsonl: {path: rows.jsonl}}
+task: {prompt/chat: {model: chat, user: "P {{ input }}"}}
+judges: [paid: {as: helpful}]
+"""
+    chat, judge, replies = FakeChatModel("fine", cost=Cost("0.01")), paid_judge(), ReusedReplies()
+
+    def run(text):
+        pipeline = load_pipeline(text, ready={"chat": OpenedModel(chat), "paid": judge})
+        replies.begin(pipeline)
+        return in_loop(run_unless_disabled(pipeline, Request(reuse=replies))).document
+
+    run(text)
+    failed, done = run(text.replace("input }}", "inptu }}")), run(text)
+    assert (failed["scored"], failed["failures"]) == (0, {"missing_input": 4})
+    assert (done["scored"], done["cost"]["usd"]) == (4, "0")
+    assert (len(chat.asked), len(judge.asked)) == (4, 4)
+    assert replies.used == 8
+    assert len(replies.scored_runs) == 2
 
 
 def test_outputs_of_a_task_without_a_model_are_judged_anew(folder):

@@ -86,15 +86,6 @@ class EarlierUnits:
         self._database.execute("DELETE FROM units WHERE kind = ? AND id = ?", (kind, subject_id))
         self._database.execute("DELETE FROM replies WHERE kind = ? AND id = ?", (kind, subject_id))
 
-    def forget_replies(self, label: str, metric: str = "") -> None:
-        """Remove the replies for verdicts of *label*; with *metric* only those for it and for components inside it."""
-        query = "DELETE FROM replies WHERE label = ? AND instr(metric, ?) = 1"
-        self._database.execute(query, (label, metric))
-
-    def forget_all(self) -> None:
-        """Remove every reply."""
-        self._database.execute("DELETE FROM replies")
-
     def has_reply(self, kind: str, subject_id: str, label: str) -> bool:
         """Return whether there is a reply for a verdict or a record of one subject."""
         query = "SELECT 1 FROM replies WHERE kind = ? AND id = ? AND label = ? LIMIT 1"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,17 +33,21 @@ MOST_FILES = 10_000
 _NAMED = 4
 _INTERRUPTED = 130
 
+Document = Mapping[str, Any]
 Signature = dict[Path, tuple[int, int, int] | None]
-RunOnce = Callable[[Callable[[Pipeline], Request]], int]
-"""Function that reads and runs the pipeline with the request that its argument makes, and returns the exit code."""
+RunOnce = Callable[[Callable[[Pipeline], Request], Callable[[Document], str | None]], int]
+"""Function that reads and runs the pipeline, prints its summary and returns the exit code.
+
+The first argument makes the request for the built pipeline. The second returns the next command for the document of the run, or None.
+"""
 
 
 def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
     """Run the pipeline, wait for a change of one of its files, and run it again, until Ctrl-C; return the last exit code.
 
-    A later run judges all subjects, and pays only for subjects, judges and metrics that have changed.
+    A later run judges all subjects, and pays only for replies that no earlier run of the watch has bought.
     """
-    replies, code, runs = ReusedReplies(), 2, 0
+    replies, code = ReusedReplies(), 2
     files: tuple[Path, ...] = (file.absolute(),)
 
     def ask(pipeline: Pipeline) -> Request:
@@ -54,15 +60,15 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
         while True:
             before = signature(files)
             try:
-                code = run_once(ask)
+                code = run_once(ask, partial(_compare_command, replies))
             except RequestError as error:  # the user corrects the file, and the watch goes on
                 code = 2
                 print_error(error, code, as_json=False)
+            else:
+                if used := replies.used:
+                    click.echo(f"{used:,} repl{'y' if used == 1 else 'ies'} of earlier runs used again", err=True)
             if code == _INTERRUPTED:
                 return code
-            if len(replies.runs) > runs:
-                runs = len(replies.runs)
-                _report(replies)
             before = {path: before.get(path, state) for path, state in signature(files).items()}
             _announce(files)
             changed = wait_for_change(before)
@@ -71,13 +77,12 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
         return code
 
 
-def _report(replies: ReusedReplies) -> None:
-    """Print the number of replies that the newest run used again, and the command that compares it with the run before."""
-    if used := replies.used:
-        click.echo(f"{used:,} repl{'y' if used == 1 else 'ies'} of earlier runs used again", err=True)
-    if len(replies.runs) > 1:
-        before, newest = map(short_run, replies.runs[-2:])
-        click.echo(f"next: dicast compare {before} {newest}{ledger_option(replies.ledger_path)}", err=True)
+def _compare_command(replies: ReusedReplies, done: Document) -> str | None:
+    """Return the command that compares the run of the document *done* with the newest run before it that scored a subject; None without either."""
+    if len(replies.scored_runs) < 2 or done.get("run_id") != replies.scored_runs[-1]:
+        return None
+    before, newest = map(short_run, replies.scored_runs[-2:])
+    return f"dicast compare {before} {newest}{ledger_option(replies.ledger_path)}"
 
 
 def wait_for_change(before: Signature) -> list[Path]:

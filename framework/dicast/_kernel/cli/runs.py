@@ -157,11 +157,11 @@ def _watch(
     """Run the pipeline again after each change of its files; return the last exit code."""
     from .rerun import run_again  # only --watch needs it
 
-    def run_once(ask: Callable[[Pipeline], Request]) -> int:
+    def run_once(ask: Callable[[Pipeline], Request], find_next: Callable[[Mapping[str, Any]], str | None]) -> int:
         pipeline = read()
         if pipeline.experiments:
             raise click.UsageError(f"--watch is for one pipeline, and {file} has several experiments")
-        return run_and_print(pipeline, ask, head=head, outputs=outputs, full=full, as_json=False)
+        return run_and_print(pipeline, ask, head=head, outputs=outputs, full=full, find_next=find_next, as_json=False)
 
     return run_again(file, request, run_once)
 
@@ -235,6 +235,7 @@ def run_and_print(
     lines: RunLines | None = None,
     outputs: Outputs | None = None,
     full: bool = False,
+    find_next: Callable[[Mapping[str, Any]], str | None] | None = None,
     as_json: bool,
 ) -> int:
     """Run *file*, print the result, and return the exit code.
@@ -248,6 +249,7 @@ def run_and_print(
     :param lines: print METRIC lines instead of the summary.
     :param outputs: files for the document of the run.
     :param full: print every figure instead of the summary on one screen.
+    :param find_next: returns the next command for the document of the run; None for the usual next command.
     :param as_json: print the document of the run instead of the summary.
     """
     details: list[Figure] = []
@@ -271,7 +273,11 @@ def run_and_print(
     elif lines is not None:
         click.echo(lines.text(outcome.document, details), nl=False)
     else:
-        print_lines((run_parts if full else screen_parts)(outcome.document, command))
+        next_ = None if find_next is None else find_next(outcome.document)
+        if full:
+            print_lines([*run_parts(outcome.document, command), *([] if next_ is None else [f"next: {next_}"])])
+        else:
+            print_lines(screen_parts(outcome.document, command, next_command=next_))
     return outcome.exit_code if outputs is None else outputs.write(outcome.document, outcome.exit_code)
 
 

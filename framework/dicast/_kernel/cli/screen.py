@@ -116,12 +116,18 @@ class _Section:
 
 
 def screen_parts(
-    done: Document, command: RunCommand | None = None, *, rows: int = ROWS, is_in_suite: bool = False
+    done: Document,
+    command: RunCommand | None = None,
+    *,
+    rows: int = ROWS,
+    is_in_suite: bool = False,
+    next_command: str | None = None,
 ) -> Iterator[Part]:
     """Yield the summary of a run's document in at most *rows* rows of 80 columns, unless the lines that are always shown need more.
 
     :param command: the command that started the run, for the next step.
     :param is_in_suite: leave out the figures that the table of a suite has.
+    :param next_command: the next command of a run that did not stop, in place of a look at a failure or at the lowest score.
     """
     if done.get("disabled") or done["run_id"] is None:
         yield from run_parts(done, command)
@@ -129,7 +135,7 @@ def screen_parts(
     gate, failures, findings, notes = _gate(done), _failures(done), _findings(done), _notes(done)
     labels = _Section() if is_in_suite else _labels(done)
     worst = _Section() if is_in_suite else _Section([*_lowest_lines(done)])
-    spent, next_ = _spent(done), _Section([*_next_lines(done, command, is_in_suite=is_in_suite)])
+    spent, next_ = _spent(done), _Section([*_next_lines(done, command, next_command, is_in_suite=is_in_suite)])
     sections = [gate, _title(done), labels, worst, failures, findings, notes, spent, next_]
     _fit(sections, ((notes, findings, failures, spent), (gate, labels), sections), rows)
     for section in sections:
@@ -271,13 +277,17 @@ def _spent(done: Document) -> _Section:
     return _Section(["; ".join(parts)], items, "line", min(len(waiting), _BATCHES))
 
 
-def _next_lines(done: Document, command: RunCommand | None, *, is_in_suite: bool) -> Iterator[str]:
-    """Yield the command that continues a stopped run, or shows why subjects failed, and the command for all figures."""
+def _next_lines(
+    done: Document, command: RunCommand | None, next_command: str | None, *, is_in_suite: bool
+) -> Iterator[str]:
+    """Yield the command that continues a stopped run, or *next_command*, or shows why subjects failed, and the command for all figures."""
     run, ledger = short_run(done["run_id"]), ledger_option((done["ledger"] or {}).get("path"))
     if next_ := [*next_lines(done, command)]:
         yield from next_
     elif is_in_suite:
         return
+    elif next_command is not None:
+        yield f"next: {next_command}"
     elif done["failures"] or done["failed_subjects"]:
         yield f"next: dicast verdicts --run {run} --failed{ledger}"
     elif (id_ := _lowest_id(done)) is not None:

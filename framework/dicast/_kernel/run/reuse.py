@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -10,30 +10,32 @@ import orjson
 
 from ..asking.earlier_units import EarlierUnits, ReplyKey
 from ..contract.protocols import Ledger, Source
-from ..events import RECORD_COMPLETED
 from ..plan.sections import METRICS, RECORD, Pipeline
 from ..resume.resume import index_replies
 from ..source.source import iterate
-from ..values import Due, Query, Subject
+from ..values import Due, Subject
 from ..values.passes import SubjectKey
 from .end import ledger_json
 
 
 class ReusedReplies(EarlierUnits):
-    """The paid replies of the *runs* of one process, for subjects, judges and metrics that have not changed since.
+    """The paid replies of all runs of one process. A later run uses the replies that were bought in the same *setting*.
 
-    A reply is used again if the subject has the same content and trace events, and the component that paid for it has the same
-    fingerprint. It costs nothing then. A task that makes an output without a chat model may make another output, so no reply
-    about that subject is used again.
+    The setting is the content and the trace events of the subject, and the fingerprints of the component that paid, of the judges
+    that judge its children, of the task and of the extractors. A setting that comes back finds its replies again, and they cost
+    nothing. A task that makes an output without a chat model may make another output, so no reply about that subject is used again.
+
+    :param scored_runs: the ids of the runs with a scored subject, oldest first.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._digests: dict[SubjectKey, bytes] = {}
         self._fingerprints: Mapping[str, str] = {}
+        self._children: Mapping[str, str] = {}
         self._used: set[ReplyKey] = set()
         self._has_task = False
-        self.runs: list[str] = []
+        self.scored_runs: list[str] = []
         self.ledger_path: str | None = None
 
     @property
@@ -42,41 +44,33 @@ class ReusedReplies(EarlierUnits):
         return len(self._used)
 
     def begin(self, pipeline: Pipeline) -> None:
-        """Forget the replies that no longer hold for *pipeline*."""
+        """Look up and record replies in the setting of *pipeline* from now on."""
         self._used = set()
-        before, now = self._fingerprints, pipeline.fingerprints
-        changed = {key for key in {*before, *now} if before.get(key) != now.get(key)} if before else set()
-        self._fingerprints = now
+        self._digests = {}
+        self._fingerprints = pipeline.fingerprints
         self._has_task = pipeline.task is not None
-        if any(key == "task" or key.startswith("extractors[") for key in changed):
-            self.forget_all()
-            return
-        labels = {key.partition("[")[2].removesuffix("]") for key in changed if key.startswith("judges[")}
-        while (
-            more := {slot.label for slot in pipeline.judges if getattr(slot.component, "children", None) in labels}
-            - labels
-        ):
-            labels |= more
-        for label in labels:
-            self.forget_replies(label)
-        for key in changed:
-            if key.startswith("metrics["):
-                self.forget_replies(METRICS, key.partition("[")[2].removesuffix("]"))
+        children = ((slot.label, getattr(slot.component, "children", None)) for slot in pipeline.judges)
+        self._children = {label: child for label, child in children if isinstance(child, str)}
 
     def noting(self, source: Source) -> Source:
-        """Return *source*; a subject that has changed since the previous run loses its replies when it is read."""
+        """Return *source*; each subject is noted when it is read."""
         return _NotedSource(source, self)
 
     def note_subject(self, subject: Subject) -> None:
-        """Forget the replies of *subject* if its content or its trace has changed."""
-        key, digest = (subject.kind, subject.id), _digest(subject)
-        if self._digests.get(key) != digest:
-            self.forget(*key)
-            self._digests[key] = digest
+        """Note the content and the trace of *subject*."""
+        self._digests[subject.kind, subject.id] = _digest(subject)
+
+    def note_reply(self, key: ReplyKey, reply: bytes) -> None:
+        """Record a paid reply under *key* in the current setting, unless it is about an output that a task makes anew in the next run."""
+        scoped = self._in_setting(key)
+        if scoped is None or (self._has_task and key[2] != RECORD and not self._has_output(*key[:2])):
+            return
+        super().note_reply(scoped, reply)
 
     def reply(self, key: ReplyKey) -> bytes | None:
-        """Return the reply under *key* without its cost, which an earlier run has paid; None without one."""
-        stored = super().reply(key)
+        """Return the reply under *key* in the current setting, without its cost, which an earlier run has paid; None without one."""
+        scoped = self._in_setting(key)
+        stored = None if scoped is None else super().reply(scoped)
         if stored is None:
             return None
         self._used.add(key)
@@ -85,16 +79,45 @@ class ReusedReplies(EarlierUnits):
         reply["cost"] = {**(reply.get("cost") or {}), "amount": "0"}
         return orjson.dumps([reply] if isinstance(data, list) else reply)
 
-    def take(self, ledger: Ledger, run_id: str) -> None:
-        """Add the replies that the run bought, without the replies about outputs that a task makes anew in the next run."""
-        self.runs.append(run_id)
+    def take(self, ledger: Ledger, run_id: str, *, is_scored: bool) -> None:
+        """Add the replies that the run bought. *is_scored* is whether a subject was scored."""
+        if is_scored:
+            self.scored_runs.append(run_id)
         path = ledger_json(ledger)["path"]
         self.ledger_path = None if path is None else str(path)
         index_replies(ledger, run_id, self)
-        for entry in ledger.read(Query(run_id, (RECORD_COMPLETED,))) if self._has_task else ():
-            kind, subject_id = str(entry.event.subject_kind), str(entry.event.subject_id)
-            if not self.has_reply(kind, subject_id, RECORD):
-                self.forget(kind, subject_id)
+
+    def _has_output(self, kind: str, subject_id: str) -> bool:
+        """Return whether a chat model of the task has replied about the subject in the current setting."""
+        scoped = self._in_setting((kind, subject_id, RECORD, "", 0))
+        return scoped is not None and self.has_reply(*scoped[:3])
+
+    def _in_setting(self, key: ReplyKey) -> ReplyKey | None:
+        """Return *key* with the digest of the current setting in its label; None for a subject that was not read from the source."""
+        kind, id_, label, metric, rollout = key
+        subject = self._digests.get((kind, id_))
+        if subject is None:
+            return None
+        names = ["task", *(name for name in self._fingerprints if name.startswith("extractors["))]
+        if label != RECORD:
+            names += self._payers(label, metric)
+        setting = sha256(subject)
+        for name in sorted(names):
+            setting.update(f"\0{name}={self._fingerprints.get(name)}".encode())
+        return kind, id_, f"{label} {setting.hexdigest()}", metric, rollout
+
+    def _payers(self, label: str, metric: str) -> Iterator[str]:
+        """Yield the names of the fingerprints of a judge and of the judges of its children, or of a metric."""
+        if label == METRICS:
+            names = [name for name in self._fingerprints if name.startswith("metrics[")]
+            labels = {name: name.removeprefix("metrics[").removesuffix("]") for name in names}
+            inside = [name for name in names if f"{metric}.".startswith(f"{labels[name]}.")]
+            yield from inside or names
+        seen = {METRICS}
+        while label not in seen:
+            seen.add(label)
+            yield f"judges[{label}]"
+            label = self._children.get(label, label)
 
 
 def _digest(subject: Subject) -> bytes:

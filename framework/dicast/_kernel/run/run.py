@@ -209,6 +209,8 @@ class _Run:
             stopped = failed(None, error)
         except BaseException:
             stream.commit()  # subjects judged before a defect, or before the source failed, can be resumed
+            if self.request.reuse is not None:
+                self.request.reuse.take(self.ledger, stream.run_id, is_scored=False)
             raise
         stopped = stopped and ({**stopped, "live": True} if self.request.live else stopped)
         return await self._end(stream, parts, stopped)
@@ -371,7 +373,7 @@ class _Run:
         stopped = stopped_after(stopped, lambda: self.ledger.append([recorded]))
         done["ledger"] = ledger_json(self.ledger)
         if self.request.reuse is not None:
-            self.request.reuse.take(self.ledger, stream.run_id)
+            self.request.reuse.take(self.ledger, stream.run_id, is_scored=bool(done["scored"]))
         await parts.aclose()
         done |= {"cancelled_batches": [*self._batches.cancelled.values()]} if self._batches.cancelled else {}
         if fault := (faults := parts.faults).pop("ledger", None):
