@@ -373,10 +373,11 @@ def test_head_asks_about_no_more_rows_and_shows_them_flat(shop, model):
         columns = next(csv.reader(file))
     assert columns[: len(done.json["head"][0])] == list(done.json["head"][0])  # one flattening for both
     text = shop.dicast("run", "p.yaml", "--head", "1").out.partition("\n\n")[2]
-    assert text.startswith("id  output      llm_content   llm_clarity   llm_depth")
-    assert '\nr0  An output.  {"score": 0}  {"score": 0}  {"score": 1}' in text
+    assert text.startswith("id  output      llm_clarity   llm_depth")
+    assert '\nr0  An output.  {"score": 0}  {"score": 1}' in text
     assert "metric_scores_depth" in text
-    assert "  more columns with --json: llm_content_metric_prompt_tokens," in text
+    assert "  more columns with --json: " in text
+    assert "llm_content  " not in text
     assert max(map(len, text.splitlines())) <= 80
     for extra in (["--limit", "1"], ["--resume"]):
         assert shop.dicast("run", "p.yaml", "--head", "1", *extra).code == 2
@@ -763,6 +764,12 @@ def test_a_baseline_that_a_later_experiment_lacks_costs_the_first_nothing(shop, 
     done = shop.run(SUITE + AGAINST_PLAIN.replace("run: plain", "run: nope") + ALONE)
     assert (done.code, model.count) == (2, calls)
     assert "no finished run or baseline 'nope'" in done.json["error"]["message"]
+    done = shop.run(SUITE + AGAINST_PLAIN.replace("run: plain", "run: plian") + ALONE)
+    (error,) = done.json["error"]["errors"]
+    assert (done.code, model.count) == (2, calls)
+    assert "did you mean 'plain'?" in error["message"]
+    text = (shop / "p.yaml").read_text().splitlines()
+    assert text[error["line"] - 1][error["column"] - 1 :].startswith("plian")
 
 
 def test_variable_of_a_suite_that_nothing_uses_is_refused_and_the_nearest_named(shop, model):
@@ -812,6 +819,27 @@ def test_head_of_a_suite_asks_about_its_rows_for_each_experiment(shop, model):
         ("plain", "strict", "brief"), 1
     )
     assert not (shop / "out").exists()
+
+
+def test_head_of_a_suite_shows_the_answers_first_no_text_twice_and_at_most_24_lines_an_experiment(shop):
+    shop.write("toy.py", "def task(input):\n    return {'output': 'gold', 'cost': 5.85e-06}\n")
+    rows = "".join(f"q{number},Why {number}?,gold,city {number},{number}\n" for number in range(3))
+    (shop / "rows.csv").write_text(f"ticket,question,expected,city,number\n{rows}")
+    shop.write("p.yaml", """name: trial
+source: {rows/csv: {path: rows.csv, fields: {id: ticket, input: question, reference: expected}}}
+task: {task/python: {target: "toy:task"}}
+metrics: [diff/match: {as: correct}, check/contains: {as: right, value: gold}, proxy/length: {as: short, max: 2}]
+experiments: {plain: {}, brief: {}}
+""")  # fmt: skip
+    blocks = shop.dicast("run", "p.yaml", "--head", "3", "--set", "trust=[toy.py]").out.split("gate: none\n")[1:]
+    assert len(blocks) == 2
+    for block in blocks:
+        experiment = block.partition("\nEXPERIMENT")[0]
+        assert len(experiment.splitlines()) + 1 <= 24
+        heads = [line.split() for line in experiment.splitlines() if line.startswith("id ")]
+        assert heads[0][:4] == ["id", "input", "llm_content", "reference"]
+        assert not {"ticket", "question", "expected"} & {name for names in heads for name in names}
+        assert "  more columns with --json: " in experiment
 
 
 def test_other_commands_say_that_it_is_a_suite(shop, model):

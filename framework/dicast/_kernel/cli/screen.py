@@ -43,6 +43,9 @@ Document = Mapping[str, Any]
 ROWS = 22
 """The most rows of the summary at 80 columns. With the command and the prompt they fill a terminal of 24 rows."""
 
+HEAD_ROWS = 24
+"""The most rows of the summary and of the table of tried rows, if the table fits."""
+
 _LABELS = 6
 """The most labels."""
 
@@ -143,7 +146,8 @@ def screen_parts(
     if done.get("head"):
         from .head import head_parts  # few runs need a table
 
-        yield from (Line(one_line(part)) if isinstance(part, str) else part for part in head_parts(done))
+        parts = head_parts(done, HEAD_ROWS - sum(section.rows() for section in sections))
+        yield from (Line(one_line(part)) if isinstance(part, str) else part for part in parts)
 
 
 def _fit(sections: Sequence[_Section], groups: Sequence[Sequence[_Section]], rows: int) -> None:
