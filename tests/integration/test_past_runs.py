@@ -220,6 +220,8 @@ def test_show_takes_the_name_of_a_pipeline_for_its_newest_run(shop, two):
     refused = shop.dicast("show", "monthly")
     assert refused.code == 2
     assert "neither a run nor a subject 'monthly'" in refused.err
+    for wrong in ("nihgtly", "nightlly"):
+        assert f"neither a run nor a subject {wrong!r}, did you mean 'nightly'?" in shop.dicast("show", wrong).err
 
 
 def test_a_subject_is_shown_by_the_first_characters_of_its_id(shop):

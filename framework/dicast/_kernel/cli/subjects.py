@@ -11,10 +11,11 @@ from ..classes import evolve, frozen
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED, SUBJECT_READ
 from ..records.passes import ledger_passes, recorded_rule
-from ..resume.named_runs import LEAST, TOOL, run_kind
+from ..resume.named_runs import LEAST, TOOL, run_kind, started_runs
 from ..resume.reading import Selection, failure, subject, verdict
 from ..values import Entry, Event, Query, Verdict
 from ..values.errors import ConfigError
+from ..values.names import nearest
 from ..values.passes import SubjectPasses
 from .steps import Trace, trace
 
@@ -141,9 +142,13 @@ def _unknown(ledger: Ledger, name: str) -> str:
     parts = dict.fromkeys(str(entry.event.subject_id) for entry in islice(reads, _MOST_EXAMPLES + 1))
     if parts:
         return f"the session {name!r} was not judged as a whole; dicast show shows its parts: {_examples([*parts])}"
-    return (
-        f"the ledger has neither a run nor a subject {name!r}; dicast runs lists its runs, dicast verdicts its subjects"
-    )
+    newest = ledger.read(Query(types=(SUBJECT_READ,), newest_first=True, limit=_NEWEST))
+    names = [str(entry.event.payload["name"]) for entry in started_runs(ledger.read, tools=True)]
+    near = nearest(name, dict.fromkeys([*names, *(str(entry.event.subject_id) for entry in newest)]))
+    message = f"the ledger has neither a run nor a subject {name!r}"
+    if near is not None:
+        return f"{message}, did you mean {near!r}?"
+    return f"{message}; dicast runs lists its runs, dicast verdicts its subjects"
 
 
 def _value(verdict: Verdict) -> str:

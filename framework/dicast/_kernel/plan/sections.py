@@ -229,7 +229,8 @@ class Pipeline:
     files that may be run. *source* is None if subjects come from elsewhere. *fingerprints* has digests, by section and component, of
     everything that can change a number. *setup* has digests of everything that must stay the same between a run and its resume.
     *criteria* are the task's criteria that an extractor scores. *notes* are warnings about parts of the file that the run leaves out.
-    *files* are the files and folders that the pipeline is made of or reads.
+    *files* are the files and folders that the pipeline is made of or reads. *baseline_place* is the file, the line and the column of the
+    baseline's run.
     """
 
     name: str
@@ -257,6 +258,7 @@ class Pipeline:
     criteria: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
+    baseline_place: tuple[str, int | None, int | None] | None = None
 
     @property
     def is_observed(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,19 +24,25 @@ from .saved import saved_baselines
 NONE: Mapping[str, str | None] = MappingProxyType({})
 
 
-def find_baseline(ledger: Ledger, pipeline: Pipeline, exclude: str | None = None) -> Results | None:
+def find_baseline(
+    ledger: Ledger, pipeline: Pipeline, exclude: str | None = None, experiments: Collection[str] = ()
+) -> Results | None:
     """Return the results that a run of *pipeline* is compared with; None without a baseline.
 
     :param exclude: the id of that run, which is never its own baseline.
+    :param experiments: the names of a suite's experiments, for messages.
     :raises RequestError: when the baseline that the pipeline names does not exist.
     """
     if pipeline.baseline is None:
         return None
+    wanted, name = pipeline.baseline.run, pipeline.name
+    file, line, column = pipeline.baseline_place or (pipeline.file, None, None)
     try:
-        return find_results(ledger, pipeline.baseline.run, pipeline.base, pipeline_name=pipeline.name, exclude=exclude)
+        return find_results(ledger, wanted, pipeline.base, pipeline_name=name, exclude=exclude, experiments=experiments)
     except ConfigError as error:
         raise ConfigError(
-            attrs.evolve(problem, file=pipeline.file, path="baseline.run") for problem in error.problems
+            attrs.evolve(problem, file=file, line=line, column=column, path="baseline.run")
+            for problem in error.problems
         ) from error
 
 
@@ -57,7 +63,14 @@ def find_gate_runs(
         if name in baselines or run is None or name == pipeline.experiment:
             continue
         try:
-            baselines[name] = find_results(ledger, run, pipeline.base, pipeline_name=pipeline.name, exclude=exclude)
+            baselines[name] = find_results(
+                ledger,
+                run,
+                pipeline.base,
+                pipeline_name=pipeline.name,
+                exclude=exclude,
+                experiments=experiments,
+            )
         except ConfigError as error:
             place = "gate" if len(pipeline.gate.clauses) == 1 else f"gate[{index}]"
             problems += [
@@ -71,13 +84,19 @@ def find_gate_runs(
 
 
 def find_results(
-    ledger: Ledger, name: str, base: Path, *, pipeline_name: str | None = None, exclude: str | None = None
+    ledger: Ledger,
+    name: str,
+    base: Path,
+    *,
+    pipeline_name: str | None = None,
+    exclude: str | None = None,
+    experiments: Collection[str] = (),
 ) -> Results | None:
     """Return the results that *name* names: a saved baseline, a run's id, a pipeline's name (its newest finished run), or a file below *base*.
 
     An id may be given by its first or last characters. ``last`` is the newest finished run, of the pipeline *pipeline_name* if given; the result
     is None if there is none. The run *exclude* is never returned. A run that was limited to some subjects, or scored none, is found only
-    by its id.
+    by its id. A message may name one of *experiments* in place of a wrong name.
 
     :raises ConfigError: when there is no such run or file, or the run is not completed.
     :raises DataError: when the file does not contain records.
@@ -97,7 +116,7 @@ def find_results(
     finished = [*_finished(ledger, exclude)]
     if (part := by_part(name, (event.run_id for event in finished))) is not None:
         return results(ledger, part)
-    raise ConfigError(_missing_message(ledger, name, finished, base))
+    raise ConfigError(_missing_message(ledger, name, finished, base, experiments))
 
 
 def _finished(ledger: Ledger, exclude: str | None) -> Iterator[Event]:
@@ -121,7 +140,9 @@ def _has_scores(document: Mapping[str, Any]) -> bool:
     return bool(document["scored"]) or any(label["scored"] for label in labels.values())
 
 
-def _missing_message(ledger: Ledger, wanted_name: str, finished: list[Event], base: Path) -> str:
+def _missing_message(
+    ledger: Ledger, wanted_name: str, finished: list[Event], base: Path, experiments: Collection[str]
+) -> str:
     if find_run(ledger, wanted_name):
         return f"run {wanted_name} is not completed; dicast run FILE --resume {wanted_name} resumes it"
     if partial := next((event.run_id for event in finished if event.payload["name"] == wanted_name), None):
@@ -132,7 +153,7 @@ def _missing_message(ledger: Ledger, wanted_name: str, finished: list[Event], ba
     names = {name for event in finished for name in (event.run_id, event.payload["name"])}
     if suffix := Path(wanted_name).suffix:
         names |= {path.name for path in base.glob("*") if path.suffix == suffix}
-    near = nearest(wanted_name, {*names, *saved_baselines(ledger)})
+    near = nearest(wanted_name, sorted({*map(str, names), *saved_baselines(ledger), *experiments}))
     message = f"this ledger has no finished run or baseline {wanted_name!r}, and there is no such file"
     fix = "dicast runs lists the runs, and dicast baseline save NAME RUN saves a run as a baseline"
     return f"{message}, did you mean {near!r}?" if near else f"{message}; {fix}"

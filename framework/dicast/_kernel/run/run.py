@@ -174,7 +174,7 @@ class _Run:
                 from ..records.baseline import find_baseline, find_gate_runs  # few runs have a baseline
 
                 run_id, experiments = self.context.run_id, self.request.experiments
-                self.baseline = find_baseline(self.ledger, self.pipeline, run_id)
+                self.baseline = find_baseline(self.ledger, self.pipeline, run_id, experiments)
                 self._baselines = find_gate_runs(self.ledger, self.pipeline, run_id, experiments)
             part = parts.part("executor")
             executor = await open_component(self.pipeline.executor.component, self.context, part)

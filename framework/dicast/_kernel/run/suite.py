@@ -341,7 +341,7 @@ async def _preflight(pipeline: Pipeline, ledger: Slot, later: Collection[str]) -
         draft = RunContext(Clock().id(), pipeline.name, pipeline.base)
         live = await open_component(ledger.component, draft, stack)
         if pipeline.baseline is not None and pipeline.baseline.run not in later:
-            find_baseline(live, pipeline)
+            find_baseline(live, pipeline, experiments=later)
         find_gate_runs(live, pipeline, experiments=dict.fromkeys(later))
         slot = pipeline.source
         assert slot is not None  # dicast run requires a source
