@@ -124,6 +124,18 @@ def test_a_long_name_is_cut_with_the_number_of_its_omitted_characters(run, recei
     assert "more characters)" in message["text"]
 
 
+def test_the_label_of_the_gate_is_the_first_line_of_the_text_with_its_difference(run, receiver):
+    gate = {"on": "city", "min_score": 0.75}
+    run([GOOD] * 4, gate=gate)
+    run([GOOD, GOOD, BAD, BAD], gate=gate)
+    (message,) = receiver.messages
+    title, line, *others = message["text"].splitlines()
+    assert title == "nightly got worse"
+    assert line.startswith("city: mean 0.5000")
+    assert line.endswith("4 of 4 scored; before 1.0000 (-0.5000)")
+    assert not any(other.startswith("metrics: mean") for other in others)
+
+
 def test_headers_are_sent(run, receiver):
     run([GOOD], when="always", headers={"Authorization": "Bearer abcdefgh"})
     assert receiver.requests[0]["authorization"] == "Bearer abcdefgh"

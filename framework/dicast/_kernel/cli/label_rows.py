@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ...toolkit.printable import short_name
 from ...toolkit.terminal import Drawing
 from ...toolkit.text_table import WIDTH, TextTable
 from ..classes import frozen
-from ..plan.sections import METRICS
+from ..report.label_order import ordered_labels
 
 Document = Mapping[str, Any]
 
@@ -49,24 +48,12 @@ class LabelRow:
 
 
 def label_rows(done: Document) -> list[LabelRow]:
-    """Return a row for each label and single metric of the document *done*: the labels of the gate first, then the lowest first.
-
-    Labels on a raw scale follow, as their values cannot be compared with the others; labels of other tools come last.
-    """
+    """Return a row for each label and single metric of the document *done*, in the order of :func:`ordered_labels`."""
     rules: dict[str, dict[str, Document]] = {}
     for clause in (done["gate"] or {}).get("clauses", ()):  # documents of older versions have none
         if clause["on"] is not None:
             rules.setdefault(clause["on"], {})[clause["rule"]] = clause
-    gated = {label: place for place, label in enumerate(rules)}
-    rows = [
-        (_order(label, figures, gated, done), _row(label, figures, rules.get(label, {})))
-        for label, figures in _figures(done, rules)
-    ]
-    return [row for _, row in sorted(rows, key=lambda item: (*item[0], _value(item[1])))]
-
-
-def _value(row: LabelRow) -> float:
-    return -math.inf if row.value is None else row.value
+    return [_row(label, figures, rules.get(label, {})) for label, figures in ordered_labels(done).items()]
 
 
 def labels_table(rows: list[LabelRow]) -> Drawing:
@@ -82,28 +69,6 @@ def labels_table(rows: list[LabelRow]) -> Drawing:
         uncut=("label",),
     )
     return Drawing(table, [*table.lines()])
-
-
-def _figures(done: Document, gated: Mapping[str, object]) -> Iterator[tuple[str, Document]]:
-    """Yield each label with its figures. A single metric has the figures of all metrics together, which have an interval of the mean too."""
-    labels, metrics = dict(done["labels"]), dict(done["metrics"])
-    if len(metrics) == 1 and METRICS in labels:
-        ((name, figures),) = metrics.items()
-        is_same = figures["mean"] == labels[METRICS]["mean"]
-        if is_same and METRICS not in gated:
-            metrics = {name: {**labels.pop(METRICS), **figures}}
-        elif is_same and name not in gated and figures.get("passes") == labels[METRICS].get("passes"):
-            metrics = {}
-    yield from {**metrics, **labels}.items()
-    yield from done.get("recorded", {}).items()  # documents of older versions have none
-
-
-def _order(label: str, figures: Document, gated: Mapping[str, int], done: Document) -> tuple[int, int]:
-    if label in gated:
-        return 0, gated[label]
-    if label in done.get("recorded", {}):
-        return 3, 0
-    return (2 if figures.get("scale") == "raw" else 1), 0
 
 
 def _row(label: str, figures: Document, clauses: Mapping[str, Document]) -> LabelRow:

@@ -9,7 +9,7 @@ import attrs
 import orjson
 
 from dicast import Event, run_kind
-from dicast.reporting import figure, money, share
+from dicast.reporting import figure, money, ordered_labels, share
 from dicast.toolkit.printable import one_line
 
 from .decline import Decline
@@ -106,24 +106,29 @@ def _labels(done: Mapping[str, Any]) -> dict[str, Any]:
 def _end_lines(standing: Standing, trigger: str, reasons: Iterable[str]) -> Iterator[str]:
     done = standing.document
     yield f"{done['name']} {_HEADS.get(trigger) or f'ended: {standing.answer}'}"
+    before = {} if standing.previous is None else standing.previous.document
+    earlier = {**before.get("metrics", {}), **before.get("labels", {})}
+    labels = [_label_line(label, figures, earlier.get(label)) for label, figures in ordered_labels(done).items()]
+    yield from labels[:1]
     yield from standing.worse
     yield from reasons
-    before = {} if standing.previous is None else standing.previous.document["labels"]
-    labels = [*done["labels"].items()]
-    for label, figures in labels[:LABELS]:
-        previous = (before.get(label) or {}).get("mean")
-        compared = "" if previous is None else f"; before {figure(previous)}"
-        interval = (
-            "" if figures["ci_low"] is None else f" ({figure(figures['ci_low'])} to {figure(figures['ci_high'])})"
-        )
-        scored = f"{figures['scored']:,} of {figures['total']:,} scored"
-        yield f"{label}: mean {figure(figures['mean'])}{interval}, {scored}{compared}"
+    yield from labels[1:LABELS]
     if len(labels) > LABELS:
         yield f"+ {len(labels) - LABELS} more labels"
     failures = ", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items())
     yield f"coverage {share(done['coverage'])}" + (f", failed: {failures}" if failures else "")
     yield f"spent {money(done['cost'])}"
     yield _next(done["run_id"])
+
+
+def _label_line(label: str, figures: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
+    """Return the mean of a label, with its interval, its coverage, and the difference from the mean *before*."""
+    mean, previous = figures["mean"], None if before is None else before["mean"]
+    low, high = figures.get("ci_low"), figures.get("ci_high")
+    interval = "" if low is None or high is None else f" ({figure(low)} to {figure(high)})"
+    difference = "" if mean is None or previous is None else f" ({mean - previous:+.4f})"
+    compared = "" if previous is None else f"; before {figure(previous)}{difference}"
+    return f"{label}: mean {figure(mean)}{interval}, {figures['scored']:,} of {figures['total']:,} scored{compared}"
 
 
 def _next(run_id: str) -> str:
