@@ -137,7 +137,7 @@ _SAME_SUBJECTS = "the same subjects in both runs"
 _TITLES = (
     (("n_pairs",), _SAME_SUBJECTS),
     (("fail_to_pass",), _SAME_SUBJECTS),
-    (("delta",), "how much more often B is ahead than behind"),
+    (("delta",), "how much more often B is above A than below"),
     (("n_baseline",), "all subjects of each run, as if they were different ones"),
     (("n", "mean_difference"), _SAME_SUBJECTS),
     (("mean_difference",), "the difference of the means of all subjects"),

@@ -24,7 +24,7 @@ _GOOD, _BAD, _OPEN = "green", "bold red", "bold yellow"
 _WORDS: Mapping[str, str] = {
     **dict.fromkeys(("passed", "ok", "better"), _GOOD),
     **dict.fromkeys(("failed", "broken", "duplicate", "worse", "dead"), _BAD),
-    **dict.fromkeys(("undecided", "blocked", "no evidence", "stopped", "running", "open"), _OPEN),
+    **dict.fromkeys(("undecided", "blocked", "cannot tell", "stopped", "running", "open"), _OPEN),
 }
 """Words with a color if they are a whole cell, or the result in a line."""
 _IN_LINES = (
@@ -32,7 +32,7 @@ _IN_LINES = (
     (r"^[^\s:][^:]{,40}:(?= |$)", "bold"),
     (r"^    \S+/\S+(?= \()", "bold"),
     (r"^gate: (?P<word>passed|failed|undecided)(?=: |$)", None),
-    (r"^ *(?:\S+: )?(?P<word>better|worse|no evidence)\b", None),
+    (r"^ *(?:\S+: )?(?P<word>better|worse|cannot tell)\b", None),
     (r"^\S+ +\S+ \S+ +(?P<word>ok|blocked|broken|duplicate)$", None),
     (r"(?<=, )[\d,]+ failed(?=,|$)", _BAD),
     (r"^(?:(?:  )?NOT COMPARABLE|BROKEN|failed(?=: \d)|sink .* LOST [\d,]+)", _BAD),

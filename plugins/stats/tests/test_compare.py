@@ -17,6 +17,7 @@ import dicast
 from dicast import ConfigError, Judgment, LedgerRefused, RequestError, Results, Subject
 from dicast.reporting import pair_passes, pass_counts
 from dicast.testing import run_pipeline
+from dicast.toolkit.terminal import plain_lines
 from dicast_stats.compare.command import compare
 from dicast_stats.compare.comparisons import COMPARISONS
 from dicast_stats.compare.flips import list_flips
@@ -209,19 +210,47 @@ def test_the_text_has_n_intervals_and_effect_sizes_next_to_every_p(ask):
 def test_a_comparison_begins_with_a_sentence_with_an_interval_for_each_label(ask):
     """Five pairs; one of them does not differ."""
     words = [
-        "clear: better: +0.20, 95 % 0.06 to 0.34, over 5 pairs",
-        "kind: better: +0.10, 95 % 0.03 to 0.17, over 5 pairs",
+        "clear: better: warm is ahead, +0.20, 95 % 0.06 to 0.34, over 5 pairs",
+        "kind: better: warm is ahead, +0.10, 95 % 0.03 to 0.17, over 5 pairs",
     ]
     assert ask("plain", "warm").splitlines()[:2] == words
     assert document(ask, "plain", "warm")["sentences"] == words
     worse = ask("warm", "plain", "--compare", "score_delta").splitlines()[:2]
     assert worse == [
-        "clear: worse: -0.20, 95 % -0.34 to -0.06, over 5 pairs",
-        "kind: worse: -0.10, 95 % -0.17 to -0.03, over 5 pairs",
+        "clear: worse: warm is ahead, -0.20, 95 % -0.34 to -0.06, over 5 pairs",
+        "kind: worse: warm is ahead, -0.10, 95 % -0.17 to -0.03, over 5 pairs",
     ]
-    equal = "cannot tell: +0 over 5 pairs, without variance; about 1 more would tell"
+    equal = "cannot tell: +0 over 5 pairs, without variance; about 1 more pair is needed to tell"
     file_lines = ask("plain.jsonl", "plain", "--allow-incomparable").splitlines()[:2]
     assert file_lines == [f"clear: {equal}", f"kind: {equal}"]
+
+
+def test_runs_without_a_common_label_are_no_comparison_and_have_a_next_step(ask, run_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.jsonl").write_text('{"subject_id": "1", "metrics": {"scores": {"clear": 0.5}}}\n')
+    (tmp_path / "b.jsonl").write_text('{"subject_id": "1", "metrics": {"scores": {"kind": 0.5}}}\n')
+    call = ["a.jsonl", "b.jsonl", "--allow-incomparable"]
+    result = CliRunner().invoke(compare, call, standalone_mode=False)
+    assert result.return_value == 0
+    assert result.output.splitlines()[:2] == [
+        "no label is in both runs: A has clear, B has kind",
+        "next: give equal metrics and judges the same label (as: LABEL), and run again",
+    ]
+    assert CliRunner().invoke(compare, [*call, "--fail-on", "worse"], standalone_mode=False).return_value == 3
+
+
+def test_the_test_that_decides_is_named_if_another_test_has_another_answer(results):
+    hard = [number / 20 for number in range(20)]
+    a, b = (
+        results({"a": hard}),
+        results({"a": [score + 0.02 + (number % 2) / 100 for number, score in enumerate(hard)]}),
+    )
+    document = Pair(a, b).document(["stats/paired", "stats/significance"])
+    text = plain_lines(lines(a, b, document))
+    assert text.startswith("a: better: B is ahead, ")
+    assert "  a: cannot tell: +0.0" in text
+    assert "  a: the answer of the first lines decides, because they compare each subject" in text
+    assert not re.findall("variant|higher|lower|no evidence|baseline", text)
 
 
 def test_a_run_prints_of_its_baseline_what_compare_prints(ask, run_folder):

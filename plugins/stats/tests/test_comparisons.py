@@ -53,13 +53,13 @@ def test_cliffs_delta_has_the_settled_figures(results):
     figures = only(CliffsDelta().compare(first, second))
     words = figures.pop("words")
     assert figures == {"delta": 1.0, "interpretation": "large", "n_baseline": 3, "n_variant": 3}
-    assert words == "the variant is ahead in 100.0% of all pairs and behind in 0.0%: large"
+    assert words == "B is above A in 100.0% of combinations, below in 0.0%: large"
     assert only(CliffsDelta().compare(second, first))["words"].startswith(
-        "the variant is ahead in 0.0% of all pairs and behind in 100.0%"
+        "B is above A in 0.0% of combinations, below in 100.0%"
     )
     itself = only(CliffsDelta().compare(first, first))
     assert (itself["delta"], itself["interpretation"]) == (0.0, "negligible")
-    assert itself["words"] == "the variant is ahead as often as behind"
+    assert itself["words"] == "B is above A as often as below"
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_many_pairs_are_resampled_in_groups(results):
 def test_an_interval_as_wide_as_numbers_go_is_compared_and_not_written_out(results):
     figures = only(Significance().compare(results({"a": [0.0] * 3}), results({"a": [5e307, -5e307, 0.0]})))
     assert figures["ci_high"] - figures["ci_low"] == inf
-    assert figures["words"] == "no evidence either way (p 1)"
+    assert figures["words"] == "cannot tell: p 1"
 
 
 scores = st.none() | st.booleans() | st.floats() | st.sampled_from([0.0, 0.5, 1.0, "0.7", "85%", "nan"])
@@ -508,13 +508,13 @@ def test_scores_that_differ_by_rounding_alone_are_tied(results):
 def test_significance_says_in_words_what_its_interval_and_adjusted_p_say(results):
     low, high = [0.1, 0.12, 0.09, 0.11, 0.1], [0.3, 0.32, 0.29, 0.31, 0.3]
     rose = only(Significance().compare(results({"a": low}), results({"a": high})))
-    assert rose["words"].startswith("higher (+0.200, 95 % 0.183 to 0.217, p ")
+    assert rose["words"].startswith("better: +0.200, 95 % 0.183 to 0.217, p ")
     fell = only(Significance().compare(results({"a": high}), results({"a": low})))
-    assert fell["words"].startswith("lower (-0.200, 95 % -0.217 to -0.183, p ")
+    assert fell["words"].startswith("worse: -0.200, 95 % -0.217 to -0.183, p ")
     run = results({"a": [0.1, 0.2, 0.3]})
     few = only(Significance(adjustment="bonferroni", family_size=1000).compare(run, results({"a": [0.4, 0.5, 0.6]})))
     assert few["p_value"] < 0.05 <= few["adjusted_p_value"]
-    assert few["words"].startswith("no evidence either way (+0.3")
+    assert few["words"].startswith("cannot tell: +0.3")
     alone = only(Significance().compare(results({"a": [0.1]}), run))
     assert alone["words"] == "too few scores"
 
@@ -526,7 +526,7 @@ def test_scores_without_a_label_have_a_sentence():
 
     document = Paired().compare(run([0.1, 0.2, 0.3, 0.4]), run([0.5, 0.7, 0.7, 0.9]))
     (sentence,) = document["sentences"]
-    assert sentence.startswith("score: better: +0.45, 95 % 0.36")
+    assert sentence.startswith("score: better: B is ahead, +0.45, 95 % 0.36")
     assert document["words"] == sentence
     few = Paired().compare(run([0.1]), run([0.5]))
     assert few["sentences"] == ["score: too few pairs: 1 of the 2 needed"]

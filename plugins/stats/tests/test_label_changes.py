@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given
@@ -32,6 +33,30 @@ def run(name, scores, *, outputs=None, sessions=None, fingerprints=JUDGES, **opt
 
 def change(before, after, **options):
     return label_changes(run("a", {"a": before}), run("b", {"a": after}), **options)["a"]
+
+
+@pytest.mark.parametrize(
+    ("names", "ids", "winner"),
+    [
+        (("plain", "brief"), ("1", "2"), "brief"),
+        (("support/plain", "support/brief"), ("1", "2"), "brief"),
+        (("support/plain", "other/plain"), ("1", "2"), "other/plain"),
+        (("support", "support"), ("01KDZ3W5Z0000000000000AAAA", "01KDZ3W5Z0000000000000BBBB"), "B (00BBBB)"),
+        (("rows", "rows"), ("old/rows.jsonl", "new/rows.jsonl"), "B"),
+        (("a", "experiment-with-a-name-of-many-words"), ("1", "2"), "experiment-w…-many-words"),
+    ],
+)
+def test_the_sentence_names_the_better_run(names, ids, winner):
+    runs = [
+        attrs.evolve(run(name, {"a": scores}), run_id=id_)
+        for name, id_, scores in zip(names, ids, ([0.25] * 8, [0.75] * 8), strict=True)
+    ]
+    better = label_changes(*runs)["a"]
+    assert better.words == f"better: {winner} is ahead, +0.5 over 8 pairs, without variance"
+    assert better.json()["winner"] == winner
+    assert len(f"label: {better.words}") <= 80 or len(winner) > 20
+    worse = label_changes(*reversed(runs))["a"]
+    assert worse.words.startswith(f"worse: {'A' + winner[1:] if winner.startswith('B') else winner} is ahead, -0.5")
 
 
 def independent_interval(differences, sessions):

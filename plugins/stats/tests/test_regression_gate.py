@@ -56,7 +56,7 @@ def clause_of(run):
         (36, {}, True, 0, ""),
         (20, {}, False, 1, "dropped: -0.40"),
         (34, {}, None, 0, "cannot tell: -0.05"),
-        (34, {"undecided": "exit3"}, None, 3, "more pairs would tell"),
+        (34, {"undecided": "exit3"}, None, 3, "more pairs are needed to tell"),
         (34, {"undecided": "fail"}, None, 1, "max_drop is 0.02"),
         (34, {"max_drop": 0.05}, True, 0, ""),
         (34, {"bound": "point"}, False, 1, "dropped"),
@@ -188,7 +188,7 @@ def test_the_answer_comes_first_and_details_are_left_to_full(folder):
     judge(20, "new")
     _, text = invoke("main", "new")
     lines = text.splitlines()
-    assert lines[0].startswith("good: worse: -0.40, 95 % -0.56 to -0.24, over 40 pairs")
+    assert lines[0].startswith("good: worse: main is ahead, -0.40, 95 % -0.56 to -0.24, over 40 pairs")
     assert lines[1] == "good: 16 newly failing: 20, 21, 22, 23, 24 and 11 more"
     assert lines[-1].endswith(" --full")
     assert len(lines) < 10

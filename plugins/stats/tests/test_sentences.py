@@ -46,8 +46,8 @@ def test_counts_and_unknown_figures_have_words():
         ((None, None, None), f"not corrected: 1,200 labeled pairs of the {MIN_LABELED_PAIRS} needed"),
         ((0.1, None, None), "by 1,200 labeled pairs +0.1000, without an interval"),
         ((0.1, 0.01, 0.19), "by 1,200 labeled pairs better: +0.1000, 95 % 0.0100 to 0.1900"),
-        ((0.1, 0.0, 0.2), "by 1,200 labeled pairs no evidence either way: +0.1000, 95 % 0.0000 to 0.2000"),
-        ((-0.1, -0.2, 0.0), "by 1,200 labeled pairs no evidence either way: -0.1000, 95 % -0.2000 to 0.0000"),
+        ((0.1, 0.0, 0.2), "by 1,200 labeled pairs cannot tell: +0.1000, 95 % 0.0000 to 0.2000"),
+        ((-0.1, -0.2, 0.0), "by 1,200 labeled pairs cannot tell: -0.1000, 95 % -0.2000 to 0.0000"),
         ((-0.1, -0.2, -0.01), "by 1,200 labeled pairs worse: -0.1000, 95 % -0.2000 to -0.0100"),
     ],
 )

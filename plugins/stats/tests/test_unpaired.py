@@ -208,7 +208,7 @@ def test_categories_are_tested_one_by_one():
     assert set(comparison["categories"]) == {"easy", "hard"}
     assert comparison["categories"]["easy"]["effect_size"] == 0
     assert comparison["categories"]["hard"]["adjusted_p_value"] < 0.001
-    assert comparison["categories"]["hard"]["words"].startswith("lower")
+    assert comparison["categories"]["hard"]["words"].startswith("worse: delta -")
     assert (comparison["only_in_baseline"], comparison["without"]) == (["old"], 1)
 
 

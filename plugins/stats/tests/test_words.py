@@ -17,10 +17,18 @@ def words(results, first, second, **options):
 @pytest.mark.parametrize(
     ("first", "second", "text"),
     [
-        ([0.1, 0.2, 0.3, 0.4], [0.2, 0.35, 0.42, 0.5], "better: +0.117, 95 % 0.080 to 0.155, over 4 pairs"),
-        ([0.2, 0.35, 0.42, 0.5], [0.1, 0.2, 0.3, 0.4], "worse: -0.117, 95 % -0.155 to -0.080, over 4 pairs"),
-        ([0.1, 0.2], [0.1, 0.2], "cannot tell: +0 over 2 pairs, without variance; about 4 more would tell"),
-        ([0.1] * 6, [0.2] * 6, "better: +0.1 over 6 pairs, without variance"),
+        ([0.1, 0.2, 0.3, 0.4], [0.2, 0.35, 0.42, 0.5], "better: B is ahead, +0.117, 95 % 0.080 to 0.155, over 4 pairs"),
+        (
+            [0.2, 0.35, 0.42, 0.5],
+            [0.1, 0.2, 0.3, 0.4],
+            "worse: A is ahead, -0.117, 95 % -0.155 to -0.080, over 4 pairs",
+        ),
+        (
+            [0.1, 0.2],
+            [0.1, 0.2],
+            "cannot tell: +0 over 2 pairs, without variance; about 4 more pairs are needed to tell",
+        ),
+        ([0.1] * 6, [0.2] * 6, "better: B is ahead, +0.1 over 6 pairs, without variance"),
         ([0.1], [0.2], "too few pairs: 1 of the 2 needed"),
         ([None], [0.2], "too few pairs: 0 of the 2 needed"),
     ],
@@ -33,7 +41,7 @@ def test_without_evidence_it_says_how_many_more_pairs_would_tell(results):
     first, second = [0.5] * 20, [0.5 + 0.2 * (-1) ** row for row in range(20)]
     assert (
         words(results, first, second)
-        == "cannot tell: +0.00, 95 % -0.10 to 0.10, over 20 pairs; about 810 more would tell"
+        == "cannot tell: +0.00, 95 % -0.10 to 0.10, over 20 pairs; about 810 more pairs are needed to tell"
     )
     assert words(results, first, second, difference=0.2).startswith("no difference found: +0.00")
 
@@ -47,11 +55,11 @@ def test_the_least_difference_that_matters_is_more_than_0(difference):
 def test_of_different_criteria_each_has_its_own(results):
     run = results({"a": [0.1] * 7, "b": [0] * 7})
     other = results({"a": [0.1] * 7, "b": [0.5] * 7, "c": [1] * 7})
-    b = "b: better: +0.5 over 7 pairs, without variance"
+    b = "b: better: B is ahead, +0.5 over 7 pairs, without variance"
     assert Paired().compare(run, other)["words"] == f"a: no difference found: +0 over 7 pairs, without variance. {b}"
     assert Paired(criteria=("b",)).compare(run, other)["words"] == b
     few = Paired().compare(results({"a": [0.1] * 6, "b": [0] * 6}), results({"a": [0.2] * 6, "b": [0.5] * 6}))
-    assert "about 1 more would tell; p adjusted for all labels is 0.0625" in few["criteria"]["b"]["words"]
+    assert "about 1 more pair is needed to tell; p adjusted for all labels is 0.0625" in few["criteria"]["b"]["words"]
     assert Paired().compare(results({"x": [1]}), other)["words"] == "no label is in both runs"
 
 
@@ -66,7 +74,7 @@ def test_the_sentence_of_a_criterion_is_true_of_the_adjusted_p(results):
     noise = {name: [score + rng.normal(0, 0.1) for score in scores] for name, scores in baseline.items()}
     variant = noise | {"c00": [score + rng.normal(0.5, 0.1) for score in baseline["c00"]]}
     criteria = Paired().compare(results(baseline), results(variant))["criteria"]
-    assert criteria["c00"]["words"].startswith("better: +0.5")
+    assert criteria["c00"]["words"].startswith("better: B is ahead, +0.5")
     lucky = {name: entry for name, entry in criteria.items() if entry["p_value"] < 0.05 <= entry["adjusted_p_value"]}
     assert lucky
     for entry in lucky.values():

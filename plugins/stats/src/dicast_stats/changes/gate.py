@@ -12,7 +12,7 @@ from dicast import Results, Within
 from dicast.reporting import find_faults
 
 from .estimate import Estimate, more_pairs
-from .label_changes import LabelChange, gated_label, label_changes, round_up, shared_labels
+from .label_changes import LabelChange, gated_label, label_changes, more_pairs_text, shared_labels
 
 if TYPE_CHECKING:
     from dicast.reporting import Clause, Finding, GatedFile, GatedRun
@@ -130,7 +130,7 @@ class Regression:
             return f"{'no drop beyond the limit' if passed else 'dropped'}: {drop}"
         mean = change.estimate.mean or 0.0
         missing = more_pairs(change.estimate, abs(mean + limit) if bound == "interval" else abs(mean))
-        return f"cannot tell: {drop}" + (f"; about {round_up(missing):,} more pairs would tell" if missing else "")
+        return f"cannot tell: {drop}" + (f"; {more_pairs_text(missing)}" if missing else "")
 
 
 def _run_faults(baseline: Results, current: Results) -> Iterator[str]:

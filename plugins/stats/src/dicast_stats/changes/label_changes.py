@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import attrs
 
 from dicast import ALL_METRICS, Results
 from dicast.reporting import pair_passes
+from dicast.toolkit.printable import short_name
 
 from ..numbers.adjustment import Adjustment, adjust_p_values
 from ..scores.table import Table
@@ -17,9 +19,18 @@ from .estimate import Estimate, more_pairs
 from .pairs import SCORE, pair_label
 
 Answer = Literal["better", "worse", "no difference found", "cannot tell"]
+ANSWERS = get_args(Answer)
 
 MARGIN = 0.02
 """Default of the largest difference that does not matter, for scores in [0, 1]."""
+
+_NAME = 24
+"""Most characters of a run's name in a sentence."""
+
+_RUN = 6
+"""Number of last characters of a run's id; commands accept them."""
+
+_ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 
 
 @attrs.frozen
@@ -36,6 +47,7 @@ class LabelChange:
     :param unpaired_baseline: the number of subjects with a score in the baseline alone.
     :param unpaired_variant: the number of subjects with a score in the variant alone.
     :param is_raw: the scores are on a scale of their own.
+    :param runs: the names of the baseline and the variant in sentences.
     """
 
     label: str
@@ -48,11 +60,24 @@ class LabelChange:
     unpaired_baseline: int
     unpaired_variant: int
     is_raw: bool
+    runs: tuple[str, str] = ("A", "B")
 
     @property
     def words(self) -> str:
-        """The answer with its figures, as a sentence."""
-        return f"{self.answer}: {'; '.join([self.figures, *self._cautions()])}"
+        """The answer with the name of the better run and the figures, as a sentence."""
+        winner = f"{self.winner} is ahead, " if self.winner else ""
+        return f"{self.answer}: {winner}{'; '.join([self.figures, *self._cautions()])}"
+
+    @property
+    def winner(self) -> str | None:
+        """The name of the better run; None if the answer is neither ``better`` nor ``worse``."""
+        return {"worse": self.runs[0], "better": self.runs[1]}.get(self.answer)
+
+    @property
+    def needed(self) -> str | None:
+        """The number of further pairs that are needed to tell, as a sentence; None if it is not known, or not needed."""
+        is_open = self.answer == "cannot tell" and self.missing_pairs is not None
+        return more_pairs_text(self.missing_pairs or 0) if is_open else None
 
     @property
     def figures(self) -> str:
@@ -71,8 +96,8 @@ class LabelChange:
 
     def _cautions(self) -> list[str]:
         parts = []
-        if self.answer == "cannot tell" and self.missing_pairs is not None:
-            parts.append(f"about {round_up(self.missing_pairs):,} more would tell")
+        if self.needed is not None:
+            parts.append(self.needed)
         elif self.answer == "cannot tell" and self.is_raw and self.margin is None and self.estimate.low is not None:
             parts.append("no margin is set for the raw scale (--margin)")
         estimate, adjusted = self.estimate, self.adjusted_p_value
@@ -100,6 +125,8 @@ class LabelChange:
             "unpaired_a": self.unpaired_baseline,
             "unpaired_b": self.unpaired_variant,
             **({"scale": "raw"} if self.is_raw else {}),
+            "needed": self.needed,
+            "winner": self.winner,
             "words": self.words,
         }
 
@@ -107,6 +134,26 @@ class LabelChange:
 def count_pairs(count: int) -> str:
     """Return *count* with the noun: "1 pair", "2 pairs"."""
     return "1 pair" if count == 1 else f"{count:,} pairs"
+
+
+def more_pairs_text(count: int) -> str:
+    """Return a sentence on the *count* of further pairs that would likely give another answer."""
+    number = round_up(count)
+    return f"about {number:,} more pair{' is' if number == 1 else 's are'} needed to tell"
+
+
+def run_names(baseline: Results, variant: Results) -> tuple[str, str]:
+    """Return the names of both runs in sentences: experiments of one suite without the suite, else pipelines.
+
+    Runs of one name are A and B, with the ends of their ids.
+    """
+    before, after = baseline.name, variant.name
+    if before == after:
+        ends = [f" ({run.run_id[-_RUN:]})" if _ULID.fullmatch(run.run_id) else "" for run in (baseline, variant)]
+        return f"A{ends[0]}", f"B{ends[1]}"
+    (suite, _, first), (other_suite, _, second) = before.rpartition("/"), after.rpartition("/")
+    names = (first, second) if suite == other_suite else (before, after)
+    return short_name(names[0], _NAME), short_name(names[1], _NAME)
 
 
 def round_up(count: int) -> int:
@@ -133,7 +180,7 @@ def label_changes(
     """
     names, gated = shared_labels(baseline, variant), gated_labels(baseline, variant)
     names = [name for name in names if not labels or name in labels]
-    raw = {*baseline.raw, *variant.raw}
+    raw, runs = {*baseline.raw, *variant.raw}, run_names(baseline, variant)
     pairs = {name: pair_label(baseline, variant, name) for name in names}
     estimates = {name: pair.estimate() for name, pair in pairs.items()}
     p_values = {name: estimate.p_value for name, estimate in estimates.items()}
@@ -146,7 +193,7 @@ def label_changes(
         answer, missing = _decide(estimates[name], p_values[name], least)
         counts = (pair.identical, pair.unpaired_baseline, pair.unpaired_variant)
         changes[name] = LabelChange(
-            name, estimates[name], answer, p_values[name], least, missing, *counts, is_raw=name in raw
+            name, estimates[name], answer, p_values[name], least, missing, *counts, is_raw=name in raw, runs=runs
         )
     return changes
 

@@ -82,8 +82,9 @@ def compare(
 ) -> int:
     """Compare two runs: better, worse or unknown.
 
-    Each label is better, worse, without a difference that was found, or not known yet, with the number of subjects that would tell.
-    Subjects of both runs are compared in pairs. The task, its model and the outputs may differ; the judges and the inputs have to be equal.
+    The answer for each label is "better" or "worse" with the name of the better run, "no difference found", or "cannot tell" with the number
+    of further pairs that are needed. Subjects of both runs are compared in pairs. The task, its model and the outputs may differ; the judges
+    and the inputs have to be equal.
 
     A and B are ids of runs, names of pipelines (the newest run counts), 'last', or files of jsonl/rows; two files need no ledger.
     Without B it is the newest run; without A it is the run of the same name before B. Runs of tools do not count.

@@ -7,6 +7,10 @@ from typing import Any
 
 from dicast import Results
 from dicast.toolkit.comparison_text import comparison_lines
+from dicast.toolkit.terminal import Line
+
+from ..changes.label_changes import ANSWERS
+from ..scores.table import Table
 
 Figures = Mapping[str, Any]
 
@@ -23,7 +27,7 @@ def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True) ->
 
     :param is_full: with the tables of the comparisons, and with the changed subjects under each label.
     """
-    yield from document["sentences"] or [document["words"]]
+    yield from document["sentences"] or _without_label(a, b)
     flips = document["flips"] or ()
     if not is_full:
         yield from _named_flips(document["passes"], flips)
@@ -41,8 +45,36 @@ def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True) ->
     for name, comparison in document["comparisons"].items():
         yield ""
         yield from comparison_lines(name, comparison)
+        yield from _other_answers(comparison, document["answers"])
     yield ""
     yield from _pass_lines(document["passes"], flips)
+
+
+def _without_label(a: Results, b: Results) -> Iterator[str]:
+    """Yield the labels of both runs, which share none, and the next step."""
+    labels = {"A": sorted(Table.of(a).criteria), "B": sorted(Table.of(b).criteria)}
+    sides = (f"{side} has {', '.join(names[:MAX_NAMED]) or 'no scores'}" for side, names in labels.items())
+    yield f"no label is in both runs: {', '.join(sides)}"
+    empty = next((run for run, names in zip((a, b), labels.values(), strict=True) if not names), None)
+    if empty is None:
+        yield "next: give equal metrics and judges the same label (as: LABEL), and run again"
+    elif empty.started_at is not None:
+        yield f"next: dicast show {empty.run_id}"
+
+
+def _other_answers(comparison: Figures, answers: Mapping[str, Figures]) -> Iterator[Line]:
+    """Yield the labels for which a test that ignores pairs has another answer than the first lines, and the test that decides."""
+    tests = {
+        name: str(test.get("words")).partition(":")[0]
+        for name, test in (comparison.get("criteria") or {}).items()
+        if name in answers and isinstance(test, Mapping) and "n_baseline" in test
+    }
+    others = [name for name, word in tests.items() if word in ANSWERS and word != answers[name]["answer"]]
+    if others:
+        yield Line(
+            f"  {', '.join(others)}: the answer of the first lines decides, because they compare each subject with itself. "
+            "This test ignores the pairs; it is for runs over different subjects."
+        )
 
 
 def _named_flips(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iterator[str]:

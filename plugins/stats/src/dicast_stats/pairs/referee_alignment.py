@@ -141,7 +141,7 @@ class RefereeAlignment:
             if is_known and high < 0
             else "farther from the referees"
             if is_known and low > 0
-            else "no evidence either way"
+            else "cannot tell"
         )
         if mean is None:
             return with_reasons({**figures, "words": f"not known over {count_subjects(len(both))}: {TOO_LARGE}"}, {})

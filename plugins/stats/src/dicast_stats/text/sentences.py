@@ -23,6 +23,13 @@ def chance_text(chance: float) -> str:
     return "more than 99.9%" if chance >= 0.9995 else "less than 0.1%" if chance < 0.0005 else f"{chance:.1%}"
 
 
+def answer_of(test: Mapping[str, Any]) -> str:
+    """Return the answer of a *test* of two runs: ``better`` or ``worse`` if its adjusted p is below 5 %, else ``cannot tell``."""
+    if test["adjusted_p_value"] >= ALPHA:
+        return "cannot tell"
+    return "better" if test["effect_size"] > 0 else "worse"
+
+
 def unknown_text(figures: Mapping[str, Any]) -> str:
     """Return a sentence on the reason why *figures* has no test."""
     reasons: Mapping[str, str] = figures.get("reasons", {})

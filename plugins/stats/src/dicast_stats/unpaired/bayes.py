@@ -71,7 +71,7 @@ class Bayes:
         }
         figures["credible_interval"] = [ends["ci_low"], ends["ci_high"]]
         return with_reasons(
-            {**figures, "words": f"the variant's mean is higher with a probability of {chance_text(chance)}"}, large
+            {**figures, "words": f"the mean of B is higher with a probability of {chance_text(chance)}"}, large
         )
 
 

@@ -52,9 +52,9 @@ def _measure_delta(sides: Sides) -> dict[str, Any]:
     count = len(before) * len(after)
     delta = (above - below) / count
     size = next(name for bound, name in _SIZES if abs(delta) < bound)
-    words = "the variant is ahead as often as behind"
+    words = "B is above A as often as below"
     if delta:
-        words = f"the variant is ahead in {above / count:.1%} of all pairs and behind in {below / count:.1%}: {size}"
+        words = f"B is above A in {above / count:.1%} of combinations, below in {below / count:.1%}: {size}"
     return with_reasons({"delta": delta, "interpretation": size, **counts, "words": words}, {})
 
 

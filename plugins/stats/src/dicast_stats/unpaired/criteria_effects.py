@@ -14,7 +14,7 @@ from ..numbers.adjustment import Adjustment, check_adjustment, set_adjusted_p_va
 from ..numbers.values import json_number
 from ..scores.sides import compare_criteria
 from ..text.reasons import too_few, with_reasons
-from ..text.sentences import ALPHA
+from ..text.sentences import answer_of
 from .rank_effect import rank_effect
 
 if TYPE_CHECKING:
@@ -75,9 +75,5 @@ def adjust_effects(effects: Iterable[dict[str, Any]], adjustment: Adjustment) ->
 def _words(effect: Mapping[str, Any]) -> str:
     if effect["p_value"] is None:
         return "too few scores"
-    direction = "higher" if effect["effect_size"] > 0 else "lower"
-    if effect["adjusted_p_value"] >= ALPHA:
-        return (
-            f"no evidence either way (delta {effect['effect_size']:+.3f}, adjusted p {effect['adjusted_p_value']:.3g})"
-        )
-    return f"{direction} (delta {effect['effect_size']:+.3f}, adjusted p {effect['adjusted_p_value']:.3g})"
+    figures = f"delta {effect['effect_size']:+.3f}, adjusted p {effect['adjusted_p_value']:.3g}"
+    return f"{answer_of(effect)}: {figures}"
