@@ -89,3 +89,11 @@ def test_without_a_ledger_the_command_is_refused(tmp_path, monkeypatch, capsys, 
     monkeypatch.delenv("DICAST_LEDGER", raising=False)
     assert main(["view"]) == 2
     assert "ledger" in capsys.readouterr().err
+
+
+def test_a_report_of_more_than_16_mib_is_found(folder, opened):
+    report = folder / "evals" / "out" / "page.html"
+    with report.open("r+b") as file:
+        file.truncate(20 * 2**20)
+    assert main(["view"]) == 0
+    assert opened == [report.as_uri()]

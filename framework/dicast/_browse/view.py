@@ -17,10 +17,11 @@ from .._kernel.events import RUN_STARTED, SINKS_ADDED
 from .._kernel.resume.named_runs import named_run, newest_run
 from .._kernel.values import Query
 from .._kernel.values.errors import PluginError
-from ..toolkit.files import read_bytes
+from ..toolkit.files import open_file
 from ..toolkit.printable import one_line
 
 _REPORT = ".html"
+_PIECE = 1 << 20
 _NOT_OPENED = "no browser could be opened; open it yourself"
 
 
@@ -62,7 +63,21 @@ def report_of(ledger: Ledger, run_id: str) -> Path | None:
     folder = _folder(str(starts[0].get("file")))
     names = [Path(output) for output in outputs if isinstance(output, str) and output.endswith(_REPORT)]
     candidates = [*(folder / name for name in names), Path.cwd() / f"report{_REPORT}"]
-    return next((path for path in candidates if path.is_file() and run_id.encode() in read_bytes(path)), None)
+    return next((path for path in candidates if path.is_file() and _has_text(path, run_id.encode())), None)
+
+
+def _has_text(path: Path, text: bytes) -> bool:
+    """Return whether the file at *path*, which may be large, has *text* in it.
+
+    :raises OSError: if the file cannot be read.
+    """
+    end = b""
+    with open_file(path) as file:
+        while piece := file.read(_PIECE):
+            if text in end + piece:
+                return True
+            end = piece[-len(text) :]
+    return False
 
 
 def _folder(file: str) -> Path:
