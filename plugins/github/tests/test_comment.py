@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.metadata import entry_points
 
 import pytest
@@ -140,3 +141,30 @@ def test_a_suite_has_a_part_for_each_experiment(folder):
     assert "`answers/plain`" in text
     assert "`answers/other`" in text
     assert text.count("**no difference found**") == 1
+    assert text.count("This run is the baseline of the others.") == 1
+    assert "no baseline" not in text
+
+
+def test_the_first_run_of_a_gate_on_the_last_run_has_nothing_to_compare_with(folder):
+    (folder / "new.yaml").write_text(PIPELINE + GATE.replace("main", "last"))
+    code, text = comment(folder, "new.yaml")
+    assert code == 0
+    assert "Not compared: there is no older run to compare with." in text
+    assert "no baseline: add" not in text
+
+
+def test_the_number_of_further_rows_is_rounded_as_compare_rounds_it(folder):
+    judge("main.yaml")
+    write_rows(folder, 37)
+    _, text = comment(folder, "new.yaml")
+    more = re.search(r"about ([\d,]+) more rows would tell", text)[1]
+    reason = re.search(r"about ([\d,]+) more pairs would tell", text)[1]
+    assert more == reason
+
+
+def test_a_file_of_the_user_is_not_replaced_by_the_comment(folder):
+    (folder / "README.md").write_text("# Mine\n")
+    with pytest.raises(RequestError, match=r"cannot write README.md: it has other content"):
+        judge("main.yaml", "--comment", "README.md")
+    assert (folder / "README.md").read_text() == "# Mine\n"
+    assert not (folder / ".dicast").exists(), "the run was started"

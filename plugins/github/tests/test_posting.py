@@ -197,3 +197,25 @@ def test_a_file_that_is_no_comment_is_refused(github, tmp_path):
     with pytest.raises(RequestError, match="no comment of dicast ci"):
         post()
     assert not github.requests
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"], ids=["missing", "no text"])
+def test_a_comment_that_cannot_be_read_is_refused_with_its_name(github, tmp_path, content):
+    (tmp_path / "comment.md").unlink()
+    if content is not None:
+        (tmp_path / "comment.md").write_bytes(content)
+    with pytest.raises(RequestError, match=r"^comment.md: the comment cannot be read: .*--comment PATH writes it") as caught:
+        post()
+    assert "Errno" not in str(caught.value)
+    assert not github.requests
+
+
+@pytest.mark.parametrize("content", [None, b"{", b"[]"], ids=["missing", "no JSON", "no object"])
+def test_an_event_that_cannot_be_read_is_refused_with_its_name(github, tmp_path, content):
+    (tmp_path / "event.json").unlink()
+    if content is not None:
+        (tmp_path / "event.json").write_bytes(content)
+    with pytest.raises(RequestError, match=r"event.json: GITHUB_EVENT_PATH names no event of GitHub: ") as caught:
+        post()
+    assert "Errno" not in str(caught.value)
+    assert not github.requests

@@ -20,7 +20,7 @@ from dicast.toolkit.atomic_file import AtomicFile, output_path
 from dicast.toolkit.printable import one_line
 
 from .annotations import data, of_problems
-from .comment import read_documents, write_comment
+from .comment import BEGINS, read_documents, write_comment
 from .junit import merge_reports
 
 JUNIT = "dicast-junit.xml"
@@ -65,6 +65,7 @@ def ci(
     """
     if comment is None:
         return _on_system(file, junit, options)
+    AtomicFile(comment, replaces=BEGINS).discard()
     with tempfile.TemporaryDirectory() as folder:
         documents = Path(folder, "documents.jsonl")
         sink = {"github/documents": {"as": "ci-documents", "documents_path": str(documents)}}

@@ -20,6 +20,9 @@ Document = Mapping[str, Any]
 MARK = "<!-- dicast ci: {name} -->"
 """First line of a comment, by which a later run finds the comment and replaces it."""
 
+BEGINS = MARK.partition("{")[0].encode()
+"""First bytes of a comment: no other file is replaced by it."""
+
 MAX_NAMED = 10
 """Largest number of subjects named in a line."""
 
@@ -43,6 +46,7 @@ def write_comment(
     :param url: the address of the report, for links.
     :param problems: the reasons why the pipeline was refused.
     :raises OSError: if the file cannot be written.
+    :raises ConfigError: if the file has other content than a comment.
     """
     parts = [MARK.format(name=name.replace("--", "- -"))]
     for document in documents:
@@ -54,7 +58,7 @@ def write_comment(
     text = "\n\n".join(parts) + "\n"
     if len(text) > LIMIT:
         text = f"{text[:LIMIT]}\n\nThe comment is too long and was cut here.\n"
-    with AtomicFile(path) as file:
+    with AtomicFile(path, replaces=BEGINS) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
         file.commit()
 
@@ -68,7 +72,7 @@ def _run_parts(done: Document, baseline: str | None, url: str | None) -> Iterato
     names = [baseline] if baseline else _baselines(done)
     ledger = (done.get("ledger") or {}).get("path")
     compared: Document | None = None
-    note = "no baseline: add `baseline` to the gate to compare with one"
+    note = _missing_baseline(done)
     if names and ledger is not None:
         compared, note = _compare(Path(ledger), names, str(done["run_id"]))
     labels = {**done["labels"], **done["metrics"]}
@@ -77,6 +81,16 @@ def _run_parts(done: Document, baseline: str | None, url: str | None) -> Iterato
         yield note
     yield from _rows(done, compared, url)
     yield _cost(done, Path(ledger) if ledger else None, compared, names)
+
+
+def _missing_baseline(done: Document) -> str:
+    """Return the reason why the run of the document *done* is compared with no run."""
+    clauses = [clause for clause in (done["gate"] or {}).get("clauses", ()) if clause["rule"] == "max_drop"]
+    if not clauses:
+        return "no baseline: add `baseline` to the gate to compare with one"
+    if any(clause["passed"] for clause in clauses):
+        return "This run is the baseline of the others."
+    return "Not compared: there is no older run to compare with. A later run is compared with this run."
 
 
 def _baselines(done: Document) -> list[str]:

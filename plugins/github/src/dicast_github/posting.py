@@ -17,7 +17,7 @@ from dicast import DataError, Problem, RequestError
 from dicast.toolkit.endpoint import Address, Answer, ClientLimits, options
 from dicast.toolkit.endpoint.faults import ConnectionFault
 from dicast.toolkit.endpoint.retries import is_retried
-from dicast.toolkit.files import read_bytes, read_text
+from dicast.toolkit.files import error_reason, read_bytes, read_text
 from dicast.toolkit.http_reply import ReplyRefused, retry_after
 
 from .comment import MARK
@@ -73,7 +73,11 @@ def comment(file: Path, number: int | None) -> int:
     FILE is the file of dicast ci --comment. The comment replaces the older comment on the same pipeline. GitHub Actions sets
     GITHUB_REPOSITORY, GITHUB_EVENT_PATH and GITHUB_API_URL. GITHUB_TOKEN has to be a token with the permission pull-requests: write.
     """
-    text = read_text(file)
+    try:
+        text = read_text(file)
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"the comment cannot be read: {error_reason(error)}; dicast ci FILE --comment PATH writes it"
+        raise DataError(Problem(message, file=str(file))) from error
     mark = text.partition("\n")[0]
     if not mark.startswith(MARK.partition("{")[0]):
         message = "it is no comment of dicast ci; dicast ci FILE --comment PATH writes one"
@@ -103,13 +107,27 @@ def read_pull_request(environment: Mapping[str, str], number: int | None) -> Pul
         if number is None:
             raise RequestError("GITHUB_EVENT_PATH is not set, as outside GitHub Actions; give --pull-request NUMBER")
         return PullRequest(repository, number)
-    event = orjson.loads(read_bytes(Path(path)))
-    request = event.get("pull_request") or {}
+    request = _read_event(Path(path)).get("pull_request") or {}
     known = request.get("number") if number is None else number
     if known is None:
         return None
     sources = [((request.get(side) or {}).get("repo") or {}).get("full_name") for side in ("head", "base")]
     return PullRequest(repository, int(known), is_fork=sources[0] != sources[1])
+
+
+def _read_event(path: Path) -> dict[str, Any]:
+    """Return the event that started the job.
+
+    :raises DataError: if the file at *path* is no JSON object.
+    """
+    try:
+        event = orjson.loads(read_bytes(path))
+        if not isinstance(event, dict):
+            raise TypeError(f"it is no object but {type(event).__name__}")
+    except (OSError, ValueError, TypeError) as error:
+        message = f"GITHUB_EVENT_PATH names no event of GitHub: {error_reason(error)}; unset it and give --pull-request NUMBER"
+        raise DataError(Problem(message, file=str(path))) from error
+    return event
 
 
 async def _post(api: str, token: str, pull_request: PullRequest, mark: str, text: str) -> str:
