@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ..values.errors import ConfigError
+from ..values.errors import ConfigError, Problem
 from .output import document_bytes
 
 if TYPE_CHECKING:
@@ -19,6 +20,15 @@ _SINKS = {".html": "report/html", ".md": "report/markdown", ".csv": "csv/rows"}
 _DOCUMENT = ".json"
 _STARTS = (b'{\n  "run_id"', b'{\n  "suite"')
 """The first bytes of the documents of a run and of a suite."""
+_BEGINNINGS = {
+    ".html": rb'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy"',
+    ".md": rb"## [^\n]*: (no gate|passed|failed|undecided|disabled|nothing was judged)\b",
+    ".csv": rb"[^\n]*\bsubject_kind,subject_id,",
+}
+"""Patterns of the first bytes of the files that the sinks write, by the end of the name."""
+_HEAD = 1 << 16
+"""The number of bytes in which a file's beginning is looked for."""
+_EXPERIMENT = "${experiment}"
 _LOST = 4
 """The exit code after data was lost."""
 
@@ -27,6 +37,8 @@ FORMATS = "FILE.html, .md, .csv, or .json, the document of --json"
 
 class Outputs(AbstractContextManager["Outputs"]):
     """The files at *paths*. Their *sinks* are further sinks of the pipeline; documents are written at the end.
+
+    A file replaces only an older file of the same format: any other file may be the user's.
 
     :raises click.UsageError: for a name whose end is no known format.
     :raises ConfigError: if the file of a document cannot be written.
@@ -38,6 +50,7 @@ class Outputs(AbstractContextManager["Outputs"]):
             raise click.UsageError(
                 f"--out {', '.join(unknown)}: the name ends in none of the formats; name it {FORMATS}"
             )
+        self._paths = paths
         self.sinks = [_sink(path) for path in paths if path.suffix.lower() != _DOCUMENT]
         self.flags = [word for path in paths for word in ("--out", str(path))]
         self._documents = [path for path in paths if path.suffix.lower() == _DOCUMENT]
@@ -47,6 +60,22 @@ class Outputs(AbstractContextManager["Outputs"]):
         except ConfigError:
             self.__exit__()
             raise
+
+    def check(self, experiments: Collection[str] = ()) -> None:
+        """Refuse to replace files that dicast did not write.
+
+        :param experiments: the experiments of a suite, whose names a path may have.
+        :raises ConfigError: naming every such file.
+        """
+        named = [
+            Path(str(path).replace(_EXPERIMENT, name))
+            for path in self._paths
+            for name in (experiments if _EXPERIMENT in str(path) else ("",))
+        ]
+        message = "it has other content than such a file; name another one, or move it away"
+        problems = [Problem(f"cannot write {path}: {message}", path="--out") for path in named if _is_foreign(path)]
+        if problems:
+            raise ConfigError(problems)
 
     def __exit__(self, *error: object) -> None:
         """Discard the files that have no document."""
@@ -65,6 +94,21 @@ class Outputs(AbstractContextManager["Outputs"]):
                 click.echo(f"--out {path}: {error.strerror or error}; the run is in the ledger", err=True)
                 code = _LOST if code in (0, 1, 3) else code
         return code
+
+
+def _is_foreign(path: Path) -> bool:
+    """Return whether the file at *path* has content that no sink of its format writes. An unreadable file is for the sink to report."""
+    beginning = _BEGINNINGS.get(path.suffix.lower())
+    if beginning is None or not path.is_file():
+        return False
+    from ...toolkit.files import open_file  # most runs write no file
+
+    try:
+        with open_file(path) as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return False
+    return bool(head) and re.match(beginning, head) is None
 
 
 def _document_file(path: Path) -> AtomicFile:

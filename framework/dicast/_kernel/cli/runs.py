@@ -189,6 +189,7 @@ def _read(
     file: Path, overrides: Sequence[str], only: Sequence[str], outputs: Outputs, ledger: Path | str | None
 ) -> PipelineFile:
     pipeline = read_pipeline(file, overrides)
+    outputs.check(pipeline.experiments)
     for sink in outputs.sinks:
         pipeline = pipeline.with_sink(sink, "--out")
     if ledger is not None:

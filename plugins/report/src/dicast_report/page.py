@@ -18,7 +18,7 @@ from dicast.toolkit.printable import one_line
 
 from .run_page import RunPage
 
-BEGINS = b"<!doctype html>"
+BEGINS = b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy"'
 """First bytes of a page."""
 
 _LEVEL = 4
@@ -54,8 +54,7 @@ def _head(title: str, script: bytes, style: bytes, *, has_pictures: bool) -> str
     pictures = "img-src data:; " if has_pictures else ""
     policy = f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; {pictures}base-uri 'none'; form-action 'none'"
     return (
-        f'{BEGINS.decode()}\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f'{BEGINS.decode()} content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(one_line(title))} · dicast report</title>\n<style>{style.decode()}</style>\n</head>\n<body>\n"
