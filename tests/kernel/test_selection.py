@@ -87,6 +87,19 @@ def test_a_filtered_run_is_not_the_newest_whole_run(folder, capsys):
     assert whole["subjects"] == 4
 
 
+def test_a_filtered_run_is_compared_over_its_subjects_and_is_no_earlier_run(folder, capsys):
+    _, whole = run(capsys)
+    _, part = run(capsys, "--filter", "topic=cities")
+    capsys.readouterr()
+    assert main(["compare", whole["run_id"], part["run_id"], "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)["answers"]["metrics"]
+    assert (answer["n"], answer["identical"], answer["unpaired_a"], answer["unpaired_b"]) == (2, 2, 2, 0)
+    run(capsys)
+    capsys.readouterr()
+    assert main(["compare", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["a"]["run_id"] == whole["run_id"]
+
+
 @pytest.mark.parametrize(
     ("rules", "words"),
     [
@@ -155,6 +168,31 @@ def test_out_never_writes_over_the_data(folder, capsys):
     assert code == 2
     assert refused["error"]["message"].startswith("--out: sinks[0] would overwrite source: ")
     assert (folder / "rows.csv.md").read_text() == before
+
+
+@pytest.mark.parametrize("name", ["mine.html", "mine.md", "mine.csv"])
+def test_out_replaces_a_file_of_a_run_and_no_other_file(folder, capsys, name):
+    mine = {"mine.html": "<!doctype html>\n<title>mine</title>", "mine.md": "# Notes\n", "mine.csv": "id,output\n1,a\n"}
+    (folder / name).write_text(mine[name])
+    code, refused = run(capsys, "--out", name)
+    assert code == 2
+    assert refused["error"]["message"].startswith(f"cannot write {name}: it has other content than such a file")
+    assert (folder / name).read_text() == mine[name]
+    assert not (folder / ".dicast").exists(), "the run was started"
+    (folder / name).unlink()
+    assert run(capsys, "--out", name)[0] == 0
+    first = (folder / name).read_bytes()
+    assert run(capsys, "--out", name, "--limit", "1")[0] == 0
+    assert (folder / name).read_bytes() != first
+
+
+def test_out_protects_the_files_of_each_experiment(folder, capsys):
+    (folder / "run.yaml").write_text(f"{PIPELINE}experiments: {{old: {{}}, new: {{}}}}\n")
+    (folder / "of-new.md").write_text("# Notes\n")
+    code, refused = run(capsys, "--out", "of-${experiment}.md")
+    assert code == 2
+    assert refused["error"]["message"].startswith("cannot write of-new.md: ")
+    assert not (folder / "of-old.md").exists()
 
 
 def test_an_unknown_format_is_refused_with_the_known_ones(folder, capsys):

@@ -88,6 +88,12 @@ def test_the_comparison_of_a_run_with_its_baseline_is_the_same(ask, run_folder):
     assert run.comparison == comparisons
 
 
+def test_the_command_for_details_names_the_ledger(ask):
+    option = "--ledger=.dicast/ledger.db"
+    assert ask("plain", "warm", option).splitlines()[-1].endswith(" --full --ledger .dicast/ledger.db")
+    assert ask("plain", "warm").splitlines()[-1].endswith(" --full")
+
+
 def test_each_criterion_has_its_sentence_in_the_text(ask):
     text, result = (
         ask("plain", "warm", "--compare", "paired"),

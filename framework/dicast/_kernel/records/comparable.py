@@ -8,7 +8,7 @@ from ..values import ContentDigests, Results
 from ..values.passes import SubjectKey
 
 TASK = "task"
-DATA = ("source", "data")
+DATA = ("source", "data", "filter")
 """Sections that may differ if the inputs and the references of the paired subjects are equal."""
 
 

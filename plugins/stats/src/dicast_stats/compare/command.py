@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -114,9 +115,15 @@ def compare(
     if as_json:
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     else:
-        text = lines(pair.a, pair.b, document, is_full=is_full)
+        text = lines(pair.a, pair.b, document, is_full=is_full, ledger=_ledger_option(ledger))
         print_lines(one_line(part) if isinstance(part, str) else part for part in text)
     return _exit_code(document["answers"], fail_on)
+
+
+def _ledger_option(ledger: Path | str | None) -> str:
+    """Return the option that names *ledger* in a printed command. A URL, which may have a password, is left out."""
+    place = "PLACE" if isinstance(ledger, str) else shlex.quote(str(ledger))
+    return "" if ledger is None else f" --ledger {place}"
 
 
 def _exit_code(answers: Mapping[str, Any], fail_on: str | None) -> int:

@@ -22,10 +22,11 @@ MAX_NAMED = 5
 """Largest number of subjects named in a line, without the full text."""
 
 
-def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True) -> Iterator[Any]:
+def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, ledger: str = "") -> Iterator[Any]:
     """Yield the *document* as lines and tables for ``dicast.toolkit.terminal.print_lines``: the answers first.
 
     :param is_full: with the tables of the comparisons, and with the changed subjects under each label.
+    :param ledger: the option that names the ledger, for the command that prints the full text.
     """
     yield from document["sentences"] or _without_label(a, b)
     flips = document["flips"] or ()
@@ -40,7 +41,7 @@ def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True) ->
     if weighted := document.get("unweighted"):
         yield f"subjects of {' and '.join(weighted)} have weights; here each counts once, so the differences are about the sample"
     if not is_full:
-        yield f"details: dicast compare {a.run_id} {b.run_id} --full"
+        yield f"details: dicast compare {a.run_id} {b.run_id} --full{ledger}"
         return
     for name, comparison in document["comparisons"].items():
         yield ""

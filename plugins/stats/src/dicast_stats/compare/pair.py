@@ -143,7 +143,7 @@ def _previous_run(live: Ledger | None, later: Results) -> Results:
     ids = [run.run_id for run in runs]
     for run in runs[ids.index(later.run_id) + 1 :] if later.run_id in ids else ():
         completion = Query(run_id=run.run_id, types=("run.completed",), limit=1)
-        is_whole = run.payload.get("limit") is None and not run.payload.get("preview")
+        is_whole = run.payload.get("limit") is None and not (run.payload.get("preview") or run.payload.get("filter"))
         if live is not None and is_whole and run.payload["name"] == later.name and any(live.read(completion)):
             return results(live, run.run_id)
     raise ConfigError(
