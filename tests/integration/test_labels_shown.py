@@ -135,3 +135,21 @@ def test_the_table_of_a_suite_has_a_column_for_each_label(folder, capfd):
     assert main(["run", "suite.yaml"]) in (0, 3)
     heads = [line for line in capfd.readouterr().out.splitlines() if line.startswith("EXPERIMENT")]
     assert heads[0].split()[:6] == ["EXPERIMENT", "SCORED", "FAILED", "SCORE", "metrics", "turn"]
+
+
+def test_the_table_of_a_suite_has_at_most_six_labels_and_counts_the_others(folder, capfd):
+    suite = {
+        "name": "many",
+        "source": {"rows/jsonl": {"path": "rows.jsonl"}},
+        "metrics": [{"check/contains": {"as": f"m{number}", "value": "w"}} for number in range(9)],
+        "gate": [{"on": "metrics", "min_score": 0.1}, {"on": "m7", "min_score": 0.1}],
+        "experiments": {"a": {}, "b": {}},
+    }
+    Path("suite.yaml").write_text(json.dumps(suite))
+    main(["run", "suite.yaml"])
+    lines = capfd.readouterr().out.splitlines()
+    (heads,) = [line.split() for line in lines if line.startswith("EXPERIMENT")]
+    assert heads == ["EXPERIMENT", "SCORED", "FAILED", "SCORE", "m7", "m0", "m1", "m2", "m3", "m4", "USD"]
+    assert "+ 3 more labels (--full)" in lines
+    main(["run", "suite.yaml", "--full"])
+    assert " m8 " in capfd.readouterr().out

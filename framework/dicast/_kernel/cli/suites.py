@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...toolkit.printable import short_name
 from ...toolkit.terminal import Drawing, Part
 from ...toolkit.text_table import TextTable
 from ..run.suite import Suite
+from .label_rows import label_rows
 from .output import problems_json, problems_text
 from .screen import ROWS, screen_parts
 from .summary import run_parts
+
+_LABELS = 6
+"""The most labels of the table, as in the summary of a run."""
 
 _LEAST_ROWS = 4
 """The fewest rows for an experiment of a suite with many experiments."""
@@ -37,7 +42,12 @@ def suite_parts(suite: Suite, *, full: bool = False) -> Iterator[Part]:
         else:
             yield from screen_parts(done, suite.command, rows=rows, is_in_suite=True)
         yield ""
-    yield _table(documents, suite.baseline)
+    means = {name: _means(done) for name, done in documents.items()}
+    labels = list(dict.fromkeys(label for run_means in means.values() for label in run_means))
+    shown = labels if full else labels[:_LABELS]
+    yield _table(documents, means, shown, suite.baseline)
+    if omitted := len(labels) - len(shown):
+        yield f"+ {omitted:,} more label{'s' * (omitted != 1)} (--full)"
     if not full and documents:
         name = next(iter(documents.values()))["name"]
         yield f"details of an experiment, such as {name}: dicast show {shlex.quote(name)} --full"
@@ -45,26 +55,36 @@ def suite_parts(suite: Suite, *, full: bool = False) -> Iterator[Part]:
         yield from ("", f"not started: {problems_text(suite.error)}")
 
 
-def _table(documents: Mapping[str, Mapping[str, Any]], baseline: str | None) -> Drawing:
-    """Return a table with a row for each experiment: scored and failed subjects, the score, the means of labels and criteria, and the cost."""
-    means = {name: _means(done) for name, done in documents.items()}
-    names = list(dict.fromkeys(name for run_means in means.values() for name in run_means))
+def _table(
+    documents: Mapping[str, Mapping[str, Any]],
+    means: Mapping[str, Mapping[str, float | None]],
+    labels: Sequence[str],
+    baseline: str | None,
+) -> Drawing:
+    """Return a table with a row for each experiment: scored and failed subjects, the score, the *means* of *labels*, and the cost."""
     rows = []
     for name, done in documents.items():
         score = done["score"] and done["score"]["mean"]
-        figures = [score, *(means[name].get(column) for column in names)]
+        figures = [score, *(means[name].get(label) for label in labels)]
         cells = ["-" if figure is None else f"{figure:.4f}" for figure in figures]
         title = f"{name} (baseline)" if name == baseline else name
         rows.append([title, f"{done['scored']:,}", f"{done['failed']:,}", *cells, done["cost"].get("usd") or "unknown"])
-    heads = ["EXPERIMENT", "SCORED", "FAILED", "SCORE", *names, "USD"]
+    heads = ["EXPERIMENT", "SCORED", "FAILED", "SCORE", *map(short_name, labels), "USD"]
     table = TextTable(heads, rows, right=heads[1:], uncut=heads[1:])
     return Drawing(table, [*table.lines()])
 
 
 def _means(done: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the mean of each label if the run has several, and of each criterion from the first aggregate with criteria."""
-    labels = done.get("labels") or {}  # a run that was not started has none
-    means = {label: figures["mean"] for label, figures in labels.items()} if len(labels) > 1 else {}
+    """Return the mean of each label and single metric but the score's, and of each criterion from the first aggregate with criteria."""
+    means = dict[str, float | None]()
+    if done.get("labels"):  # a run that was not started has none
+        figures, rows = {**done["labels"], **done["metrics"]}, {row.label for row in label_rows(done)}
+        gated = [clause["on"] for clause in (done["gate"] or {}).get("clauses", ())]
+        order = dict.fromkeys(label for label in (*gated, *figures) if label in figures and label in rows)
+        means = {label: figures[label]["mean"] for label in order}
+    if len(means) == 1:  # the score is about the only label
+        means = {}
+    means.pop((done["score"] or {}).get("label"), None)
     for aggregate in done["aggregates"].values():
         criteria = (aggregate or {}).get("criteria")
         if isinstance(criteria, Mapping):
