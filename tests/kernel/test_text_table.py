@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast.toolkit.printable import one_line, short_name
+from dicast.toolkit.printable import column_count, one_line, short_name
+from dicast.toolkit.terminal import folded, wrap_columns
 from dicast.toolkit.text_table import TextTable
 
 
@@ -39,7 +40,7 @@ CELLS = st.one_of(
 @given(st.lists(st.tuples(CELLS, CELLS, CELLS), max_size=4), st.integers(40, 120))
 def test_no_line_is_longer_than_it_may_be_and_no_row_is_lost(rows, width):
     lines = list(TextTable(("first", "second", "third"), rows).lines(width))
-    assert max(map(len, lines)) <= width
+    assert max(map(column_count, lines)) <= width
     assert len([line for line in lines if line]) % (len(rows) + 1) == 0
 
 
@@ -52,5 +53,27 @@ def test_a_name_is_cut_in_the_middle_and_a_sentence_at_its_end():
 @given(st.text(min_size=1), st.integers(1, 20))
 def test_a_short_name_has_at_most_the_characters_asked_for(name, longest):
     short = short_name(name, longest)
-    assert len(short) <= longest
+    assert column_count(short) <= longest
     assert short == one_line(name) or "…" in short
+
+
+def test_a_wide_character_takes_two_columns():
+    assert column_count("日本 ab") == 7
+    table = TextTable(("id", "n"), (("日本", 1), ("abcde", 2)))
+    assert list(table.lines()) == ["id     n", "日本   1", "abcde  2"]
+
+
+WORDS = st.lists(st.text("ab日本語の", min_size=1, max_size=12), min_size=1, max_size=30)
+
+
+@given(WORDS, st.integers(12, 40))
+def test_rows_of_wide_characters_fit_and_lose_no_character(words, width):
+    words = [word if column_count(word) > len(word) else word[:8] for word in words]
+    rows = wrap_columns(" ".join(words), width, "  ")
+    assert "".join("".join(rows).split()) == "".join(words)
+    assert max(map(column_count, rows)) <= max(width, 14)
+
+
+def test_a_line_without_wide_characters_is_wrapped_at_its_blanks():
+    line = "a " * 60 + "https://example.org/é"
+    assert folded(line).splitlines()[1].endswith("https://example.org/é")

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from itertools import accumulate
 from typing import Any, TextIO
 
 _STEERING = (
@@ -37,13 +38,30 @@ def one_line(text: str) -> str:
     return _IN_A_LINE.sub(lambda match: _SHORT.get(match[0]) or _escape(match), text)
 
 
+def column_count(text: str) -> int:
+    """Return the most columns that *text* takes on a terminal: 2 for a wide character, such as a Chinese one, 1 for any other."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import east_asian_width  # most texts need no table of characters
+
+    return len(text) + sum(east_asian_width(sign) in "WF" for sign in text)
+
+
+def first_columns(text: str, most: int) -> str:
+    """Return the beginning of *text* that takes at most *most* columns."""
+    if text.isascii():
+        return text[:most]
+    ends = accumulate(map(column_count, text))
+    return text[: sum(end <= most for end in ends)]
+
+
 def short_name(text: object, longest: int = LONGEST_NAME) -> str:
-    """Return an id or another name in one line, cut in the middle to *longest* characters: names often differ at their ends."""
+    """Return an id or another name in one line, cut in the middle to *longest* columns: names often differ at their ends."""
     name = one_line(str(text))
-    if len(name) <= longest:
+    if column_count(name) <= longest:
         return name
     end = (longest - 1) // 2
-    return f"{name[: longest - 1 - end]}…{name[len(name) - end :]}"
+    return f"{first_columns(name, longest - 1 - end)}…{first_columns(name[::-1], end)[::-1]}"
 
 
 def _escape(match: re.Match[str]) -> str:

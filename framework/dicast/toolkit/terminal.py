@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from .._kernel.classes import frozen
-from .printable import Printable, one_line, printable
+from .printable import Printable, column_count, one_line, printable
 from .text_table import WIDTH, TextTable
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ _IN_LINES = (
     (r"\{\+[^}]*\+\}", "green"),
 )
 """Patterns of styled parts of a line; None is the style of its word."""
+
+_WIDE = "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\U0001f300-\U0001faff\U00020000-\U0003fffd"
+"""Wide characters, between which a row may end."""
 
 
 @frozen
@@ -118,7 +121,20 @@ def _lines_of(part: Part) -> Iterable[str]:
 def folded(line: str) -> str:
     """Return *line* wrapped at :data:`WIDTH`, with further lines indented."""
     margin = " " * (len(line) - len(line.lstrip()) + 2)
-    return fill(line, WIDTH, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
+    if column_count(line) == len(line):  # no wide characters
+        return fill(line, WIDTH, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(wrap_columns(line, WIDTH, margin))
+
+
+def wrap_columns(line: str, width: int, margin: str = "") -> list[str]:
+    """Return *line* in rows of at most *width* columns; further rows begin with *margin*. A row ends at a blank, or next to a wide character."""
+    rows, row = list[str](), ""
+    for piece in re.findall(rf"\s+|[{_WIDE}]|[^\s{_WIDE}]+", line):
+        if row.strip() and not piece.isspace() and column_count(row + piece) > width:
+            rows.append(row.rstrip())
+            row = margin
+        row += piece
+    return [*rows, row.rstrip()]
 
 
 def drawn(parts: Iterable[Part], width: int) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 
 from .._kernel.classes import frozen
-from .printable import one_line, short_name
+from .printable import column_count, first_columns, one_line, short_name
 
 WIDTH = 80
-"""The width of a plain line in characters."""
+"""The width of a plain line in columns."""
 
 MOST = 36
 """The most characters of a text in a cell."""
@@ -58,11 +58,11 @@ class TextTable:
 
     def _widths(self, rows: Sequence[Sequence[str]], width: int) -> list[int]:
         """Return the widths of the columns. The widest texts are cut until all columns fit; if this would cut below *least*, no text below :data:`MOST`."""
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        widths = [max(map(column_count, column)) for column in zip(*rows, strict=True)]
         texts = [at for at, name in enumerate(self.columns) if name not in self.uncut and not self.on_the_right(at)]
         for column in texts:
             most = min(MOST, (width - len(_BETWEEN)) // 2)  # so that any column fits next to the first
-            widths[column] = min(widths[column], max(most, len(rows[0][column])))
+            widths[column] = min(widths[column], max(most, column_count(rows[0][column])))
         cut = list(widths)
         while (over := sum(cut) + len(_BETWEEN) * (len(cut) - 1) - width) > 0:
             widest = max(texts, key=cut.__getitem__, default=None)
@@ -102,6 +102,7 @@ def _blocks(widths: Sequence[int], width: int) -> Iterator[list[int]]:
 
 
 def _placed(text: str, width: int, *, right: bool) -> str:
-    if len(text) > width:
-        text = f"{text[: width - 1]}…" if " " in text else short_name(text, width)
-    return text.rjust(width) if right else text.ljust(width)
+    if column_count(text) > width:
+        text = f"{first_columns(text, width - 1)}…" if " " in text else short_name(text, width)
+    blanks = " " * (width - column_count(text))
+    return blanks + text if right else text + blanks

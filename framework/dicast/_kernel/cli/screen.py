@@ -11,8 +11,8 @@ from textwrap import wrap
 from typing import Any
 
 from ...toolkit.money import amounts_text
-from ...toolkit.printable import one_line, short_name
-from ...toolkit.terminal import Drawing, Line, Part
+from ...toolkit.printable import column_count, one_line, short_name
+from ...toolkit.terminal import Drawing, Line, Part, wrap_columns
 from ...toolkit.text_table import WIDTH
 from ..classes import define, field
 from ..pipeline.ledger_path import LEDGER_PATH
@@ -62,7 +62,7 @@ _HEIGHT = 2
 """The most rows of a line."""
 
 _LONGEST_ID = 40
-"""The most characters of a subject's id in a command."""
+"""The most columns of a subject's id in a command."""
 
 _COMMANDS = ("    dicast ", "next: ", "details: ")
 """Starts of lines with a command; they are not wrapped, so that the command can be copied."""
@@ -180,7 +180,11 @@ def _short(text: str) -> str:
 def _wrapped(line: str) -> list[str]:
     """Return *line* in rows of 80 columns, as a terminal wraps it; plain output needs as many rows, or fewer."""
     margin = len(line) - len(line.lstrip()) + 2
-    return [line] if len(line) <= WIDTH else wrap(line, WIDTH - margin, break_on_hyphens=False)
+    if column_count(line) <= WIDTH:
+        return [line]
+    if column_count(line) == len(line):  # no wide characters
+        return wrap(line, WIDTH - margin, break_on_hyphens=False)
+    return wrap_columns(line, WIDTH - margin)
 
 
 def _gate(done: Document) -> _Section:
@@ -310,5 +314,5 @@ def ledger_option(path: str | None) -> str:
 def _lowest_id(done: Document) -> str | None:
     """Return the id of the subject with the lowest score, if it is short enough for a command and has no characters that a terminal escapes."""
     id_ = next((subject["subject_id"] for subject in done["worst"] if subject["score"] < 1), "")
-    is_usable = 0 < len(id_) <= _LONGEST_ID and one_line(id_) == id_ and not id_.startswith("-")
+    is_usable = 0 < column_count(id_) <= _LONGEST_ID and one_line(id_) == id_ and not id_.startswith("-")
     return id_ if is_usable else None
