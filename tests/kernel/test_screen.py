@@ -9,6 +9,7 @@ import pytest
 from dicast._kernel.cli.screen import ROWS, screen_parts
 from dicast._kernel.cli.summary import run_parts
 from dicast._kernel.resume.open_runs import RunCommand
+from dicast.toolkit.printable import column_count
 from dicast.toolkit.terminal import drawn, plain_lines
 
 RUN = "01KDZ3W5Z0000000000000TEST"
@@ -272,6 +273,29 @@ def test_any_mix_of_lines_fits_on_a_terminal_of_80_columns(seed):
             done[key] = CROWDED[key]
     screen = drawn(screen_parts(done), 80)
     assert screen.count("\n") <= ROWS
+
+
+def test_wide_characters_count_as_two_columns():
+    names = [f"{'評価' * 20}{number}" for number in range(9)]
+    reasons = [f"the mean of {name} is 0.5, below min_score 0.9" for name in names]
+    done = DONE | {
+        "name": "名前" * 40,
+        "labels": {name: label(0.5) for name in names},
+        "gate": gate(*(clause(name, "min_score", passed=False) for name in names), passed=False, reasons=reasons),
+        "score": SCORE,
+        "worst": [{**item, "subject_id": "行" * 90} for item in worst(0.1, 0.2, 0.3)],
+        "failures": {"timeout": 3},
+        "failed_subjects": [failure("timeout", "行" * 90)],
+    }
+    lines = shown(done)
+    assert len(lines) <= ROWS
+    assert max(map(column_count, lines)) <= 80
+    assert drawn(screen_parts(done), 80).count("\n") <= ROWS
+
+
+def test_a_clause_with_a_baseline_shows_the_sign_of_the_difference():
+    drop = clause("polite", "max_drop") | {"value": 0.25, "low": -0.05, "high": 0.55}
+    assert shown(DONE | {"gate": gate(drop)})[1] == "  polite  max_drop 0.4: +0.25 (-0.0500 to +0.5500)"
 
 
 def test_a_short_summary_omits_nothing():

@@ -103,10 +103,12 @@ def _interval(figures: Document) -> str:
 
 
 def _clause(clause: Document) -> tuple[str, ...]:
+    sign = "+" if clause["rule"] == "max_drop" else ""  # a difference from another run: a drop is negative
     value, line = (
-        f"{number:.4g}" if isinstance(number, float) else number for number in (clause["value"], clause["line"])
+        f"{number:{style}.4g}" if isinstance(number, float) else number
+        for number, style in ((clause["value"], sign), (clause["line"], ""))
     )
-    interval = "" if clause["low"] is None else f"{figure(clause['low'])} to {figure(clause['high'])}"
+    interval = "" if clause["low"] is None else f"{clause['low']:{sign}.4f} to {clause['high']:{sign}.4f}"
     value_text = "-" if value is None else str(value)
     return code(clause["on"] or "-"), f"{clause['rule']} {line}", value_text, interval, answer(clause["passed"])
 

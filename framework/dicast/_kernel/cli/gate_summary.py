@@ -10,6 +10,9 @@ from ...toolkit.text_table import TextTable
 
 Document = Mapping[str, Any]
 
+_DIFFERENCES = ("max_drop",)
+"""Rules about a difference from another run, which is shown with its sign: a drop is negative."""
+
 
 def gate_parts(gate: Document | None, undecided: Sequence[str]) -> Iterator[str | Drawing]:
     """Yield the gate's decision with its reasons, then its clauses if there is any besides coverage; ``none`` without a gate."""
@@ -43,8 +46,10 @@ def gate_answer(gate: Document) -> str:
 
 
 def _clause_row(clause: Document) -> tuple[str, str, str, str, str]:
+    sign = "+" if clause["rule"] in _DIFFERENCES else ""
     value, line = (
-        f"{number:.4g}" if isinstance(number, float) else number for number in (clause["value"], clause["line"])
+        f"{number:{style}.4g}" if isinstance(number, float) else number
+        for number, style in ((clause["value"], sign), (clause["line"], ""))
     )
-    interval = "" if clause["low"] is None else f"{clause['low']:.4f} to {clause['high']:.4f}"
+    interval = "" if clause["low"] is None else f"{clause['low']:{sign}.4f} to {clause['high']:{sign}.4f}"
     return clause["on"] or "", f"{clause['rule']} {line}", str(value or "-"), interval, gate_answer(clause)
