@@ -293,6 +293,15 @@ def test_wide_characters_count_as_two_columns():
     assert drawn(screen_parts(done), 80).count("\n") <= ROWS
 
 
+def test_a_long_name_of_a_pipeline_is_cut_in_the_middle():
+    lines = shown(DONE | {"name": f"first-{'x' * 90}-last"})
+    assert lines[1].startswith("first-xxx")
+    assert lines[1].endswith("xxx-last")
+    assert "…" in lines[1]
+    assert lines[2].strip() == f"run {RUN}"
+    assert max(map(len, lines)) <= 80
+
+
 def test_a_clause_with_a_baseline_shows_the_sign_of_the_difference():
     drop = clause("polite", "max_drop") | {"value": 0.25, "low": -0.05, "high": 0.55}
     assert shown(DONE | {"gate": gate(drop)})[1] == "  polite  max_drop 0.4: +0.25 (-0.0500 to +0.5500)"

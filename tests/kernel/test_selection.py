@@ -161,13 +161,14 @@ def test_out_writes_the_document_as_json_and_replaces_only_documents(folder, cap
 
 
 def test_out_never_writes_over_the_data(folder, capsys):
-    (folder / "rows.jsonl").rename(folder / "rows.csv.md")
-    (folder / "run.yaml").write_text(PIPELINE.replace("rows.jsonl", "rows.csv.md"))
-    before = (folder / "rows.csv.md").read_text()
-    code, refused = run(capsys, "--out", "rows.csv.md")
+    before = "subject_kind,subject_id,output\nrow,a1,Ankara\n"
+    (folder / "rows.csv").write_text(before)
+    source = "source: {rows/csv: {path: rows.csv, fields: {id: subject_id}}}"
+    (folder / "run.yaml").write_text(PIPELINE.replace("source: {rows/jsonl: {path: rows.jsonl}}", source))
+    code, refused = run(capsys, "--out", "rows.csv")
     assert code == 2
     assert refused["error"]["message"].startswith("--out: sinks[0] would overwrite source: ")
-    assert (folder / "rows.csv.md").read_text() == before
+    assert (folder / "rows.csv").read_text() == before
 
 
 @pytest.mark.parametrize("name", ["mine.html", "mine.md", "mine.csv"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from importlib.metadata import entry_points
 
 import pytest
@@ -151,15 +150,6 @@ def test_the_first_run_of_a_gate_on_the_last_run_has_nothing_to_compare_with(fol
     assert code == 0
     assert "Not compared: there is no older run to compare with." in text
     assert "no baseline: add" not in text
-
-
-def test_the_number_of_further_rows_is_rounded_as_compare_rounds_it(folder):
-    judge("main.yaml")
-    write_rows(folder, 37)
-    _, text = comment(folder, "new.yaml")
-    more = re.search(r"about ([\d,]+) more rows would tell", text)[1]
-    reason = re.search(r"about ([\d,]+) more pairs would tell", text)[1]
-    assert more == reason
 
 
 def test_a_file_of_the_user_is_not_replaced_by_the_comment(folder):

@@ -204,7 +204,9 @@ def test_a_comment_that_cannot_be_read_is_refused_with_its_name(github, tmp_path
     (tmp_path / "comment.md").unlink()
     if content is not None:
         (tmp_path / "comment.md").write_bytes(content)
-    with pytest.raises(RequestError, match=r"^comment.md: the comment cannot be read: .*--comment PATH writes it") as caught:
+    with pytest.raises(
+        RequestError, match=r"^comment.md: the comment cannot be read: .*--comment PATH writes it"
+    ) as caught:
         post()
     assert "Errno" not in str(caught.value)
     assert not github.requests

@@ -296,7 +296,9 @@ def test_a_name_with_control_characters_is_told_by_its_escapes(run, tmp_path):
 
 @pytest.mark.parametrize("name", ["ledger.db", "suite.yaml", "rows.jsonl", "mine.html"])
 def test_a_file_that_is_no_page_is_not_replaced(suite, dicast, name):
-    (suite / "mine.html").write_text('<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>mine</title>')
+    (suite / "mine.html").write_text(
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>mine</title>'
+    )
     before = (suite / name).read_bytes()
     printed = dicast(suite, "report", "--ledger", "ledger.db", "--out", name, "--json", code=2)
     assert f"cannot write {name}: it " in json.loads(printed)["error"]["message"]

@@ -61,6 +61,9 @@ _BATCHES = 2
 _HEIGHT = 2
 """The most rows of a line."""
 
+_LONGEST_NAME = WIDTH - 4
+"""The most columns of the pipeline's name."""
+
 _LONGEST_ID = 40
 """The most columns of a subject's id in a command."""
 
@@ -203,7 +206,12 @@ def _gate(done: Document) -> _Section:
 
 
 def _title(done: Document) -> _Section:
-    lines = [f"{done['name']}  run {done['run_id']}", headline(done), *loss_lines(done), *stop_lines(done)]
+    lines = [
+        f"{short_name(done['name'], _LONGEST_NAME)}  run {done['run_id']}",
+        headline(done),
+        *loss_lines(done),
+        *stop_lines(done),
+    ]
     return _Section(lines)
 
 

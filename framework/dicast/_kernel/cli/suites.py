@@ -10,13 +10,12 @@ from ...toolkit.printable import short_name
 from ...toolkit.terminal import Drawing, Part
 from ...toolkit.text_table import TextTable
 from ..run.suite import Suite
-from .label_rows import label_rows
 from .output import problems_json, problems_text
 from .screen import ROWS, screen_parts
 from .summary import run_parts
 
 _LABELS = 6
-"""The most labels of the table, as in the summary of a run."""
+"""The most labels of the table, if they fit next to each other."""
 
 _LEAST_ROWS = 4
 """The fewest rows for an experiment of a suite with many experiments."""
@@ -45,7 +44,11 @@ def suite_parts(suite: Suite, *, full: bool = False) -> Iterator[Part]:
     means = {name: _means(done) for name, done in documents.items()}
     labels = list(dict.fromkeys(label for run_means in means.values() for label in run_means))
     shown = labels if full else labels[:_LABELS]
-    yield _table(documents, means, shown, suite.baseline)
+    table = _table(documents, means, shown, suite.baseline)
+    while not full and len(shown) > 1 and "" in table.lines:  # the columns do not fit next to each other
+        shown = shown[:-1]
+        table = _table(documents, means, shown, suite.baseline)
+    yield table
     if omitted := len(labels) - len(shown):
         yield f"+ {omitted:,} more label{'s' * (omitted != 1)} (--full)"
     if not full and documents:
@@ -78,13 +81,14 @@ def _means(done: Mapping[str, Any]) -> dict[str, float | None]:
     """Return the mean of each label and single metric but the score's, and of each criterion from the first aggregate with criteria."""
     means = dict[str, float | None]()
     if done.get("labels"):  # a run that was not started has none
-        figures, rows = {**done["labels"], **done["metrics"]}, {row.label for row in label_rows(done)}
+        figures = {**done["labels"], **(done["metrics"] if len(done["metrics"]) > 1 else {})}
         gated = [clause["on"] for clause in (done["gate"] or {}).get("clauses", ())]
-        order = dict.fromkeys(label for label in (*gated, *figures) if label in figures and label in rows)
+        order = dict.fromkeys(label for label in (*gated, *figures) if label in figures)
         means = {label: figures[label]["mean"] for label in order}
     if len(means) == 1:  # the score is about the only label
         means = {}
-    means.pop((done["score"] or {}).get("label"), None)
+    score: Mapping[str, Any] = done["score"] or {}
+    means.pop(str(score.get("label")), None)
     for aggregate in done["aggregates"].values():
         criteria = (aggregate or {}).get("criteria")
         if isinstance(criteria, Mapping):

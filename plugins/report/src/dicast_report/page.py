@@ -18,7 +18,9 @@ from dicast.toolkit.printable import one_line
 
 from .run_page import RunPage
 
-BEGINS = b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy"'
+BEGINS = (
+    b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy"'
+)
 """First bytes of a page."""
 
 _LEVEL = 4
