@@ -298,6 +298,23 @@ judges: [paid: {as: helpful}]
     assert len(replies.scored_runs) == 2
 
 
+def test_replies_of_a_task_that_the_ledger_does_not_keep_are_reported(folder):
+    text = """source: {rows/jsonl: {path: rows.jsonl}}
+task: {prompt/chat: {model: chat, user: "P {{ input }}"}}
+metrics: [proxy/format]
+"""
+    chat, replies = FakeChatModel("fine", cost=Cost("0.01")), ReusedReplies()
+    for number, content in enumerate(("store", "digest", "digest")):
+        ledger = f"ledger: {{ledger/sqlite: {{path: {number}.db, content: {content}}}}}\n"
+        pipeline = load_pipeline(text + ledger, ready={"chat": OpenedModel(chat)})
+        replies.begin(pipeline)
+        assert in_loop(run_unless_disabled(pipeline, Request(reuse=replies))).document["scored"] == 4
+        assert not replies.loses_replies  # nothing was bought, or everything is kept
+    replies.begin(pipeline := load_pipeline(text.replace("P {", "Q {") + ledger, ready={"chat": OpenedModel(chat)}))
+    in_loop(run_unless_disabled(pipeline, Request(reuse=replies)))
+    assert replies.loses_replies
+
+
 def test_outputs_of_a_task_without_a_model_are_judged_anew(folder):
     text = PAID + "task: {task/command: {command: [printf, hello]}}\n"
     judge, replies = paid_judge(), ReusedReplies()

@@ -30,6 +30,9 @@ SETTLED_SECONDS = 0.2
 MOST_FILES = 10_000
 """Most files of one folder that are checked."""
 
+LOST = "warning: the ledger keeps no texts: each run pays for the replies of the task"
+"""Warning after a run whose ledger has ``content: digest``."""
+
 _NAMED = 4
 _INTERRUPTED = 130
 
@@ -67,6 +70,8 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
             else:
                 if used := replies.used:
                     click.echo(f"{used:,} repl{'y' if used == 1 else 'ies'} of earlier runs used again", err=True)
+                if replies.loses_replies:
+                    click.echo(LOST, err=True)
             if code == _INTERRUPTED:
                 return code
             before = {path: before.get(path, state) for path, state in signature(files).items()}

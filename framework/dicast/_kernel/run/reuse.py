@@ -10,10 +10,11 @@ import orjson
 
 from ..asking.earlier_units import EarlierUnits, ReplyKey
 from ..contract.protocols import Ledger, Source
+from ..events import TASK_REPLIED
 from ..plan.sections import METRICS, RECORD, Pipeline
 from ..resume.resume import index_replies
 from ..source.source import iterate
-from ..values import Due, Subject
+from ..values import Due, Query, Subject
 from ..values.passes import SubjectKey
 from .end import ledger_json
 
@@ -26,6 +27,7 @@ class ReusedReplies(EarlierUnits):
     nothing. A task that makes an output without a chat model may make another output, so no reply about that subject is used again.
 
     :param scored_runs: the ids of the runs with a scored subject, oldest first.
+    :param loses_replies: whether the ledger of the newest run keeps no texts, so that the replies of its task are lost.
     """
 
     def __init__(self) -> None:
@@ -37,6 +39,7 @@ class ReusedReplies(EarlierUnits):
         self._has_task = False
         self.scored_runs: list[str] = []
         self.ledger_path: str | None = None
+        self.loses_replies = False
 
     @property
     def used(self) -> int:
@@ -86,6 +89,8 @@ class ReusedReplies(EarlierUnits):
         path = ledger_json(ledger)["path"]
         self.ledger_path = None if path is None else str(path)
         index_replies(ledger, run_id, self)
+        replied = Query(run_id, (TASK_REPLIED,), limit=1)
+        self.loses_replies = not getattr(ledger, "keeps_content", True) and any(True for _ in ledger.read(replied))
 
     def _has_output(self, kind: str, subject_id: str) -> bool:
         """Return whether a chat model of the task has replied about the subject in the current setting."""

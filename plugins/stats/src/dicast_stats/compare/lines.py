@@ -30,7 +30,7 @@ def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, le
     """
     yield from document["sentences"] or _without_label(a, b)
     flips = document["flips"] or ()
-    if not is_full:
+    if not is_full and document["sentences"]:
         yield from _named_flips(document["passes"], flips)
     yield f"A: {a.run_id} ({a.name})"
     yield f"B: {b.run_id} ({b.name}); differences are B minus A, intervals 95 %"
