@@ -158,3 +158,16 @@ def test_a_file_of_the_user_is_not_replaced_by_the_comment(folder):
         judge("main.yaml", "--comment", "README.md")
     assert (folder / "README.md").read_text() == "# Mine\n"
     assert not (folder / ".dicast").exists(), "the run was started"
+
+
+def test_rows_are_named_for_six_labels_and_counted_for_the_others(folder):
+    metrics = ", ".join(f"check/contains: {{as: m{number}, value: Ankara}}" for number in range(9))
+    many = PIPELINE.replace("check/contains: {as: city, value: Ankara}", metrics)
+    (folder / "main.yaml").write_text(many.replace("answers", "main"))
+    (folder / "new.yaml").write_text(many + GATE.replace("{", "{on: metrics, "))
+    judge("main.yaml")
+    write_rows(folder, 20)
+    lines = comment(folder, "new.yaml")[1].splitlines()
+    failing = [line for line in lines if "18 newly failing" in line]
+    assert len(failing) == 10
+    assert sum("`2`" in line for line in failing) == 6

@@ -88,6 +88,20 @@ def test_the_comparison_of_a_run_with_its_baseline_is_the_same(ask, run_folder):
     assert run.comparison == comparisons
 
 
+def test_changed_subjects_are_named_for_six_labels_and_the_others_are_counted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    metrics = [{"check/contains": {"as": f"m{number}", "value": "yes"}} for number in range(9)]
+    for name, word in (("old", "yes"), ("new", "no")):
+        rows = [{"id": "x" * 90, "output": word}, {"id": "2", "output": "yes"}]
+        (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        dicast.run({"name": name, "source": {"rows/jsonl": {"path": "rows.jsonl"}}, "metrics": metrics})
+    lines = CliRunner().invoke(compare, ["old", "new"], catch_exceptions=False).output.splitlines()
+    failing = [line for line in lines if "newly failing" in line]
+    assert len(failing) == 6
+    assert all("…" in line for line in failing)
+    assert "+ 4 more labels with changed subjects" in lines
+
+
 def test_the_command_for_details_names_the_ledger(ask):
     option = "--ledger=.dicast/ledger.db"
     assert ask("plain", "warm", option).splitlines()[-1].endswith(" --full --ledger .dicast/ledger.db")

@@ -26,6 +26,9 @@ BEGINS = MARK.partition("{")[0].encode()
 MAX_NAMED = 10
 """Largest number of subjects named in a line."""
 
+MAX_LABELS = 6
+"""Largest number of labels whose subjects are named; of the others the comment has the numbers."""
+
 LIMIT = 65_000
 """Maximum size of a comment in characters; GitHub refuses more than 65,536."""
 
@@ -143,6 +146,8 @@ def _rows(done: Document, compared: Document | None, url: str | None) -> Iterato
     lines = []
     flips = [] if compared is None else compared["flips"] or []
     passes = {} if compared is None else compared["passes"]
+    named = {flip["label"] for flip in flips}
+    named = {*[label for label in passes if label in named][:MAX_LABELS]}
     for label, counts in passes.items():
         if counts.get("reasons"):
             continue
@@ -150,10 +155,13 @@ def _rows(done: Document, compared: Document | None, url: str | None) -> Iterato
         failing, passing = ([flip for flip in newly if flip["b"] is gained] for gained in (False, True))
         failed = counts["neither"] + counts["a"]
         if failed:
-            names = f", {len(failing):,} newly failing: {_names(failing, url)}" if failing else ", as in the baseline"
+            names = _names(failing, url, is_named=label in named)
+            names = f", {len(failing):,} newly failing{names}" if failing else ", as in the baseline"
             lines.append(f"- {code(label)}: {failed:,} not passed{names}")
         if passing:
-            lines.append(f"- {code(label)}: {len(passing):,} newly passing: {_names(passing, url)}")
+            lines.append(
+                f"- {code(label)}: {len(passing):,} newly passing{_names(passing, url, is_named=label in named)}"
+            )
     if done["failed"]:
         kinds = ", ".join(f"{count:,} {code(kind)}" for kind, count in done["failures"].items())
         lines.append(f"- {done['failed']:,} failed: {kinds}")
@@ -163,15 +171,17 @@ def _rows(done: Document, compared: Document | None, url: str | None) -> Iterato
         yield "\n".join(lines)
 
 
-def _names(flips: Sequence[Document], url: str | None) -> str:
-    """Return the names of the first subjects in *flips*, with links to their rows in the report."""
+def _names(flips: Sequence[Document], url: str | None, *, is_named: bool) -> str:
+    """Return a colon and the names of the first subjects in *flips*, with links to their rows in the report; empty unless *is_named*."""
     names = []
+    if not is_named:
+        return ""
     for flip in flips[:MAX_NAMED]:
         name = code(flip["subject_id"], 60)
         row = quote(f"{flip['subject_kind']}/{flip['subject_id']}", safe="")
         names.append(name if url is None else f"[{name}]({_link(url)}#row={row})")
     rest = len(flips) - MAX_NAMED
-    return ", ".join(names) + (f" and {rest:,} more" if rest > 0 else "")
+    return ": " + ", ".join(names) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def _link(url: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dicast import Results
 from dicast.toolkit.comparison_text import comparison_lines
+from dicast.toolkit.printable import short_name
 from dicast.toolkit.terminal import Line
 
 from ..changes.label_changes import ANSWERS
@@ -20,6 +21,8 @@ MIN_SHOWN = 3
 """Number of subjects listed for each label and direction, however many labels there are."""
 MAX_NAMED = 5
 """Largest number of subjects named in a line, without the full text."""
+MAX_LABELS = 6
+"""Largest number of labels whose changed subjects are named, without the full text."""
 
 
 def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, ledger: str = "") -> Iterator[Any]:
@@ -79,13 +82,21 @@ def _other_answers(comparison: Figures, answers: Mapping[str, Figures]) -> Itera
 
 
 def _named_flips(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iterator[str]:
-    """Yield the subjects that pass in one run alone, in two lines for each label that has any."""
-    for label in passes:
+    """Yield the subjects that pass in one run alone, in two lines for each of the first labels that have any."""
+    changed = {change["label"] for change in flips}
+    labels = [label for label in passes if label in changed]
+    for label in labels[:MAX_LABELS]:
         for text, gained in (("newly failing", False), ("newly passing", True)):
-            names = [change["subject_id"] for change in flips if change["label"] == label and change["b"] is gained]
+            names = [
+                short_name(change["subject_id"])
+                for change in flips
+                if change["label"] == label and change["b"] is gained
+            ]
             note = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
             if names:
                 yield f"{label}: {len(names):,} {text}: {', '.join(names[:MAX_NAMED])}{note}"
+    if (rest := len(labels) - MAX_LABELS) > 0:
+        yield f"+ {rest:,} more label{'s' * (rest != 1)} with changed subjects"
 
 
 def _pass_lines(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iterator[str]:
