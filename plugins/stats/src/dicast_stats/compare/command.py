@@ -20,7 +20,7 @@ from dicast import (
 )
 from dicast.commands import ledger_path
 from dicast.toolkit.printable import one_line
-from dicast.toolkit.terminal import print_lines
+from dicast.toolkit.terminal import Line, Part, print_lines
 
 from ..pairs.paired import Paired
 from .comparisons import DEFAULT_NAMES, PAIRED, find_full_name, parse_choice
@@ -116,7 +116,7 @@ def compare(
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     else:
         text = lines(pair.a, pair.b, document, is_full=is_full, ledger=_ledger_option(ledger))
-        print_lines(one_line(part) if isinstance(part, str) else part for part in text)
+        print_lines(map(_in_one_line, text))
     return _exit_code(document["answers"], fail_on)
 
 
@@ -124,6 +124,13 @@ def _ledger_option(ledger: Path | str | None) -> str:
     """Return the option that names *ledger* in a printed command. A URL, which may have a password, is left out."""
     place = "PLACE" if isinstance(ledger, str) else shlex.quote(str(ledger))
     return "" if ledger is None else f" --ledger {place}"
+
+
+def _in_one_line(part: Part) -> Part:
+    """Return *part*, with its text in one line."""
+    if isinstance(part, Line):
+        return Line(one_line(part.text))
+    return one_line(part) if isinstance(part, str) else part
 
 
 def _exit_code(answers: Mapping[str, Any], fail_on: str | None) -> int:

@@ -31,20 +31,21 @@ def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, le
     :param is_full: with the tables of the comparisons, and with the changed subjects under each label.
     :param ledger: the option that names the ledger, for the command that prints the full text.
     """
-    yield from document["sentences"] or _without_label(a, b)
+    yield from map(Line, document["sentences"]) if document["sentences"] else _without_label(a, b, ledger)
     flips = document["flips"] or ()
     if not is_full and document["sentences"]:
         yield from _named_flips(document["passes"], flips)
     yield f"A: {a.run_id} ({a.name})"
-    yield f"B: {b.run_id} ({b.name}); differences are B minus A, intervals 95 %"
-    if document["differs"]:
-        yield f"they differ in {', '.join(document['differs'])}"
+    yield f"B: {b.run_id} ({b.name})"
+    differs = f"; they differ in {', '.join(document['differs'])}" if document["differs"] else ""
+    yield Line(f"differences are B minus A, intervals 95 %{differs}")
     if not document["comparable"]:
         yield f"NOT COMPARABLE: {', '.join(document['faults'])}"
     if weighted := document.get("unweighted"):
         yield f"subjects of {' and '.join(weighted)} have weights; here each counts once, so the differences are about the sample"
     if not is_full:
-        yield f"details: dicast compare {a.run_id} {b.run_id} --full{ledger}"
+        if document["sentences"]:
+            yield f"details: dicast compare {a.run_id} {b.run_id} --full{ledger}"
         return
     for name, comparison in document["comparisons"].items():
         yield ""
@@ -54,7 +55,7 @@ def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, le
     yield from _pass_lines(document["passes"], flips)
 
 
-def _without_label(a: Results, b: Results) -> Iterator[str]:
+def _without_label(a: Results, b: Results, ledger: str) -> Iterator[str]:
     """Yield the labels of both runs, which share none, and the next step."""
     labels = {"A": sorted(Table.of(a).criteria), "B": sorted(Table.of(b).criteria)}
     sides = (f"{side} has {', '.join(names[:MAX_NAMED]) or 'no scores'}" for side, names in labels.items())
@@ -63,7 +64,7 @@ def _without_label(a: Results, b: Results) -> Iterator[str]:
     if empty is None:
         yield "next: give equal metrics and judges the same label (as: LABEL), and run again"
     elif empty.started_at is not None:
-        yield f"next: dicast show {empty.run_id}"
+        yield f"next: dicast show {empty.run_id}{ledger}"
 
 
 def _other_answers(comparison: Figures, answers: Mapping[str, Figures]) -> Iterator[Line]:
