@@ -174,6 +174,14 @@ def test_a_test_report_that_cannot_be_written_is_refused_before_the_run(folder):
     assert not (folder / ".dicast").exists()
 
 
+def test_a_test_report_replaces_an_older_report_and_no_other_file(folder):
+    (folder / "README.md").write_text("# Mine\n")
+    assert ci(folder, "fails.yaml", "--junit", "README.md").returncode == 2
+    assert (folder / "README.md").read_text() == "# Mine\n"
+    assert not (folder / ".dicast").exists()
+    assert [ci(folder, "fails.yaml", "--junit", "j.xml").returncode for _ in range(2)] == [1, 1]
+
+
 def test_a_suite_has_a_summary_of_each_experiment(folder):
     suite = PIPELINE % 0.4 + "experiments: {a: {}, b: {set: {gate.min_score: 0.9}}}\n"
     (folder / "suite.yaml").write_text(suite)

@@ -167,6 +167,17 @@ def test_an_export_never_takes_the_place_of_a_pipeline_that_the_ledger_names(jud
     assert file.read_bytes() == before
 
 
+def test_an_export_replaces_an_older_export_and_no_other_file(judged):
+    imported(judged, rows_of(3, wrong=lambda _: 0), "--labeller", "ada")
+    mine = judged.folder / "mine.jsonl"
+    mine.write_text('{"subject_id": "r1", "score": 1, "note": "by hand"}\n')
+    message = judged.refused("labels", "export", "--out", "mine.jsonl", "--ledger", "ledger.db")
+    assert "cannot write mine.jsonl: it has other content" in message
+    assert "by hand" in mine.read_text()
+    for _ in range(2):
+        judged.call("labels", "export", "--out", "out.jsonl", "--ledger", "ledger.db")
+
+
 def test_labels_of_subjects_that_were_not_read_are_refused_by_line(judged):
     judged.lines("labels.jsonl", [{"subject_id": "r1", "score": 1}, {"subject_id": "r99x", "score": 1}])
     message = judged.refused("labels", "import", "labels.jsonl", "--ledger", "ledger.db")

@@ -21,6 +21,7 @@ from dicast.toolkit.printable import one_line
 
 from .annotations import data, of_problems
 from .comment import BEGINS, read_documents, write_comment
+from .junit import BEGINS as JUNIT_BEGINS
 from .junit import merge_reports
 
 JUNIT = "dicast-junit.xml"
@@ -104,7 +105,7 @@ def _run(file: Path, junit: str | None, options: Sequence[str], *sinks: Mapping[
     if "$" in junit or any(option.partition("=")[0] in _APPENDED for option in options):
         return _run_with(file, options, *sinks, _report(junit))
     path = output_path(Path.cwd(), Path(junit), None)
-    AtomicFile(path).discard()
+    AtomicFile(path, replaces=JUNIT_BEGINS).discard()
     with tempfile.TemporaryDirectory() as folder:
         try:
             return _run_with(file, options, *sinks, _report(str(Path(folder, "${experiment:-run}.xml"))))

@@ -9,6 +9,9 @@ from xml.etree import ElementTree as ET
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import open_file
 
+BEGINS = b'<?xml version="1.0" encoding="utf-8"?>\n<testsuites'
+"""First bytes of a report: no other file is replaced by it."""
+
 _COUNTS = ("tests", "failures", "errors", "skipped")
 
 
@@ -18,8 +21,9 @@ def merge_reports(reports: Sequence[Path], path: Path) -> None:
     Each suite has the name of its experiment before its own. Memory is needed for the largest suite.
 
     :raises OSError: if the file cannot be written.
+    :raises ConfigError: if the file has other content than a report.
     """
-    with AtomicFile(path) as file:
+    with AtomicFile(path, replaces=BEGINS) as file:
         for piece in _merged(reports) if len(reports) > 1 else _copied(reports[0]):
             file.write(piece)
         file.commit()

@@ -31,6 +31,9 @@ from ..labels.importing import read_import
 from ..terminal.options import any_output
 from .prompt import Prompt
 
+_BEGINS = (b"subject_id,subject_kind,score,labeller,", b'{"subject_id":"')
+"""First bytes of a file of labels: CSV, JSON lines. No other file is replaced."""
+
 _COLUMNS = ("subject_id", "subject_kind", "score", "labeller", "session_id", "drawn", ADJUDICATED, "output_digest")
 
 
@@ -54,15 +57,12 @@ def export(out: Path | None, labeller: str | None, ledger: Path | str | None) ->
     )
     refuse_overwrite(out, inputs)
     lines = [line for line in rows if labeller in (None, line["labeller"])]
-    text = (
-        _as_csv(lines)
-        if out is not None and out.suffix == ".csv"
-        else "".join(f"{orjson.dumps(line).decode()}\n" for line in lines)
-    )
+    is_csv = out is not None and out.suffix == ".csv"
+    text = _as_csv(lines) if is_csv else "".join(f"{orjson.dumps(line).decode()}\n" for line in lines)
     if out is None:
         click.echo(text, nl=False)
         return
-    with AtomicFile(out) as file:
+    with AtomicFile(out, replaces=_BEGINS[not is_csv]) as file:
         file.write(text.encode())
         file.commit()
     click.echo(f"{len(lines)} labels in {out}")
