@@ -1,0 +1,157 @@
+"""Questions of a reader, answered in a real Chromium with three clicks at the most, from the first page."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import attrs
+import pytest
+
+import dicast
+from dicast import Judgment, Subject
+
+from .serving import LABELLING, READING, Server
+from .test_dashboard import Tab
+
+pytestmark = pytest.mark.slow
+
+MOST = 3
+"""Most clicks or choices until the answer is in sight."""
+
+
+@attrs.frozen
+class Good:
+    """A judge that likes the outputs of the second run less, and cannot judge one row."""
+
+    name = "good"
+
+    def estimate(self, subject):
+        return dicast.Cost("0.001")
+
+    def judge(self, subject, children):
+        number = int(subject.id)
+        if number == 7:
+            raise ValueError("the endpoint refused")
+        score = 0.1 * number if "of run 1" in subject.output and number % 2 == 0 else 0.9
+        return Judgment(score, 1.0, "llm", cost=dicast.Cost("0.001"), signals={"reason": "so"})
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server over two runs of one name, with a person's label."""
+    folder = tmp_path_factory.mktemp("tasks")
+    for run in range(2):
+        rows = [
+            Subject("row", str(number), f"Question {number}", f"Answer {number} of run {run}") for number in range(9)
+        ]
+        ledger = {"ledger/sqlite": {"path": str(folder / "ledger.db")}}
+        pipeline = {
+            "name": "nightly",
+            "judges": [Good()],
+            "gate": {"on": "good", "min_score": 0.8},
+            "ledger": ledger,
+        }
+        with ThreadPoolExecutor(1) as executor:  # a thread that playwright has no event loop in
+            executor.submit(dicast.run, pipeline, subjects=rows).result()
+    running = Server(folder)
+    label = json.dumps({"subject_id": "1", "subject_kind": "row", "score": 1}).encode()
+    headers = {"authorization": f"Bearer {LABELLING}", "content-type": "application/json"}
+    urllib.request.urlopen(urllib.request.Request(f"{running.address}labels", label, headers), timeout=60).close()
+    yield running
+    running.end()
+
+
+class Reader:
+    """A reader of a page who counts clicks and choices."""
+
+    def __init__(self, page):
+        self.page, self.clicks = page, 0
+
+    def click(self, locator):
+        self.clicks += 1
+        locator.click()
+
+    def choose(self, locator, **choice):
+        self.clicks += 1
+        locator.select_option(**choice)
+
+
+def link(page, name):
+    return page.get_by_role("link", name=name, exact=True).first
+
+
+def why_is_the_last_run_worse(reader):
+    page = reader.page
+    reader.click(link(page, "Compare"))
+    page.wait_for_selector(".virtual-row:has-text('Answer 0 of run 1')")
+    assert "-0.9" in page.locator(".virtual-row").first.inner_text()
+
+
+def which_five_are_the_worst(reader):
+    reader.click(link(reader.page, "nightly"))
+    reader.page.wait_for_selector(".virtual-row")
+    ids = [text.split("\n")[1] for text in reader.page.locator(".virtual-row").all_inner_texts()]
+    assert ids[:5] == ["7", "0", "2", "4", "6"]
+
+
+def two_runs_row_by_row(reader):
+    page = reader.page
+    reader.click(link(page, "Compare"))
+    reader.click(page.locator(".virtual-row").first)
+    page.wait_for_selector(".against del")
+
+
+def the_judge_against_people(reader):
+    reader.page.wait_for_selector("section[aria-labelledby=agreement] [data-path$='#within']")
+
+
+def failures_of_the_judge(reader):
+    page = reader.page
+    reader.click(link(page, "nightly"))
+    reader.click(page.get_by_role("button", name="no score 1"))
+    page.wait_for_selector("[role=status]:has-text('1 of 9 shown')")
+    assert "the endpoint refused" in page.locator(".virtual-row").inner_text()
+
+
+def where_is_a_text(reader):
+    page = reader.page
+    reader.click(link(page, "nightly"))
+    page.wait_for_selector(".virtual-row")
+    page.keyboard.press("/")
+    page.keyboard.type("answer 5")
+    page.wait_for_selector("[role=status]:has-text('1 of 9 shown')")
+
+
+def the_trend_of_a_label(reader):
+    page = reader.page
+    page.wait_for_selector("section[aria-labelledby=last] .course a >> nth=1")
+    reader.choose(page.locator("section[aria-labelledby=last] select").nth(1), label="pass rate")
+    page.wait_for_selector("[data-path$='pass_rate']")
+
+
+def what_was_spent(reader):
+    reader.page.wait_for_selector("section[aria-labelledby=days] td:has-text('$')")
+
+
+def an_address_of_a_case(reader):
+    page = reader.page
+    reader.click(link(page, "nightly"))
+    reader.click(page.locator(".virtual-row").nth(1))
+    page.wait_for_selector("h1:has-text('0')")
+    assert "run=" in page.url
+
+
+TASKS = (
+    *(why_is_the_last_run_worse, which_five_are_the_worst, two_runs_row_by_row, the_judge_against_people),
+    *(failures_of_the_judge, where_is_a_text, the_trend_of_a_label, what_was_spent, an_address_of_a_case),
+)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.__name__)
+def test_an_answer_is_three_clicks_away(chromium, server, task):
+    with Tab(chromium, server, token=READING, wait="section[aria-labelledby=last] .head") as page:
+        reader = Reader(page)
+        task(reader)
+    assert reader.clicks <= MOST
