@@ -2,6 +2,8 @@
 import { html, useLayoutEffect, useRef, useState } from "./html.js";
 
 const BESIDE = 8; // rows that are drawn above and below those in sight
+const HEAD = 36; // height of the head
+const TALLEST = 12_000_000; // pixels of the rows together; browsers cut taller elements. A longer table scrolls in steps of more pixels.
 
 /**
  * `columns` are `{key, head, cell(row), sorts, className}`. There are `count` rows; `rowAt(place)` is one, null while it is read. Another `list` begins at its top. `sort` is
@@ -10,6 +12,7 @@ const BESIDE = 8; // rows that are drawn above and below those in sight
 export function VirtualTable({ columns, count, rowAt, list, height, sort, onSort, onOpen, onRange = null, onTop = null, top = 0, label, template }) {
   const box = useRef(null);
   const [from, setFrom] = useState(0);
+  const [shift, setShift] = useState(0); // pixels that rows are above their place in a table that is too tall
   const [room, setRoom] = useState(12);
   const [active, setActive] = useState(0);
   const focusing = useRef(false);
@@ -21,13 +24,23 @@ export function VirtualTable({ columns, count, rowAt, list, height, sort, onSort
     window.addEventListener("resize", measure);
     return () => window.removeEventListener("resize", measure);
   }, [height]);
+  const tall = Math.min(count * height, TALLEST);
+  const scaleOf = (element) => {
+    const seen = element.clientHeight - HEAD;
+    return count * height > tall ? (count * height - seen) / (tall - seen) : 1;
+  };
+  const look = (element) => {
+    const scrolled = element.scrollTop * scaleOf(element);
+    setFrom(Math.floor(scrolled / height));
+    setShift(scrolled - element.scrollTop);
+    return Math.floor(scrolled / height);
+  };
   const isFirst = useRef(true);
   useLayoutEffect(() => {
     const begin = isFirst.current ? top : 0; // a list that was left is shown where it was left
     isFirst.current = false;
     box.current.scrollTop = begin;
-    setFrom(Math.floor(begin / height));
-    setActive(Math.floor(begin / height));
+    setActive(look(box.current));
   }, [list]);
   useLayoutEffect(() => {
     if (!focusing.current) return;
@@ -35,16 +48,14 @@ export function VirtualTable({ columns, count, rowAt, list, height, sort, onSort
     box.current.querySelector(`[data-place="${current}"]`)?.focus({ preventScroll: true });
   });
 
-  const head = 36;
   const move = (place) => {
     const next = Math.max(0, Math.min(count - 1, place));
     const element = box.current;
-    const top = next * height;
-    if (top < element.scrollTop) element.scrollTop = top;
-    else if (top + height + head > element.scrollTop + element.clientHeight) {
-      element.scrollTop = top + height + head - element.clientHeight;
-    }
-    setFrom(Math.floor(element.scrollTop / height));
+    const [scale, above] = [scaleOf(element), next * height];
+    const scrolled = element.scrollTop * scale;
+    if (above < scrolled) element.scrollTop = above / scale;
+    else if (above + height + HEAD > scrolled + element.clientHeight) element.scrollTop = (above + height + HEAD - element.clientHeight) / scale;
+    look(element);
     focusing.current = true;
     setActive(next);
   };
@@ -68,8 +79,8 @@ export function VirtualTable({ columns, count, rowAt, list, height, sort, onSort
   if (count && (current < first || current >= last)) places.push(current);
   const direction = (column) => (sort.key !== column.key ? "none" : sort.down ? "descending" : "ascending");
   return html`<div class="virtual" role="grid" aria-label=${label} aria-rowcount=${count + 1} aria-colcount=${columns.length}
-    ref=${box} onKeyDown=${keys} onScroll=${(event) => { setFrom(Math.floor(event.currentTarget.scrollTop / height)); onTop?.(event.currentTarget.scrollTop); }}
-    style=${{ "--columns": template, "--content": `${count * height + head + 16}px` }}>
+    ref=${box} onKeyDown=${keys} onScroll=${(event) => { look(event.currentTarget); onTop?.(event.currentTarget.scrollTop); }}
+    style=${{ "--columns": template, "--content": `${tall + HEAD + 16}px` }}>
     <div class="virtual-head" role="row" aria-rowindex="1">
       ${columns.map((column) => html`<div role="columnheader" class=${column.className} aria-sort=${direction(column)}>
         ${column.sorts === false ? html`<span title=${column.title ?? column.head}>${column.head}</span>` : html`<button type="button"
@@ -77,9 +88,9 @@ export function VirtualTable({ columns, count, rowAt, list, height, sort, onSort
           <span>${column.head}</span><span class="arrow" aria-hidden="true">${{ none: "", ascending: "↑", descending: "↓" }[direction(column)]}</span></button>`}
       </div>`)}
     </div>
-    <div class="virtual-body" role="rowgroup" style=${{ height: `${count * height}px` }}>
+    <div class="virtual-body" role="rowgroup" style=${{ height: `${tall}px` }}>
       ${places.map((place) => html`<div class="virtual-row" role="row" key=${place} data-place=${place}
-        aria-rowindex=${place + 2} tabindex=${place === current ? 0 : -1} style=${{ top: `${place * height}px`, height: `${height}px` }}
+        aria-rowindex=${place + 2} tabindex=${place === current ? 0 : -1} style=${{ top: `${Math.max(0, Math.min(tall - height, place * height - shift))}px`, height: `${height}px` }}
         onClick=${() => { setActive(place); open(place); }} onFocus=${() => setActive(place)}>
         ${columns.map((column) => html`<div role="gridcell" class=${column.className}>${column.cell(rowAt(place))}</div>`)}
       </div>`)}
