@@ -3,6 +3,7 @@ import { html, useEffect, useRef, useState } from "./html.js";
 import { plain } from "./figures.js";
 import { Mark } from "./marks.js";
 import { Media } from "./media.js";
+import { Readable } from "./readable/readable.js";
 
 const WHOLE = 120; // turns of a conversation that is drawn at once
 const NEAR = 40; // turns before and after the marked one that are drawn of a longer conversation
@@ -68,13 +69,15 @@ function Agent({ agent, inside }) {
   </details>`;
 }
 
+/** A tool's call, whose arguments and result are drawn once it is opened. */
 function Call({ call, own }) {
   const isOwn = own !== null && call.id === own;
+  const [opened, setOpened] = useState(isOwn);
   const outcome = call.failed ? "fail" : call.result === undefined ? "open" : "pass";
   const word = call.failed ? "failed" : call.result === undefined ? "no result" : "returned";
-  return html`<details class=${isOwn ? "call own" : "call"} open=${isOwn}>
+  const part = (name, text) => (text === undefined ? null : html`<${Readable} heading=${name} text=${text} name=${`${name} of ${call.name}`} />`);
+  return html`<details class=${isOwn ? "call own" : "call"} open=${isOwn} onToggle=${(event) => event.currentTarget.open && setOpened(true)}>
     <summary><span class="tool" dir="auto">${call.name}</span><span class="brief" dir="auto">${call.arguments ?? ""}</span><${Mark} outcome=${outcome} word=${word} /></summary>
-    ${call.arguments === undefined ? null : html`<p class="part">Arguments</p><pre dir="auto" tabindex="0">${call.arguments}</pre>`}
-    ${call.result === undefined ? null : html`<p class="part">${call.failed ? "Error" : "Result"}</p><pre dir="auto" tabindex="0">${call.result}</pre><${Media} items=${call.media} text=${call.result} />`}
+    ${opened ? html`<div class="call-parts">${part("Arguments", call.arguments)}${part(call.failed ? "Error" : "Result", call.result)}${call.result === undefined ? null : html`<${Media} items=${call.media} text=${call.result} />`}</div>` : null}
   </details>`;
 }

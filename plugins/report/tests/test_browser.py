@@ -416,9 +416,9 @@ def test_a_failed_conversation_of_the_airline_is_read_in_two_clicks(open_page, t
         assert conversation.locator(".said.user").count() > 1
         assert conversation.locator(".said.assistant").count() > 1
         call = conversation.locator(".call").first
-        assert not call.locator("pre").first.is_visible()
-        call.locator("summary").click()
-        assert call.locator("pre").first.is_visible()
+        assert call.locator(".readable").count() == 0
+        call.locator("summary").first.click()
+        call.locator(".readable").first.wait_for()
         assert page.locator("dialog .policy").count() == 1
     with open_page(tmp_path / "report.html", hash="#row=turn%2F18-1%2F3") as page:
         page.wait_for_selector("dialog .turn.own")
