@@ -136,3 +136,21 @@ def test_the_comment_has_the_numbers_of_compare(made, capfd):
         low, high = answer["ci_low"], answer["ci_high"]
         assert cells[1].startswith(f"**{answer['answer']}**")
         assert cells[2:5] == [f"{answer['mean_difference']:+.4f}", f"{low:+.4f} to {high:+.4f}", str(answer["n"])]
+
+
+def test_a_baseline_file_has_the_labels_and_the_scores_of_its_run(made, monkeypatch, capfd):
+    monkeypatch.chdir(made)
+    assert main(["baseline", "save", "kept", "old", "--file", "kept.json", "--ledger", "ledger.db"]) == 0
+    for on in ("metrics", *LABELS):
+        for baseline in ("old", "kept.json"):
+            file = PIPELINE.replace("baseline: old, max", f"baseline: {baseline}, max").replace("on: good", f"on: {on}")
+            (made / f"{on}.yaml").write_text(re.sub("\nbaseline:.*|name: new", "", file))
+            capfd.readouterr()
+            code = main(["run", f"{on}.yaml", "--json"])
+            clauses = json.loads(capfd.readouterr().out)["gate"]["clauses"]
+            clause = next(clause for clause in clauses if clause["rule"] == "max_drop")
+            figures = [code, *(clause[name] for name in ("value", "low", "high", "passed"))]
+            if baseline == "old":
+                expected = figures
+        assert figures == expected
+        assert figures[1] is not None

@@ -26,6 +26,9 @@ PREFIX = b'{\n"format": "dicast.baseline/'
 
 _MEMBERS = {"name": str, "run_id": str, "document": dict, "fingerprints": dict, "models": dict, "rows": list}
 _ROW_MEMBERS = {"subject_kind": str, "subject_id": str, "metrics": dict}
+_OPTIONAL = ("scored_by", "combined", "combined_passes")
+"""Members of a record and of its row: the judge of the score, and of all metrics together the score and whether it passes."""
+
 _START = 4096
 
 
@@ -88,7 +91,7 @@ def read_portable(path: Path) -> Results | None:
         for row in content["rows"]:
             session = {"session_id": row["session_id"]} if "session_id" in row else {}
             row_ = {"id": row["subject_id"], **session}
-            members = {name: row[name] for name in ("subject_kind", "scored_by", "metrics") if name in row}
+            members = {name: row[name] for name in ("subject_kind", "metrics", *_OPTIONAL) if name in row}
             yield row["subject_id"], {"row": row_, **members}
 
     pass_at = content.get("pass_at") or {}  # missing in files of older versions
@@ -145,9 +148,8 @@ def _is_record(line: bytes) -> bool:
 
 def _row(subject_id: str, record: Record, contents: ContentDigests | None) -> dict[str, object]:
     session = record.get("row", {}).get("session_id")
-    optional = {
-        name: value for name, value in (("session_id", session), ("scored_by", record.get("scored_by"))) if value
-    }
+    optional = {"session_id": session} if session else {}
+    optional |= {name: record[name] for name in _OPTIONAL if name in record}
     numbers = numbers_in(record["metrics"])
     digests = {} if contents is None else {"contents": attrs.asdict(contents)}
     return {"subject_kind": record["subject_kind"], "subject_id": subject_id, **optional, "metrics": numbers, **digests}
