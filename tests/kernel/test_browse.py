@@ -220,6 +220,7 @@ def test_on_a_terminal_it_uses_the_other_screen_and_restores_it(folder, monkeypa
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     keys = iter(["f", "q"])
     monkeypatch.setattr(click, "getchar", lambda: next(keys))
+    monkeypatch.setenv("TERM", "xterm-256color")
     keyboard = os.fdopen(os.dup(its))
     monkeypatch.setattr("sys.stdin", keyboard)
     said = bytearray()

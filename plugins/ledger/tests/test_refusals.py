@@ -20,11 +20,15 @@ from dicast import LedgerError, LedgerRefused, Query
 from dicast_ledger import Sqlite, dicast_ledgers
 
 AS_SOMEBODY_ELSE = """
-import asyncio, os, sys
+import asyncio, importlib, os, pkgutil, sys
 from pathlib import Path
+import dicast_ledger
 from dicast import Event, LedgerError, LedgerRefused, Query
 from dicast_ledger import Sqlite
-Path("/").as_uri()  # imports what it needs while this user may still read the interpreter's folder
+# Everything is imported while this user may still read the folders of the interpreter and of the plugin.
+for module in pkgutil.walk_packages(dicast_ledger.__path__, "dicast_ledger."):
+    importlib.import_module(module.name)
+Path("/").as_uri()
 if os.getuid() == 0:
     os.setresuid(65534, 65534, 65534)
 there, fresh = map(Path, sys.argv[1:])
