@@ -217,7 +217,7 @@ def dicast_forked() -> Iterator[None]:
 
 @pytest.fixture
 def processes_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start each process in the test as ever, none as a fork: for a test of what the system has of a process."""
+    """Start every process of the test normally, never as a fork. Tests of process ids and zombies need it."""
     monkeypatch.setattr(subprocess, "Popen", load("forked").Started)
 
 
@@ -249,6 +249,12 @@ def chat_server() -> Iterator[Any]:
     server = load("chat_server").ChatServer().start()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def loopback() -> Any:
+    """Serve HTTP requests with ``with loopback(answer) as url``; see ``tests/loopback.py``."""
+    return load("loopback").serve
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ REPOSITORY = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 
 
 def describe_once(patch):
-    """Let the kernel call the hooks of this repository's plugins once, but anew where a test replaces a hook of a plugin."""
+    """Let the kernel call the hooks of this repository's plugins once, and again if a test replaces a hook of a plugin."""
     load, described = registry.Registry._import, {}
 
     def load_once(self, plugin):

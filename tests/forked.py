@@ -123,7 +123,7 @@ class Origin:
 
 
 def rights():
-    """Return what a process inherits from this one besides its environment: the user, and the limits that tests set."""
+    """Return the user and the resource limits, which a process inherits from this process in addition to its environment."""
     limits = (resource.RLIMIT_FSIZE, resource.RLIMIT_AS, resource.RLIMIT_NOFILE, resource.RLIMIT_CPU)
     return os.geteuid(), os.getegid(), [resource.getrlimit(limit) for limit in limits]
 
@@ -188,7 +188,7 @@ class Forked(Started):
 
 
 def fork_dicast(patch):
-    """Let ``subprocess`` fork the commands of dicast; ``asyncio`` waits for its processes by itself, so it starts them as ever."""
+    """Let ``subprocess`` fork the commands of dicast. ``asyncio`` starts its processes normally, because it waits for them itself."""
     if sys.platform == "linux":
         patch.setattr(asyncio.unix_events, "subprocess", SimpleNamespace(**vars(subprocess)))
         patch.setattr(subprocess, "Popen", Forked)

@@ -189,7 +189,7 @@ def test_the_hook_checks_all_files_it_is_given(folder):
 
 
 def page_files(folder, page="ci"):
-    """The files that the *page* on CI has, in *folder*; return those of CI systems, by name."""
+    """Write the files of the *page* on CI to *folder*; return the files of CI systems by name."""
     text = (ROOT / "docs" / "how-to" / f"{page}.md").read_text(encoding="utf-8")
     found = dict(re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```$', text, re.MULTILINE | re.DOTALL))
     for name, content in found.items():

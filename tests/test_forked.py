@@ -15,7 +15,7 @@ COMMAND = [sys.executable, "-m", "dicast"]
 
 @pytest.fixture(scope="module")
 def origin(dicast_forked):
-    """Return the process that forks; what it imports takes longer than a test may."""
+    """Return the process that forks. It is shared, because its imports exceed the time limit of a test."""
     origin = subprocess.Popen.origin
     origin.takes(COMMAND, "/", dict(os.environ))
     return origin

@@ -139,6 +139,14 @@ def test_a_gate_on_a_raw_label_is_about_raw_values():
     assert passed(85, 80, 90, -1) is None  # nothing bounds what the proxies held back
 
 
+def test_a_drop_on_a_raw_scale_may_be_larger_than_1():
+    gate = "gate: {on: LABEL, baseline: last, max_drop: 20}"
+    done = judged(f"metrics: [it]\n{gate.replace('LABEL', 'it')}", 80, 90).document
+    assert [clause["line"] for clause in done["gate"]["clauses"] if clause["rule"] == "max_drop"] == [20]
+    with pytest.raises(RequestError, match="cannot drop by more than 20; write 0.2 for 20 points"):
+        judged(f"metrics: [truth]\n{gate.replace('LABEL', 'truth')}", 80)
+
+
 def test_a_score_without_value_and_raw_is_none():
     with pytest.raises(InvalidScore):
         Score(None)

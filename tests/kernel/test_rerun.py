@@ -248,7 +248,7 @@ def test_an_unchanged_judge_is_not_asked_again_because_another_has_changed(folde
 
 @attrs.frozen
 class OpenedModel:
-    """A chat model that is opened, as those of plugins are."""
+    """A chat model with ``open``, like the models of plugins."""
 
     live: FakeChatModel
 

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import attrs
 import pytest
@@ -61,24 +60,7 @@ class Ingested:
 
 
 @pytest.fixture
-def ingested() -> Iterator[Ingested]:
+def ingested(loopback) -> Iterator[Ingested]:
     endpoint = Ingested()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            endpoint.take(self)
-
-        do_GET = do_POST
-
-        def log_message(self, *_) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        endpoint.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
-        try:
-            yield endpoint
-        finally:
-            server.shutdown()
-            thread.join()
+    with loopback(endpoint.take) as endpoint.endpoint:
+        yield endpoint

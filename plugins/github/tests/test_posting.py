@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import attrs
 import pytest
@@ -55,37 +53,28 @@ class GitHub:
 
 
 @pytest.fixture
-def github(tmp_path, monkeypatch):
+def github(tmp_path, monkeypatch, loopback):
     api = GitHub()
 
-    class Handler(BaseHTTPRequestHandler):
-        def respond(self):
-            size = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(size)) if size else None
-            status, value = api.answer(self.command, self.path, self.headers, body)
-            data = json.dumps(value).encode()
-            self.send_response(status)
-            self.send_header("Retry-After", "0")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def respond(handler):
+        size = int(handler.headers.get("Content-Length") or 0)
+        body = json.loads(handler.rfile.read(size)) if size else None
+        status, value = api.answer(handler.command, handler.path, handler.headers, body)
+        data = json.dumps(value).encode()
+        handler.send_response(status)
+        handler.send_header("Retry-After", "0")
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data)
 
-        do_GET = do_POST = do_PATCH = respond
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
-    api.url = f"http://127.0.0.1:{server.server_port}/api/v3"
     monkeypatch.chdir(tmp_path)
     (tmp_path / "comment.md").write_text(f"{MARK}\n\nall is well\n", "utf-8")
-    environment = {"GITHUB_API_URL": api.url, "GITHUB_REPOSITORY": "o/r", "GITHUB_TOKEN": TOKEN}
-    for name, value in (environment | {"GITHUB_EVENT_PATH": event(tmp_path, 12)}).items():
-        monkeypatch.setenv(name, value)
-    yield api
-    server.shutdown()
-    server.server_close()
+    with loopback(respond) as address:
+        api.url = f"{address}/api/v3"
+        environment = {"GITHUB_API_URL": api.url, "GITHUB_REPOSITORY": "o/r", "GITHUB_TOKEN": TOKEN}
+        for name, value in (environment | {"GITHUB_EVENT_PATH": event(tmp_path, 12)}).items():
+            monkeypatch.setenv(name, value)
+        yield api
 
 
 def event(folder, number=None, head="o/r"):

@@ -1,4 +1,4 @@
-"""A block whose chain was computed anew after a change of a line: the check of many lines together still names the line."""
+"""Blocks with a changed line and a recomputed chain. The check of many lines together names the line."""
 
 from __future__ import annotations
 

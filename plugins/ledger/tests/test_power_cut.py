@@ -85,7 +85,7 @@ def cut_power(changes: list[Change], folder: Path, copy: Path, chance: random.Ra
             write(contents[change.inode], change, 0 if is_durable else loss, chance)
     copy.mkdir()
     for name, inode in names.items():
-        if not name.endswith("-shm"):  # SQLite makes it anew from the log
+        if not name.endswith("-shm"):  # SQLite rebuilds it from the log
             (copy / Path(name).relative_to(folder)).write_bytes(contents[inode])
 
 

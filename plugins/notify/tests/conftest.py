@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import attrs
 import pytest
@@ -49,23 +49,8 @@ class Receiver:
 
 
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
+def receiver(loopback) -> Iterator[Receiver]:
     receiver = Receiver()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            receiver.take(self)
-
-        def log_message(self, *_) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        receiver.origin = f"http://127.0.0.1:{server.server_address[1]}"
-        try:
-            yield receiver
-        finally:
-            receiver.released.set()
-            server.shutdown()
-            thread.join()
+    with loopback(receiver.take) as receiver.origin:
+        yield receiver
+        receiver.released.set()

@@ -1,4 +1,4 @@
-"""Messages about runs: when they are sent, what they say, and what a channel that does not answer costs."""
+"""Messages about runs: their time, their text, and the effect of a channel that does not answer."""
 
 from __future__ import annotations
 

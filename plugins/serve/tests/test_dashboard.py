@@ -141,7 +141,7 @@ def found_at(document, path):
 
 
 def wrong_numbers(server, numbers):
-    """Return the *numbers* of a page that differ from the API's, with those; each address is asked once."""
+    """Return the *numbers* of a page that differ from the API, each with the number of the API. Each address is requested once."""
     answer = cache(server.get)
     expected = [(path, found_at(answer(path.partition("#")[0]), path.partition("#")[2])) for path, _ in numbers]
     return [(path, value, right) for (path, value), (_, right) in zip(numbers, expected, strict=True) if value != right]

@@ -134,7 +134,7 @@ def judged(name, scores, outputs, judge="1", **options):
 
 
 def test_equal_outputs_under_equal_judges_are_no_change():
-    """A judge that answers differently about the same output says nothing about the output."""
+    """Two different answers of a judge about one output are no change of the output."""
     before, after = [0.2, 0.4, 0.6, 0.8], [0.4, 0.3, 0.9, 0.7]
     same = ["x", "y", "z", "w"]
     found = label_changes(judged("a", before, same), judged("b", after, same))["a"]

@@ -140,6 +140,8 @@ def test_without_an_older_run_there_is_nothing_to_compare_with(folder):
         ({**CLAUSE, "on": "recorded/accuracy"}, "recorded/accuracy has the scores of another tool"),
         ({**CLAUSE, "bound": "anytime"}, "bound"),
         ({**CLAUSE, "max_drop": -0.1}, "max_drop"),
+        ({**CLAUSE, "max_drop": 2}, "cannot drop by more than 2; write 0.02 for 2 points of 100"),
+        ({**CLAUSE, "max_drop": 200}, "cannot drop by more than 200 "),
         ({**CLAUSE, "undecided": "ignore"}, "undecided"),
     ],
 )

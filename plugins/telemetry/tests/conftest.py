@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import attrs
 import pytest
@@ -87,23 +87,9 @@ class Receiver:
 
 
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
+def receiver(loopback) -> Iterator[Receiver]:
     receiver = Receiver()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            receiver.take(self)
-
-        def log_message(self, *_) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        receiver.url = f"http://127.0.0.1:{server.server_address[1]}/v1/traces"
-        try:
-            yield receiver
-        finally:
-            receiver.released.set()
-            server.shutdown()
-            thread.join()
+    with loopback(receiver.take) as address:
+        receiver.url = f"{address}/v1/traces"
+        yield receiver
+        receiver.released.set()

@@ -85,7 +85,7 @@ class Outputs(AbstractContextManager["Outputs"]):
     def write(self, document: Mapping[str, object], code: int) -> int:
         """Write *document* to its files; return the exit code *code*, or 4 if a file could not be written and *code* is lower."""
         for path in self._documents:
-            file = self._open.pop(path, None) or _document_file(path)  # a further run writes the file anew
+            file = self._open.pop(path, None) or _document_file(path)  # a further run replaces the file
             try:
                 with file:
                     file.write(document_bytes(document) + b"\n")

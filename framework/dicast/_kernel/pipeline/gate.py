@@ -151,9 +151,11 @@ class GateSection:
             elif not _exists(clause.on, existing) and not labels.is_open:
                 self._report_label((*path, "on"), "gate.on", clause.on, existing)
             on = clause.on or only_label(declared)
-            if on in labels.of_slots and on not in raw_labels(labels.metrics):
+            has_unit_scale = on in labels.of_slots and on not in raw_labels(labels.metrics)
+            if has_unit_scale:
                 self._check_bounds(path, clause)
-            self._check_parts(path, clause, GatedFile(on, scoring.audit is not None, labels.audited))
+            file = GatedFile(on, scoring.audit is not None, labels.audited, has_unit_scale)
+            self._check_parts(path, clause, file)
         for index, option, message in clause_faults(gate, labels.metrics, only_label(declared)):
             self._sections.fault((*clause_place(self._file, index), option), message)
 

@@ -76,11 +76,13 @@ class GatedFile:
     :param on: the label of the clause, else the only label of the file; None if the clause has none and the file has several.
     :param has_audit: True if the file has ``scoring.audit``.
     :param audited: the labels whose means audits can correct.
+    :param has_unit_scale: True if the scores of the label are known to be in [0, 1].
     """
 
     on: str | None
     has_audit: bool
     audited: tuple[str, ...]
+    has_unit_scale: bool = False
 
 
 @frozen

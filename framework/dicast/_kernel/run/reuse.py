@@ -64,7 +64,7 @@ class ReusedReplies(EarlierUnits):
         self._digests[subject.kind, subject.id] = _digest(subject)
 
     def note_reply(self, key: ReplyKey, reply: bytes) -> None:
-        """Record a paid reply under *key* in the current setting, unless it is about an output that a task makes anew in the next run."""
+        """Record a paid reply under *key* in the current setting. A reply about an output that the task makes again is not recorded."""
         scoped = self._in_setting(key)
         if scoped is None or (self._has_task and key[2] != RECORD and not self._has_output(*key[:2])):
             return

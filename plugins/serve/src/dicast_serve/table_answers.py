@@ -136,7 +136,7 @@ def _sorted(table: Table, rows: list[int], values: Values, label: str | None) ->
 
 
 def _keys(table: Table, rows: Sequence[int], sort: str, by: str | None, label: str | None) -> list[Any]:
-    """Return what each of *rows* is sorted by; None if it is missing."""
+    """Return the sort key of each row in *rows*; None if the row has none."""
     if sort == "change":
         return [table.change(label, row) for row in rows]
     if sort == "subject":

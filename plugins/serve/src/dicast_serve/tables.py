@@ -38,7 +38,7 @@ class Tables:
         self._lock = Lock()
 
     def get(self, ledger: Ledger, run_id: str, baseline_id: str | None) -> Table:
-        """Return the table of a run next to its baseline, read anew if one of the runs has grown."""
+        """Return the table of a run next to its baseline, read again if one of the runs has grown."""
         key, head = (run_id, baseline_id), [_newest(ledger, run) for run in (run_id, baseline_id) if run is not None]
         with self._lock:
             kept = self._tables.pop(key, None)

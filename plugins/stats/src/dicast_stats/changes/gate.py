@@ -60,6 +60,11 @@ class Regression:
             yield key, f"{key} needs a baseline: add baseline: NAME, such as baseline: last"
         elif self.max_drop is None:
             yield "baseline", "baseline needs max_drop, the largest drop of the mean that passes: add max_drop: 0.02"
+        if file.has_unit_scale and self.max_drop is not None and self.max_drop > 1:
+            points = (
+                f"; write {self.max_drop / 100:g} for {self.max_drop:g} points of 100" if self.max_drop <= 100 else ""
+            )
+            yield "max_drop", f"scores are in [0, 1], so they cannot drop by more than {self.max_drop:g}{points}"
         if self.baseline is not None and str(clause.on).startswith(_RECORDED):
             yield "baseline", f"{clause.on} has the scores of another tool, which are not compared with a baseline"
         if rules := [rule for rule in _OTHER_RULES if getattr(clause, rule) is not None]:
