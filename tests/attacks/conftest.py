@@ -86,9 +86,12 @@ class Disk:
         (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     def __call__(self, room: int) -> None:
-        used = os.statvfs(self.folder / "disk")
-        kilobytes = (used.f_blocks - used.f_bfree) * used.f_frsize // 1024 + room
-        subprocess.run(["mount", "-o", f"remount,size={kilobytes}k", "disk"], cwd=self.folder, check=True)
+        for attempt in range(20):  # a server that writes in between may have used the room: the size is refused
+            used = os.statvfs(self.folder / "disk")
+            kilobytes = (used.f_blocks - used.f_bfree) * used.f_frsize // 1024 + room
+            words = ["mount", "-o", f"remount,size={kilobytes}k", "disk"]
+            if not subprocess.run(words, cwd=self.folder, check=attempt == 19).returncode:
+                return
 
     def empty(self) -> None:
         """Make room, and remove what a command left."""

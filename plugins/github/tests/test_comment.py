@@ -55,7 +55,7 @@ def test_the_comment_says_of_each_label_whether_it_got_worse(folder):
     code, text = comment(folder, "new.yaml", "--report-url", "https://example.org/r")
     assert code == 1
     assert text.startswith("<!-- dicast ci: new.yaml -->\n\n### dicast: `answers`: failed")
-    assert "| `city` | **worse** (`main` is ahead) | -0.4500 |" in text
+    assert "| `city` | **worse** | -0.4500 |" in text
     assert "- `city`: 20 not passed, 18 newly failing: [`2`](https://example.org/r#row=row%2F2), [`3`](" in text
     assert " and 8 more" in text
     assert "- [report](https://example.org/r)" in text
@@ -75,7 +75,7 @@ def test_a_baseline_file_is_compared_without_the_ledger_of_its_run(folder, monke
     )
     code, text = comment(folder, "sub/new.yaml")
     assert code == 1
-    assert "| `city` | **worse** (`main` is ahead) | -0.4500 |" in text
+    assert "| `city` | **worse** | -0.4500 |" in text
     assert "spent nothing (baseline: nothing)" in text
     assert "18 newly failing" in text
 

@@ -133,8 +133,7 @@ def _label_row(label: str, figures: Document, answer: Document | None) -> tuple[
     means = figure(figures.get("mean")), figure(figures["pass_rate"]) if figures.get("pass_rate") is not None else ""
     if answer is None:
         return code(label), "", "", "", "", *means
-    winner, needed = answer["winner"], answer["needed"]
-    note = f" ({needed})" if needed else "" if winner is None else f" ({code(winner)} is ahead)"
+    note = f" ({answer['needed']})" if answer["needed"] else ""
     low, high = answer["ci_low"], answer["ci_high"]
     interval = "" if low is None or high is None else f"{low:+.4f} to {high:+.4f}"
     change = "" if answer["mean_difference"] is None else f"{answer['mean_difference']:+.4f}"
