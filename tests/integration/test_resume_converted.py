@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from dicast_ledger.chain import COLUMNS, LINKS
+from dicast_ledger.old_chain import COLUMNS, LINKS
 
 from .conftest import settled
 

@@ -214,8 +214,8 @@ def test_no_other_module_reads_yaml():
     }
     assert result == {
         "framework/dicast/_init/written.py",
-        "framework/dicast/toolkit/yaml_reader.py",
-        "framework/dicast/toolkit/yaml.py",
+        "framework/dicast/toolkit/yaml/reader.py",
+        "framework/dicast/toolkit/yaml/__init__.py",
     }
 
 

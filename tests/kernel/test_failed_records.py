@@ -14,7 +14,7 @@ import pytest
 import dicast
 from dicast import DataError, Due, Failure, Judgment, PluginError, ReadCounts, Score, Subject, judge, metric
 from dicast._kernel.cli import main
-from dicast._kernel.resume.reading import document
+from dicast._kernel.resume.queries import document
 from dicast.testing import MemoryLedger, run_pipeline
 
 BROKEN = Due(Subject("row", "2", "asked"), failure=Failure("source_error", "batch_expired: too late"))

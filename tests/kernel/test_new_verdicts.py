@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dicast import Event
-from dicast._kernel.resume.reading import new_verdict, verdict
+from dicast._kernel.resume.queries import new_verdict, verdict
 
 SCORE = {"metric": "m", "value": 0.5, "signals": {}}
 

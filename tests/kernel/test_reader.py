@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dicast import ConfigError
 from dicast._kernel.pipeline.read import read_document
 from dicast._kernel.pipeline.yaml_nodes import dotted, split
-from dicast.toolkit import yaml_reader as composer
+from dicast.toolkit.yaml import reader as composer
 
 METRICS = """\
 source: {rows/csv: {path: qa.csv}}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..toolkit.beginning import Beginning
-from ..toolkit.dialects import is_message
+from ..toolkit.message_formats import is_message
 
 _LISTS = ("messages", "contents", "conversations", "conversation")
 _IDS = ("id", "conversation_id", "session_id", "thread_id", "chat_id", "dialog_id", "dialogue_id", "uuid")

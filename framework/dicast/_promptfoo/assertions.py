@@ -11,7 +11,7 @@ from .._kernel.contract.registry import Registry
 from .._kernel.pipeline.build import load_pipeline
 from .._kernel.values import Failure, Subject
 from .._kernel.values.errors import ConfigError
-from ..toolkit.yaml_nodes import Node, Place
+from ..toolkit.yaml.nodes import Node, Place
 from .code import CodeFiles
 from .configuration import (
     Folders,

@@ -10,7 +10,7 @@ import attrs
 import orjson
 
 from .._kernel.values.errors import ConfigError
-from ..toolkit.yaml_nodes import Node, Place
+from ..toolkit.yaml.nodes import Node, Place
 from .assertions import Carried, Setting, is_share
 from .cells import csv_tests
 from .configuration import Folders, column_name, data_of, follow, items, mapping_of, node_of, read_node, read_text

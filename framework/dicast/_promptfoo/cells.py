@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .._kernel.values.errors import ConfigError
-from ..toolkit.yaml_nodes import Node, Place
+from ..toolkit.yaml.nodes import Node, Place
 from .configuration import node_of, read_text
 from .kinds import CARRIED, INSTEAD
 from .lists import comma_separated

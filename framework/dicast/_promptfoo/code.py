@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from .._kernel.values.errors import ConfigError
-from ..toolkit.yaml_nodes import Place
+from ..toolkit.yaml.nodes import Place
 from .configuration import Folders, read_text
 
 _SUFFIXES = {".py": "python", ".js": "javascript", ".cjs": "javascript", ".mjs": "javascript"}

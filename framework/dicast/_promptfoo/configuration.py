@@ -15,7 +15,7 @@ import orjson
 from .._kernel.pipeline.yaml_nodes import Node, Place
 from .._kernel.values.errors import ConfigError, DataError, Problem
 from ..toolkit.input_file import InputFile
-from ..toolkit.yaml_reader import Composer
+from ..toolkit.yaml.reader import Composer
 
 _LARGE, _SMALL = 1e21, 1e-6
 """JavaScript writes numbers between these without an exponent."""

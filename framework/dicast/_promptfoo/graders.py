@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from ..toolkit.yaml_nodes import Node
+from ..toolkit.yaml.nodes import Node
 from .configuration import data_of, slug
 from .kinds import NotCarried
 from .providers import Provider, provider

@@ -11,7 +11,7 @@ import orjson
 
 from .._kernel.values.errors import ConfigError
 from .._kernel.values.names import nearest
-from ..toolkit.yaml_nodes import Node
+from ..toolkit.yaml.nodes import Node
 from .code import CodeFiles
 from .configuration import (
     Folders,

@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import orjson
 
-from ..toolkit.yaml_nodes import Node, Place
+from ..toolkit.yaml.nodes import Node, Place
 from .configuration import Folders, Losses, data_of, is_file, items, mapping_of, read_node, read_text, renamed, slug
 
 _TEXTS = (".txt", ".md", ".json", ".j2", ".jsonl", ".yaml", ".yml")

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from ..toolkit.yaml_nodes import Node
+from ..toolkit.yaml.nodes import Node
 from .configuration import Folders, Losses, data_of, items, mapping_of, read_node, slug
 
 ECHO = "echo"

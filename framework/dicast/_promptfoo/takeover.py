@@ -13,7 +13,7 @@ from .._init.choice import Model, model_of
 from .._init.draft import Draft
 from .._init.written import FileSection, file_text, one_comment
 from .._kernel.values.errors import ConfigError, Problem
-from ..toolkit.yaml_nodes import Node
+from ..toolkit.yaml.nodes import Node
 from .assertions import Setting, fault_finder
 from .cases import Case, cases, default_test
 from .code import CodeFiles

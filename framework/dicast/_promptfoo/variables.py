@@ -11,7 +11,7 @@ import attrs
 import orjson
 
 from .._kernel.values.errors import ConfigError
-from ..toolkit.yaml_nodes import Node
+from ..toolkit.yaml.nodes import Node
 from .configuration import Folders, data_of, is_file, items, mapping_of, read_node, read_text, rendered
 
 MOST_ROWS = 100_000

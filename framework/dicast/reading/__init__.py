@@ -33,8 +33,8 @@ from .verdict_columns import (
 
 if TYPE_CHECKING:
     from .._kernel.cli.past_runs import past_runs
-    from .._kernel.resume.reading import document as run_document
-    from .._kernel.resume.reading import verdict as verdict_of
+    from .._kernel.resume.queries import document as run_document
+    from .._kernel.resume.queries import verdict as verdict_of
     from .gold import (
         Gold,
         LabeledOutputs,
@@ -79,8 +79,8 @@ _ON_FIRST_USE = {
     "weighted_runs": ".weights:weighted_runs",
     "refuse_weights": ".weights:refuse_weights",
     "weights_note": ".weights:weights_note",
-    "run_document": ".._kernel.resume.reading:document",
-    "verdict_of": ".._kernel.resume.reading:verdict",
+    "run_document": ".._kernel.resume.queries:document",
+    "verdict_of": ".._kernel.resume.queries:verdict",
 }
 """Names whose module is imported on first use: a run writes columns and does not need these names."""
 

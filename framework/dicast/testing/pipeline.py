@@ -19,7 +19,7 @@ from .._kernel.pipeline.faults import Invalid, visible_steps
 from .._kernel.pipeline.rubrics import load_rubric
 from .._kernel.pipeline.slots import ledger_slot
 from .._kernel.pipeline.types import option_path
-from .._kernel.resume.reading import verdict
+from .._kernel.resume.queries import verdict
 from .._kernel.run.request import Request
 from .._kernel.source.source import SubjectList, is_live
 from .._kernel.timing.event_loop import in_loop

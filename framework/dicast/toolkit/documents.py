@@ -10,10 +10,10 @@ import attrs
 import orjson
 
 from dicast import Problem
-from dicast.toolkit.dialects import is_message
 from dicast.toolkit.files import error_reason
 from dicast.toolkit.input_file import InputCheck, InputFile
 from dicast.toolkit.json_values import inexact, too_deep
+from dicast.toolkit.message_formats import is_message
 from dicast.toolkit.scanning import Scanner, TooLong, is_balanced
 from dicast.toolkit.surrogates import with_lone_surrogates
 

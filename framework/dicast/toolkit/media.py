@@ -107,8 +107,8 @@ def media_part(value: object) -> MediaPart | None:
     if "media_type" in value and value.keys() <= _KEYS and ("data" in value or "url" in value or "file_id" in value):
         return recorded_part(value)
     if isinstance(kind, str) and kind in _BLOCKS and any(key in value for key in _BLOCKS[kind]):
-        from .dialects.blocks import ANY  # imported late: the readers of dialects take 10 ms to import
-        from .dialects.shapes import Shapes
+        from .message_formats.blocks import ANY  # imported late: the readers of dialects take 10 ms to import
+        from .message_formats.shapes import Shapes
 
         try:
             part = ANY[kind](dict(value), "", Shapes())

@@ -18,11 +18,11 @@ from dicast import DataError, Due, Failure, Problem, ReadCounts, RecordedScore, 
 from .._kernel.values.names import json_type
 from .conversations import Conversation, Counts, Rules
 from .databases import database_files, open_database
-from .dialects import Shapes
 from .documents import Layout, Placed, Records, layout_of
 from .files import open_file
 from .input_file import InputCheck, InputFile, Numbered
 from .json_values import has_constants, inexact, marked_numbers, too_deep
+from .message_formats import Shapes
 from .parts import UnknownPart
 from .recorded_scores import ScoreScales, with_unique_names
 from .repeats import UniqueNames
@@ -125,7 +125,7 @@ class SessionReading:
     """One pass over one *file*, whose relative *name* is empty unless it is in a folder.
 
     Iterate over :meth:`objects`, :meth:`records` or :meth:`lines`; make a :meth:`conversation` for each session, and :meth:`end` it. Report undocumented
-    shapes with :meth:`unknown`; pass *shapes* to the functions of :mod:`dicast.toolkit.dialects` that read messages. Without *check* the
+    shapes with :meth:`unknown`; pass *shapes* to the functions of :mod:`dicast.toolkit.message_formats` that read messages. Without *check* the
     first fault is raised. *line* is the line of the newest record, *record_line* that of the record that is being read, if any. With *keeps_abandoned*, turns stay that the user took back.
     """
 

@@ -19,7 +19,7 @@ import pytest
 
 from dicast import Event, Head, Ledger
 from dicast_ledger import Sqlite
-from dicast_ledger.chain import COLUMNS, LINKS
+from dicast_ledger.old_chain import COLUMNS, LINKS
 
 OpenLedger = Callable[..., AbstractContextManager[Ledger]]
 MakeEvent = Callable[..., Event]

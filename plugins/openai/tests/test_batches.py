@@ -14,10 +14,10 @@ from importlib.metadata import entry_points
 import pytest
 
 import dicast
-from dicast.toolkit.batches import model as batches
+from dicast.toolkit.batches import polling
 from dicast.toolkit.batches.requests import BatchClient
 from dicast.toolkit.endpoint import Answer, CallFault
-from dicast_openai.batch_endpoint import BatchRequests
+from dicast_openai.batch_requests import BatchRequests
 
 connect = entry_points(group="dicast")["ledger"].load().connect  # as a pipeline finds it
 
@@ -377,7 +377,7 @@ def listed(monkeypatch, page):
         )
 
     monkeypatch.setattr(BatchClient, "ask", answer)
-    monkeypatch.setattr(batches, "SLACK_SECONDS", 0.1)
+    monkeypatch.setattr(polling, "SLACK_SECONDS", 0.1)
 
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEklEQVR4nGP4z8CAFWEXHbQSACj/P8Fu7N9hAAAAAElFTkSuQmCC"

@@ -140,7 +140,7 @@ def test_fields_that_cannot_be_media_are_refused(tmp_path, fields, message):
 
 
 def test_sources_import_readers_of_media_and_of_reasoning_on_first_use():
-    late = ("dicast.toolkit.media", "dicast.toolkit.dialects", "dicast.toolkit.parts")
+    late = ("dicast.toolkit.media", "dicast.toolkit.message_formats", "dicast.toolkit.parts")
     code = f"import sys, dicast_rows; print([name for name in {late} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

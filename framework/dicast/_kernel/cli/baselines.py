@@ -17,7 +17,7 @@ from ..records.baseline import find_results
 from ..records.portable import PREFIX, portable
 from ..records.saved import check_name, remove_baseline, save_baseline, saved_baselines
 from ..resume.named_runs import LAST, find_run
-from ..resume.reading import document
+from ..resume.queries import document
 from ..values.errors import ConfigError, Problem
 from .options import as_json, ledger_path
 from .output import print_json

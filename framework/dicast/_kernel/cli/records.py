@@ -17,7 +17,7 @@ from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
 from ..resume.named_runs import named_run
-from ..resume.reading import Selection, failure, verdict
+from ..resume.queries import Selection, failure, verdict
 from ..values import Verification
 from ..values.errors import ConfigError
 from .ledger_export import export

@@ -12,7 +12,7 @@ from ...toolkit.terminal import print_lines
 from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
 from ..resume.named_runs import LAST, by_part, find_run, named_run, run_ids, started_runs
-from ..resume.reading import document, runs_of
+from ..resume.queries import document, runs_of
 from ..values.errors import ConfigError
 from .options import as_json, full, ledger_path
 from .output import print_json

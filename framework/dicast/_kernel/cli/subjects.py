@@ -12,7 +12,7 @@ from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED, SUBJECT_READ
 from ..records.passes import ledger_passes, recorded_rule
 from ..resume.named_runs import LEAST, TOOL, run_kind, started_runs
-from ..resume.reading import Selection, failure, subject, verdict
+from ..resume.queries import Selection, failure, subject, verdict
 from ..values import Entry, Event, Query, Verdict
 from ..values.errors import ConfigError
 from ..values.names import nearest

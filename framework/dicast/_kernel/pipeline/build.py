@@ -170,9 +170,10 @@ class _Building:
     def _check_sections(self, executor: Slot | None) -> None:
         for key in self._file:
             if key not in SECTIONS:
-                from .misplaced import right_place  # needed for invalid files alone
+                from .clause import clause_keys
+                from .unknown_keys import right_place  # needed for invalid files alone
 
-                place = right_place(key, self._file[key], executor)
+                place = right_place(key, self._file[key], executor, clause_keys())
                 hint = None if place else nearest(key, SECTIONS)
                 if hint is None and not place:
                     place = f"the sections are {', '.join(SECTIONS)}"

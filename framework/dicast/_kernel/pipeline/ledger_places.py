@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ...toolkit.yaml_reader import read_yaml
+from ...toolkit.yaml.reader import read_yaml
 from ..contract.kinds import Component
 from ..contract.registry import Registry
 from ..values.errors import ConfigError, Problem

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 
-from ...toolkit.yaml_reader import MAX_DEPTH, Composer
+from ...toolkit.yaml.reader import MAX_DEPTH, Composer
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
 from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, split

@@ -11,7 +11,7 @@ from typing import cast
 
 from ...toolkit.files import read_bytes
 from ...toolkit.json_values import MISSING
-from ...toolkit.yaml_reader import Composer
+from ...toolkit.yaml.reader import Composer
 from ..classes import define, evolve, field, frozen
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...toolkit.files import error_reason, read_text
 from ...toolkit.installing import installer
-from ...toolkit.yaml_reader import Composer
+from ...toolkit.yaml.reader import Composer
 from ..contract.plugin_errors import error_text
 from ..contract.registry import Offer, rubrics
 from ..contract.requirements import refuse_conflicts

@@ -124,8 +124,10 @@ class Structurer:
         for key, value in data.items():
             field = by_key.get(key)
             if field is None:
+                from .unknown_keys import unknown_option  # needed for invalid files alone
+
                 similar = nearest(key, (*by_key, *extra_keys))
-                message = hints.unknown(key, owner, () if similar else by_key)
+                message = unknown_option(key, owner, () if similar else by_key)
                 faults.append(Fault(self.path, message, key, similar, key))
             elif field.name in values:
                 both = " and ".join(hints.keys(field))

@@ -12,7 +12,7 @@ from typing import Any, Literal, Union
 
 import attrs
 
-from ..contract.kinds import KINDS, SLOT_KEYS
+from ..contract.kinds import KINDS
 from ..contract.plugin_errors import in_brackets, place_of
 from ..values import Cost, InputPath, Rubric, Secret
 from ..values.errors import PluginError
@@ -79,15 +79,6 @@ def kinds(annotation: object) -> tuple[str, ...]:
     """Return the kinds of components that a field of this type accepts; empty if none."""
     names = (name for member in members(annotation) for name, kind in KINDS.items() if member is kind.protocol)
     return tuple(dict.fromkeys(name for kind in names for name in (kind, *KINDS[kind].also)))
-
-
-def unknown(key: str, owner: str, options: Iterable[str] = ()) -> str:
-    """Return the message that *owner* has no option *key*, with its *options* to choose from."""
-    if key in SLOT_KEYS:
-        advice = "; it belongs to the outermost judge or metric"
-    else:
-        advice = f"; the options are {', '.join(options)}" if options else ""
-    return f"unknown option {key!r} of {owner}{advice}"
 
 
 def is_component(annotation: object) -> bool:

@@ -8,8 +8,8 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 
-from ...toolkit.yaml_nodes import COMPONENT, PLAIN_STEP, Address, Node, Place, Scalar, dotted, kind
-from ...toolkit.yaml_reader import MAX_DEPTH
+from ...toolkit.yaml.nodes import COMPONENT, PLAIN_STEP, Address, Node, Place, Scalar, dotted, kind
+from ...toolkit.yaml.reader import MAX_DEPTH
 from ..classes import evolve
 from ..values.errors import ConfigError
 

@@ -13,7 +13,7 @@ from ...toolkit.temporary import temporary_database
 from ..classes import define, field
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, VERDICT_ENDS
-from ..resume.reading import verdict
+from ..resume.queries import verdict
 from ..values import PARENTS, RECORDED, Event, Query, Subject, Verdict
 
 MOST = 20_000

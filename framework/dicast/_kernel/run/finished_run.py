@@ -178,7 +178,7 @@ class Run:
     @property
     def verdicts(self) -> list[Verdict]:
         """Every verdict of this run, in the order of its subjects, read from the ledger; for a suite, the verdicts of all experiments."""
-        from ..resume.reading import (
+        from ..resume.queries import (
             verdict,
         )  # imported late: the readers need the converter, which takes 40 ms to import
 

@@ -26,7 +26,7 @@ from ..report.gate import all_passed, undecided_without
 from ..report.read_counts import read_sum
 from ..resume.named_runs import known_run, started_runs
 from ..resume.open_runs import MAX_NAMED, RunCommand
-from ..resume.reading import document
+from ..resume.queries import document
 from ..resume.resume import EarlierRun, current_report, refuse_changes
 from ..source.source import data_digest
 from ..stream.opening import open_component

@@ -20,7 +20,7 @@ from ..asking.task import Producer, Production
 from ..asking.unit import Unit
 from ..contract.protocols import Ledger
 from ..plan.sections import RECORD
-from ..resume.reading import new_verdict
+from ..resume.queries import new_verdict
 from ..resume.resume import moved, subject_events
 from ..stream.stream import SECONDS, Stream
 from ..timing.stop import Stop

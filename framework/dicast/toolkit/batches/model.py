@@ -21,12 +21,10 @@ from ..endpoint.faults import CallFault
 from ..rate_limit import WIRE, RequestTrace
 from .earlier import EarlierBatch, EarlierBatches
 from .endpoint import BatchEndpoint, EndpointBatch, ItemFault, Uncertain, Unconfirmed
+from .polling import SLACK_SECONDS, ended_batch, patiently
 
 T = TypeVar("T")
 Outcome = Reply | ItemFault | None
-
-SLACK_SECONDS = 600.0
-"""Seconds after the end of its window in which the endpoint must end a batch."""
 
 _NEXT = "dicast run FILE --resume --retry-failed judges it in a new batch"
 _DIGEST_CHARS = 32
@@ -299,11 +297,7 @@ class BatchModel:
     async def _outcomes(self, key: str, batch: EndpointBatch, until: datetime) -> dict[str, Reply | ItemFault]:
         """Wait for the end of *batch*, and return the results of its items."""
         self._open[key] = batch.id
-        while not batch.is_ended:
-            if datetime.now(UTC) > until + timedelta(seconds=SLACK_SECONDS):
-                raise TimeoutError(f"batch {batch.id} is {batch.status} {SLACK_SECONDS:g} s after its window has ended")
-            await asyncio.sleep(self._poll)
-            batch = await self._patiently(lambda: self._endpoint.status(self._open[key]), until)
+        batch = await ended_batch(self._endpoint, batch, until, self._poll)
         outcomes: dict[str, Reply | ItemFault] = await self._patiently(lambda: self._read(batch), until)
         replies = sum(isinstance(outcome, Reply) for outcome in outcomes.values())
         self._record_end(key, batch.id, batch.status, replies, len(outcomes) - replies)
@@ -352,15 +346,8 @@ class BatchModel:
         metrics = {**reply.metrics, "batch_item": item, **({"cached": True} if is_booked else {})}
         return attrs.evolve(reply, text=text, cost=cost, metrics=metrics)
 
-    async def _patiently(self, ask: Callable[[], Awaitable[T]], until: datetime) -> T:
-        """Return the result of *ask*, which is called until the endpoint returns a usable response. The batch continues meanwhile."""
-        while True:
-            try:
-                return await ask()
-            except CallFault as fault:
-                if not fault.again or datetime.now(UTC) > until + timedelta(seconds=SLACK_SECONDS):
-                    raise
-                await asyncio.sleep(max(self._poll, fault.wait or 0.0))
+    async def _patiently(self, request: Callable[[], Awaitable[T]], until: datetime) -> T:
+        return await patiently(request, until, self._poll)
 
 
 class BatchRefused(Exception):

@@ -124,7 +124,7 @@ class Batch:
     async def open(self, run: RunContext) -> AsyncIterator[ChatModel]:
         """Open one client for the whole run, with the batches of earlier processes of the run."""
         # httpx and aiohttp take a while to import, and `dicast check` needs neither.
-        from .batch_endpoint import open_batches
+        from .batch_requests import open_batches
 
         async with open_batches(self, run) as model:
             yield model

@@ -77,8 +77,8 @@ def ci(
             problems = error.problems
             raise
         finally:
-            name, written = one_line(file.as_posix()), read_documents(documents)
-            write_comment(comment, name, written, baseline=against, url=report_url, problems=problems)
+            name, experiments = one_line(file.as_posix()), read_documents(documents)
+            write_comment(comment, name, experiments, baseline=against, url=report_url, problems=problems)
 
 
 def _on_system(file: Path, junit: str | None, options: Sequence[str]) -> int:
@@ -110,9 +110,9 @@ def _run(file: Path, junit: str | None, options: Sequence[str], *sinks: Mapping[
         try:
             return _run_with(file, options, *sinks, _report(str(Path(folder, "${experiment:-run}.xml"))))
         finally:
-            written = sorted(Path(folder).rglob("*.xml"), key=lambda report: report.stat().st_mtime_ns)
-            if written:
-                merge_reports(written, path)
+            reports = sorted(Path(folder).rglob("*.xml"), key=lambda report: report.stat().st_mtime_ns)
+            if reports:
+                merge_reports(reports, path)
 
 
 def _report(path: str) -> Mapping[str, object]:

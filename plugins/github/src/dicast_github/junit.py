@@ -37,12 +37,12 @@ def _copied(report: Path) -> Iterator[bytes]:
 
 def _merged(reports: Sequence[Path]) -> Iterator[bytes]:
     roots = [_root(report) for report in reports]
-    whole = ET.Element("testsuites", name=roots[0].get("name", "").rpartition("/")[0])
+    suites = ET.Element("testsuites", name=roots[0].get("name", "").rpartition("/")[0])
     for count in _COUNTS:
-        whole.set(count, str(sum(int(root.get(count, 0)) for root in roots)))
-    whole.set("time", str(round(sum(float(root.get("time", 0)) for root in roots), 3)))
+        suites.set(count, str(sum(int(root.get(count, 0)) for root in roots)))
+    suites.set("time", str(round(sum(float(root.get("time", 0)) for root in roots), 3)))
     begin, end = (
-        b'<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(whole, short_empty_elements=False),
+        b'<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(suites, short_empty_elements=False),
         b"</testsuites>",
     )
     yield begin.removesuffix(end) + b"\n"

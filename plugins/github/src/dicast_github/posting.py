@@ -108,11 +108,11 @@ def read_pull_request(environment: Mapping[str, str], number: int | None) -> Pul
             raise RequestError("GITHUB_EVENT_PATH is not set, as outside GitHub Actions; give --pull-request NUMBER")
         return PullRequest(repository, number)
     request = _read_event(Path(path)).get("pull_request") or {}
-    known = request.get("number") if number is None else number
-    if known is None:
+    pull_request = request.get("number") if number is None else number
+    if pull_request is None:
         return None
     sources = [((request.get(side) or {}).get("repo") or {}).get("full_name") for side in ("head", "base")]
-    return PullRequest(repository, int(known), is_fork=sources[0] != sources[1])
+    return PullRequest(repository, int(pull_request), is_fork=sources[0] != sources[1])
 
 
 def _read_event(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import orjson
 
 from dicast import Claim, Entry, Event, Head, Lease, LedgerError, Query, Refusal, Verification
 
-from . import chain
+from . import old_chain
 from .file import refusal_of
 from .opened import Opened
 from .spending import Spending
@@ -26,7 +26,7 @@ class OldLedger(Opened):
     def __init__(self, path: Path, connection: sqlite3.Connection, *, store_content: bool, timeout: float) -> None:
         super().__init__(path, connection, store_content=store_content, timeout=timeout)
         (self.number,) = connection.execute("PRAGMA user_version").fetchone()
-        self._link = chain.LINKS[self.number]
+        self._link = old_chain.LINKS[self.number]
 
     def append(self, events: Sequence[Event]) -> Head:
         """Refuse to write.
@@ -47,7 +47,7 @@ class OldLedger(Opened):
     def lease_of(self, run_id: str) -> Lease | None:
         """Return the newest lease of a run; None if it never had a lease."""
         with self._lock, self._errors():
-            return self._leases.of(run_id) if chain.has_table(self._connection, "leases") else None
+            return self._leases.of(run_id) if old_chain.has_table(self._connection, "leases") else None
 
     def read(self, query: Query) -> Iterator[Entry]:
         """Yield the rows that match *query*.
@@ -71,14 +71,14 @@ class OldLedger(Opened):
         with self._reader() as connection:
             connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
             try:
-                return chain.verify(connection, head)
+                return old_chain.verify(connection, head)
             finally:
                 connection.text_factory = str
 
     def reservations(self, run_id: str | None) -> Sequence[Entry]:
         """Return the ``spend.reserved`` entries of *run_id*, or of all runs, that are not settled, released or lost, oldest first."""
         with self._reader() as connection:
-            query = f"SELECT {chain.ROW} FROM events WHERE seq = ?"
+            query = f"SELECT {old_chain.ROW} FROM events WHERE seq = ?"
             seqs = Spending(connection).open(run_id)
             return [self._entry(connection, row) for seq in seqs for row in connection.execute(query, (seq,))]
 
@@ -88,11 +88,11 @@ class OldLedger(Opened):
     def _transaction(self, *, fenced: bool = True) -> NoReturn:
         raise refusal_of(self.path, self.number)
 
-    def _entry(self, connection: sqlite3.Connection, row: chain.Row) -> Entry:
+    def _entry(self, connection: sqlite3.Connection, row: old_chain.Row) -> Entry:
         seq, id_, type_, time, run_id, session, turn, kind, subject, sensitivity, _, prev, digest = row
-        loaded = chain.payload_of(row, self.path)
+        loaded = old_chain.payload_of(row, self.path)
         if type_ in _VERIFIED_TYPES:
-            chain.refuse_changed(row, self._link, self.path)
+            old_chain.refuse_changed(row, self._link, self.path)
         if type_ == "subject.read" and loaded.get("content") is None:
             loaded["content"] = self._content(connection, loaded)
         event = Event(id_, type_, time, run_id, loaded, session, turn, kind, subject, sensitivity)
@@ -100,7 +100,7 @@ class OldLedger(Opened):
 
     def _content(self, connection: sqlite3.Connection, payload: dict[str, object]) -> object:
         """Return the content that an earlier row has; None if the ledger stores no contents."""
-        key = chain.key_of(payload)
+        key = old_chain.key_of(payload)
         query = "SELECT payload FROM events WHERE seq = (SELECT seq FROM contents WHERE key = ?)"
         row = connection.execute(query, (key,)).fetchone()
         if row is None:
@@ -139,4 +139,4 @@ def _select(connection: sqlite3.Connection, query: Query) -> tuple[str, list[obj
             texts.append("type >= 'run.' AND type < 'run/'")
     where = f"WHERE {' AND '.join(texts)}" if texts else ""
     order, limit = "DESC" if query.newest_first else "ASC", -1 if query.limit is None else query.limit
-    return f"SELECT {chain.ROW} FROM events {where} ORDER BY seq {order} LIMIT {limit:d}", values
+    return f"SELECT {old_chain.ROW} FROM events {where} ORDER BY seq {order} LIMIT {limit:d}", values

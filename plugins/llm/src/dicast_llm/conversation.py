@@ -11,8 +11,8 @@ import attrs
 import orjson
 
 from dicast import Subject, TraceEvent
-from dicast.toolkit.dialects import message_text
 from dicast.toolkit.gallery import Gallery
+from dicast.toolkit.message_formats import message_text
 from dicast.toolkit.sessions import shown_tool
 
 from .media import placed_text, thoughts

@@ -9,7 +9,7 @@ from functools import partial
 import attrs
 
 from dicast.toolkit.conversations import Conversation
-from dicast.toolkit.dialects import Shapes
+from dicast.toolkit.message_formats import Shapes
 from dicast.toolkit.parts import ToolCall
 from dicast.toolkit.session_notes import numbered
 

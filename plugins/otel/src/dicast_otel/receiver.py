@@ -12,9 +12,9 @@ import attrs
 from dicast import ConfigError, DataError, Problem, Secret, Subject, Within
 from dicast.toolkit.assembly import Assembly
 from dicast.toolkit.conversations import Conversation, Rules
-from dicast.toolkit.dialects import Shapes
 from dicast.toolkit.expressions import compiled, pattern_fault
 from dicast.toolkit.listening import serving
+from dicast.toolkit.message_formats import Shapes
 from dicast.toolkit.reception import ReceivedSession, Reception
 from dicast.toolkit.scan import Scan, SecretScan
 from dicast.toolkit.session_reading import Failed

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from dicast import RESERVED_AREAS, Event, Query
-from dicast.toolkit.dialects import message_text
+from dicast.toolkit.message_formats import message_text
 from dicast.toolkit.sessions import shown_tool
 from dicast.toolkit.sub_agents import STARTED, AgentPlace, SubAgents
 

@@ -26,7 +26,6 @@ from dicast import (
 )
 from dicast.toolkit.call_matching import CallId, NameCall
 from dicast.toolkit.conversations import Rules
-from dicast.toolkit.dialects import FORMATS, Format
 from dicast.toolkit.documents import Records, layout_of
 from dicast.toolkit.encodings import UTF_8, check_encoding, known_encoding
 from dicast.toolkit.expressions import compiled, pattern_fault
@@ -34,6 +33,7 @@ from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 from dicast.toolkit.json_values import MISSING, lookup
 from dicast.toolkit.kept_sessions import KeptSessions
+from dicast.toolkit.message_formats import FORMATS, Format
 from dicast.toolkit.repeats import Repeats
 from dicast.toolkit.scan import Scan
 from dicast.toolkit.session_reading import NoSubjects

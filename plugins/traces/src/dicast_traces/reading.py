@@ -10,7 +10,7 @@ import attrs
 
 from dicast import DataError, Failure, ReadCounts
 from dicast.toolkit.conversations import Conversation, Counts, Rules
-from dicast.toolkit.dialects import Format, Shapes, failure_of, read_record
+from dicast.toolkit.message_formats import Format, Shapes, failure_of, read_record
 from dicast.toolkit.sessions import Session
 
 _REASONS = {

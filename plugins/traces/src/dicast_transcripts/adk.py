@@ -10,8 +10,8 @@ from dicast import DataError
 from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.conversations import Conversation
 from dicast.toolkit.detection import Detection
-from dicast.toolkit.dialects.gemini import read_part
 from dicast.toolkit.document_parts import split_documents
+from dicast.toolkit.message_formats.gemini import read_part
 from dicast.toolkit.parts import Part, TextPart, ToolCall, ToolResult
 from dicast.toolkit.session_reading import Failed, SessionReading
 from dicast.toolkit.session_source import SessionSource

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dicast import DataError
 from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.conversations import Conversation
-from dicast.toolkit.dialects.blocks import ANY, read_content
+from dicast.toolkit.message_formats.blocks import ANY, read_content
 from dicast.toolkit.parts import Part, ToolCall, ToolResult
 from dicast.toolkit.roles import role_of
 from dicast.toolkit.session_reading import SessionReading

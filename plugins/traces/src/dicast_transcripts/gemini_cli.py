@@ -11,7 +11,7 @@ from dicast import DataError
 from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.conversations import Conversation
 from dicast.toolkit.detection import Detection
-from dicast.toolkit.dialects.gemini import read_gemini, read_part
+from dicast.toolkit.message_formats.gemini import read_gemini, read_part
 from dicast.toolkit.parts import Part, ReasoningPart, TextPart, ToolCall, ToolResult, visible_text
 from dicast.toolkit.session_reading import Failed, SessionReading
 from dicast.toolkit.session_source import SessionSource

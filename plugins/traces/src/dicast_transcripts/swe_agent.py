@@ -11,8 +11,8 @@ from dicast import DataError
 from dicast.toolkit.beginning import Beginning
 from dicast.toolkit.conversations import Conversation
 from dicast.toolkit.detection import Detection
-from dicast.toolkit.dialects.blocks import ANY, read_content
-from dicast.toolkit.dialects.chat import read_calls
+from dicast.toolkit.message_formats.blocks import ANY, read_content
+from dicast.toolkit.message_formats.chat import read_calls
 from dicast.toolkit.parts import Part, TextPart, ToolCall, ToolResult, visible_text
 from dicast.toolkit.roles import role_of
 from dicast.toolkit.session_reading import Failed, SessionReading

@@ -15,7 +15,7 @@ import orjson
 
 from dicast import Head, LedgerError, Verification
 
-from ..chain import integrity
+from ..old_chain import integrity
 from ..spending import SPENDING_TABLES, Spending
 from .blocks import ROW, Hints, is_packed, lines_in
 from .chain import MARK_BYTES, START, chain_of

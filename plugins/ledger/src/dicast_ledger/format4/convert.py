@@ -14,9 +14,9 @@ import orjson
 
 from dicast import Entry, Head, LedgerError, LedgerRefused, Query
 
-from ..chain import has_table
 from ..file import explain, open_file
 from ..old import OldLedger
+from ..old_chain import has_table
 from .live import BlockLedger
 from .schema import FORMAT
 

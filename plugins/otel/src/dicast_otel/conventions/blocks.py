@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dicast.toolkit.dialects import Shapes
+from dicast.toolkit.message_formats import Shapes
 from dicast.toolkit.parts import MediaKind, MediaPart, Part, ReasoningPart, RefusalPart, TextPart, ToolCall, ToolResult
 
 Block = Mapping[str, Any]

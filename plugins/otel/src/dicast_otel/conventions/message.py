@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 
 from dicast.toolkit.conversations import Conversation
-from dicast.toolkit.dialects import Shapes, read_item
-from dicast.toolkit.dialects.blocks import ANY, read_content
+from dicast.toolkit.message_formats import Shapes, read_item
+from dicast.toolkit.message_formats.blocks import ANY, read_content
 from dicast.toolkit.parts import Part, TextPart
 
 __all__ = ["Collector", "Message"]
@@ -45,7 +45,7 @@ class Collector(Conversation):
         """Leave out a call of a model: the span has its figures."""
 
     def item(self, item: Mapping[str, Any], path: str) -> None:
-        """Collect one message of any dialect of :mod:`dicast.toolkit.dialects`.
+        """Collect one message of any dialect of :mod:`dicast.toolkit.message_formats`.
 
         :raises DataError: (without a line) if it is no message.
         """

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from dicast.toolkit.dialects import Shapes
+from dicast.toolkit.message_formats import Shapes
 
 from ..span import Attributes, Span
 from . import vercel

@@ -9,7 +9,7 @@ import attrs
 
 from dicast import DataError
 from dicast.toolkit.conversations import Conversation
-from dicast.toolkit.dialects.blocks import ANTHROPIC, read_content
+from dicast.toolkit.message_formats.blocks import ANTHROPIC, read_content
 from dicast.toolkit.parts import Part, TextPart, ToolCall, ToolResult, visible_text
 from dicast.toolkit.session_reading import SessionReading
 from dicast.toolkit.sessions import Session

@@ -10,7 +10,7 @@ import attrs
 import orjson
 
 from dicast import DataError
-from dicast.toolkit.dialects.blocks import RESPONSES, read_content
+from dicast.toolkit.message_formats.blocks import RESPONSES, read_content
 from dicast.toolkit.parts import MediaPart, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from dicast.toolkit.roles import ROLES
 from dicast.toolkit.session_reading import SessionReading

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from dicast import DataError
 from dicast.toolkit.conversations import Conversation
-from dicast.toolkit.dialects.blocks import ANY, read_content
-from dicast.toolkit.dialects.chat import read_calls
+from dicast.toolkit.message_formats.blocks import ANY, read_content
+from dicast.toolkit.message_formats.chat import read_calls
 from dicast.toolkit.parts import Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from dicast.toolkit.roles import role_of
 from dicast.toolkit.session_reading import SessionReading

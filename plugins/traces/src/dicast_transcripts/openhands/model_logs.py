@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dicast import DataError
 from dicast.toolkit.conversations import Conversation
-from dicast.toolkit.dialects import read_item
+from dicast.toolkit.message_formats import read_item
 from dicast.toolkit.session_reading import SessionReading
 from dicast.toolkit.sessions import Session
 

@@ -1,4 +1,4 @@
-"""Reading a ledger back: verdicts, failures, runs and subjects."""
+"""Queries of a ledger: verdicts, failures, runs and subjects."""
 
 from __future__ import annotations
 

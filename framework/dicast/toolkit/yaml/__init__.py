@@ -15,8 +15,8 @@ from collections.abc import Mapping
 
 import yaml
 
-from .yaml_nodes import Address, Node, Place, Scalar, dotted, kind
-from .yaml_reader import MAX_DATA_NODES, MAX_DEPTH, MAX_NODES, Item, read_items, read_yaml, resolve
+from .nodes import Address, Node, Place, Scalar, dotted, kind
+from .reader import MAX_DATA_NODES, MAX_DEPTH, MAX_NODES, Item, read_items, read_yaml, resolve
 
 __all__ = [
     "MAX_DATA_NODES",

@@ -1,27 +1,39 @@
-"""Advice for an option that is written among the sections of a file."""
+"""Messages about keys that a file, a section or a component does not have."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 
+from ..contract.kinds import SLOT_KEYS
 from ..plan.sections import Budget, Scoring, Slot, SlotOptions, SourceOptions
 from . import types as hints
-from .clause import clause_keys
 
 _SECTIONS: Mapping[str, type] = {"scoring": Scoring, "budget": Budget}
 _SLOT_CLASSES: Mapping[str, type] = {"a metric or a judge": SlotOptions, "the source": SourceOptions}
 _LONGEST = 40
 
 
-def right_place(key: str, value: object, executor: Slot | None) -> str | None:
-    """Return advice where to write *key* with its *value*; None if *key* is no option of *executor*, of a section or of a slot."""
+def unknown_option(key: str, owner: str, options: Iterable[str] = ()) -> str:
+    """Return the message that *owner* has no option *key*, with its *options* to choose from."""
+    if key in SLOT_KEYS:
+        advice = "; it belongs to the outermost judge or metric"
+    else:
+        advice = f"; the options are {', '.join(options)}" if options else ""
+    return f"unknown option {key!r} of {owner}{advice}"
+
+
+def right_place(key: str, value: object, executor: Slot | None, clause_keys: Container[str]) -> str | None:
+    """Return advice where to write *key* with its *value*.
+
+    Return None if *key* is no option of *executor*, of a section or of a slot, and not among the *clause_keys* of the gate.
+    """
     text = f"{key}: {_written(value)}"
     if executor is not None and key in _options(type(executor.component)):
         return f"write it as executor: {{{executor.name}: {{{text}}}}}"
     for section, cls in _SECTIONS.items():
         if key in _options(cls):
             return f"write it as {section}: {{{text}}}"
-    if key in clause_keys():
+    if key in clause_keys:
         return f"write it as gate: {{{text}}}"
     for owner, cls in _SLOT_CLASSES.items():
         if key in _options(cls):

@@ -15,10 +15,10 @@ from typing import Any, cast
 
 import yaml
 
-from .._kernel.classes import define, evolve, field, frozen
-from .._kernel.values.errors import ConfigError, Problem
-from .json_values import inexact_message, is_inexact
-from .yaml_nodes import Address, Node, Place, Scalar, kind
+from ..._kernel.classes import define, evolve, field, frozen
+from ..._kernel.values.errors import ConfigError, Problem
+from ..json_values import inexact_message, is_inexact
+from .nodes import Address, Node, Place, Scalar, kind
 
 MAX_DEPTH = 100
 """Levels of nesting; far above any use, far below Python's recursion limit."""

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from .._kernel.classes import evolve, frozen
-from .._kernel.values.errors import Problem
+from ..._kernel.classes import evolve, frozen
+from ..._kernel.values.errors import Problem
 
 Scalar = str | int | float | bool | None
 Address = tuple[str | int, ...]
