@@ -19,6 +19,7 @@ from .optional_ledgers import HasSchemes as HasSchemes
 from .optional_ledgers import HasVerdictColumns as HasVerdictColumns
 from .optional_records import HasCriteria as HasCriteria
 from .optional_records import HasCriterion as HasCriterion
+from .optional_records import HasFillPrompts as HasFillPrompts
 from .optional_records import HasInterval as HasInterval
 from .optional_records import HasLabelOptions as HasLabelOptions
 from .optional_records import HasNeedsLine as HasNeedsLine
@@ -26,6 +27,7 @@ from .optional_records import HasNeedsScore as HasNeedsScore
 from .optional_records import HasNeedsShuffle as HasNeedsShuffle
 from .optional_records import HasObservesFailedRequests as HasObservesFailedRequests
 from .optional_records import HasObservesFailures as HasObservesFailures
+from .optional_records import HasPromptTexts as HasPromptTexts
 from .optional_records import HasSourceField as HasSourceField
 from .optional_records import HasTakesWeights as HasTakesWeights
 

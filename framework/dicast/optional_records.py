@@ -1,9 +1,29 @@
-"""Optional members of components that observe or read records; ``dicast.optional`` exports these protocols too."""
+"""Optional members of components that make, observe or read records; ``dicast.optional`` exports these protocols too."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from . import Failure
+
+
+class HasPromptTexts(Protocol):
+    """Tasks."""
+
+    def prompt_texts(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the texts of its prompts by criterion and role, before a row fills them, for ``run.started``. Without it, none."""
+
+
+class HasFillPrompts(Protocol):
+    """Tasks with ``prompt_texts``; on the class."""
+
+    @staticmethod
+    def fill_prompts(
+        texts: Mapping[str, Mapping[str, str]], row: Mapping[str, object]
+    ) -> Mapping[str, Mapping[str, str]] | Failure:
+        """Return the recorded *texts* as they were sent about a *row*, the values of a template by name; a Failure if they cannot be filled. Without it, ``dicast show`` prints the texts before they are filled."""
 
 
 class HasCriteria(Protocol):

@@ -13,11 +13,12 @@ from typing import Any
 import orjson
 
 from .._kernel.classes import frozen
+from .._kernel.cli.prompts import Prompts
 from .._kernel.cli.steps import Trace, policy_of, whole_steps
 from .._kernel.cli.subjects import SubjectInRun
 from .._kernel.cli.trees import tree
 from .._kernel.report.evidence import hidden_media, listed_media
-from .._kernel.values import MAX_TOKENS, REFUSAL, Verdict, normalize_stop_reason
+from .._kernel.values import MAX_TOKENS, ONLY, REFUSAL, Verdict, normalize_stop_reason
 from .._kernel.values.passes import SubjectKey, SubjectPasses
 from .._kernel.values.rationale import RATIONALE, SCOPE
 from ..toolkit.printable import one_line, printable, short_name
@@ -84,7 +85,7 @@ def case_blocks(case: SubjectInRun, width: int) -> Iterator[tuple[list[str], str
 
 
 def _sections(case: SubjectInRun) -> Iterator[CaseSection]:
-    """Yield the subject, its policy, input, context and steps, its output and reference, its labels, then figures of its record."""
+    """Yield the subject, its policy, prompts, input, context and steps, its output and reference, its labels, then figures of its record."""
     subject = case.subject
     run = f"run {case.start.run_id} ({case.start.payload['name']})"
     facts = [f"from {subject['place']}"] if "place" in subject else []
@@ -96,6 +97,8 @@ def _sections(case: SubjectInRun) -> Iterator[CaseSection]:
     yield CaseSection(one_line(f"{subject['kind']} {subject['id']}  in {run}"), [*map(one_line, facts)])
     if policy := policy_of(case.trace):
         yield CaseSection("policy:", _text_lines(policy))
+    if case.prompts is not None:
+        yield from _prompts(case.prompts)
     if subject.get("input") is not None:
         yield CaseSection("input:", _text_lines(subject["input"]))
     if subject.get("context"):
@@ -106,6 +109,15 @@ def _sections(case: SubjectInRun) -> Iterator[CaseSection]:
     if metrics := (subject.get("record") or {}).get("metrics"):
         title, *lines = map(one_line, tree("record", metrics))
         yield CaseSection(title, [line.removeprefix("  ") for line in lines])
+
+
+def _prompts(prompts: Prompts) -> Iterator[CaseSection]:
+    """Yield the prompt of each criterion: as it was sent, or the template with the reason why it is not filled in."""
+    note = [] if prompts.reason is None else _text_lines(f"not filled in: {prompts.reason}")
+    for name, texts in prompts.texts.items():
+        title = "prompt" if name == ONLY else f"prompt of {name}"
+        lines = [line for role, text in texts.items() for line in _text_lines(f"{role}: {text}")]
+        yield CaseSection(one_line(f"{title}:"), [*lines, *note])
 
 
 def _text_lines(value: object) -> list[str]:

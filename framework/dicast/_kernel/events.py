@@ -19,6 +19,8 @@ RUN_STARTED = "run.started"
 :param inside?: the fingerprints of nested judges, by label (``turn.stages[0]``).
 :param assumed?: the values that components assume for options that the file does not have, one sentence each.
 :param task: the task's name, or null.
+:param prompts?: the texts of the task's prompts before a row fills them, ``{CRITERION: {ROLE: TEXT}}`` with the roles ``system`` and ``user``; the
+    criterion is ``default`` for a task without criteria. A ledger with ``content: digest`` has ``{CRITERION: {"digest": SHA256}}``.
 :param extractors: the extractors' labels.
 :param outputs: the places that the sinks write to: the ``path`` of each, or the digest of its options.
 :param labels?: the labels of the file: ``metrics`` for all metrics together, each judge, each criterion of the task.

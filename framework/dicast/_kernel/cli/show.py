@@ -45,7 +45,7 @@ def show(
 ) -> None:
     """Show a run or a subject.
 
-    A run is named by its id, by its pipeline's name (the newest run), or by the word last. A subject is named by its id, or by the first characters of its session's id (at least 4), and is shown with its verdicts from the newest run that judged it. Nothing of it is cut: the policy, the input, the messages, reasoning and tool calls of its turns, the output and the reference with their difference, and each label with its reasons.
+    A run is named by its id, by its pipeline's name (the newest run), or by the word last. A subject is named by its id, or by the first characters of its session's id (at least 4), and is shown with its verdicts from the newest run that judged it. Nothing of it is cut: the policy, the prompt of a task, the input, the messages, reasoning and tool calls of its turns, the output and the reference with their difference, and each label with its reasons.
     """
     if browses and (every or full or as_json):
         raise click.UsageError("--browse shows the cases of one run to a person; remove --all, --full and --json")

@@ -17,6 +17,7 @@ from ..values import Entry, Event, Query, Verdict
 from ..values.errors import ConfigError
 from ..values.names import nearest
 from ..values.passes import SubjectPasses
+from .prompts import Prompts, prompts_about
 from .steps import Trace, trace
 
 _MOST_EXAMPLES = 3
@@ -31,7 +32,7 @@ class SubjectInRun:
     """A subject in one run: the run's ``run.started`` event, the subject as it was read, its verdicts, its failures, and its trace.
 
     *passes* are the labels under which it and its turns pass. *turns* are, for a session, the newest ``eval.completed`` or
-    ``eval.failed`` payload of each label by turn.
+    ``eval.failed`` payload of each label by turn. *prompts* are the prompts of the task about the subject, if the run recorded them.
     """
 
     start: Event
@@ -41,6 +42,7 @@ class SubjectInRun:
     trace: Trace
     passes: SubjectPasses
     turns: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    prompts: Prompts | None
 
     @classmethod
     def of(cls, ledger: Ledger, subject_id: str, start: Event) -> SubjectInRun:
@@ -52,11 +54,13 @@ class SubjectInRun:
         content = subject(ledger, subject_id, start.run_id) or {}
         turns = _turn_results(ledger, start.run_id, subject_id) if content.get("kind") == "session" else {}
         passes = subject_passes(ledger, start, (subject_id, *turns))
-        return cls(start, content, verdicts, failures, steps, passes, turns)
+        prompts = prompts_about(ledger, start, subject_id, content.get("context"))
+        return cls(start, content, verdicts, failures, steps, passes, turns, prompts)
 
     def json(self) -> dict[str, Any]:
         """Return the document for one run."""
-        return {"subject": self.subject, "verdicts": self.verdicts, "failures": self.failures}
+        prompts = {} if self.prompts is None else {"prompts": self.prompts.json()}
+        return {"subject": self.subject, "verdicts": self.verdicts, "failures": self.failures, **prompts}
 
 
 def subject_passes(ledger: Ledger, start: Event, only: Sequence[str] = ()) -> SubjectPasses:

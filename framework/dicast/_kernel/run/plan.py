@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import orjson
 
 from ..asking.batch import Host, placed
 from ..asking.call import Call
@@ -159,7 +160,20 @@ def run_started(
         **({"rollouts": pipeline.scoring.rollouts} if pipeline.scoring.rollouts > 1 else {}),
         **_audit(pipeline),
         **_assumed(pipeline),
+        **_prompts(pipeline, keeps_content=plan.keeps_content),
     }
+
+
+def _prompts(pipeline: Pipeline, *, keeps_content: bool) -> dict[str, Any]:
+    """Return the texts of the task's prompts by criterion and role; only their digests if the ledger keeps no content; empty without prompts."""
+    texts = getattr(pipeline.task and pipeline.task.component, "prompt_texts", None)
+    prompts: Mapping[str, Mapping[str, str]] = texts() if callable(texts) else {}
+    if not keeps_content:
+        prompts = {
+            name: {"digest": sha256(orjson.dumps(prompt, option=orjson.OPT_SORT_KEYS)).hexdigest()}
+            for name, prompt in prompts.items()
+        }
+    return {"prompts": prompts} if prompts else {}
 
 
 def _assumed(pipeline: Pipeline) -> dict[str, Any]:

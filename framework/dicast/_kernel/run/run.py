@@ -184,6 +184,7 @@ class _Run:
             spool = self._spool(data)
             feeds, request = await self._open_sinks(parts), self.request
             started = run_started(self.pipeline, plan, data, rubrics, request.limit, live=request.live)
+            started |= {"prompts": self._mask.data(started["prompts"])} if "prompts" in started else {}
             started |= {"suite": request.suite, "preview": request.preview}
             started |= {"filter": [rule.text for rule in request.filters]} if request.filters else {}
             started["kind"] = request.kind or run_kind(started)

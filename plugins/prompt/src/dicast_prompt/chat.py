@@ -95,6 +95,23 @@ class Chat:
             for name, texts in self.criteria.items()
         }
 
+    def prompt_texts(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the templates by criterion and role."""
+        return {
+            name: {role: text for role, text in (("system", texts.system), ("user", texts.user)) if text is not None}
+            for name, texts in self.prompts().items()
+        }
+
+    @staticmethod
+    def fill_prompts(
+        texts: Mapping[str, Mapping[str, str]], row: Mapping[str, object]
+    ) -> Mapping[str, Mapping[str, str]] | Failure:
+        """Return the templates *texts* as rendered for a *row*, with markers for media; a Failure if one cannot be rendered."""
+        # Importing Jinja2 is slow, and only tasks need it.
+        from .filling import filled
+
+        return filled(texts, row)
+
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Task]:
         """Compile the templates, once per run."""

@@ -1,0 +1,100 @@
+"""Prompts of a task in the record of the run, and in ``dicast show``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.loopback import serve
+
+TEXT = """
+task:
+  prompt/chat:
+    model: {openai/chat: {base_url: "ADDRESS/v1", model: m, price: free, api_key: "KEY"}}
+    PROMPT
+metrics: [diff/match]
+"""
+ONE = 'system: "Know cities."\n    user: "Where is {{ city }}?"'
+TWO = 'criteria: {place: {user: "Where is {{ city }}?"}, size: {user: "How large is {{ city | upper }}?"}}'
+
+
+def answer(request):
+    request.rfile.read(int(request.headers["content-length"]))
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Turkey"}}
+    body = json.dumps({"model": "m", "choices": [choice], "usage": {"prompt_tokens": 1, "completion_tokens": 1}})
+    request.send_response(200)
+    request.send_header("content-length", str(len(body)))
+    request.end_headers()
+    request.wfile.write(body.encode())
+
+
+@pytest.fixture
+def run(shop):
+    """Return a function that runs a task with these prompts over one row, and returns the prompts of ``run.started``."""
+    shop.write("data.jsonl", [{"id": "t", "city": "Ankara", "reference": "Turkey"}])
+    with serve(answer) as address:
+
+        def run(prompt, more="", key="k"):
+            text = TEXT.replace("ADDRESS", address).replace("KEY", key)
+            done = shop.run(text.replace("PROMPT", prompt) + more)
+            assert done.code == 0, done.err
+            (start,) = shop.events("run.started")[-1:]
+            return start["payload"].get("prompts")
+
+        yield run
+
+
+def test_a_run_records_its_prompts_once_and_show_fills_them_in(run, shop):
+    assert run(ONE) == {"default": {"system": "Know cities.", "user": "Where is {{ city }}?"}}
+    shown = shop.dicast("show", "t")
+    assert "\nprompt:\n  system: Know cities.\n  user: Where is Ankara?\n" in shown.out
+    document = shop.dicast("show", "t", "--json").json["prompts"]
+    assert document == {
+        "texts": {"default": {"system": "Know cities.", "user": "Where is Ankara?"}},
+        "not_filled": None,
+    }
+    ended = [event["payload"] for event in shop.events("record.completed", "run.completed")]
+    assert "Where is" not in json.dumps(ended)
+
+
+def test_show_prints_the_prompt_of_each_criterion(run, shop):
+    assert run(TWO)["size"] == {"user": "How large is {{ city | upper }}?"}
+    shown = shop.dicast("show", "t").out
+    assert "\nprompt of place:\n  user: Where is Ankara?\n\nprompt of size:\n  user: How large is ANKARA?\n" in shown
+
+
+def test_a_row_that_the_prompt_lacks_is_shown_with_the_template_and_the_reason(run, shop):
+    run('user: "{{ city }}"')
+    shop.write("data.jsonl", [{"id": "u", "reference": "Turkey"}])
+    shop.dicast("run", "p.yaml")
+    shown = shop.dicast("show", "u").out
+    assert "\nprompt:\n  user: {{ city }}\n  not filled in: template user: " in shown
+    assert "city" in shown.partition("not filled in:")[2].partition("\n")[0]
+
+
+def test_without_the_plugin_the_template_is_shown_with_the_reason(run, shop, monkeypatch):
+    run(ONE)
+    monkeypatch.setenv("DICAST_BLOCK", "prompt")
+    shown = shop.dicast("show", "t").out
+    assert "  user: Where is {{ city }}?\n  not filled in: " in shown
+
+
+def test_a_ledger_of_digests_has_the_digest_of_a_prompt(run, shop):
+    ledger = "ledger: {ledger/sqlite: {path: .dicast/ledger.db, content: digest}}\n"
+    first, again, other = (run(prompt, ledger) for prompt in (ONE, ONE, ONE.replace("Where", "What")))
+    assert first == again != other
+    assert first["default"].keys() == {"digest"}
+    assert "not filled in: the ledger keeps digests of texts" in shop.dicast("show", "t").out
+
+
+def test_a_secret_in_a_prompt_is_masked(run, shop):
+    recorded = run(ONE.replace("Know", "key-4Hj8Lp2M"), key="key-4Hj8Lp2M")
+    assert recorded["default"]["system"] == "*** cities."
+    assert "key-4Hj8Lp2M" not in shop.dicast("show", "t").out
+
+
+def test_a_task_without_prompts_records_none(shop):
+    shop.write("data.jsonl", [{"id": "t", "input": "Turkey", "reference": "Turkey"}])
+    assert shop.run("task: {task/command: {command: [cat]}}\nmetrics: [proxy/format]\n").code == 0
+    (start,) = shop.events("run.started")
+    assert "prompts" not in start["payload"]
