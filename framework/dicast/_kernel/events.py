@@ -34,6 +34,7 @@ RUN_STARTED = "run.started"
 :param rollouts?: the number of outputs that the task makes for each subject, if it is not 1.
 :param limit: the largest number of subjects to read, or null.
 :param filter?: the rules that select the subjects, as the user wrote them after ``--filter``.
+:param expected?: the number of subjects that the source has, at most ``limit``, if the source counted them.
 :param live: true if the source is live.
 :param preview: true for a try on a few rows.
 :param kind: the kind of the run: ``pipeline``, ``suite``, ``watch``, ``evaluate``, or ``tool`` for commands that start a run for their own

@@ -277,6 +277,19 @@ def test_rows(api, query, options):
             assert [money(found_row) for found_row in single["data"]] == near([row])
 
 
+def test_progress(api):
+    for run in api.runs:
+        document = api.get(f"/runs/{run}/progress")
+        spent = oracle.of(api.rows, "spend.settled", "spend.lost", run=run)
+        for unit in ("usd", "msat"):
+            amounts = [row["payload"]["amount"] for row in spent if row["payload"]["unit"] == unit]
+            assert Decimal(document["cost"][unit]) == sum(map(Decimal, filter(None, amounts)), Decimal(0))
+        ends = oracle.of(api.rows, *oracle.ENDS, "record.completed", "record.failed", run=run)
+        assert document["judged"] == len({(row["subject_kind"], row["subject_id"]) for row in ends})
+        assert sum(document["outcomes"].values()) == document["judged"]
+        assert document["expected"] == oracle.of(api.rows, "run.started", run=run)[0]["payload"].get("expected")
+
+
 def test_subjects(api):
     about = {(row["subject_kind"], row["subject_id"]) for row in oracle.of(api.rows, *oracle.ENDS)}
     for kind, id in sorted(about):
@@ -393,6 +406,7 @@ def test_every_route_is_asked_here(api):
         "/judges",
         "/runs",
         "/runs/{run_id}",
+        "/runs/{run_id}/progress",
         "/runs/{run_id}/rows",
     }
     other_paths = {"/compare", "/labels", "/events", "/ledgers", "/session"}

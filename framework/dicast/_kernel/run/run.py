@@ -187,6 +187,7 @@ class _Run:
             started |= {"prompts": self._mask.data(started["prompts"])} if "prompts" in started else {}
             started |= {"suite": request.suite, "preview": request.preview}
             started |= {"filter": [rule.text for rule in request.filters]} if request.filters else {}
+            started |= {} if self.report.expected is None else {"expected": self.report.expected}
             started["kind"] = request.kind or run_kind(started)
             observing = evolve(self.context, baseline=self.baseline)
             if self.pipeline.is_observed:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 from sys import maxsize
 from typing import Any
+
+import attrs
 
 from dicast import ConfigError, Entry, Ledger, Query
 from dicast.reading import READ
@@ -47,12 +49,17 @@ def read_rows(
     return {"data": data}
 
 
-def read_texts(ledger: Ledger, *, run_id: str) -> dict[str, Any]:
+def read_texts(ledger: Ledger, *, run_id: str, after: int = 0, upto: int = maxsize) -> dict[str, Any]:
     """Return ``texts``: an iterator over the kind, the id and a text of each subject of a run, for a search.
 
-    A subject may come several times, with different texts. A session has the texts of its conversation.
+    A subject may come several times, with different texts. A session has the texts of its conversation. Only the ledger's rows after *after* and up to *upto*
+    are read.
     """
-    return {"texts": _texts(ledger.read, run_id)}
+
+    def read(query: Query) -> Iterator[Entry]:
+        return takewhile(lambda entry: entry.seq <= upto, ledger.read(attrs.evolve(query, after=after)))
+
+    return {"texts": _texts(read, ledger.read, run_id)}
 
 
 def read_subject(read: Read, run_id: str, key: Key, place: Place | None = None) -> Subject:
@@ -120,8 +127,8 @@ def _said(messages: Iterable[Mapping[str, Any]], role: str) -> Iterator[str]:
     return (message["text"] for message in messages if message.get("role") == role and message.get("text"))
 
 
-def _texts(read: Read, run_id: str) -> Iterator[tuple[str, str, str]]:
-    writer = _writer(read, run_id)
+def _texts(read: Read, read_all: Read, run_id: str) -> Iterator[tuple[str, str, str]]:
+    writer = _writer(read_all, run_id)
     sessions: dict[tuple[str, str], str] = {}
     for entry in read(Query(run_id, (READ,))):
         event = entry.event
@@ -133,9 +140,9 @@ def _texts(read: Read, run_id: str) -> Iterator[tuple[str, str, str]]:
     for subject in read_subjects(read, run_id):
         record_texts = texts({}, subject.record, WHOLE)[0][:2] if subject.record else ()
         yield subject.kind, subject.id, "\n".join(filter(None, (subject.id, *record_texts, writer.reason(subject))))
-    agents = {run: sub_agents(read, run) for run, _ in sessions}
+    agents = {run: sub_agents(read_all, run) for run, _ in sessions}
     for (run, session_id), id in sessions.items():
-        turns = conversations(read, run, {session_id}, agents[run]).get(session_id, [])
+        turns = conversations(read_all, run, {session_id}, agents[run]).get(session_id, [])
         yield "session", id, "\n".join(chain.from_iterable(map(_message_texts, _messages(turns))))
 
 

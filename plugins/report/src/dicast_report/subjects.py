@@ -29,7 +29,7 @@ Key = tuple[str, str]
 class SubjectResults:
     """One subject: *results* has the payload of each label's verdict or failure, *record* a task's record of a row.
 
-    *place* is the number of its first event in the ledger, *events* the number of its events.
+    *place* is the number of its first event in the ledger, *time* the time of this event, *events* the number of its events.
     """
 
     kind: str
@@ -39,6 +39,7 @@ class SubjectResults:
     results: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
     record: Mapping[str, Any] | None = None
     events: int = 0
+    time: str = ""
 
     @property
     def key(self) -> Key:
@@ -73,20 +74,22 @@ class SubjectResults:
 
 def read_subjects(read: Read, run_id: str) -> Iterator[SubjectResults]:
     """Yield the subjects in the order of the run. A subject that was judged again is yielded again, with the later results only."""
-    return _grouped(read(Query(run_id, ENDS)))
+    return grouped(read(Query(run_id, ENDS)))
 
 
-def _grouped(entries: Iterable[Entry]) -> Iterator[SubjectResults]:
-    """Yield one subject for each group of consecutive events."""
-    subject: SubjectResults | None = None
+def grouped(entries: Iterable[Entry], last: SubjectResults | None = None) -> Iterator[SubjectResults]:
+    """Yield one subject for each group of consecutive events. The first events may belong to *last*, the subject of the events before, which is then yielded again."""
+    subject, has_events = last, False
     for entry in entries:
         event = entry.event
         if subject is None or (subject.kind, subject.id) != (event.subject_kind, event.subject_id):
-            if subject is not None:
+            if subject is not None and has_events:
                 yield subject
-            subject = SubjectResults(str(event.subject_kind), str(event.subject_id), event.session_id, entry.seq)
+            key = str(event.subject_kind), str(event.subject_id)
+            subject = SubjectResults(*key, event.session_id, entry.seq, time=event.time)
         subject.take(event)
-    if subject is not None:
+        has_events = True
+    if subject is not None and has_events:
         yield subject
 
 

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import attrs
 
-from dicast import ALL_METRICS, ConfigError, Ledger
-from dicast.reading import READ, read_activity
+from dicast import ALL_METRICS, ConfigError, Ledger, Query
+from dicast.reading import READ, ActivityColumns, read_activity, read_digest
 
 from .baseline import Baseline, baseline
 from .marking import Marking
 from .row_texts import read_subject
-from .subjects import STARTED, Key, Read, SubjectResults, event_of, read_subjects
+from .subjects import ENDS, STARTED, Key, Read, SubjectResults, event_of, grouped
 
 NO_SCORE = 2.0
 """Rank of a missing score: it is above every score in [0, 1]."""
 
+PACE = 120
+"""Most seconds with a result whose times are kept."""
+
+_SECOND = len("2026-01-01T00:00:00")
+"""Length of a time to the second."""
+
 _NAMES = ("kinds", "ids", "sessions", "outcomes", "bases", "scores", "worst", "odds", "places")
 
 
-def read_table(ledger: Ledger, *, run_id: str, baseline_id: str | None = None) -> dict[str, Any]:
+def read_table(
+    ledger: Ledger, *, run_id: str, baseline_id: str | None = None, known: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the subjects of a run as columns, in the order of the run.
 
     ``labels`` are the metrics, judges and criteria with their lines. ``label`` is the gate's label, else the score's, else the first.
@@ -30,9 +40,16 @@ def read_table(ledger: Ledger, *, run_id: str, baseline_id: str | None = None) -
     label passes the subject, another does not) and ``places``, which :func:`read_rows` needs. ``values`` has a column for each label. ``baseline`` has the
     same columns of the baseline, and ``flips`` by label: "gained" for a subject that now passes and did not, "lost" for the reverse, or "".
 
+    ``upto`` is the newest row of the ledger that was read. *known* is an earlier result for the same run: its columns grow by the events after ``upto``,
+    and nothing else is read. With a baseline, or for another ledger, all events are read again. ``expected`` is the number of subjects that the run will
+    judge, null if it is unknown. ``pace`` has a time and the number of judged subjects at that time, for the last :data:`PACE` seconds with a result.
+
     :raises ConfigError: if the ledger has no such run.
     """
-    columns = _Columns.of(ledger, run_id)
+    columns = _Columns.of(ledger, run_id) if known is None or baseline_id is not None else known["reading"]
+    if not columns.is_of(ledger):
+        columns = _Columns.of(ledger, run_id)
+    columns.grow(ledger)
     marking = columns.marking
     compared = baseline(ledger.read, baseline_id, run_id)
     label = None if compared is None else compared.label
@@ -41,49 +58,97 @@ def read_table(ledger: Ledger, *, run_id: str, baseline_id: str | None = None) -
         "label": _main_label(columns) if label is None else label,
         "score_label": marking.label,
         "labels": [_label(marking, label) for label in columns.labels()],
-        "columns": columns.json(),
+        "columns": columns.cells,
+        "numbers": columns.numbers,
         "values": columns.values,
         "baseline": None if compared is None else _baseline_columns(ledger, compared, list(columns.numbers)),
+        "upto": columns.upto,
+        "expected": columns.expected,
+        "pace": list(columns.pace),
+        "reading": columns,
     }
+
+
+def _no_cells() -> dict[str, list[Any]]:
+    return {name: [] for name in _NAMES}
 
 
 @attrs.define
 class _Columns:
-    """Columns of a run. A subject that is judged again keeps its row."""
+    """Columns of a run that grow with it. A subject that is judged again keeps its row."""
 
+    run_id: str
     marking: Marking
+    expected: int | None
     numbers: dict[Key, int] = attrs.field(factory=dict)
     values: dict[str, list[float | None]] = attrs.field(factory=dict)
-    _rows: list[tuple[Any, ...]] = attrs.field(factory=list)
+    cells: dict[str, list[Any]] = attrs.field(factory=_no_cells)
+    pace: deque[tuple[str, int]] = attrs.field(factory=lambda: deque(maxlen=PACE))
+    upto: int = 0
+    _digest: str | None = None
+    _reads: dict[Key, int] = attrs.field(factory=dict)
+    _last: SubjectResults | None = None
 
     @classmethod
     def of(cls, ledger: Ledger, run_id: str) -> _Columns:
-        """Read the run *run_id*."""
+        """Return the columns of the run *run_id*, without rows."""
         started = event_of(ledger.read, run_id, STARTED)
         if started is None:
             raise ConfigError(f"the ledger has no run {run_id}")
-        columns, reads = cls(Marking.of(started.payload)), _reads(ledger, run_id)
-        for subject in read_subjects(ledger.read, run_id):
-            columns._put(subject, reads.get(subject.key, 0), ledger.read, run_id)
-        return columns
+        payload: Mapping[str, Any] = started.payload
+        return cls(run_id, Marking.of(payload), payload.get("expected"))
 
-    def _put(self, subject: SubjectResults, place: int, read: Read, run_id: str) -> None:
-        number = self.numbers.setdefault(subject.key, len(self.numbers))
-        if number < len(self._rows):
-            subject = attrs.evolve(read_subject(read, run_id, subject.key)[0], session_id=subject.session_id)
-            subject.events = 0
+    def is_of(self, ledger: Ledger) -> bool:
+        """Return whether *ledger* has the newest row that was read."""
+        return self.upto == 0 or read_digest(ledger, self.upto) == self._digest
+
+    def grow(self, ledger: Ledger) -> None:
+        """Read the events after :attr:`upto`. Results that follow the newest row of the ledger wait for the next call, because their contents may not be read."""
+        head = ledger.head()
+        if head is None or head.seq <= self.upto:
+            return
+        self._read_contents(ledger)
+        ends = takewhile(lambda entry: entry.seq <= head.seq, ledger.read(Query(self.run_id, ENDS, after=self.upto)))
+        for subject in grouped(ends, self._last):
+            self._put(subject, ledger.read)
+        self.upto, self._digest = head.seq, head.digest
+
+    def _read_contents(self, ledger: Ledger) -> None:
+        """Record the newest event with the content of each subject."""
+        if self.upto == 0:
+            events = read_activity(ledger, self.run_id, (READ,))
+        else:
+            events = ActivityColumns().add(ledger.read(Query(self.run_id, (READ,), after=self.upto)))
+        kinds = [origin.kind_or_model for origin in events.origins]
+        for seq, code, id in zip(events.seqs, events.codes, events.ids, strict=True):
+            self._reads[kinds[code], str(id)] = seq
+
+    def _put(self, subject: SubjectResults, read: Read) -> None:
+        number, count = self.numbers.setdefault(subject.key, len(self.numbers)), len(self.cells["ids"])
+        if number == count:
+            self._last = subject
+            for column in (*self.cells.values(), *self.values.values()):
+                column.append(None)
+            self._note_time(subject.time, count + 1)
+        else:
+            if subject is not self._last:
+                subject = attrs.evolve(read_subject(read, self.run_id, subject.key)[0], session_id=subject.session_id)
+                subject.events, self._last = 0, None
             for column in self.values.values():
                 column[number] = None
-        else:
-            self._rows.append(())
-            for column in self.values.values():
-                column.append(None)
         values = self.marking.all_values(subject)
         for label, value in values.items():
             if label not in self.values:
-                self.values[label] = [None] * len(self._rows)
+                self.values[label] = [None] * len(self.cells["ids"])
             self.values[label][number] = value
-        self._rows[number] = self._row(subject, place, values)
+        row = self._row(subject, self._reads.get(subject.key, 0), values)
+        for column, cell in zip(self.cells.values(), row, strict=True):
+            column[number] = cell
+
+    def _note_time(self, time: str, judged: int) -> None:
+        if self.pace and self.pace[-1][0][:_SECOND] == time[:_SECOND]:
+            self.pace.pop()
+        self.pace.append((time, judged))
 
     def _row(self, subject: SubjectResults, read: int, values: Mapping[str, float]) -> tuple[Any, ...]:
         outcome, score = self.marking.outcome(subject), self.marking.score(subject)
@@ -92,21 +157,10 @@ class _Columns:
         place = read, subject.place, subject.events
         return subject.kind, subject.id, subject.session_id, outcome, basis, score, worst, odds, place
 
-    def json(self) -> dict[str, list[Any]]:
-        """Return the columns by name."""
-        return {name: [row[number] for row in self._rows] for number, name in enumerate(_NAMES)}
-
     def labels(self) -> list[str]:
         """Return the labels with values: metrics and judges in the order of the pipeline, then criteria."""
         pipeline = (ALL_METRICS, *self.marking.metrics, *self.marking.judges)
         return list(dict.fromkeys([*(label for label in pipeline if label in self.values), *self.values]))
-
-
-def _reads(ledger: Ledger, run_id: str) -> dict[Key, int]:
-    """Return the number of the newest event with the content of each subject."""
-    events = read_activity(ledger, run_id, (READ,))
-    kinds = [origin.kind_or_model for origin in events.origins]
-    return {(kinds[code], str(id)): seq for seq, code, id in zip(events.seqs, events.codes, events.ids, strict=True)}
 
 
 def _badness(outcome: str, score: float | None, recorded: Sequence[float]) -> float:
@@ -132,7 +186,8 @@ def _label(marking: Marking, label: str) -> dict[str, Any]:
 
 def _baseline_columns(ledger: Ledger, compared: Baseline, keys: Sequence[Key]) -> dict[str, Any]:
     older = _Columns.of(ledger, compared.run_id)
-    numbers, columns = [older.numbers.get(key) for key in keys], older.json()
+    older.grow(ledger)
+    numbers, columns = [older.numbers.get(key) for key in keys], older.cells
     flips = {label: [compared.flip(key, label) for key in keys] for label in compared.pairs.labels}
     return {
         **compared.json(),

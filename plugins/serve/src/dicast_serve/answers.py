@@ -59,14 +59,17 @@ class Served:
     ledgers: Mapping[str, ServedLedger]
 
     @classmethod
-    def of(cls, paths: Sequence[Path | str]) -> Served:
-        """Return the ledgers at *paths*, each named after its file, or after the last part of its URL. Equal names get a number."""
+    def of(cls, paths: Sequence[Path | str], *, may_be_missing: bool = False) -> Served:
+        """Return the ledgers at *paths*, each named after its file, or after the last part of its URL. Equal names get a number.
+
+        If *may_be_missing*, a missing file is an empty ledger until a run writes it.
+        """
         ledgers: dict[str, ServedLedger] = {}
         for path in dict.fromkeys(paths):
             stem = Path(path).stem
             stem = stem if stem and (isinstance(path, Path) or _NAME.fullmatch(stem)) else "ledger"
             names = chain([stem], (f"{stem}-{number}" for number in count(2)))
-            ledgers[next(name for name in names if name not in ledgers)] = ServedLedger(path)
+            ledgers[next(name for name in names if name not in ledgers)] = ServedLedger(path, may_be_missing)
         return cls(ledgers)
 
     def ledger(self, name: str | None) -> ServedLedger:

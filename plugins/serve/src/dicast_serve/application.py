@@ -48,7 +48,7 @@ def application(
     prepare: bool = False,
 ) -> ASGIApp:
     """Return the application over the ledgers at *paths*. *pages* are routes in addition to the API's; *prepare* starts reading at once."""
-    served = Served.of(paths)
+    served = Served.of(paths, may_be_missing=True)
     answers = Answers(served)
     tails = Tails(answers.rounds)
     if prepare:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dicast import ConfigError, read_ledger
+from dicast import ConfigError, nearest, read_ledger
 from dicast.commands import ledger_paths
 from dicast.toolkit.connections import listening_socket
 from dicast.toolkit.files import read_text
@@ -46,8 +46,10 @@ def serve(
     from .application import application
     from .application import once as answered
 
+    missing_files = [place for place in ledgers if once is None and isinstance(place, Path) and not place.exists()]
     for place in ledgers:
-        read_ledger(place, lambda live: live.head())  # a missing ledger is refused before the server listens
+        if place not in missing_files:
+            read_ledger(place, lambda live: live.head())  # another file is refused before the server listens
     if label_token_file is not None and not all(isinstance(place, Path) for place in ledgers):
         raise ConfigError(
             "--label-token-file: verdicts of people are recorded in files; serve a URL or a component without it"
@@ -72,6 +74,8 @@ def serve(
         bracketed_host = f"[{host}]" if ":" in host else host
         address = f"http://{bracketed_host}:{port}/"
         click.echo(f"serving {', '.join(map(_shown, ledgers))} at {address}")
+        for file in missing_files:
+            click.echo(_note_on_missing(file))
         if token_file is None:
             click.echo(f"open {address}?token={reading}")
             click.echo(f"or send the header Authorization: Bearer {reading}")
@@ -86,6 +90,14 @@ def _open(address: str) -> None:
 
     if not webbrowser.open(address):
         click.echo("no browser could be opened; open the address yourself", err=True)
+
+
+def _note_on_missing(file: Path) -> str:
+    """Return a note on a ledger that no run has written yet, with the name of a similar file in its folder."""
+    siblings = [path.name for path in file.parent.iterdir()] if file.parent.is_dir() else []
+    near = nearest(file.name, siblings)
+    question = f" Did you mean {file.parent / near}?" if near else ""
+    return f"{file} does not exist yet; the dashboard is empty until a run writes it.{question}"
 
 
 def _shown(place: Path | str) -> str:

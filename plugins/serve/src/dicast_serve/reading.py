@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import attrs
@@ -19,13 +20,17 @@ T = TypeVar("T")
 
 @attrs.define(eq=False, slots=False)
 class ServedLedger:
-    """Reader of the ledger at *place*. It looks up the plugin of a file once, since a look-up takes longer than most answers."""
+    """Reader of the ledger at *place*. It looks up the plugin of a file once, since a look-up takes longer than most answers.
+
+    If *may_be_missing*, a file that no run has written yet is read as an empty ledger. A file that was there and is gone is an error.
+    """
 
     place: Path | str
+    may_be_missing: bool = False
 
     @cached_property
     def _ledger(self) -> Any:
-        return dicast.component("ledger", {"ledger/sqlite": {"path": str(Path(self.place).absolute())}})
+        return _file(Path(self.place).absolute())
 
     def read(self, function: Callable[[Ledger], T]) -> T:
         """Return the result of *function* on the ledger; like :func:`dicast.read_ledger`, in a thread without an event loop.
@@ -35,15 +40,24 @@ class ServedLedger:
         if isinstance(self.place, str):
             return dicast.read_ledger(self.place, function)
 
-        async def read() -> T:
-            async with self._ledger.open(None, create=False) as ledger:
-                return function(ledger)
-
-        return asyncio.run(read())
+        if self.may_be_missing and not Path(self.place).exists():
+            with TemporaryDirectory(prefix="dicast-serve-") as folder:
+                return asyncio.run(_read(_file(Path(folder, "empty.db")), function, create=True))
+        self.may_be_missing = False
+        return asyncio.run(_read(self._ledger, function, create=False))
 
     def head(self) -> dicast.Head | None:
         """Return the newest row."""
         return self.read(lambda live: live.head())
+
+
+async def _read(component: Any, function: Callable[[Ledger], T], *, create: bool) -> T:
+    async with component.open(None, create=create) as ledger:
+        return function(ledger)
+
+
+def _file(path: Path) -> Any:
+    return dicast.component("ledger", {"ledger/sqlite": {"path": str(path)}})
 
 
 @cache

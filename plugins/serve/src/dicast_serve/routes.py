@@ -9,7 +9,7 @@ import attrs
 
 from dicast import Ledger
 
-from . import figures, runs, subjects, table_answers
+from . import figures, progress, runs, subjects, table_answers
 from .parameters import MOST, Parameter, choice, flag, in_path, integer, moment, number, text
 
 Answer = Callable[[Ledger, Mapping[str, Any]], Mapping[str, Any]]
@@ -193,6 +193,14 @@ ROUTES = (
         (in_path("run_id", "An id, its first or last characters, a run's name (its newest run), or last."),),
         ("run", "document"),
         light=True,
+        by_clock=True,
+    ),
+    Route(
+        "/runs/{run_id}/progress",
+        "The judged subjects of a run, the mean of each label and the cost so far, and the time left while it runs.",
+        progress.progress,
+        (in_path("run_id", "An id, its first or last characters, a run's name (its newest run), or last."),),
+        ("run_id", "state", "judged", "expected", "outcomes", "labels", "cost", "per_second", "seconds_left"),
         by_clock=True,
     ),
     Route(

@@ -55,9 +55,14 @@ def _after(runs: Iterator[dict[str, Any]], cursor: str) -> Iterator[dict[str, An
 def run(ledger: Ledger, values: Values) -> Document:
     """Return one run as in the list of runs, and the document of its end if it has one."""
     run_id = full_run_id(ledger, values["run_id"])
-    listed = next(run for run in past_runs(ledger) if run["run_id"] == run_id)
+    listed = listed_run(ledger, run_id)
     document = without_rationale(run_document(ledger, run_id))
     return {"run": {**listed, "gate_label": gate_label(document)}, "document": document}
+
+
+def listed_run(ledger: Ledger, run_id: str) -> Document:
+    """Return the run with this full id as in the list of runs."""
+    return next(run for run in past_runs(ledger) if run["run_id"] == run_id)
 
 
 def _gate_label(ledger: Ledger, run: Mapping[str, Any]) -> str | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import zlib
 from array import array
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from threading import Lock
 from typing import Any
 
@@ -31,19 +32,20 @@ FLIPS = {"fixed": ("gained",), "regressed": ("lost",), "any": ("gained", "lost")
 
 
 class Tables:
-    """Tables of the runs of a ledger, kept while their runs do not grow. The least recently used table is dropped first."""
+    """Tables of the runs of a ledger, which grow with their runs. The least recently used table is dropped first."""
 
     def __init__(self) -> None:
+        self.spending: dict[str, Any] = {}
         self._tables: OrderedDict[tuple[str, str | None], tuple[object, Table]] = OrderedDict()
         self._lock = Lock()
 
     def get(self, ledger: Ledger, run_id: str, baseline_id: str | None) -> Table:
-        """Return the table of a run next to its baseline, read again if one of the runs has grown."""
+        """Return the table of a run next to its baseline. Of a run that has grown only the new events are read; with a baseline, all."""
         key, head = (run_id, baseline_id), [_newest(ledger, run) for run in (run_id, baseline_id) if run is not None]
         with self._lock:
             kept = self._tables.pop(key, None)
             if kept is None or kept[0] != head:
-                kept = head, Table.of(ledger, run_id, baseline_id)
+                kept = head, Table.of(ledger, run_id, baseline_id, None if kept is None else kept[1])
             self._tables[key] = kept
             while len(self._tables) > 1 and sum(len(table.ids) for _, table in self._tables.values()) > ROWS_KEPT:
                 self._tables.popitem(last=False)
@@ -55,15 +57,15 @@ class Table:
     """Rows of a run from *document*, the result of the reader ``run_table``. Rows have numbers in the order of the run."""
 
     document: Mapping[str, Any]
-    read_texts: Callable[[Ledger], Iterable[tuple[str, str, str]]]
-    _texts: Texts | None = None
+    search_texts: Texts
 
     @classmethod
-    def of(cls, ledger: Ledger, run_id: str, baseline_id: str | None) -> Table:
-        """Read the table of a run next to its baseline."""
-        document = reader("run_table")(ledger, run_id=run_id, baseline_id=baseline_id)
-        texts: Reader = reader("run_texts")
-        return cls(document, lambda live: texts(live, run_id=run_id)["texts"])
+    def of(cls, ledger: Ledger, run_id: str, baseline_id: str | None, known: Table | None = None) -> Table:
+        """Read the table of a run next to its baseline. The columns of *known*, an earlier table of the same runs, may change and belong to the new table."""
+        earlier = None if known is None else known.document
+        document = reader("run_table")(ledger, run_id=run_id, baseline_id=baseline_id, known=earlier)
+        is_grown = known is not None and document["reading"] is known.document["reading"]
+        return cls(document, known.search_texts if known is not None and is_grown else Texts())
 
     @property
     def ids(self) -> Sequence[str]:
@@ -73,12 +75,12 @@ class Table:
     @cached_property
     def keys(self) -> list[Key]:
         """The kind and the id of each subject."""
-        return list(zip(self.column("kinds"), self.ids, strict=True))
+        return list(self.numbers)
 
-    @cached_property
-    def numbers(self) -> dict[Key, int]:
-        """The number of the row of each subject."""
-        return {key: number for number, key in enumerate(self.keys)}
+    @property
+    def numbers(self) -> Mapping[Key, int]:
+        """The number of the row of each subject, in the order of the rows."""
+        return self.document["numbers"]  # type: ignore[no-any-return]
 
     @property
     def baseline(self) -> Mapping[str, Any] | None:
@@ -120,20 +122,26 @@ class Table:
         return None if new is None or old is None else new - old
 
     def texts(self, ledger: Ledger) -> Texts:
-        """Return the texts of all rows, read on the first search."""
-        if self._texts is None:
-            texts = Texts()
-            for kind, id, text in self.read_texts(ledger):
-                if (row := self.numbers.get((kind, id))) is not None:
-                    texts.add(row, text)
-            self._texts = texts
-        return self._texts
+        """Return the texts of all rows. They are read on the first search, and later texts on later searches."""
+        texts, upto = self.search_texts, self.document["upto"]
+        if texts.upto < upto:
+            texts_of: Reader = reader("run_texts")
+            run_id = self.document["run_id"]
+            new = texts_of(ledger, run_id=run_id, after=texts.upto, upto=upto)["texts"]
+            texts.add_all((((kind, id), text) for kind, id, text in new), self.numbers)
+            texts.upto = upto
+        return texts
 
 
 class Texts:
-    """Texts of rows in lower case, compressed, for searches. A row may have several texts."""
+    """Texts of rows in lower case, compressed, for searches. A row may have several texts.
+
+    *upto* is the newest row of the ledger that was read.
+    """
 
     def __init__(self) -> None:
+        self.upto = 0
+        self._waiting: list[tuple[Key, str]] = []
         self._packs: list[tuple[array[int], bytes]] = []
         self._rows: array[int] = array("l")
         self._pieces: list[str] = []
@@ -145,6 +153,15 @@ class Texts:
         if len(self._pieces) == PIECES:
             self._packs.append((self._rows, zlib.compress(self._joined(), 1)))
             self._rows, self._pieces = array("l"), []
+
+    def add_all(self, texts: Iterable[tuple[Key, str]], numbers: Mapping[Key, int]) -> None:
+        """Add texts of subjects by the *numbers* of their rows. The texts of a subject without a row, which is not judged yet, wait for a later call."""
+        waiting, self._waiting = self._waiting, []
+        for key, text in chain(waiting, texts):
+            if (row := numbers.get(key)) is None:
+                self._waiting.append((key, text))
+            else:
+                self.add(row, text)
 
     def rows_with_words(self, words: Sequence[str]) -> set[int]:
         """Return the rows that have all *words*, which are in lower case, in any of their texts."""

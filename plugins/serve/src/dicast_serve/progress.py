@@ -1,0 +1,96 @@
+"""Progress of a run: judged subjects, means and cost so far, and the time left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from math import fsum
+from typing import Any
+
+import attrs
+
+from dicast import Head, Ledger, Query
+from dicast.reading import read_digest
+
+from .runs import full_run_id, listed_run
+from .tables import Table, Tables
+
+LEAST_SECONDS, LEAST_SUBJECTS = 3.0, 10
+"""Seconds and subjects that a rate is measured over at least."""
+
+_SPENT = ("spend.settled", "spend.lost")
+
+Values = Mapping[str, Any]
+Document = dict[str, Any]
+
+
+@attrs.define
+class Spending:
+    """Amounts that a run has spent, by unit, up to the row of *head*. A lost call counts with its reserved amount."""
+
+    sums: dict[str, Decimal] = attrs.field(factory=lambda: {"usd": Decimal(0), "msat": Decimal(0)})
+    unknown: int = 0
+    head: Head | None = None
+
+    def grow(self, ledger: Ledger, run_id: str) -> None:
+        """Add the amounts after :attr:`head`; of another ledger, all amounts."""
+        if self.head is not None and read_digest(ledger, self.head.seq) != self.head.digest:
+            self.sums, self.unknown, self.head = {"usd": Decimal(0), "msat": Decimal(0)}, 0, None
+        head, after = ledger.head(), 0 if self.head is None else self.head.seq
+        for entry in ledger.read(Query(run_id, _SPENT, after=after)):
+            if head is None or entry.seq > head.seq:
+                break
+            payload: Mapping[str, Any] = entry.event.payload
+            if payload["amount"] is None:
+                self.unknown += 1
+            else:
+                self.sums[payload["unit"]] += Decimal(payload["amount"])
+        self.head = head
+
+
+def progress(ledger: Ledger, values: Values) -> Document:
+    """Return the judged subjects of a run, their outcomes, the mean of each label, and the cost so far; for a running run also its rate and the seconds left."""
+    run_id = full_run_id(ledger, values["run_id"])
+    run = listed_run(ledger, run_id)
+    tables: Tables = getattr(ledger, "tables", None) or Tables()
+    table = tables.get(ledger, run_id, None)
+    spending = tables.spending.setdefault(run_id, Spending())
+    spending.grow(ledger, run_id)
+    judged, expected = len(table.ids), table.document["expected"]
+    pace = _rate(table.document["pace"], datetime.now(UTC)) if run["state"] == "running" else None
+    outcomes = Counter(table.column("outcomes"))
+    return {
+        **{name: run[name] for name in ("run_id", "name", "state", "started_at", "ended_at")},
+        "judged": judged,
+        "expected": expected,
+        "outcomes": {name: outcomes[name] for name in ("pass", "fail", "none", "open")},
+        "label": table.document["label"],
+        "labels": {label: _figures(table, label) for label in table.labels},
+        "cost": {unit: f"{amount:f}" for unit, amount in spending.sums.items()},
+        "unknown_costs": spending.unknown,
+        "last_result_at": table.document["pace"][-1][0] if judged else None,
+        "per_second": pace,
+        "seconds_left": None if pace is None or expected is None else max(0, expected - judged) / pace,
+    }
+
+
+def _figures(table: Table, label: str) -> Document:
+    scores = [value for value in table.values(label) if value is not None]
+    return {"mean": fsum(scores) / len(scores) if scores else None, "scored": len(scores)}
+
+
+def _rate(pace: Sequence[tuple[str, int]], now: datetime) -> float | None:
+    """Return the subjects per second between the first and the last time of *pace*.
+
+    None if the times are too close, if there are too few subjects, or if the run has stalled: the time since the last result exceeds the time between.
+    """
+    if len(pace) < 2:
+        return None
+    (first, before), (last, judged) = pace[0], pace[-1]
+    since, until = datetime.fromisoformat(first), datetime.fromisoformat(last)
+    elapsed = (until - since).total_seconds()
+    if elapsed < LEAST_SECONDS or judged - before < LEAST_SUBJECTS or (now - until).total_seconds() > elapsed:
+        return None
+    return (judged - before) / elapsed
