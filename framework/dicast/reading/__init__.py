@@ -14,6 +14,7 @@ from .columns import Floats, Ints
 from .digests import read_digest
 from .names import HASH_BYTES, Names, joined_numbers, name_hash
 from .open_judgments import read_open_judgments, still_open
+from .retractions import LABEL_RETRACTED, place_of_label, retracted_labels
 from .verdict_columns import (
     DOWN,
     ESCALATED,
@@ -92,6 +93,7 @@ __all__ = [
     "EXHAUSTED",
     "FAILED",
     "HASH_BYTES",
+    "LABEL_RETRACTED",
     "MSAT_UNKNOWN",
     "RAW",
     "READ",
@@ -127,6 +129,7 @@ __all__ = [
     "output_digest",
     "parts_by_key",
     "past_runs",
+    "place_of_label",
     "random_labels",
     "read_activity",
     "read_digest",
@@ -135,6 +138,7 @@ __all__ = [
     "read_verdicts",
     "reader",
     "refuse_weights",
+    "retracted_labels",
     "rows_by_key",
     "run_document",
     "still_open",

@@ -18,6 +18,7 @@ from ..toolkit.gold import GoldLabel, gold_labels
 from ..toolkit.input_file import InputCheck, InputFile
 from .outputs import JudgedOutput, JudgedOutputs
 from .recorded_gold import labels_of_scores
+from .retractions import place_of_label, retracted_labels
 
 LABEL_GIVEN = "label.given"
 """The event of a label: ``{subject, subject_kind, score, labeller, output_digest, drawn}``."""
@@ -125,10 +126,16 @@ def _selective_key(label: GoldLabel) -> str | None:
 
 
 def given_labels(ledger: Ledger) -> list[tuple[Event, GoldLabel]]:
-    """Return the labels in *ledger*, each with its event, the oldest first. Only the newest label of a labeller on an output counts."""
+    """Return the labels in *ledger*, each with its event, the oldest first. Only the newest label of a labeller on an output counts.
+
+    Retracted labels do not count: the labeller's previous label does.
+    """
+    retracted = retracted_labels(ledger)
     newest: dict[tuple[object, ...], tuple[Event, GoldLabel]] = {}
     for entry in ledger.read(Query(types=(LABEL_GIVEN,))):
         event = entry.event
+        if retracted and place_of_label(event) in retracted:
+            continue
         label = from_event(event)
         newest[(*_key(label), label.labeller, decides(label))] = event, label
     return list(newest.values())

@@ -17,6 +17,7 @@ from .._kernel.values import RECORDED, Entry, Event, Query
 from ..toolkit.money import rounded
 from .columns import code_of, growing
 from .names import Names
+from .retractions import retracted_labels, without_retracted
 
 if TYPE_CHECKING:
     from .columns import Floats, Ints
@@ -181,11 +182,17 @@ class VerdictColumns:
 
 
 def read_verdicts(ledger: Any, run_id: str | None = None) -> VerdictColumns:
-    """Return the verdicts and failures in *ledger*, or in one run: the ledger's own columns if it has them, else columns made from its events."""
-    if not hasattr(ledger, "verdict_columns"):
-        return VerdictColumns().add(ledger.read(Query(run_id, VERDICT_TYPES)))
-    columns: VerdictColumns = ledger.verdict_columns(run_id)
-    return columns
+    """Return the verdicts and failures in *ledger*, or in one run, without the verdicts of retracted labels.
+
+    They are the ledger's own columns if it has them, else columns made from its events.
+    """
+    columns: VerdictColumns
+    if hasattr(ledger, "verdict_columns"):
+        columns = ledger.verdict_columns(run_id)
+    else:
+        columns = VerdictColumns().add(ledger.read(Query(run_id, VERDICT_TYPES)))
+    retracted = retracted_labels(ledger)
+    return without_retracted(columns, retracted) if retracted else columns
 
 
 def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:

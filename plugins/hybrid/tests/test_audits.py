@@ -55,7 +55,10 @@ class Entries:
             SimpleNamespace(
                 seq=seq,
                 event=SimpleNamespace(
-                    payload=payload, session_id=payload.pop("session", None), type=payload.pop("type")
+                    payload=payload,
+                    session_id=payload.pop("session", None),
+                    type=payload.pop("type"),
+                    run_id=f"run {seq}",
                 ),
             )
             for seq, payload in enumerate(payloads, 1)
@@ -83,6 +86,10 @@ def labeled(id, score=1.0, **more):
     return {"type": "label.given", "subject": id, "score": score} | more
 
 
+def retracted(id, run):
+    return {"type": "label.retracted", "subject": id, "subject_kind": "row", "label_run": run}
+
+
 def answers(*payloads, waiting=()):
     audits = GoldAudits(Entries(*payloads), "d")
     audits.read_waiting()
@@ -96,6 +103,7 @@ def answers(*payloads, waiting=()):
     [
         ([judged("a"), labeled("a", 0.0, subject_kind="row")], [("a", 0.75, 0.0)]),
         ([judged("a"), labeled("a", 0.0)], [("a", 0.75, 0.0)]),
+        ([judged("a"), labeled("a", 0.0, subject_kind="row"), retracted("a", "run 2")], []),
         ([judged("a"), labeled("a", 0.0, subject_kind="turn")], []),
         ([judged("a"), labeled("b")], []),
         ([labeled("a"), judged("a")], []),

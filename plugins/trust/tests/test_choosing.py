@@ -8,12 +8,13 @@ import pytest
 
 from dicast import Subject
 from dicast.toolkit.gold import GoldLabel
+from dicast.toolkit.random_order import in_random_order
 from dicast_trust.cards.asking_again import recorded_again
 from dicast_trust.cards.history import Content, JudgeHistory, PastVerdict
 from dicast_trust.cards.page import page
 from dicast_trust.labeling.label import Choice
 from dicast_trust.labels.agreement import LabelerAgreement
-from dicast_trust.labels.choosing import Evidence, Judged, audited, disagreements, in_random_order, stratified
+from dicast_trust.labels.choosing import Evidence, Judged, audited, disagreements, stratified
 
 KEYS = [("row", str(number)) for number in range(23)]
 
@@ -117,7 +118,9 @@ def test_agreement_is_over_subjects_that_two_people_have_labeled():
     labels += [label("5", 1.0), label("6", 1.0, None), label("2", 0.0, "eve", others={"adjudicated": True})]
     document = LabelerAgreement.of(labels).document()
     assert document["labellers"] == {"ann": 5, "bob": 4, "nobody named": 1}
-    assert document["pairs"] == [{"a": "ann", "b": "bob", "n": 4, "agree": 0.75, "kappa": pytest.approx(0.5)}]
+    (pair,) = document["pairs"]
+    assert pair.pop("agree_ci") == pytest.approx([0.3006, 0.9544], abs=1e-4)  # Wilson's, 3 of 4
+    assert pair == {"a": "ann", "b": "bob", "n": 4, "agree": 0.75, "kappa": pytest.approx(0.5)}
     # one of four units disagrees: 8 labels, 5 of them pass
     assert document["alpha"] == pytest.approx(1 - 7 * 2 / (2 * 5 * 3))
     assert (document["adjudicated"], document["reasons"]) == (1, [])

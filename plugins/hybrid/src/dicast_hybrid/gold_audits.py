@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from dicast import Entry, Query
+from dicast.reading import place_of_label, retracted_labels
 
 LABEL_GIVEN = "label.given"
 
@@ -68,9 +69,13 @@ class GoldAudits:
 
     def labeled(self) -> Iterator[tuple[Waiting, float]]:
         """Yield each verdict with its label, for labels since the last call."""
-        for entry in self.read(Query(types=(LABEL_GIVEN,), after=self._seen)):
+        entries = list(self.read(Query(types=(LABEL_GIVEN,), after=self._seen)))
+        retracted = retracted_labels(self) if entries else frozenset()
+        for entry in entries:
             payload: Mapping[str, Any] = entry.event.payload
             self._seen = entry.seq
+            if place_of_label(entry.event) in retracted:
+                continue
             kind, id = str(payload.get("subject_kind") or ""), str(payload["subject"])
             keys = [(kind, id)] if kind else [key for key in self._waiting if key[1] == id]
             for key in keys:

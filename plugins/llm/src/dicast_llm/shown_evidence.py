@@ -18,23 +18,26 @@ from .section import Section
 def read_evidence(ledger: Ledger, *, subject: Subject, judges: Sequence[object] = ()) -> dict[str, Any]:
     """Return the evidence of *subject* for the first of *judges* that asks a model, else the default evidence of ``llm/judge``.
 
-    The document has ``sections``, each ``{title, text, cut}``, and the numbers ``chars`` of shown and ``whole`` of all characters. Without
-    evidence ``reason`` has the reason.
+    The document has ``sections``, each ``{title, text, cut}``, and the numbers ``chars`` of shown and ``whole`` of all characters. ``is_pair`` is true
+    if the judge compares two outputs. Without evidence ``reason`` has the reason.
     """
     evidence: Evidence | Failure = Failure("missing_input", "no judge asks a model")
+    is_pair = False
     for judge in _model_judges(judges):
         evidence = judge.show(subject)
+        is_pair = isinstance(judge, Pairwise) and not isinstance(evidence, Failure)
         break
     if isinstance(evidence, Failure):
         evidence = gather(subject, Showing())
     if isinstance(evidence, Failure):
-        return {"sections": [], "chars": 0, "whole": 0, "reason": evidence.message}
+        return {"sections": [], "chars": 0, "whole": 0, "is_pair": False, "reason": evidence.message}
     return {
         "sections": [
             _section(part.section, evidence.media) for part in evidence.parts if part.section.text is not None
         ],
         "chars": sum(part.chars for part in evidence.parts),
         "whole": sum(max(part.chars, part.original_chars) for part in evidence.parts),
+        "is_pair": is_pair,
     }
 
 

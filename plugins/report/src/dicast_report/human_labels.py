@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from dicast import ALL_METRICS, Query
-from dicast.reading import Gold, LabeledOutputs, decides, from_event
+from dicast.reading import Gold, LabeledOutputs, decides, from_event, place_of_label, retracted_labels
 from dicast.reporting import value_of
 from dicast.toolkit.gold import GoldLabel
 from dicast.toolkit.intervals import wilson
@@ -32,8 +32,9 @@ class _Ledger:
 def human_labels(read: Read, run_id: str) -> LabeledOutputs:
     """Return the newest label of each output, for the verdicts of a run. A label that decides between others takes precedence."""
     labels: dict[tuple[str, str, str | None, str | None], GoldLabel] = {}
+    retracted = retracted_labels(_Ledger(read))
     for entry in read(Query(types=(LABEL_GIVEN,))):
-        if is_number(entry.event.payload.get("score")):
+        if is_number(entry.event.payload.get("score")) and place_of_label(entry.event) not in retracted:
             label = from_event(entry.event)
             key = label.kind, label.subject_id, label.output_digest, None
             if decides(label) or key not in labels or not decides(labels[key]):

@@ -29,12 +29,19 @@ from . import openapi
 from .answers import Answers, Served, json_answer
 from .documents import dumped
 from .guard import Guard, Tokens, error_response, token_of
-from .labels import MAX_BODY_BYTES, label_of, record
+from .guide import Guide
+from .label_bodies import MAX_BODY_BYTES, label_of, retraction_of
+from .label_routes import routes_with
+from .labels import record
 from .live import Tails, stream
 from .parameters import BadRequest, values_of
-from .routes import AFTER, BRIEF, LEDGER, ROUTES, Route
+from .retractions import retract
+from .routes import AFTER, BRIEF, LEDGER, Route
 from .runs import NotFound
 
+Endpoint = Callable[[Request], Awaitable[Response]]
+Read = Callable[[bytes], Any]
+Write = Callable[..., dict[str, Any]]
 Page = tuple[str, Callable[[Request], Awaitable[Response]]]
 
 
@@ -46,8 +53,9 @@ def application(
     pages: Sequence[BaseRoute] = (),
     *,
     prepare: bool = False,
+    guide: Guide | None = None,
 ) -> ASGIApp:
-    """Return the application over the ledgers at *paths*. *pages* are routes in addition to the API's; *prepare* starts reading at once."""
+    """Return the application over the ledgers at *paths*. *pages* are routes in addition to the API's; *prepare* starts reading at once; *guide* is for people who label."""
     served = Served.of(paths, may_be_missing=True)
     answers = Answers(served)
     tails = Tails(answers.rounds)
@@ -77,23 +85,19 @@ def application(
         tail = tails.of(served.ledger(values["ledger"]), brief=values["brief"])
         return await stream(tails, tail, request, values["after"])
 
-    async def labels(request: Request) -> Response:
-        token = token_of(request, cookie)
-        if token is None or not tokens.may_label(token):
-            return error_response(403, "giving a verdict needs the labelling token (--label-token-file)")
-        values = values_of((LEDGER,), request.query_params.multi_items(), {})
-        label = label_of(await _body(request))
-        document = await asyncio.to_thread(record, served.ledger(values["ledger"]), label)
-        return Response(dumped(document), 201, media_type="application/json")
-
-    api = [_Anything(_pattern(route), _endpoint(route, answers), methods=["GET"]) for route in ROUTES]
+    label = _writing(served, tokens, cookie)
+    api = [
+        _Anything(_pattern(route), _endpoint(route, answers), methods=["GET"])
+        for route in routes_with(guide or Guide())
+    ]
     routes: list[BaseRoute] = [
         *api,
         Path_("/ledgers", ledgers, methods=["GET"]),
         Path_("/session", session, methods=["GET"]),
         Path_("/openapi.json", description, methods=["GET"]),
         Path_("/events", events, methods=["GET"]),
-        Path_("/labels", labels, methods=["POST"]),
+        Path_("/labels", label(label_of, record), methods=["POST"]),
+        Path_("/labels/retractions", label(retraction_of, retract), methods=["POST"]),
         *pages,
     ]
     app = Starlette(routes=routes, exception_handlers={DicastError: _refused, HTTPException: _http, Exception: _defect})
@@ -101,7 +105,27 @@ def application(
     return Guard(app, frozenset(host.lower() for host in hosts), tokens, cookie)
 
 
-def _endpoint(route: Route, answers: Answers) -> Callable[[Request], Awaitable[Response]]:
+def _writing(served: Served, tokens: Tokens, cookie: str) -> Callable[[Read, Write], Endpoint]:
+    """Return a function that makes an endpoint from a parser of its body and a function that writes the result to a ledger."""
+    writing = asyncio.Lock()  # a label is compared with the labels before it, so two labels never enter at once
+
+    def endpoint(read: Read, write: Write) -> Endpoint:
+        async def answer(request: Request) -> Response:
+            token = token_of(request, cookie)
+            if token is None or not tokens.may_label(token):
+                return error_response(403, "giving a verdict needs the labelling token (--label-token-file)")
+            values = values_of((LEDGER,), request.query_params.multi_items(), {})
+            item = read(await _body(request))
+            async with writing:
+                document = await asyncio.to_thread(write, served.ledger(values["ledger"]), item)
+            return Response(dumped(document), 201, media_type="application/json")
+
+        return answer
+
+    return endpoint
+
+
+def _endpoint(route: Route, answers: Answers) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         values = values_of((*route.parameters, LEDGER), request.query_params.multi_items(), request.path_params)
         return await answers.answer(route, values, request)
@@ -134,14 +158,15 @@ def once(paths: Sequence[Path | str], address: str) -> bytes:
 
     parts = urlsplit(address)
     served = Served.of(paths)
-    for route in ROUTES:
+    routes = routes_with(Guide())
+    for route in routes:
         match = _regex(_pattern(route)).match(unquote(parts.path))
         if match is not None:
             query = parse_qsl(parts.query, keep_blank_values=True)
             values = values_of((*route.parameters, LEDGER), query, match.groupdict())
             ledger = served.ledger(values.pop("ledger"))
             return json_answer(route, ledger, values)
-    addresses = [route.path for route in ROUTES]
+    addresses = [route.path for route in routes]
     near = nearest(parts.path, addresses)
     raise BadRequest(
         f"no path {parts.path!r}{f', did you mean {near!r}?' if near else ''}; there are {', '.join(addresses)}"

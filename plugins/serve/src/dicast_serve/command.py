@@ -30,6 +30,18 @@ LEAST_TOKEN = 16
 @click.option(
     "--label-token-file", type=click.Path(path_type=Path), help="A file with the token that allows giving verdicts."
 )
+@click.option(
+    "--guidelines",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Markdown with the guidelines for people who label.",
+)
+@click.option(
+    "--judges",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A pipeline file: people who label see the evidence and the objectives of its judges.",
+)
 @click.option("--open", "shows", is_flag=True, help="Open the first page in the browser.")
 @click.option("--once-json", "once", metavar="PATH", help="Print the answer to GET PATH, and exit.")
 def serve(
@@ -39,6 +51,8 @@ def serve(
     names: tuple[str, ...],
     token_file: Path | None,
     label_token_file: Path | None,
+    guidelines: Path | None,
+    judges: Path | None,
     shows: bool,
     once: str | None,
 ) -> None:
@@ -58,6 +72,7 @@ def serve(
         click.echo(answered(ledgers, once))
         return
     from .guard import Tokens
+    from .guide import Guide
     from .listening import hosts_of, listen
     from .pages import pages
 
@@ -67,10 +82,11 @@ def serve(
         raise ConfigError(
             "--token-file and --label-token-file hold the same token: every reader could give verdicts, too. Use two tokens"
         )
+    guide = Guide.of(guidelines, judges)
     with listening_socket(host, port) as socket:
         port = socket.getsockname()[1]
         allowed, hosts = Tokens(reading, labelling), hosts_of(host, port, names)
-        app = application(ledgers, allowed, hosts, f"dicast_{port}", pages(), prepare=True)
+        app = application(ledgers, allowed, hosts, f"dicast_{port}", pages(), prepare=True, guide=guide)
         bracketed_host = f"[{host}]" if ":" in host else host
         address = f"http://{bracketed_host}:{port}/"
         click.echo(f"serving {', '.join(map(_shown, ledgers))} at {address}")

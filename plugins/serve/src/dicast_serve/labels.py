@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import orjson
 
 import dicast
 from dicast import (
@@ -23,50 +22,23 @@ from dicast import (
     Subject,
     TraceEvent,
     Verdict,
-    nearest,
 )
-from dicast.reading import JudgedOutputs, read_verdicts
+from dicast.reading import JudgedOutputs, decides, verdict_of
 
 from .documents import without_rationale
-from .parameters import BadRequest
+from .label_bodies import Label
+from .label_case import labels_of
+from .label_queue import check_person
 from .reading import ServedLedger
+from .run_labels import GivenLabel
 from .runs import NotFound, full_run_id
 from .subjects import TYPES, judged_content, shown_run
 
-MAX_BODY_BYTES = 200_000
+NAME = "labels"
+"""Name of the runs that record labels and retractions."""
 
-NO_NULL = "^[^\\x00]*$"
-
-BODY: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["subject_id", "score"],
-    "additionalProperties": False,
-    "properties": {
-        "subject_id": {"type": "string", "minLength": 1, "maxLength": 1000, "pattern": NO_NULL},
-        "subject_kind": {"type": "string", "minLength": 1, "maxLength": 1000, "pattern": NO_NULL, "default": "turn"},
-        "score": {"type": "number", "minimum": 0, "maximum": 1},
-        "confidence": {"type": "number", "minimum": 0, "maximum": 1, "default": 1},
-        "judge": {"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,100}$", "default": "human"},
-        "reason": {"type": "string", "maxLength": 10_000, "pattern": NO_NULL},
-        "run_id": {"type": "string", "minLength": 1, "maxLength": 1000, "pattern": NO_NULL},
-    },
-}
-
-
-@attrs.frozen
-class Label:
-    """A person's verdict on a subject."""
-
-    subject_id: str
-    score: float
-    subject_kind: str = "turn"
-    confidence: float = 1.0
-    judge: str = "human"
-    reason: str | None = None
-    run_id: str | None = None
-    """The run whose output is labeled; by default the last run that judged the subject and is not a tool's."""
-    output_digest: str | None = None
-    """The digest of the labeled output; not a member of the request."""
+DECISION = "adjudication"
+"""Name of the judge of decisions between different labels; the event ``label.given`` names the person."""
 
 
 @attrs.frozen
@@ -95,7 +67,7 @@ class Person:
 class LivePerson:
     """Live object of :class:`Person`: returns its verdict and records the event ``label.given``, which ``dicast labels`` and ``calibrate`` read.
 
-    The labeller is the name under which the person judges. How the subject was drawn is unknown and not recorded.
+    The labeller is the name under which the person judges.
     """
 
     label: Label
@@ -110,99 +82,81 @@ class LivePerson:
         label = self.label
         score = float(label.score)
         payload = {"subject": subject.id, "subject_kind": subject.kind, "score": score, "labeller": label.judge}
-        if label.output_digest is not None:
-            payload["output_digest"] = label.output_digest
+        facts = {"output_digest": label.output_digest, "drawn": label.drawn, "blind": label.blind}
+        payload |= {name: value for name, value in facts.items() if value is not None}
+        if label.adjudicated:
+            payload["adjudicated"] = True
         self.run.record([TraceEvent("label.given", payload, session_id=subject.session_id)])
         signals = {"reason": label.reason} if label.reason else {}
+        if label.adjudicated:
+            signals["labeller"] = label.judge
         rubric = Rubric("human", "1")
         return Judgment(score, float(label.confidence), "human", signals=signals, rubric=rubric)
 
 
-def label_of(body: bytes) -> Label:
-    """Return the label in the JSON *body* of a request.
+@attrs.frozen
+class _Labeled:
+    """The labeled subject, the digest of its output (None if the ledger stores digests), and the person's labels of it so far."""
 
-    :raises BadRequest: naming every problem of the body.
-    """
-    try:
-        document = orjson.loads(body)
-    except ValueError as error:
-        raise BadRequest("the body is not JSON") from error
-    if not isinstance(document, dict):
-        raise BadRequest("the body is a JSON object")
-    properties: Mapping[str, Any] = BODY["properties"]
-    problems = [
-        Problem(
-            f"unknown key {name!r:.100}; there are {', '.join(properties)}",
-            path=name[:100],
-            hint=nearest(name[:100], properties),
-        )
-        for name in document
-        if name not in properties
-    ]
-    problems += [Problem(f"{name} is missing", path=name) for name in BODY["required"] if name not in document]
-    problems += [
-        Problem(f"{name} is {_expectation(properties[name])}", path=name)
-        for name, value in document.items()
-        if name in properties and not _fits(value, properties[name])
-    ]
-    if problems:
-        raise BadRequest(problems)
-    return Label(**document)
-
-
-def _fits(value: object, schema: Mapping[str, Any]) -> bool:
-    if schema["type"] == "number":
-        return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-    import re
-
-    return (
-        isinstance(value, str)
-        and schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value))
-        and re.fullmatch(schema["pattern"].removeprefix("^").removesuffix("$"), value) is not None
-    )
-
-
-def _expectation(schema: Mapping[str, Any]) -> str:
-    if schema["type"] == "number":
-        return "a number from 0 to 1"
-    if schema["pattern"] != NO_NULL:
-        return f"text, {schema['pattern']}"
-    return f"text of {schema.get('minLength', 0)} to {schema['maxLength']:,} characters, none of them NUL"
+    subject: Subject
+    digest: str | None
+    labels: Sequence[GivenLabel]
 
 
 def record(ledger: ServedLedger, label: Label) -> dict[str, Any]:
     """Record *label* in *ledger*, and return the verdict with its run.
 
+    A label that ``expected`` does not allow, but that equals the person's newest label, is not recorded again: the newest label is returned.
+
     :raises NotFound: when no run has read a subject with this id.
-    :raises ConfigError: when a judge that is not a person has judged under the label's name.
+    :raises ConfigError: when a judge that is not a person has judged under the label's name, or the person has another label than ``expected``.
     """
-    subject, digest = ledger.read(lambda live: _subject(live, label))
+    labeled = ledger.read(lambda live: _labeled(live, label))
+    newest = labeled.labels[-1] if labeled.labels else None
+    run_id = "" if newest is None else newest[0].run_id
+    if label.expected not in (None, run_id):
+        if newest is None or newest[1].score != label.score:
+            raise _other_label(label, newest)
+        return ledger.read(lambda live: _recorded(live, label, run_id))
+    judge = DECISION if label.adjudicated else label.judge
     pipeline = {
-        "name": "labels",
-        "judges": [{"person": {"as": label.judge}}],
-        "define": {"person": Person.with_label(attrs.evolve(label, output_digest=digest))},
-        "ledger": {"ledger/sqlite": {"path": str(Path(ledger.place).absolute())}},
+        "name": NAME,
+        "judges": [{"person": {"as": judge}}],
+        "define": {"person": Person.with_label(attrs.evolve(label, output_digest=labeled.digest))},
+        "ledger": ledger_section(ledger),
     }
-    done = dicast.run(pipeline, subjects=[subject], kind="tool")
+    done = dicast.run(pipeline, subjects=[labeled.subject], kind="tool")
     if not done.verdicts:
         raise LedgerError(f"the verdict on {label.subject_id!r:.100} was not recorded: {done.failures}")
     (verdict,) = done.verdicts
     return {"run_id": done.run_id, "verdict": without_rationale(attrs.asdict(verdict, recurse=False))}
 
 
-def _subject(ledger: Ledger, label: Label) -> tuple[Subject, str | None]:
-    """Return the labeled subject with its output, and the digest of the output.
+def ledger_section(ledger: ServedLedger) -> Mapping[str, Any]:
+    """Return the ledger as a section of a pipeline."""
+    return {"ledger/sqlite": {"path": str(Path(ledger.place).absolute())}}
 
-    The digest is None if the ledger stores digests in place of contents.
-    """
-    if kinds := {origin.judge_kind for origin in read_verdicts(ledger).origins if origin.judge == label.judge} - {
-        "human",
-        None,
-    }:
-        message = (
-            f"judge {label.judge!r} is not a person, but {' and '.join(sorted(map(str, kinds)))}; use another name"
-        )
-        raise ConfigError(Problem(message, path="judge", value=label.judge))
+
+def _other_label(label: Label, newest: GivenLabel | None) -> ConfigError:
+    """Return the error about a label that changed since the person saw it, such as in another tab."""
+    if newest is None:
+        message = f"{label.judge} has retracted the label of {label.subject_id!r:.100}; give the label without expected"
+        return ConfigError(Problem(message, path="expected", value=""))
+    event, newest_label = newest
+    message = f"{label.judge} has labeled {label.subject_id!r:.100} {newest_label.score:g} elsewhere; keep that label, or replace it with expected: {event.run_id}"
+    return ConfigError(Problem(message, path="expected", value=event.run_id))
+
+
+def _recorded(ledger: Ledger, label: Label, run_id: str) -> dict[str, Any]:
+    """Return the answer about a label that the run *run_id* recorded."""
+    query = Query(run_id, ("eval.completed",), subject_id=label.subject_id)
+    verdict = next((verdict_of(entry.event) for entry in ledger.read(query)), None)
+    return {"run_id": run_id, "verdict": verdict and without_rationale(attrs.asdict(verdict, recurse=False))}
+
+
+def _labeled(ledger: Ledger, label: Label) -> _Labeled:
+    """Return the labeled subject."""
+    check_person(ledger, DECISION if label.adjudicated else label.judge)
     entries = [
         entry
         for entry in ledger.read(Query(types=TYPES, subject_id=label.subject_id))
@@ -223,4 +177,7 @@ def _subject(ledger: Ledger, label: Label) -> tuple[Subject, str | None]:
     }
     subject = Subject(label.subject_kind, label.subject_id, session_id=read.session_id, **parts)
     output = outputs.of(run_id, label.subject_kind, label.subject_id)
-    return subject, None if output is None else output.digest
+    digest = None if output is None else output.digest
+    people = labels_of(ledger, label.subject_kind, label.subject_id, digest)
+    own_labels = [item for item in people if item[1].labeller == label.judge and decides(item[1]) == label.adjudicated]
+    return _Labeled(subject, digest, own_labels)

@@ -8,9 +8,11 @@ from typing import Any
 
 import attrs
 
-from .labels import BODY
+from .guide import Guide
+from .label_bodies import BODY, RETRACTION
+from .label_routes import routes_with
 from .parameters import Parameter
-from .routes import AFTER, BRIEF, LEDGER, ROUTES, Route
+from .routes import AFTER, BRIEF, LEDGER, Route
 
 _ERROR = {
     "type": "object",
@@ -28,7 +30,7 @@ _REFUSALS = {
     "401": "The token is missing or wrong.",
     "403": "The request comes from another origin's page, or the token does not allow it.",
     "404": "The ledger has no such subject, or no such run.",
-    "409": "The current ledger has no answer: no such judge or kind, not two raters, a window that ends before it starts, or a person with a judge's name.",
+    "409": "The current ledger has no answer: no such judge or kind, not two raters, a window that ends before it starts, a person with a judge's name, or another label of the person than expected.",
     "503": "The ledger cannot be read now.",
 }
 
@@ -56,7 +58,7 @@ _NEWS = {
 def document(ledgers: Sequence[str]) -> dict[str, Any]:
     """Return the whole document for these *ledgers*."""
     ledger = attrs.evolve(LEDGER, schema={"type": "string", "enum": list(ledgers)})
-    paths = {route.path: {"get": _operation(route, ledger)} for route in ROUTES}
+    paths = {route.path: {"get": _operation(route, ledger)} for route in routes_with(Guide())}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -67,7 +69,7 @@ def document(ledgers: Sequence[str]) -> dict[str, Any]:
         "security": [{"token": []}],
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Error": _ERROR, "Label": BODY},
+            "schemas": {"Error": _ERROR, "Label": BODY, "Retraction": RETRACTION},
         },
         "paths": {**paths, **_other_paths(ledger)},
     }
@@ -99,6 +101,16 @@ def _other_paths(ledger: Parameter) -> dict[str, Any]:
             "201": _response("The recorded verdict.", _object(("run_id", "verdict"))),
         },
     }
+    retraction = {
+        "summary": "Retraction of a label, which stays in the ledger and counts no more; needs the labelling token.",
+        "operationId": "retract_label",
+        "parameters": [_parameter(ledger)],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _reference("Retraction")}}},
+        "responses": {
+            **{code: response for code, response in _responses(None, "404", "409").items() if code != "200"},
+            "201": _response("The run that recorded the retraction.", _object(("run_id",))),
+        },
+    }
     ledgers = {
         "summary": "The served ledgers, each with its head.",
         "operationId": "ledgers",
@@ -112,7 +124,8 @@ def _other_paths(ledger: Parameter) -> dict[str, Any]:
         "responses": _responses(_object(("may_label",))),
     }
     reads = {"/events": events, "/ledgers": ledgers, "/session": session}
-    return {"/labels": {"post": label}, **{path: {"get": operation} for path, operation in reads.items()}}
+    writes = {"/labels": {"post": label}, "/labels/retractions": {"post": retraction}}
+    return {**writes, **{path: {"get": operation} for path, operation in reads.items()}}
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from dicast import Entry, Event, Ledger, PluginError, Query, run_kind
-from dicast.reading import JudgedOutputs, read_digest, reader, verdict_of
+from dicast.reading import JudgedOutputs, read_digest, reader, retracted_labels, verdict_of
 from dicast.reporting import output_ending
 
 from .runs import Document, NotFound, Values, full_run_id
@@ -21,7 +21,7 @@ def subject(ledger: Ledger, values: Values) -> Document:
 
     ``content`` and ``conversation`` are from the run ``run_id``: the requested run, else the last run that judged the subject and is not a tool's,
     such as a label. If a task produced the output, ``content.output`` is the task's and ``made`` is true. Each verdict has the ``output_digest``
-    of its output. ``place`` is the file, with the line if it is known, that the subject was read from. ``parent_session_id`` is the session that started the subject's session, a sub-agent. ``runs`` are the runs with the subject, the newest first. ``finish_reason`` is the word for the end of the shown output, such as ``length``.
+    of its output, and is ``retracted`` if a person took it back. ``place`` is the file, with the line if it is known, that the subject was read from. ``parent_session_id`` is the session that started the subject's session, a sub-agent. ``runs`` are the runs with the subject, the newest first. ``finish_reason`` is the word for the end of the shown output, such as ``length``.
     """
     id, kind = values["id"], values["subject_kind"]
     entries = [entry for entry in ledger.read(Query(types=TYPES, subject_id=id)) if entry.event.subject_kind == kind]
@@ -30,6 +30,7 @@ def subject(ledger: Ledger, values: Values) -> Document:
     requested_run = None if values["run"] is None else full_run_id(ledger, values["run"])
     run_id = shown_run(ledger, entries, requested_run)
     outputs = JudgedOutputs(ledger, {id})
+    retracted = retracted_labels(ledger)
 
     def digest(run: str) -> str | None:
         output = outputs.of(run, kind, id)
@@ -54,6 +55,7 @@ def subject(ledger: Ledger, values: Values) -> Document:
             "evaluations": [
                 {
                     **attrs.asdict(verdict_of(entry.event), recurse=False),
+                    "retracted": (entry.event.run_id, kind, id) in retracted,
                     "output_digest": digest(entry.event.run_id),
                     "chain": _place(ledger, entry),
                 }

@@ -58,6 +58,8 @@ class Table:
 
     document: Mapping[str, Any]
     search_texts: Texts
+    results: dict[object, Any] = attrs.field(factory=dict)
+    """Results that answers computed from this table, kept with it."""
 
     @classmethod
     def of(cls, ledger: Ledger, run_id: str, baseline_id: str | None, known: Table | None = None) -> Table:

@@ -15,9 +15,10 @@ import click
 from dicast import ConfigError, Ledger, PipelineJudges, named_run, pipeline_judges, read_ledger
 from dicast.commands import as_json, ledger_path, ledger_section, print_json
 from dicast.toolkit.gold import GoldLabel
+from dicast.toolkit.random_order import in_random_order
 
 from ..calibration.document import Calibration
-from ..labels.choosing import Judged, audited, disagreements, evidence, in_random_order, read_subjects, stratified
+from ..labels.choosing import Judged, audited, disagreements, evidence, read_subjects, stratified
 from ..labels.gold import given_labels, random_labels
 from ..labels.human import Human, record
 from ..terminal.options import rate

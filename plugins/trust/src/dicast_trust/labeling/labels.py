@@ -164,7 +164,9 @@ def _parts(document: dict[str, Any]) -> Iterator[str | TextTable]:
     counts = ", ".join(f"{name} {n}" for name, n in document["labellers"].items()) or "none"
     yield f"labels: {counts}"
     if document["alpha"] is not None:
-        yield f"alpha {document['alpha']:.3f} (1 is agreement, 0 is chance)"
+        interval = document["alpha_ci"]
+        ends = "" if interval is None else "; 95 %: {:.3f} to {:.3f}".format(*interval)
+        yield f"alpha {document['alpha']:.3f} (1 is agreement, 0 is chance{ends})"
     if document["pairs"]:
         yield TextTable(
             ("labelers", "subjects", "agree", "kappa"),

@@ -10,12 +10,16 @@ from typing import Any
 import attrs
 
 from dicast.toolkit.gold import GoldLabel
+from dicast.toolkit.intervals import wilson
 
 from .gold import decides, outputs_of_labels
 
 _HALF = 0.5
 _NOBODY = "nobody named"
 _DISJOINT = "no two labelers have labeled the same subject"
+RESAMPLES = 2_000
+SEED = 0
+METHOD = f"percentile bootstrap over subjects, {RESAMPLES:,} resamples, seed {SEED}"
 
 
 OutputKey = tuple[str, str, str | None]
@@ -72,10 +76,13 @@ class LabelerAgreement:
         alpha = self.alpha()
         several = "the labels of subjects with several labelers all pass, or all fail" if pairs else _DISJOINT
         reasons = [] if alpha is not None else [f"alpha is not defined: {several}"]
+        interval = self.alpha_interval()
         return {
             "labellers": dict(self.counts),
             "pairs": pairs,
             "alpha": alpha,
+            "alpha_ci": interval,
+            "alpha_ci_method": None if interval is None else METHOD,
             "adjudicated": self.decisions,
             "differ": [
                 {"subject_kind": kind, "subject_id": id, "output_digest": digest, "labels": scores}
@@ -89,23 +96,53 @@ class LabelerAgreement:
         pairs = [
             (first[key] >= _HALF, second[key] >= _HALF) for key in first if key in second and key not in self.repeated
         ]
-        return {"a": a, "b": b, "n": len(pairs), "agree": _share([x == y for x, y in pairs]), "kappa": _kappa(pairs)}
+        agree = _share([x == y for x, y in pairs])
+        interval = None if agree is None else list(wilson(agree, len(pairs)))
+        return {"a": a, "b": b, "n": len(pairs), "agree": agree, "agree_ci": interval, "kappa": _kappa(pairs)}
 
     def alpha(self) -> float | None:
         """Return Krippendorff's alpha of pass and fail (nominal), over subjects with two labels or more; None if it is not defined."""
-        units: dict[OutputKey, Counter[bool]] = {}
+        units = self._units()
+        sums = [sum(parts) for parts in zip(*(_parts(*unit) for unit in units), strict=True)] if units else [0, 0, 0]
+        return _alpha(*sums)
+
+    def alpha_interval(self) -> list[float] | None:
+        """Return the 95 % interval of alpha, by the percentiles of resamples of the subjects.
+
+        It is None if alpha is not defined in a quarter of the resamples, such as for a single subject.
+        """
+        units = Counter(self._units())
+        if units.total() < 2:
+            return None
+        import numpy as np  # 0.1 s, which starting dicast does not spend
+
+        shares = np.array(list(units.values())) / units.total()
+        counts = np.random.default_rng(SEED).multinomial(units.total(), shares, RESAMPLES)
+        resamples = counts @ np.array([_parts(*unit) for unit in units])
+        alphas = [alpha for sums in resamples.tolist() if (alpha := _alpha(*sums)) is not None]
+        if len(alphas) < RESAMPLES * 3 / 4:
+            return None
+        return [float(end) for end in np.percentile(alphas, (2.5, 97.5))]
+
+    def _units(self) -> list[tuple[int, int]]:
+        """Return the numbers of passing and of failing labels of each subject with two labels or more."""
+        units: dict[OutputKey, list[bool]] = {}
         for labels in self.by_labeller.values():
             for key, score in labels.items():
                 if key not in self.repeated:
-                    units.setdefault(key, Counter())[score >= _HALF] += 1
-        several = [unit for unit in units.values() if unit.total() > 1]
-        total = sum(several, Counter[bool]())
-        n = total.total()
-        expected = 2 * total[True] * total[False]
-        if not expected:
-            return None
-        observed = sum(2 * unit[True] * unit[False] / (unit.total() - 1) for unit in several)
-        return 1 - (n - 1) * observed / expected
+                    units.setdefault(key, []).append(score >= _HALF)
+        return [(sum(unit), len(unit) - sum(unit)) for unit in units.values() if len(unit) > 1]
+
+
+def _parts(passed: int, failed: int) -> tuple[float, int, int]:
+    """Return the disagreement of one subject, and its numbers of passing and of failing labels."""
+    return 2 * passed * failed / (passed + failed - 1), passed, failed
+
+
+def _alpha(observed: float, passed: float, failed: float) -> float | None:
+    """Return Krippendorff's alpha of sums over subjects; None if all labels pass, or all fail."""
+    expected = 2 * passed * failed
+    return 1 - (passed + failed - 1) * observed / expected if expected else None
 
 
 def _share(values: Sequence[bool]) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from typing import Any
 
 import attrs
@@ -12,6 +11,7 @@ import orjson
 from dicast import ConfigError, Ledger, PluginError, Query, Subject, run_kind
 from dicast.reading import output_digest, reader
 from dicast.toolkit.media import without_content
+from dicast.toolkit.random_order import in_random_order
 
 from ..verdicts.outcomes import Outcome
 from ..verdicts.stages import Stage
@@ -105,11 +105,6 @@ def _parts(content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def in_random_order(keys: Sequence[tuple[str, str]], seed: int) -> list[tuple[str, str]]:
-    """Return *keys* in the order of a keyed hash: it depends on the seed and the key only, not on the other keys."""
-    return sorted(keys, key=lambda key: sha256(f"{seed}\n{key[0]}\n{key[1]}".encode()).digest())
-
-
 def stratified(keys: Sequence[tuple[str, str]], stage: Stage, seed: int) -> list[tuple[str, str]]:
     """Return *keys* in a random order that takes from five parts, by the stage's confidence, in turn."""
     by_confidence = sorted(
@@ -156,7 +151,8 @@ def _passes(outcome: Outcome, pass_at: float) -> bool:
 class Evidence:
     """Evidence of a subject that a judge sees, for a labeler, without any verdict of a judge.
 
-    *agents* is the evidence of the sub-agents that it started, *thoughts* the number of its reasoning texts, which are not shown.
+    *agents* is the evidence of the sub-agents that it started, *thoughts* the number of its reasoning texts, which are not shown. *is_pair* is
+    True if the judge compares two outputs.
     """
 
     judged: Judged
@@ -166,6 +162,7 @@ class Evidence:
     reason: str | None = None
     agents: Sequence[AgentEvidence] = ()
     thoughts: int = 0
+    is_pair: bool = False
 
     def lines(self) -> Iterator[str]:
         """Yield the evidence as text; the terminal's writer escapes it."""
@@ -196,7 +193,8 @@ def evidence(ledger: Ledger, judged: Judged, judges: Sequence[object] = ()) -> E
     agents = list(agent_evidence(ledger, subject, judged.run_id))
     shown = document["sections"], document["chars"], document["whole"], document.get("reason")
     texts = "\n".join(str(section["text"]) for section in document["sections"])
-    return Evidence(judged, *shown, agents, sum(thought not in texts for thought in _thoughts(subject)))
+    thoughts = sum(thought not in texts for thought in _thoughts(subject))
+    return Evidence(judged, *shown, agents, thoughts, is_pair=document.get("is_pair", False))
 
 
 def _thoughts(subject: Subject) -> Iterator[str]:
