@@ -11,17 +11,20 @@ from ._kernel.timing.interrupts import sigterm_as_ctrl_c
 
 if TYPE_CHECKING:
     from ._kernel.api.judges import pipeline_text
+    from ._kernel.cli.calling_command import CallingCommand
     from ._kernel.cli.runs import run, run_command
     from ._kernel.pipeline.ledger_places import ledger_section
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("run", "run_command"), "_kernel.cli.runs"),
+    "CallingCommand": "_kernel.cli.calling_command",
     "ledger_section": "_kernel.pipeline.ledger_places",
     "pipeline_text": "_kernel.api.judges",
 }
 """Names whose module is imported on first use, because it imports everything that a run needs."""
 
 __all__ = [
+    "CallingCommand",
     "as_json",
     "ledger_path",
     "ledger_paths",

@@ -191,3 +191,19 @@ def test_a_suite_has_a_summary_of_each_experiment(folder):
     assert ("## `answers/a`: passed" in text, "## `answers/b`: failed" in text) == (True, True)
     assert sorted(path.name for path in (folder / "out").iterdir()) == ["a.xml", "b.xml"]
     assert sum(line.startswith("::error") for line in followed(done.stdout)) == 1
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_names_the_command_that_resumes_it_with_its_reports(folder):
+    """The command of the task interrupts the process that runs the pipeline."""
+    task = "task: {task/command: {command: [sh, -c, 'kill -INT $PPID; sleep 5']}}\n"
+    (folder / "slow.yaml").write_text(PIPELINE % 0.4 + task)
+    done = ci(folder, "slow.yaml", "--comment", "out/c.md", "--junit", "j.xml", "--set", "gate.min_score=0.3")
+    (line,) = [line.strip() for line in done.stdout.splitlines() if "--resume" in line]
+    run_id = line.partition("--resume ")[2].split()[0]
+    options = f"--resume {run_id} --junit j.xml --comment out/c.md"
+    assert line == f"dicast ci slow.yaml --set gate.min_score=0.3 {options}"
+    assert done.returncode == 130
+    text = (folder / "out" / "c.md").read_text("utf-8")
+    assert "<!-- dicast ci: nothing was judged -->" in text
+    assert "the run was not completed: interrupted" in text

@@ -6,10 +6,12 @@ import json
 from importlib.metadata import entry_points
 
 import pytest
+from click import UsageError
 from click.testing import CliRunner
 
 from dicast import RequestError
 from dicast_github.command import ci
+from dicast_github.comment import EMPTY
 
 PIPELINE = """
 name: answers
@@ -93,6 +95,8 @@ def test_a_baseline_that_cannot_be_compared_is_named_with_the_reason(folder):
     assert code == 0
     assert "`metrics is not compared with main (run " in text
     assert "metrics[city]" in text
+    assert "| `city` | not compared |" in text
+    assert "the runs differ in metrics[city]; judge the baseline again, in the same way" in text
 
 
 def test_a_gate_that_passed_without_the_comparison_has_an_annotation(folder, monkeypatch):
@@ -116,7 +120,7 @@ def test_a_request_that_is_refused_has_a_comment_too(folder):
     with pytest.raises(RequestError, match="baseline"):
         comment(folder, "new.yaml")
     text = (folder / "comment.md").read_text("utf-8")
-    assert text.startswith("<!-- dicast ci: new.yaml -->\n\n### dicast: `new.yaml`: not run")
+    assert text.startswith(f"<!-- dicast ci: new.yaml -->\n\n{EMPTY}\n\n### dicast: `new.yaml`: nothing was judged\n")
     assert "this ledger has no finished run or baseline 'main'" in text
 
 
@@ -171,3 +175,71 @@ def test_rows_are_named_for_six_labels_and_counted_for_the_others(folder):
     failing = [line for line in lines if "18 newly failing" in line]
     assert len(failing) == 10
     assert sum("`2`" in line for line in failing) == 6
+
+
+def test_a_label_that_the_gate_does_not_compare_has_no_answer_in_the_table(folder):
+    judge("main.yaml")
+    write_rows(folder, 0)
+    code, text = comment(folder, "new.yaml", "--limit", "30")
+    reason = "10 of 40 subjects of the baseline have no score in the other run, more than 5%"
+    assert code == 0
+    assert f"is not compared with main (run {text.partition('(run ')[2][:26]}): {reason}" in text
+    assert "| `city` | not compared |  |  |  | 0.0000 |" in text
+    assert f"- `city` is not compared: `{reason}`" in text
+    assert "**worse**" not in text
+
+
+def test_labels_are_those_of_the_gate_then_the_worse_then_the_lowest(folder):
+    names = ("best", "drop", "gated", "low")
+    metrics = ", ".join(f"check/contains: {{as: {name}, value: '{{{{ {name} }}}}'}}" for name in names)
+    rows = [{"id": str(number), "output": "x"} | dict.fromkeys(names, "x") | {"low": "y"} for number in range(40)]
+    many = PIPELINE.replace("check/contains: {as: city, value: Ankara}", metrics)
+    (folder / "main.yaml").write_text(many.replace("answers", "main"))
+    (folder / "new.yaml").write_text(many + GATE.replace("{", "{on: gated, "))
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    judge("main.yaml")
+    worse = [row | {"output": "z"} if int(row["id"]) < 20 else row for row in rows]
+    worse = [row | dict.fromkeys(("best", "gated"), row["output"]) for row in worse]
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, worse)))
+    text = comment(folder, "new.yaml")[1]
+    labels = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `")]
+    assert labels[:2] == ["gated", "drop"]
+    assert sorted(labels) == sorted([*names, "metrics"])
+    assert labels.index("drop") < labels.index("best")
+
+
+def test_a_disabled_run_has_a_comment_with_the_reason(folder, monkeypatch):
+    judge("main.yaml")
+    code, text = comment(folder, "new.yaml", "--set", "disabled=true")
+    assert code == 0
+    assert EMPTY in text
+    assert "- `the pipeline has disabled: true" in text
+    monkeypatch.setenv("DICAST_DISABLED", "1")
+    code, text = comment(folder, "new.yaml")
+    assert code == 0
+    assert "- `DICAST_DISABLED is set: nothing was read, and the gate has no answer`" in text
+
+
+def test_failed_rows_are_named(folder):
+    rows = [{"id": f"row {number}", "output": None if number < 12 else "Ankara"} for number in range(14)]
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    text = comment(folder, "main.yaml")[1]
+    (line,) = [line for line in text.splitlines() if "failed:" in line]
+    assert line.startswith("- 12 failed: `")
+    assert "`: `row 0`, `row 1`, " in line
+    assert line.endswith(" and 2 more")
+
+
+def test_an_interruption_while_the_comment_is_written_is_reported(folder, monkeypatch, capsys):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dicast_github.command.read_documents", interrupt)
+    (command,) = entry_points(group="console_scripts", name="dicast")
+    assert command.load()(["ci", "main.yaml", "--comment", "comment.md"]) == 130
+    assert "comment.md: the comment is not written, because the command was interrupted" in capsys.readouterr().err
+
+
+def test_rows_are_not_tried_with_a_comment(folder):
+    with pytest.raises(UsageError, match="--head N tries rows without a comment"):
+        judge("main.yaml", "--head", "1", "--comment", "comment.md")

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from dicast import RequestError
+from dicast_github.comment import EMPTY
 from dicast_github.posting import PAGE, comment
 
 MARK = "<!-- dicast ci: a.yaml -->"
@@ -26,6 +27,8 @@ class GitHub:
     requests: list[tuple[str, str]] = attrs.field(factory=list)
     answers: list[int] = attrs.field(factory=list)
     login: str | None = None
+    page: bytes | None = None
+    complaint: str = "Resource not accessible by integration"
 
     def add(self, body, kind="Bot", login="github-actions[bot]"):
         number = 100 + len(self.comments)
@@ -37,7 +40,7 @@ class GitHub:
         assert headers["Authorization"] == f"Bearer {TOKEN}"
         assert headers["Accept"] == "application/vnd.github+json"
         if self.answers and (status := self.answers.pop(0)) != 200:
-            return status, {"message": f"Resource not accessible by integration, {TOKEN}"}
+            return status, {"message": f"{self.complaint}, {TOKEN}"}
         if path == "/api/v3/user":
             return (403, {"message": "no user"}) if self.login is None else (200, {"login": self.login})
         if method == "GET" and (match := ISSUE.fullmatch(path)):
@@ -60,7 +63,7 @@ def github(tmp_path, monkeypatch, loopback):
         size = int(handler.headers.get("Content-Length") or 0)
         body = json.loads(handler.rfile.read(size)) if size else None
         status, value = api.answer(handler.command, handler.path, handler.headers, body)
-        data = json.dumps(value).encode()
+        data = json.dumps(value).encode() if api.page is None else api.page
         handler.send_response(status)
         handler.send_header("Retry-After", "0")
         handler.send_header("Content-Length", str(len(data)))
@@ -209,4 +212,55 @@ def test_an_event_that_cannot_be_read_is_refused_with_its_name(github, tmp_path,
     with pytest.raises(RequestError, match=r"event.json: GITHUB_EVENT_PATH names no event of GitHub: ") as caught:
         post()
     assert "Errno" not in str(caught.value)
+    assert not github.requests
+
+
+def test_a_comment_without_a_result_keeps_the_result_of_the_older_comment(github, tmp_path):
+    empty = f"{MARK}\n\n{EMPTY}\n\n### dicast: `a.yaml`: nothing was judged\n\n- `%s`\n"
+    older = github.add(f"{MARK}\r\n\r\n### dicast: `a`: failed\r\n\r\ntable\r\n")
+    for reason in ("disabled", "outage"):
+        (tmp_path / "comment.md").write_text(empty % reason, "utf-8")
+        post()
+        assert older["body"].startswith(empty % reason)
+        assert older["body"].count("### dicast: `a`: failed\n\ntable\n") == 1
+        assert older["body"].count("nothing was judged") == 2  # the mark and the title
+    (tmp_path / "comment.md").write_text(f"{MARK}\n\nall is well\n", "utf-8")
+    post()
+    assert older["body"] == f"{MARK}\n\nall is well\n"
+
+
+def test_without_an_older_result_a_comment_without_a_result_is_posted_alone(github, tmp_path):
+    empty = f"{MARK}\n\n{EMPTY}\n\nreason\n"
+    (tmp_path / "comment.md").write_text(empty, "utf-8")
+    post()
+    post()
+    assert [item["body"] for item in github.comments] == [empty]
+
+
+@pytest.mark.parametrize("page", [b"<html>", b'"text"', b"[1]", b"{}"], ids=["page", "text", "numbers", "object"])
+def test_an_answer_of_another_form_is_an_error_with_the_fix(github, page):
+    github.page = page
+    with pytest.raises(RequestError, match="another form than its API's; correct GITHUB_API_URL"):
+        post()
+
+
+def test_a_rate_limit_is_no_lack_of_permission(github):
+    github.answers, github.complaint = [200, 403], "API rate limit exceeded"
+    with pytest.raises(RequestError, match="run the job again later") as caught:
+        post()
+    assert "permission" not in str(caught.value)
+
+
+def test_a_wrong_token_is_refused_in_a_fork_too(github, tmp_path):
+    event(tmp_path, 12, head="fork/r")
+    github.answers = [401]
+    with pytest.raises(RequestError, match="HTTP 401"):
+        post()
+
+
+def test_a_token_with_a_line_end_is_refused(github, monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", f"{TOKEN}\n")
+    with pytest.raises(RequestError, match="GITHUB_TOKEN has a space, a line end") as caught:
+        post()
+    assert TOKEN not in str(caught.value)
     assert not github.requests

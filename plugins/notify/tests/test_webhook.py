@@ -7,7 +7,8 @@ import json
 import pytest
 
 import dicast
-from dicast import ConfigError, RequestError
+from dicast import ConfigError, RequestError, read_ledger
+from dicast.reading import reader
 
 GOOD, BAD = "It is Ankara.", "SECRET-ANSWER: it is Bonn."
 
@@ -70,14 +71,43 @@ def test_a_run_of_another_name_is_no_earlier_run(run, receiver):
     assert receiver.messages == []
 
 
-def test_without_a_gate_a_mean_that_is_clearly_lower_is_worse(run, receiver):
+def test_without_a_gate_a_label_that_compare_calls_worse_is_worse(run, receiver):
     run([GOOD] * 19 + [BAD])
     run([GOOD] * 17 + [BAD] * 3)
     assert receiver.messages == []
-    run([GOOD] * 5 + [BAD] * 15)
+    before = run([GOOD] * 20)
+    done = run([GOOD] * 5 + [BAD] * 15)
     (message,) = receiver.messages
-    assert "the mean is 0.2500" in message["worse"][0]
+    answer = _answer(before, done)
+    assert answer["answer"] == "worse"
+    figures = f"{answer['mean_difference']:+.4f} ({answer['ci_low']:+.4f} to {answer['ci_high']:+.4f}) over 20 pairs"
+    assert message["worse"] == [f"city: worse than in run {before.run_id}: {figures}"]
     assert message["gate"] is None
+
+
+def _answer(before, done):
+    """Return the answer of ``dicast compare`` about the label city."""
+    options = {"a": before.run_id, "b": done.run_id, "compare": ("stats/paired",)}
+    return read_ledger(done.ledger["path"], lambda live: reader("compare")(live, **options))["answers"]["city"]
+
+
+def test_a_drop_on_the_same_rows_is_worse_although_independent_means_are_not(run, receiver):
+    """A test of independent means has p = 0.03, one-sided, and does not report this drop at 0.025."""
+    run([GOOD] * 20 + [BAD] * 20)
+    run([GOOD] * 12 + [BAD] * 28)
+    (message,) = receiver.messages
+    assert message["worse"][0].startswith("city: worse than in run ")
+
+
+def test_runs_over_other_rows_are_not_compared_and_the_message_has_the_reason(run, receiver):
+    run([GOOD] * 30, when="always")
+    run([BAD] * 20, when="always")
+    message = receiver.messages[-1]
+    reason = "10 of 30 subjects of the baseline have no score in the other run, more than 5%"
+    assert message["worse"] == []
+    assert reason in message["previous"]["not_compared"]
+    assert reason in message["text"]
+    assert message["trigger"] == "end"
 
 
 @pytest.mark.parametrize(

@@ -236,3 +236,11 @@ def test_two_runs_of_one_system_are_rarely_worse(shape):
         estimate = estimate_mean(*draw(shape, rng))
         worse += estimate.high is not None and estimate.high < 0
     assert worse <= 50
+
+
+def test_the_labels_are_those_of_the_gate_then_the_worse_then_the_others():
+    before = [1.0] * 20
+    labels = {"a": before, "b": [0.9, 1.0] * 10, "c": [0.0, 1.0] * 10, "d": [0.6, 1.0] * 10, "e": before}
+    changes = label_changes(run("a", dict.fromkeys(labels, before)), run("b", labels, gated=("e",)))
+    assert [*changes] == ["e", "c", "d", "b", "a"]
+    assert [change.answer for change in changes.values()][1:4] == ["worse"] * 3

@@ -208,3 +208,23 @@ def test_the_margin_decides_what_is_no_difference(folder):
 
 def answer_by(margin):
     return json.loads(invoke("main", "new", "--margin", str(margin), "--json")[1])["answers"]["good"]["answer"]
+
+
+def test_compare_names_the_reasons_for_which_a_gate_does_not_decide(folder):
+    judge(36)
+    judge(20, "new", of=30)
+    text = " ".join(invoke("main", "new")[1].split())
+    reason = "10 of 40 subjects of A have no score in the other run, more than 5%"
+    assert f"a gate does not decide by this comparison: {reason}" in text
+    answer = json.loads(invoke("main", "new", "--json")[1])["answers"]["good"]
+    assert answer["faults"] == [reason.replace("of A", "of the baseline")]
+    judge(20, "all")
+    assert "a gate does not" not in invoke("main", "all")[1]
+
+
+def test_compare_names_an_early_stop_as_the_gate_does(folder):
+    judge(36)
+    judge(40, "new", early_stop=[{"stats/plateau": {"metric": "scores.good", "window": 38}}])
+    stops = [line for line in invoke("main", "new")[1].splitlines() if "was stopped before its end" in line]
+    assert len(stops) == 1
+    assert stops[0].startswith("a gate does not decide by this comparison: B was stopped")

@@ -21,6 +21,7 @@ from ..resume.open_runs import RunCommand
 from ..run.request import Request, RunOutcome
 from ..stream.opening_context import opening
 from ..timing.event_loop import in_loop
+from .calling_command import CallingCommand
 from .options import LEDGER, as_json, full, overrides
 from .output import MOST, only_document, print_json
 from .outputs import Outputs
@@ -124,13 +125,14 @@ def run(
         raise click.UsageError("--watch runs again and again; remove --resume, --metric-lines and --json")
     with Outputs(out) as outputs:
         flags = [*(["--yes"] if yes else []), *_selection(filters, only, ledger), *outputs.flags]
+        caller = click.get_current_context().find_object(CallingCommand) or CallingCommand(("dicast", "run"))
         request = Request(
             limit if head is None else head,
             resume,
             retry_failed,
             trusts_all=yes,
             cancel_batches=cancel_batches,
-            command=RunCommand(str(file), overrides, flags),
+            command=caller.command(str(file), overrides, flags),
             filters=_rules(filters),
         )
         read = partial(_read, file, overrides, only, outputs, ledger)

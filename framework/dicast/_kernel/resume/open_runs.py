@@ -27,11 +27,12 @@ _PLAIN = re.compile(r"(?!(?:true|false|null|yes|no|on|off)$)[A-Za-z_][\w./ -]*",
 
 @frozen
 class RunCommand:
-    """Words of a ``dicast run`` command: the file, the values of ``--set``, and other options."""
+    """Words of a ``dicast run`` command, or of another *program*: the file, the values of ``--set``, and other options."""
 
     file: str
     settings: Sequence[str] = ()
     flags: Sequence[str] = ()
+    program: Sequence[str] = ("dicast", "run")
 
     def resuming(self, run_id: str | None = None, *flags: str, name: str | None = None) -> str:
         """Return the command, quoted for a shell, that resumes the run *run_id*, or the newest open run, under *name*."""
@@ -39,7 +40,7 @@ class RunCommand:
         settings += [] if name is None else [f"name={name if _PLAIN.fullmatch(name) else json.dumps(name)}"]
         words = [word for setting in settings for word in ("--set", setting)]
         ids = [] if run_id is None else [run_id]
-        return shlex.join(["dicast", "run", self.file, *words, "--resume", *ids, *self.flags, *flags])
+        return shlex.join([*self.program, self.file, *words, "--resume", *ids, *self.flags, *flags])
 
     def masked(self, *pipelines: Pipeline) -> RunCommand:
         """Return the command without the secrets of *pipelines*, for a message."""

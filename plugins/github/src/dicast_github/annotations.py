@@ -71,11 +71,11 @@ def of_run(
         message = f"{answer}: {'; '.join(done['undecided'] if gate is None else gate['reasons'])}"
         annotations.append(Annotation(level, message, title, *place.of("gate")))
     limit = MOST - sum(annotation.level == "warning" for annotation in annotations)
-    listed = failing if of_failing <= limit else failing[: limit - 1]
-    for subject, outcome in listed:
+    shown_first = failing if of_failing <= limit else failing[: limit - 1]
+    for subject, outcome in shown_first:
         section = "judges" if outcome.label in done["judges"] else "metrics"
         annotations.append(Annotation("warning", _message(subject, outcome), title, *place.of(section)))
-    if rest := of_failing - len(listed):
+    if rest := of_failing - len(shown_first):
         message = f"{rest:,} more subjects did not pass or have no verdict; the job summary has the first of them"
         annotations.append(Annotation("warning", message, title, *place.of("metrics")))
     return annotations

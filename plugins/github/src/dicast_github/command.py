@@ -11,16 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import attrs
 import click
 import orjson
 
-from dicast import Problem, RequestError
-from dicast.commands import run
+from dicast import RequestError
+from dicast.commands import CallingCommand, run, sigterm_as_ctrl_c
 from dicast.toolkit.atomic_file import AtomicFile, output_path
 from dicast.toolkit.printable import one_line
 
 from .annotations import data, of_problems
-from .comment import BEGINS, read_documents, write_comment
+from .comment import BEGINS, Comment, read_documents
 from .junit import BEGINS as JUNIT_BEGINS
 from .junit import merge_reports
 
@@ -29,6 +30,9 @@ JUNIT = "dicast-junit.xml"
 
 _APPENDED = ("--resume", "--watch")
 """Options of runs that leave out an experiment that is complete, or that have no end; their reports are written to the path itself."""
+
+_INTERRUPTED = "the run was interrupted before its first result"
+_INTERRUPT_CODE = 130
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -64,24 +68,73 @@ def ci(
     the log has a section, and artifacts:reports:junit gets a JUnit report. Elsewhere the output is the output of dicast run. The JUnit report of a
     suite has the suites of all experiments; with ${experiment} in the path each experiment has a report.
     """
-    if comment is None:
-        return _on_system(file, junit, options)
-    AtomicFile(comment, replaces=BEGINS).discard()
-    with tempfile.TemporaryDirectory() as folder:
-        documents = Path(folder, "documents.jsonl")
-        sink = {"github/documents": {"as": "ci-documents", "documents_path": str(documents)}}
-        problems: Sequence[Problem] = ()
+    flags = _flags(junit=junit, comment=comment, against=against, report_url=report_url)
+    with sigterm_as_ctrl_c():
+        if comment is None:
+            return _on_system(file, junit, _Options(options, flags))
+        if any(option.partition("=")[0] == "--head" for option in options):
+            raise click.UsageError("--head N tries rows without a comment; remove --head or --comment")
+        AtomicFile(comment, replaces=BEGINS).discard()
+        with tempfile.TemporaryDirectory() as folder:
+            return _with_comment(file, junit, _Options(options, flags), Comment(comment, against, report_url), folder)
+
+
+def _flags(**values: str | Path | None) -> list[str]:
+    """Return the options of ``dicast ci`` that have values, for a command that resumes the run."""
+    texts = {name.replace("_", "-"): str(value) for name, value in values.items() if value is not None}
+    return [word for name, text in texts.items() for word in (f"--{name}", text)]
+
+
+def _with_comment(file: Path, junit: str | None, options: _Options, comment: Comment, folder: str) -> int:
+    """Run the pipeline, collect the documents of its runs in *folder*, and write the *comment*, with the reason if nothing was judged."""
+    documents, reasons = Path(folder, "documents.jsonl"), list[str]()
+    sink = {"github/documents": {"as": "ci-documents", "documents_path": str(documents)}}
+    try:
+        code = _on_system(file, junit, options.with_sinks(sink))
+        reasons = [_unjudged(code)]
+        return code
+    except RequestError as error:
+        reasons = [str(problem) for problem in error.problems]
+        raise
+    except KeyboardInterrupt:
+        reasons = [_INTERRUPTED]
+        raise
+    except Exception as error:
+        reasons = [f"dicast failed with {type(error).__name__}; the job's log has the message"]
+        raise
+    finally:
         try:
-            return _on_system(file, junit, (*options, "--set", _added(sink)))
-        except RequestError as error:
-            problems = error.problems
+            comment.write(one_line(file.as_posix()), read_documents(documents), [*map(one_line, reasons)])
+        except KeyboardInterrupt:
+            click.echo(f"{comment.path}: the comment is not written, because the command was interrupted", err=True)
             raise
-        finally:
-            name, experiments = one_line(file.as_posix()), read_documents(documents)
-            write_comment(comment, name, experiments, baseline=against, url=report_url, problems=problems)
 
 
-def _on_system(file: Path, junit: str | None, options: Sequence[str]) -> int:
+def _unjudged(code: int) -> str:
+    """Return the reason why a run with the exit *code* has no document."""
+    if code == _INTERRUPT_CODE:
+        return _INTERRUPTED
+    if code:
+        return f"the run ended with exit code {code} before its first result; the job's log has the reason"
+    if os.environ.get("DICAST_DISABLED", "") not in ("", "0"):
+        return "DICAST_DISABLED is set: nothing was read, and the gate has no answer"
+    return "the pipeline has disabled: true, or no experiment was left to judge; the gate has no answer"
+
+
+@attrs.frozen
+class _Options:
+    """Options of ``dicast run``: *words* by the user, *settings* by ``dicast ci``. A printed command has the *flags* of ``dicast ci``, too."""
+
+    words: Sequence[str]
+    flags: Sequence[str] = ()
+    settings: Sequence[str] = ()
+
+    def with_sinks(self, *sinks: Mapping[str, object]) -> _Options:
+        """Return the options with *sinks*."""
+        return attrs.evolve(self, settings=[*self.settings, *map(_added, sinks)])
+
+
+def _on_system(file: Path, junit: str | None, options: _Options) -> int:
     """Run the pipeline with the reports of the CI system that the environment names; return the exit code."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
         return _on_github(file, junit, options)
@@ -95,14 +148,14 @@ def _added(sink: Mapping[str, object]) -> str:
     return f"sinks.+={orjson.dumps(sink).decode()}"
 
 
-def _run(file: Path, junit: str | None, options: Sequence[str], *sinks: Mapping[str, object]) -> int:
+def _run(file: Path, junit: str | None, options: _Options, *sinks: Mapping[str, object]) -> int:
     """Run ``dicast run`` with additional sinks and the test report *junit*; return its exit code.
 
     :raises ConfigError: if the test report cannot be written.
     """
     if junit is None:
         return _run_with(file, options, *sinks)
-    if "$" in junit or any(option.partition("=")[0] in _APPENDED for option in options):
+    if "$" in junit or any(option.partition("=")[0] in _APPENDED for option in options.words):
         return _run_with(file, options, *sinks, _report(junit))
     path = output_path(Path.cwd(), Path(junit), None)
     AtomicFile(path, replaces=JUNIT_BEGINS).discard()
@@ -120,26 +173,28 @@ def _report(path: str) -> Mapping[str, object]:
     return {"junit/xml": {"as": "ci-junit", "path": path}}
 
 
-def _run_with(file: Path, options: Sequence[str], *sinks: Mapping[str, object]) -> int:
-    settings = [part for sink in sinks for part in ("--set", _added(sink))]
-    code = run.main([str(file), *options, *settings], prog_name="dicast ci", standalone_mode=False)
+def _run_with(file: Path, options: _Options, *sinks: Mapping[str, object]) -> int:
+    options = options.with_sinks(*sinks)
+    settings = [part for setting in options.settings for part in ("--set", setting)]
+    caller = CallingCommand(("dicast", "ci"), options.settings, options.flags)
+    code = run.main([str(file), *options.words, *settings], prog_name="dicast ci", standalone_mode=False, obj=caller)
     return int(code or 0)
 
 
-def _on_github(file: Path, junit: str | None, options: Sequence[str]) -> int:
+def _on_github(file: Path, junit: str | None, options: _Options) -> int:
     with tempfile.TemporaryDirectory() as folder:
         annotations = Path(folder, "annotations")
         sink = {"github/summary": {"as": "ci-summary", "annotations_path": str(annotations)}}
         try:
-            with _group(f"dicast run {file}", quiet="--json" in options):
+            with _group(f"dicast run {file}", quiet="--json" in options.words):
                 return _run(file, junit, options, sink)
         except RequestError as error:
             commands = [problem.command() for problem in of_problems(error.problems)]
-            _print_bytes(*commands, quiet="--json" in options)
+            _print_bytes(*commands, quiet="--json" in options.words)
             raise
         finally:
             if annotations.is_file():
-                _print_bytes(annotations.read_text(encoding="utf-8").rstrip("\n"), quiet="--json" in options)
+                _print_bytes(annotations.read_text(encoding="utf-8").rstrip("\n"), quiet="--json" in options.words)
 
 
 @contextmanager
@@ -154,8 +209,8 @@ def _group(title: str, *, quiet: bool) -> Iterator[None]:
         _print_bytes(f"::{word}::", "::endgroup::", quiet=quiet)
 
 
-def _on_gitlab(file: Path, junit: str | None, options: Sequence[str]) -> int:
-    quiet, name = "--json" in options, f"dicast_{secrets.token_hex(4)}"
+def _on_gitlab(file: Path, junit: str | None, options: _Options) -> int:
+    quiet, name = "--json" in options.words, f"dicast_{secrets.token_hex(4)}"
     _print_bytes(
         f"\x1b[0Ksection_start:{int(time.time())}:{name}\r\x1b[0Kdicast run {one_line(str(file))}", quiet=quiet
     )

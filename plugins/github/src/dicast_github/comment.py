@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import attrs
 import orjson
 
-from dicast import DicastError, Problem, read_ledger
+from dicast import DicastError, read_ledger
 from dicast.reading import reader, run_document
-from dicast.reporting import ALL_METRICS, code, figure, money, run_answer, table
+from dicast.reporting import ALL_METRICS, code, figure, money, ordered_labels, run_answer, table
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
@@ -23,6 +24,12 @@ MARK = "<!-- dicast ci: {name} -->"
 BEGINS = MARK.partition("{")[0].encode()
 """First bytes of a comment: no other file is replaced by it."""
 
+EMPTY = "<!-- dicast ci: nothing was judged -->"
+"""Second line of a comment without a result. It does not replace the result in an older comment."""
+
+OLDER = "---\n\n**The result of an earlier run:**\n"
+"""Lines between a comment without a result and the older result."""
+
 MAX_NAMED = 10
 """Largest number of subjects named in a line."""
 
@@ -33,106 +40,168 @@ LIMIT = 65_000
 """Maximum size of a comment in characters; GitHub refuses more than 65,536."""
 
 
-def write_comment(
-    path: Path,
-    name: str,
-    documents: Sequence[Document],
-    *,
-    baseline: str | None,
-    url: str | None,
-    problems: Sequence[Problem] = (),
-) -> None:
-    """Write the comment on the runs in *documents* to the file at *path*.
+@attrs.frozen
+class Comment:
+    """The file at *path* with the comment.
 
-    :param name: the pipeline file, which names the comment.
-    :param baseline: the run to compare with; by default the baseline of the gate, else of the section ``baseline``.
+    :param baseline: the run to compare with; by default the baselines of the gate, else of the section ``baseline``.
     :param url: the address of the report, for links.
-    :param problems: the reasons why the pipeline was refused.
-    :raises OSError: if the file cannot be written.
-    :raises ConfigError: if the file has other content than a comment.
     """
-    parts = [MARK.format(name=name.replace("--", "- -"))]
-    for document in documents:
-        parts += _run_parts(document, baseline, url)
-    if not documents:
-        parts.append(f"### dicast: {code(name)}: not run")
-        parts.append("\n".join(f"- {code(str(problem), 1_000)}" for problem in problems[:MAX_NAMED]))
-        parts.append("Nothing was judged. The job's log has all reasons.")
-    text = "\n\n".join(parts) + "\n"
-    if len(text) > LIMIT:
-        text = f"{text[:LIMIT]}\n\nThe comment is too long and was cut here.\n"
-    with AtomicFile(path, replaces=BEGINS) as file:
-        file.write(text.encode("utf-8", "backslashreplace"))
-        file.commit()
+
+    path: Path
+    baseline: str | None
+    url: str | None
+
+    def write(self, name: str, documents: Sequence[Document], reasons: Sequence[str] = ()) -> None:
+        """Write the comment on the runs in *documents*.
+
+        :param name: the pipeline file, which names the comment.
+        :param reasons: the reasons why nothing was judged, without *documents*.
+        :raises OSError: if the file cannot be written.
+        :raises ConfigError: if the file has other content than a comment.
+        """
+        parts = [MARK.format(name=name.replace("--", "- -"))]
+        for document in documents:
+            parts += _run_parts(document, self.baseline, self.url)
+        if not any(document["scored"] or document["failed"] for document in documents):
+            parts.insert(1, EMPTY)
+        if not documents:
+            parts += [f"### dicast: {code(name)}: nothing was judged"]
+            parts.append("\n".join(f"- {code(reason, 1_000)}" for reason in reasons[:MAX_NAMED]))
+            parts += [f"{rest:,} more reasons are in the job's log."] if (rest := len(reasons) - MAX_NAMED) > 0 else []
+        text = "\n\n".join(parts) + "\n"
+        if len(text) > LIMIT:
+            text = f"{text[:LIMIT]}\n\nThe comment is too long and was cut here.\n"
+        with AtomicFile(self.path, replaces=BEGINS) as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+            file.commit()
+
+
+def with_older_result(text: str, older: str) -> str:
+    """Return the comment *text*; below it the result in the *older* comment, if *text* has no result."""
+    if not _is_empty(text):
+        return text
+    older = older.replace("\r\n", "\n")
+    result = older.partition(f"{OLDER}\n")[2] if _is_empty(older) else older.partition("\n")[2].lstrip()
+    return f"{text}\n{OLDER}\n{result}"[:LIMIT] if result else text
+
+
+def _is_empty(text: str) -> bool:
+    """Return whether the comment *text* is about a run that judged nothing."""
+    return text.partition("\n")[2].lstrip().startswith(EMPTY)
 
 
 def _run_parts(done: Document, baseline: str | None, url: str | None) -> Iterator[str]:
     """Yield the parts of the comment on the run of the document *done*."""
     yield f"### dicast: {code(done['name'])}: {run_answer(done)}"
-    gate = done["gate"]
-    if reasons := done["undecided"] if gate is None else gate["reasons"]:
+    if reasons := dict.fromkeys([*((done["gate"] or {}).get("reasons") or ()), *done["undecided"]]):
         yield "\n".join(f"- {code(reason)}" for reason in reasons)
-    names = [baseline] if baseline else _baselines(done)
     ledger = (done.get("ledger") or {}).get("path")
-    compared: Document | None = None
-    note = _missing_baseline(done)
-    if names and ledger is not None:
-        compared, note = _compare(Path(ledger), names, str(done["run_id"]))
-    labels = {**done["labels"], **done["metrics"]}
-    yield "\n".join(_label_table(labels, {} if compared is None else compared["answers"]))
-    if compared is None:
-        yield note
+    baselines = [(baseline, [baseline])] if baseline else _baselines(done)
+    pairs = [] if ledger is None else [_Pair.of(Path(ledger), *side, str(done["run_id"])) for side in baselines]
+    for pair in pairs:
+        yield from [f"Against {code(pair.name)}:"] * (len(pairs) > 1)
+        yield "\n".join(_label_table(done, pair))
+        if notes := [*pair.notes()]:
+            yield "\n".join(notes)
+    if not pairs:
+        yield "\n".join(_label_table(done, None))
+        yield _missing_baseline(done)
+    compared = next((pair.document for pair in pairs if pair.document is not None), None)
     yield from _rows(done, compared, url)
-    yield _cost(done, Path(ledger) if ledger else None, compared, names)
+    yield _cost(done, Path(ledger) if ledger else None, next((pair for pair in pairs if pair.document), None))
 
 
 def _missing_baseline(done: Document) -> str:
     """Return the reason why the run of the document *done* is compared with no run."""
     clauses = [clause for clause in (done["gate"] or {}).get("clauses", ()) if clause["rule"] == "max_drop"]
-    if not clauses:
+    if not clauses and not done["baseline"]:
         return "no baseline: add `baseline` to the gate to compare with one"
     if any(clause["passed"] for clause in clauses):
         return "This run is the baseline of the others."
     return "Not compared: there is no older run to compare with. A later run is compared with this run."
 
 
-def _baselines(done: Document) -> list[str]:
-    """Return the names of the run that the gate, or the section ``baseline``, compares with: its id, and the file that has it."""
+def _baselines(done: Document) -> list[tuple[str, list[str]]]:
+    """Return the runs that the gate, and the section ``baseline``, compare with: the name of each, with its id and the file that has it."""
     section = done["baseline"] or {}
     runs = [*((done["gate"] or {}).get("baselines") or {}).items(), (section.get("run"), section.get("run_id"))]
-    name, run_id = next(((name, run_id) for name, run_id in runs if run_id is not None), (None, None))
-    file = None if name is None else Path(done["base"], name)
-    return [*([] if run_id is None else [str(run_id)]), *([str(file)] if file is not None and file.is_file() else [])]
+    baselines: dict[str, tuple[str, list[str]]] = {}
+    for name, run_id in runs:
+        if run_id is not None:
+            file = Path(done["base"], name)
+            baselines.setdefault(run_id, (str(name), [str(run_id), *([str(file)] if file.is_file() else [])]))
+    return [*baselines.values()]
 
 
-def _compare(ledger: Path, names: Sequence[str], run_id: str) -> tuple[Document | None, str]:
-    """Return the document of ``dicast compare`` with the first of *names* that the ledger can read; None with the reason if there is none."""
-    note = ""
-    for name in names:
-        try:
-            return _compare_with(ledger, name, run_id), ""
-        except DicastError as error:
-            note = f"Not compared with {code(name)}: {code(str(error), 1_000)}"
-    return None, note
+@attrs.frozen
+class _Pair:
+    """The run of the comment and a baseline, which has the *name*.
+
+    :param places: the run's id, and the file that has the run.
+    :param document: the document of ``dicast compare``; None if the runs are not compared.
+    :param refusal: the reason why the runs are not compared.
+    """
+
+    name: str
+    places: Sequence[str]
+    document: Document | None
+    refusal: str = ""
+
+    @classmethod
+    def of(cls, ledger: Path, name: str, places: Sequence[str], run_id: str) -> _Pair:
+        """Return the comparison with the first of *places* that the ledger can read."""
+        refusal = ""
+        for place in places:
+            try:
+                document = _compare(ledger, place, run_id)
+            except DicastError as error:
+                refusal = str(error).removeprefix(f"{place}: ")
+                continue
+            if document["comparable"]:
+                return cls(name, places, document)
+            refusal = f"the runs differ in {', '.join(document['faults'])}; judge the baseline again, in the same way"
+        return cls(name, places, None, refusal)
+
+    @property
+    def answers(self) -> Mapping[str, Document]:
+        """The answers of the labels."""
+        return {} if self.document is None else self.document["answers"]
+
+    def notes(self) -> Iterator[str]:
+        """Yield the reasons why labels are not compared, as lines of a list."""
+        if self.document is None:
+            yield f"- Not compared with {code(self.name)}: {code(self.refusal, 1_000)}"
+        for label, answer in self.answers.items():
+            for fault in answer.get("faults", ()):
+                yield f"- {code(label)} is not compared: {code(fault)}"
 
 
-def _compare_with(ledger: Path, name: str, run_id: str) -> Document:
+def _compare(ledger: Path, name: str, run_id: str) -> Document:
     compare = reader("compare")
-    return read_ledger(ledger, lambda live: compare(live, a=name, b=run_id, compare=("stats/paired",)))
+    options = {"compare": ("stats/paired",), "allow_incomparable": True}
+    return read_ledger(ledger, lambda live: compare(live, a=name, b=run_id, **options))
 
 
-def _label_table(labels: Mapping[str, Document], answers: Mapping[str, Document]) -> Iterator[str]:
-    heads = ("label", "against the baseline", "change", "95 % interval", "pairs", "mean", "pass rate")
-    is_shadowed = bool(answers) and ALL_METRICS not in answers  # the only metric has the same scores under its name
-    names = [label for label in labels if not (is_shadowed and label == ALL_METRICS)]
-    rows = [_label_row(label, labels[label], answers.get(label)) for label in names]
-    return table(heads, rows, right=("change", "pairs", "mean", "pass rate"))
+def _label_table(done: Document, pair: _Pair | None) -> Iterator[str]:
+    """Yield a table of the labels in the order of their answers, then in the order of the summary."""
+    labels, answers = ordered_labels(done), {} if pair is None else pair.answers
+    only = [*done["metrics"]]
+    if ALL_METRICS in labels and ALL_METRICS not in answers and len(only) == 1:  # the only metric has the same scores
+        labels = {only[0] if name == ALL_METRICS else name: figures for name, figures in labels.items()}
+    names = [*[label for label in answers if label in labels], *[label for label in labels if label not in answers]]
+    compared = () if pair is None else ("against the baseline", "change", "95 % interval", "pairs")
+    rows = [_label_row(label, labels[label], pair) for label in names]
+    return table(("label", *compared, "mean", "pass rate"), rows, right=("change", "pairs", "mean", "pass rate"))
 
 
-def _label_row(label: str, figures: Document, answer: Document | None) -> tuple[str, ...]:
+def _label_row(label: str, figures: Document, pair: _Pair | None) -> tuple[str, ...]:
     means = figure(figures.get("mean")), figure(figures["pass_rate"]) if figures.get("pass_rate") is not None else ""
-    if answer is None:
-        return code(label), "", "", "", "", *means
+    if pair is None:
+        return code(label), *means
+    answer = pair.answers.get(label)
+    if answer is None or answer.get("faults"):
+        return code(label), "not compared", "", "", "", *means
     note = f" ({answer['needed']})" if answer["needed"] else ""
     low, high = answer["ci_low"], answer["ci_high"]
     interval = "" if low is None or high is None else f"{low:+.4f} to {high:+.4f}"
@@ -141,14 +210,16 @@ def _label_row(label: str, figures: Document, answer: Document | None) -> tuple[
 
 
 def _rows(done: Document, compared: Document | None, url: str | None) -> Iterator[str]:
-    """Yield the newly failing and newly passing rows of each label, and the number of failed judgments."""
+    """Yield the newly failing and newly passing rows of each label, and the failed rows."""
     lines = []
     flips = [] if compared is None else compared["flips"] or []
     passes = {} if compared is None else compared["passes"]
-    named = {flip["label"] for flip in flips}
-    named = {*[label for label in passes if label in named][:MAX_LABELS]}
-    for label, counts in passes.items():
-        if counts.get("reasons"):
+    order = [*([] if compared is None else compared["answers"]), *passes]
+    changed = {flip["label"] for flip in flips}
+    named = {*[label for label in dict.fromkeys(order) if label in changed][:MAX_LABELS]}
+    for label in dict.fromkeys(order):
+        counts = passes.get(label)
+        if counts is None or counts.get("reasons"):
             continue
         newly = [flip for flip in flips if flip["label"] == label]
         failing, passing = ([flip for flip in newly if flip["b"] is gained] for gained in (False, True))
@@ -161,17 +232,28 @@ def _rows(done: Document, compared: Document | None, url: str | None) -> Iterato
             lines.append(
                 f"- {code(label)}: {len(passing):,} newly passing{_names(passing, url, is_named=label in named)}"
             )
-    if done["failed"]:
-        kinds = ", ".join(f"{count:,} {code(kind)}" for kind, count in done["failures"].items())
-        lines.append(f"- {done['failed']:,} failed: {kinds}")
+    lines += _failures(done, url)
     if url is not None:
         lines.append(f"- [report]({_link(url)})")
     if lines:
         yield "\n".join(lines)
 
 
-def _names(flips: Sequence[Document], url: str | None, *, is_named: bool) -> str:
-    """Return a colon and the names of the first subjects in *flips*, with links to their rows in the report; empty unless *is_named*."""
+def _failures(done: Document, url: str | None) -> Iterator[str]:
+    """Yield a line for each kind of failure, with the first failed rows."""
+    for kind, count in done["failures"].items():
+        shown = [failure for failure in done["failed_subjects"] if failure["failure_mode"] == kind]
+        is_of_task = bool(shown) and all(failure.get("origin") == "task" for failure in shown)
+        subjects = {(failure["subject_kind"], failure["subject_id"]): failure for failure in shown}
+        names = _names([*subjects.values()], url, is_named=bool(subjects), total=count)
+        yield f"- {count:,} failed: {code(kind)}{' of the task' * is_of_task}{names}"
+
+
+def _names(flips: Sequence[Document], url: str | None, *, is_named: bool, total: int | None = None) -> str:
+    """Return a colon and the names of the first subjects in *flips*, of *total* subjects; empty unless *is_named*.
+
+    With a *url* the names are links to the rows in the report.
+    """
     names = []
     if not is_named:
         return ""
@@ -179,7 +261,7 @@ def _names(flips: Sequence[Document], url: str | None, *, is_named: bool) -> str
         name = code(flip["subject_id"], 60)
         row = quote(f"{flip['subject_kind']}/{flip['subject_id']}", safe="")
         names.append(name if url is None else f"[{name}]({_link(url)}#row={row})")
-    rest = len(flips) - MAX_NAMED
+    rest = (len(flips) if total is None else total) - len(names)
     return ": " + ", ".join(names) + (f" and {rest:,} more" if rest > 0 else "")
 
 
@@ -188,15 +270,25 @@ def _link(url: str) -> str:
     return quote(url, safe="/:?&=%#@+,;~!$'*")
 
 
-def _cost(done: Document, ledger: Path | None, compared: Document | None, names: Sequence[str]) -> str:
-    """Return the cost of the run, next to the cost of the baseline, which has the *names*."""
+def _cost(done: Document, ledger: Path | None, pair: _Pair | None) -> str:
+    """Return the cost of the run, next to the cost of the baseline in *pair*."""
     text = f"{done['scored']:,} scored, spent {money(done['cost'])}"
-    if ledger is None or compared is None:
-        return f"{text}; run {code(done['run_id'])}"
-    baseline_id = compared["a"]["run_id"]
-    before = read_ledger(ledger, lambda live: run_document(live, baseline_id)) or _file_document(names[-1])
+    lost = (
+        [f"lost, reserved for calls without a reply: {money(done['spend_lost'])}"] if _has(done["spend_lost"]) else []
+    )
+    if ledger is None or pair is None or pair.document is None:
+        return "; ".join([text, *lost, f"run {code(done['run_id'])}"])
+    baseline = pair.document["a"]
+    before = read_ledger(ledger, lambda live: run_document(live, baseline["run_id"]))
+    before = before or _file_document(pair.places[-1])
     spent = "" if before is None else f" (baseline: {money(before['cost'])})"
-    return f"{text}{spent}; run {code(done['run_id'])} against {code(compared['a']['name'])}, run {code(baseline_id)}"
+    runs = f"run {code(done['run_id'])} against {code(baseline['name'])}, run {code(baseline['run_id'])}"
+    return "; ".join([f"{text}{spent}", *lost, runs])
+
+
+def _has(amounts: Mapping[str, str | None]) -> bool:
+    """Return whether any of the *amounts* is not 0."""
+    return any(amount != "0" for amount in amounts.values())
 
 
 def _file_document(name: str) -> Document | None:

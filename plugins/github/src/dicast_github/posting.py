@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_origin
 from urllib.parse import quote
 
 import attrs
@@ -20,7 +20,7 @@ from dicast.toolkit.endpoint.retries import is_retried
 from dicast.toolkit.files import error_reason, read_bytes, read_text
 from dicast.toolkit.http_reply import ReplyRefused, retry_after
 
-from .comment import MARK
+from .comment import MARK, with_older_result
 
 if TYPE_CHECKING:
     from dicast.toolkit.endpoint.client import Client
@@ -39,7 +39,11 @@ LONGEST_WAIT = 20.0
 """Seconds; a longer wait that GitHub asks for is not kept."""
 
 _TIMEOUT = 30.0
-_NO_ACCESS = (401, 403, 404)
+_BAD_TOKEN = 401
+_NO_ACCESS = (_BAD_TOKEN, 403, 404)
+_USED_UP = "x-ratelimit-remaining"
+
+T = TypeVar("T")
 
 
 class PostError(RequestError):
@@ -47,7 +51,11 @@ class PostError(RequestError):
 
 
 class AccessDenied(PostError):
-    """The token may not read or write the comments."""
+    """The token may not read or write the comments: GitHub's HTTP *status* and *reason*."""
+
+    def __init__(self, message: str, status: int, reason: str) -> None:
+        super().__init__(message)
+        self.status, self.reason = status, reason
 
 
 @attrs.frozen
@@ -89,6 +97,10 @@ def comment(file: Path, number: int | None) -> int:
     token = os.environ.get("GITHUB_TOKEN", "")
     if not token:
         raise RequestError("GITHUB_TOKEN is not set; set it to the job's token: GITHUB_TOKEN: ${{ github.token }}")
+    if not (token.isascii() and token.isprintable()) or " " in token:
+        raise RequestError(
+            "GITHUB_TOKEN has a space, a line end or another character that no token has; set the token alone"
+        )
     api = os.environ.get("GITHUB_API_URL") or API
     options.check_address(api, "GITHUB_API_URL")
     click.echo(asyncio.run(_post(api, token, pull_request, mark, text)))
@@ -145,9 +157,17 @@ async def _post(api: str, token: str, pull_request: PullRequest, mark: str, text
         try:
             return await comments.write(mark, text)
         except AccessDenied as error:
-            if not pull_request.is_fork:
+            if not pull_request.is_fork or error.status == _BAD_TOKEN:
                 raise
-            return f"no comment is posted, because a pull request from a fork has a token that may only read: {error}"
+            return f"no comment is posted, because a pull request from a fork has a token that may only read: {error.reason}"
+
+
+@attrs.frozen
+class _Older:
+    """An older comment: its *id* and its text, the *body*."""
+
+    id: int
+    body: str
 
 
 @attrs.frozen
@@ -158,35 +178,39 @@ class Comments:
     _of: PullRequest
 
     async def write(self, mark: str, text: str) -> str:
-        """Replace the first comment that begins with the line *mark*, or post a new one; return a line about it."""
-        body = orjson.dumps({"body": text})
+        """Replace the first comment that begins with the line *mark*, or post a new one; return a line about it.
+
+        A comment without a result keeps the result of the older comment below it.
+        """
         older = await self._older(mark)
         if older is None:
+            body = orjson.dumps({"body": text})
             answer = await self._send("POST", self._path(f"issues/{self._of.number}/comments"), body)
             return f"posted the comment {self._address(answer)}"
-        answer = await self._send("PATCH", self._path(f"issues/comments/{older}"), body)
+        body = orjson.dumps({"body": with_older_result(text, older.body)})
+        answer = await self._send("PATCH", self._path(f"issues/comments/{older.id}"), body)
         return f"replaced the comment {self._address(answer)}"
 
-    async def _older(self, mark: str) -> int | None:
-        """Return the id of the first comment that begins with *mark* and is by a bot, or by the owner of the token."""
-        by_users = list[tuple[int, str]]()
+    async def _older(self, mark: str) -> _Older | None:
+        """Return the first comment that begins with *mark* and is by a bot, or by the owner of the token."""
+        by_users = list[tuple[_Older, str]]()
         async for item in self._all():
             if str(item.get("body") or "").partition("\n")[0].rstrip("\r") != mark:
                 continue
-            user = item.get("user") or {}
+            user, older = item.get("user") or {}, _Older(int(item["id"]), str(item["body"]))
             if user.get("type") == "Bot":
-                return int(item["id"])
-            by_users.append((int(item["id"]), str(user.get("login"))))
+                return older
+            by_users.append((older, str(user.get("login"))))
         if not by_users:
             return None
         answer = await self._fetch("GET", "/user", None)  # the token of a job has no user
-        login = orjson.loads(answer.data).get("login") if answer.status == 200 else None
-        return next((number for number, user in by_users if user == login), None)
+        login = self._read(answer, dict).get("login") if answer.status == 200 else None
+        return next((older for older, user in by_users if user == login), None)
 
     async def _all(self) -> AsyncIterator[dict[str, Any]]:
         for page in range(1, MAX_PAGES + 1):
             path = self._path(f"issues/{self._of.number}/comments?per_page={PAGE}&page={page}")
-            items = cast("list[dict[str, Any]]", orjson.loads((await self._send("GET", path, None)).data))
+            items = self._read(await self._send("GET", path, None), list[dict[str, Any]])
             for item in items:
                 yield item
             if len(items) < PAGE:
@@ -197,7 +221,22 @@ class Comments:
 
     def _address(self, answer: Answer) -> str:
         """Return the address of the comment in *answer*."""
-        return str(orjson.loads(answer.data).get("html_url") or f"of pull request {self._of.number}")
+        return str(self._read(answer, dict).get("html_url") or f"of pull request {self._of.number}")
+
+    def _read(self, answer: Answer, kind: type[T]) -> T:
+        """Return the JSON value of *answer*, a list of objects or an object.
+
+        :raises PostError: if it has another form, such as the page of a proxy.
+        """
+        try:
+            value = orjson.loads(answer.data)
+        except ValueError:
+            value = None
+        items = value if isinstance(value, list) else []
+        if not isinstance(value, get_origin(kind) or kind) or not all(isinstance(item, dict) for item in items):
+            fix = "correct GITHUB_API_URL, or its proxy"
+            raise PostError(f"{self._of.repository}: GitHub's answer has another form than its API's; {fix}")
+        return cast("T", value)
 
     async def _send(self, method: str, path: str, body: bytes | None) -> Answer:
         """Send a request until GitHub answers for good.
@@ -215,10 +254,13 @@ class Comments:
         if 200 <= answer.status < 300:
             return answer
         reason = f"GitHub answered HTTP {answer.status}: {self._client.reader.message(answer.complaint().message)}"
+        place = f"{self._of.repository}, pull request {self._of.number}"
+        if answer.headers.get(_USED_UP) == "0" or "rate limit" in reason.lower():
+            raise PostError(f"{place}: {reason}; the token has no requests left for now: run the job again later")
         if answer.status in _NO_ACCESS:
             fix = "give the job the permission pull-requests: write, and its token as GITHUB_TOKEN"
-            raise AccessDenied(f"{self._of.repository}, pull request {self._of.number}: {reason}; {fix}")
-        raise PostError(f"{self._of.repository}, pull request {self._of.number}: {reason}; the comment is not posted")
+            raise AccessDenied(f"{place}: {reason}; {fix}", answer.status, reason)
+        raise PostError(f"{place}: {reason}; the comment is not posted")
 
     async def _fetch(self, method: str, path: str, body: bytes | None) -> Answer:
         try:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import erfc, sqrt
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
-from dicast import Event, Query, RunContext, run_kind, started_runs
+from dicast import DicastError, Entry, Event, Ledger, Query, RunContext, run_kind, started_runs
+from dicast.reading import reader
 from dicast.reporting import current_document, figure, run_answer
-from dicast.toolkit.intervals import Z_95
 
 _MAY_DIFFER = ("source", "task", "data")
 """Sections of a pipeline that may differ between two runs that are compared."""
-
-LEVEL = 0.025
-"""Probability that any label of an unchanged pipeline is found to be lower than in the previous run."""
 
 
 @attrs.frozen
@@ -40,12 +36,14 @@ class Standing:
     :param kind: the kind of the run.
     :param previous: the newest earlier run that can be compared; None without one.
     :param worse: the findings that the run is worse than before, one sentence each.
+    :param not_compared: the reason why a label is not compared with the run *previous*.
     """
 
     document: Mapping[str, Any]
     kind: str
     previous: Earlier | None
     worse: tuple[str, ...]
+    not_compared: str | None = None
 
     @property
     def answer(self) -> str:
@@ -63,8 +61,10 @@ def standing_of(end: Event, started: Event | None, run: RunContext) -> Standing:
     decided, comparable = _earlier(run, started)
     if run_answer(done) == "failed" and decided is not None and decided.answer == "passed":
         findings.append(f"the gate failed; it passed in run {decided.run_id}")
-    findings += [] if comparable is None else lower_labels(done, comparable)
-    return Standing(done, kind, comparable, tuple(findings))
+    if comparable is None:
+        return Standing(done, kind, None, tuple(findings))
+    worse, reason = _compare(run, end, comparable)
+    return Standing(done, kind, comparable, (*findings, *worse), reason)
 
 
 def _regressions(done: Mapping[str, Any]) -> Iterator[str]:
@@ -112,36 +112,45 @@ def _judging(started: Mapping[str, Any]) -> Mapping[str, str]:
     return {key: digest for key, digest in fingerprints.items() if key.partition(".")[0] not in _MAY_DIFFER}
 
 
-def lower_labels(done: Mapping[str, Any], earlier: Earlier) -> list[str]:
-    """Return a sentence for each label whose mean is lower than in the *earlier* run.
+@attrs.frozen
+class _EndedRun:
+    """The ledger of the *run* with its *end*, which sinks receive before the ledger does."""
 
-    A mean is lower if the one-sided test of the difference of two independent means rejects at 0.025, over all labels by Holm's method. The
-    standard errors are those of the documents' intervals. Runs over the same subjects differ less by chance than the test assumes.
+    run: RunContext
+    end: Event
+
+    def read(self, query: Query) -> Iterator[Entry]:
+        """Yield the rows of the *query*, and the end of the run before older ends."""
+        if query.run_id == self.end.run_id and query.types == (self.end.type,):
+            yield Entry(0, self.end, "", "")
+            if query.limit == 1:
+                return
+        yield from self.run.read(query)
+
+
+def _compare(run: RunContext, end: Event, earlier: Earlier) -> tuple[list[str], str | None]:
+    """Return a sentence for each label that is worse than in the *earlier* run, and the reason if a label is not compared.
+
+    The answers are those of ``dicast compare``, under the conditions of a gate with a baseline. Labels on a raw scale are left out.
     """
-    tests = sorted(_tests(done["labels"], earlier.document["labels"]))
-    findings = []
-    for number, (p, label, now, before) in enumerate(tests):
-        if p > LEVEL / (len(tests) - number):
-            break
-        findings.append(f"{label}: the mean is {figure(now)}; in run {earlier.run_id} it was {figure(before)}")
-    return findings
+    place = f"run {earlier.run_id}"
+    try:
+        ledger = cast("Ledger", _EndedRun(run, end))  # the reader only reads
+        document = reader("compare")(ledger, a=earlier.run_id, b=run.run_id, compare=("stats/paired",))
+    except DicastError as error:
+        return [], f"not compared with {place}: {error}"
+    answers: Mapping[str, Any] = document["answers"]
+    faults = dict.fromkeys(fault for answer in answers.values() for fault in answer.get("faults", ()))
+    worse = [
+        f"{label}: worse than in {place}: {_change(answer)}"
+        for label, answer in answers.items()
+        if answer["answer"] == "worse" and "faults" not in answer and answer.get("scale") != "raw"
+    ]
+    return worse, f"not compared with {place} (the baseline): {'; '.join(faults)}" if faults else None
 
 
-def _tests(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[tuple[float, str, float, float]]:
-    """Yield the probability of so low a mean without a change, the label and both means, for each label that both runs have."""
-    for label in now.keys() & before.keys():
-        a, b = now[label], before[label]
-        errors = [_error(figures) for figures in (a, b)]
-        if None in errors or "raw" in (a.get("scale"), b.get("scale")):
-            continue
-        difference, error = a["mean"] - b["mean"], sqrt(sum(value * value for value in errors if value is not None))
-        if difference < 0:
-            yield (erfc(-difference / error / sqrt(2)) / 2 if error else 0.0), label, a["mean"], b["mean"]
-
-
-def _error(figures: Mapping[str, Any]) -> float | None:
-    """Return the standard error of a mean from its interval, which may be cut at one end; None without an interval."""
-    mean, low, high = (figures.get(name) for name in ("mean", "ci_low", "ci_high"))
-    if mean is None or low is None or high is None:
-        return None
-    return float(max(mean - low, high - mean)) / Z_95
+def _change(answer: Mapping[str, Any]) -> str:
+    """Return the mean difference with its interval and the number of pairs."""
+    low, high, n = answer["ci_low"], answer["ci_high"], answer["n"]
+    interval = "" if low is None or high is None else f" ({low:+.4f} to {high:+.4f})"
+    return f"{answer['mean_difference']:+.4f}{interval} over {n:,} pair{'s' * (n != 1)}"

@@ -72,7 +72,8 @@ class Message:
             **{name: done[name] for name in _RUN_FIGURES},
             "labels": _labels(done),
             "previous": previous and {
-                "run_id": previous.run_id, "answer": previous.answer, "labels": _labels(previous.document)
+                "run_id": previous.run_id, "answer": previous.answer, "labels": _labels(previous.document),
+                "not_compared": standing.not_compared,
             },
         })  # fmt: skip
 
@@ -112,6 +113,8 @@ def _end_lines(standing: Standing, trigger: str, reasons: Iterable[str]) -> Iter
     yield from labels[:1]
     yield from standing.worse
     yield from reasons
+    if standing.not_compared is not None:
+        yield standing.not_compared
     yield from labels[1:LABELS]
     if len(labels) > LABELS:
         yield f"+ {len(labels) - LABELS} more labels"

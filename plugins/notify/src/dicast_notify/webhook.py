@@ -10,6 +10,7 @@ from typing import Literal
 import attrs
 
 from dicast import ConfigError, Event, Query, RunContext, Secret, Within
+from dicast.reading import reader
 from dicast.toolkit.endpoint import options
 
 from .channel import Channel, WebhookError
@@ -65,7 +66,12 @@ class Webhook:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Messenger]:
-        """Yield the live sink. A resumed watch continues with the verdicts of its ledger."""
+        """Yield the live sink. A resumed watch continues with the verdicts of its ledger.
+
+        :raises PluginError: under ``worse``, if the plugin that compares runs is not installed.
+        """
+        if "worse" in self.reasons:
+            reader("compare")
         async with Channel.connected(self.url, self.headers, self.timeout) as channel:
             reads_verdicts = run.live and bool(self.reasons & {"worse", "always"})
             messenger = Messenger(self, run, channel, DeclineReader() if reads_verdicts else None)

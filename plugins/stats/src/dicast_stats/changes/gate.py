@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import attrs
 
 from dicast import Results, Within
-from dicast.reporting import find_faults
 
 from .estimate import Estimate, more_pairs
+from .faults import way_faults
 from .label_changes import LabelChange, gated_label, label_changes, more_pairs_text, shared_labels
 
 if TYPE_CHECKING:
     from dicast.reporting import Clause, Finding, GatedFile, GatedRun
-
-MAX_UNPAIRED = 0.05
-"""Largest share of subjects of either run that may have a score in that run alone."""
 
 TOLERANCE = 1e-9
 """Distance from the limit that counts as on the limit, as for the other rules of the gate."""
@@ -105,8 +102,9 @@ class Regression:
         if change is not None:
             estimate = change.estimate
             finding = attrs.evolve(finding, value=estimate.mean, low=estimate.low, high=estimate.high)
-        faults = [*_run_faults(baseline, current), *(["a run has no score of the label"] if change is None else [])]
-        if change is None or faults or (faults := [*_pair_faults(change)]):
+        ends = ["a run has no score of the label"] if change is None else change.faults
+        faults = [*way_faults(baseline, current), *ends]
+        if change is None or faults:
             reason = f"{run.on} is not compared with {self.baseline} (run {baseline.run_id}): {'; '.join(faults)}"
             return attrs.evolve(finding, passed=None, reason=reason)
         passed = self._answer(change.estimate, run.bound)
@@ -136,28 +134,3 @@ class Regression:
         mean = change.estimate.mean or 0.0
         missing = more_pairs(change.estimate, abs(mean + limit) if bound == "interval" else abs(mean))
         return f"cannot tell: {drop}" + (f"; {more_pairs_text(missing)}" if missing else "")
-
-
-def _run_faults(baseline: Results, current: Results) -> Iterator[str]:
-    """Yield the reasons why the runs as wholes cannot be compared."""
-    if faults := find_faults(baseline, current):
-        is_known = current.fingerprints and baseline.fingerprints
-        cause = f"the runs differ in {', '.join(faults)}" if is_known else "a file of records has no fingerprints"
-        yield f"{cause}; judge the baseline again, in the same way"
-    for run, name in ((baseline, "the baseline"), (current, "the run")):
-        if run.stopped is not None:
-            yield f"{name} was stopped before its end: {run.stopped}"
-        if run.weighted():
-            yield f"the subjects of {name} have weights, and a comparison counts each subject once"
-
-
-def _pair_faults(change: LabelChange) -> Iterator[str]:
-    """Yield the reasons why the subjects of a label are too few, or too different, to be compared."""
-    if not change.estimate.n:
-        yield "no subject has a score in both runs"
-        return
-    sides = ((change.unpaired_baseline, "the baseline"), (change.unpaired_variant, "the run"))
-    for unpaired, name in sides:
-        total = change.estimate.n + unpaired
-        if unpaired > MAX_UNPAIRED * total:
-            yield f"{unpaired:,} of {total:,} subjects of {name} have no score in the other run, more than {MAX_UNPAIRED:.0%}"

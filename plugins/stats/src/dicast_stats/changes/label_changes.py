@@ -16,6 +16,7 @@ from ..numbers.adjustment import Adjustment, adjust_p_values
 from ..scores.table import Table
 from ..text.sentences import ALPHA, interval_text
 from .estimate import Estimate, more_pairs
+from .faults import end_faults, pair_faults
 from .pairs import SCORE, pair_label
 
 Answer = Literal["better", "worse", "no difference found", "cannot tell"]
@@ -48,6 +49,7 @@ class LabelChange:
     :param unpaired_variant: the number of subjects with a score in the variant alone.
     :param is_raw: the scores are on a scale of their own.
     :param runs: the names of the baseline and the variant in sentences.
+    :param faults: the reasons why a gate does not decide by this change: a run without its end, or too many subjects of one run alone.
     """
 
     label: str
@@ -61,6 +63,7 @@ class LabelChange:
     unpaired_variant: int
     is_raw: bool
     runs: tuple[str, str] = ("A", "B")
+    faults: Sequence[str] = ()
 
     @property
     def words(self) -> str:
@@ -125,6 +128,7 @@ class LabelChange:
             "unpaired_a": self.unpaired_baseline,
             "unpaired_b": self.unpaired_variant,
             **({"scale": "raw"} if self.is_raw else {}),
+            **({"faults": [*self.faults]} if self.faults else {}),
             "needed": self.needed,
             "winner": self.winner,
             "words": self.words,
@@ -169,7 +173,7 @@ def label_changes(
     labels: Sequence[str] = (),
     adjustment: Adjustment = "holm",
 ) -> dict[str, LabelChange]:
-    """Return the change of each label that both runs have, the gate's labels first.
+    """Return the change of each label that both runs have: the gate's labels first, then the labels that are worse, the largest drop first.
 
     The gate's labels, and the only label, are tested at 5 % each; the p-values of the other labels are adjusted together. A label without any
     difference is no test among them: its smallest possible p is 1 (R. E. Tarone, Biometrics 46, 1990, 515-522).
@@ -187,15 +191,32 @@ def label_changes(
     others = {name: p for name, p in p_values.items() if p is not None and name not in gated and len(names) > 1}
     others = {name: p for name, p in others.items() if estimates[name].error or estimates[name].mean}
     p_values |= dict(zip(others, adjust_p_values([*others.values()], adjustment), strict=True))
-    changes = {}
+    changes, ends = {}, [*end_faults(baseline, variant)]
     for name, pair in pairs.items():
         least = MARGIN if margin is None and name not in raw else margin
         answer, missing = _decide(estimates[name], p_values[name], least)
         counts = (pair.identical, pair.unpaired_baseline, pair.unpaired_variant)
+        faults = [*ends, *pair_faults(estimates[name].n, counts[1:])]
         changes[name] = LabelChange(
-            name, estimates[name], answer, p_values[name], least, missing, *counts, is_raw=name in raw, runs=runs
+            name,
+            estimates[name],
+            answer,
+            p_values[name],
+            least,
+            missing,
+            *counts,
+            is_raw=name in raw,
+            runs=runs,
+            faults=faults,
         )
-    return changes
+    return dict(sorted(changes.items(), key=lambda item: _rank(item[1], gated)))
+
+
+def _rank(change: LabelChange, gated: Sequence[str]) -> tuple[int, float]:
+    """Return the place of a label: of the gate, worse, or any other."""
+    if change.label in gated:
+        return 0, 0.0
+    return (1, change.estimate.mean or 0.0) if change.answer == "worse" else (2, 0.0)
 
 
 def shared_labels(baseline: Results, variant: Results) -> list[str]:

@@ -10,6 +10,7 @@ from dicast.toolkit.comparison_text import comparison_lines
 from dicast.toolkit.printable import short_name
 from dicast.toolkit.terminal import Line
 
+from ..changes.faults import end_faults, pair_faults
 from ..changes.label_changes import ANSWERS
 from ..scores.table import Table
 
@@ -41,6 +42,7 @@ def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, le
     yield Line(f"differences are B minus A, intervals 95 %{differs}")
     if not document["comparable"]:
         yield f"NOT COMPARABLE: {', '.join(document['faults'])}"
+    yield from _gate_faults(a, b, document["answers"])
     if weighted := document.get("unweighted"):
         yield f"subjects of {' and '.join(weighted)} have weights; here each counts once, so the differences are about the sample"
     if not is_full:
@@ -53,6 +55,19 @@ def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, le
         yield from _other_answers(comparison, document["answers"])
     yield ""
     yield from _pass_lines(document["passes"], flips)
+
+
+def _gate_faults(a: Results, b: Results, answers: Mapping[str, Figures]) -> Iterator[Line]:
+    """Yield the reasons why a gate with a baseline does not decide by these answers, each with its labels."""
+    sides, labels = ("A", "B"), dict[str, list[str]]()
+    for label, answer in answers.items():
+        unpaired = answer["unpaired_a"], answer["unpaired_b"]
+        for fault in (*end_faults(a, b, sides), *(pair_faults(answer["n"], unpaired, sides) if answer["n"] else ())):
+            labels.setdefault(fault, []).append(label)
+    for fault, names in labels.items():
+        rest = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
+        place = "" if len(names) == len(answers) else f"{', '.join(names[:MAX_NAMED])}{rest}: "
+        yield Line(f"a gate does not decide by this comparison: {place}{fault}")
 
 
 def _without_label(a: Results, b: Results, ledger: str) -> Iterator[str]:

@@ -1,0 +1,28 @@
+"""The command that calls ``dicast run``, for messages that name the next command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from ..resume.open_runs import RunCommand
+
+
+@attrs.frozen
+class CallingCommand:
+    """A command that calls ``dicast run``: pass it as *obj* of ``run.main``.
+
+    :param program: the words of the command, such as ``("dicast", "ci")``.
+    :param settings: the values of ``--set`` that the command adds; a printed command leaves them out.
+    :param flags: the command's own options, for a printed command.
+    """
+
+    program: Sequence[str]
+    settings: Sequence[str] = ()
+    flags: Sequence[str] = ()
+
+    def command(self, file: str, settings: Sequence[str], flags: Sequence[str]) -> RunCommand:
+        """Return the command that the user gave, which runs the pipeline *file*."""
+        settings = [setting for setting in settings if setting not in self.settings]
+        return RunCommand(file, settings, [*flags, *self.flags], self.program)

@@ -1,0 +1,48 @@
+"""Reasons why a gate does not decide by the change of a label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dicast import Results
+from dicast.reporting import find_faults
+
+MAX_UNPAIRED = 0.05
+"""Largest share of subjects of either run that may have a score in that run alone."""
+
+ROLES = ("the baseline", "the run")
+"""Names of both runs in a gate's reasons."""
+
+
+def way_faults(baseline: Results, variant: Results) -> Iterator[str]:
+    """Yield the reasons why the runs were judged in different ways: other judges or inputs, or weights."""
+    if faults := find_faults(baseline, variant):
+        is_known = variant.fingerprints and baseline.fingerprints
+        cause = f"the runs differ in {', '.join(faults)}" if is_known else "a file of records has no fingerprints"
+        yield f"{cause}; judge the baseline again, in the same way"
+    for run, name in zip((baseline, variant), ROLES, strict=True):
+        if run.weighted():
+            yield f"the subjects of {name} have weights, and a comparison counts each subject once"
+
+
+def end_faults(baseline: Results, variant: Results, names: tuple[str, str] = ROLES) -> Iterator[str]:
+    """Yield a reason for each run that was stopped before its end; the runs have the *names*."""
+    for run, name in zip((baseline, variant), names, strict=True):
+        if run.stopped is not None:
+            yield f"{name} was stopped before its end: {run.stopped}"
+
+
+def pair_faults(pairs: int, unpaired: tuple[int, int], names: tuple[str, str] = ROLES) -> Iterator[str]:
+    """Yield the reasons why the subjects of a label are too few, or too different, to be compared.
+
+    :param pairs: the number of subjects with a score in both runs.
+    :param unpaired: the numbers of subjects with a score in the baseline alone, and in the variant alone.
+    :param names: the names of both runs.
+    """
+    if not pairs:
+        yield "no subject has a score in both runs"
+        return
+    for count, name in zip(unpaired, names, strict=True):
+        total = pairs + count
+        if count > MAX_UNPAIRED * total:
+            yield f"{count:,} of {total:,} subjects of {name} have no score in the other run, more than {MAX_UNPAIRED:.0%}"
