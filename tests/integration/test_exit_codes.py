@@ -204,13 +204,13 @@ def test_a_defect_while_judging_keeps_what_was_judged(shop, monkeypatch):
     from dicast._kernel.asking.call import Caller
 
     shop.rows(*[1] * 5)
-    call_def = Caller.call_def
+    call_quick = Caller.call_quick
 
-    def defective(self, call, subject, children=()):
-        return call_def(self, call, subject, children) if subject.id != "r3" else 1 / 0
+    def defective(self, calls, subject, answers):
+        return call_quick(self, calls, subject, answers) if subject.id != "r3" else 1 / 0
 
     with monkeypatch.context() as patch:
-        patch.setattr(Caller, "call_def", defective)
+        patch.setattr(Caller, "call_quick", defective)
         done = shop.run("metrics: [fake/act: {journal: calls}]\n")
     assert done.code == 70
     assert len(shop.events("eval.completed")) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import attrs
@@ -39,6 +40,7 @@ class Record:
     latency_ms: int = 0
     times: tuple[str, str] = TIMES
     has_notes: bool = False
+    text: bytes | None = None
     type = "judged"
 
     @property
@@ -122,6 +124,22 @@ def test_the_lines_are_those_of_the_events(tmp_path, opened, records, content):
             assert [orjson.dumps(entry.event.payload) for entry in ledger.read(Query())] == [
                 orjson.dumps(event.payload) for event in events
             ]
+
+
+def test_a_content_whose_text_is_known_has_the_same_line(tmp_path, opened):
+    shared, texts, dumped = verdict(1.0), [], []
+    for number in range(9):
+        text = orjson.dumps(record(number, shared).read["content"])
+        texts.append(record(number, shared, digest=sha256(text).hexdigest()))
+        dumped.append(attrs.evolve(texts[-1], text=text))
+    digests = []
+    for name, records in (("a.db", texts), ("b.db", dumped)):
+        with opened(tmp_path / name) as ledger:
+            digests.append(ledger.append_judged(records).digest)
+            assert ledger.verify().ok
+            read = [entry.event.payload for entry in ledger.read(Query(types=("subject.read",)))]
+            assert read == [record.read for record in texts]
+    assert digests[0] == digests[1]
 
 
 def test_the_events_of_a_subject_are_made_for_a_new_form_only(tmp_path, opened, monkeypatch):

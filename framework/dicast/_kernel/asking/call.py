@@ -114,6 +114,8 @@ class Call:
 
 NO_SECRETS = SecretMask(())
 
+_FREE = Cost.zero()
+
 
 class Caller:
     """Caller of components, under their timers."""
@@ -150,16 +152,57 @@ class Caller:
             if call.elsewhere is not None:
                 return call.elsewhere(self, call, subject)
             arguments = (subject, children) if call.expects is Judgment else (subject,)
-            answer = self.timed(call.function, arguments, call.seconds)
-            slot = call.slot
-            is_scaled = slot.range is not None or slot.is_raw
-            if type(answer) is Score and call.expects is Score and answer.raw is None and not is_scaled:
-                if not (answer.signals or answer.details or answer.feedback):
-                    return answer
-                return self._mask.answer(_evidence_failure(answer) or answer)
-            return answer if is_pending(answer) else self._checked(answer, call)
+            return self._accepted(self.timed(call.function, arguments, call.seconds), call)
         except BaseException as error:  # the border, as above
             return self.failure(call, error)
+
+    def call_quick(self, calls: Sequence[Call], subject: Subject, answers: list[Any]) -> tuple[bool, bool]:
+        """Add the answers of :meth:`call_def` to the quick *calls*, whose slots have no scale, to *answers*, until one is no plain score.
+
+        Return whether the last answer is no plain score, and whether a plain score has a text or signals.
+        """
+        timer, now, lacks, has_notes = self._timer, time.monotonic, subject.output is None, False
+        for call in calls:  # written flat: for every row
+            if lacks and call.needs_output and call.lacks_output(subject):
+                answers.append(no_output(subject))
+                return True, has_notes
+            try:
+                before, until = timer.deadline, now() + call.seconds  # as timed does
+                timer.over, timer.deadline = False, min(before, until) if before else until
+                try:
+                    answer: Any = call.function(subject)
+                finally:
+                    timer.deadline = before
+                if timer.over:
+                    raise Overtime  # as timed does
+                if (
+                    type(answer) is not Score
+                    or answer.signals
+                    or answer.details
+                    or answer.feedback
+                    or answer.raw is not None
+                ):
+                    answer = self._accepted(answer, call)
+            except BaseException as error:  # the border, as above
+                answer = self.failure(call, error)
+            answers.append(answer)
+            if type(answer) is not Score or answer.cost is not _FREE or answer.raw is not None or answer.feedback:
+                return True, has_notes
+            if type(answer.details) is not str or type(answer.signals) is not dict:
+                return True, has_notes
+            if answer.details or answer.signals:
+                has_notes = True
+        return False, has_notes
+
+    def _accepted(self, answer: object, call: Call) -> Any:
+        """Return the *answer* of a call that ended in time: an awaitable unchanged, any other answer checked."""
+        slot = call.slot
+        is_scaled = slot.range is not None or slot.is_raw
+        if type(answer) is Score and call.expects is Score and answer.raw is None and not is_scaled:
+            if not (answer.signals or answer.details or answer.feedback):
+                return answer
+            return self._mask.answer(_evidence_failure(answer) or answer)
+        return answer if is_pending(answer) else self._checked(answer, call)
 
     def _checked(self, answer: object, call: Call) -> Any:
         return self._mask.answer(checked(answer, call))

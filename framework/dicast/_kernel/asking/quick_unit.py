@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
-
-import orjson
+from typing import Any
 
 from ..events import EVAL_COMPLETED
 from ..timing.immediate import run_immediately
 from ..values import Score, Subject
 from .call import Call
-from .paid_calls import UNPAID, DirectAnswers, Payload, RunServices
+from .paid_calls import DirectAnswers, Payload, RunServices
 from .unit import Unit
 
 KNOWN_VERDICTS = 1_000
 """Verdicts with different values that are remembered."""
 
-_FREE = UNPAID["usd"]
-
-
-class Answers(NamedTuple):  # faster than a frozen attrs class, for every row
-    """Answers of the metrics that were called about a subject, in the order of the calls.
-
-    *is_odd* is True if the last answer is no plain score. *has_notes* is True if an answer has a text or signals.
-    """
-
-    answers: Sequence[Any]
-    is_odd: bool
-    has_notes: bool
+Answers = tuple[Sequence[Any], bool, bool]
+"""Answers of the metrics that were called about a subject, in the order of the calls. Whether the last is no plain score; whether one has a text or signals."""
 
 
 class QuickUnit:
@@ -41,7 +29,8 @@ class QuickUnit:
         proxies, truths = ([services.calls[slot.path] for slot in slots] for slots in unit.metrics.tiers(kind))
         self._proxies, self._truths = proxies, truths
         self.calls: Sequence[Call] = (*proxies, *truths)
-        self._verdicts: dict[bytes, Payload | None] = {}
+        self._call_quick = services.caller.call_quick
+        self._verdicts: dict[Sequence[object], Payload | None] = {}
 
     @classmethod
     def of(cls, unit: Unit, services: RunServices, kind: str) -> QuickUnit | None:
@@ -63,32 +52,28 @@ class QuickUnit:
         :raises Interrupted: if the run has to stop.
         """
         answers: list[Any] = []
-        is_odd, has_notes = self._ask(self._proxies, subject, answers)
-        if self._truths and not is_odd and min([answer.value for answer in answers], default=1.0) >= self._threshold:
-            is_odd, truths_have_notes = self._ask(self._truths, subject, answers)
+        is_odd, has_notes = self._call_quick(self._proxies, subject, answers)
+        if self._truths and not is_odd and self._passes(answers):
+            is_odd, truths_have_notes = self._call_quick(self._truths, subject, answers)
             has_notes = has_notes or truths_have_notes
-        return Answers(answers, is_odd, has_notes)
+        return answers, is_odd, has_notes
 
-    def _ask(self, calls: Sequence[Call], subject: Subject, answers: list[Any]) -> tuple[bool, bool]:
-        """Add the answers of *calls* to *answers*, until one is odd; return whether one is odd, and whether one has notes."""
-        call_def, has_notes = self._services.caller.call_def, False
-        for call in calls:
-            answer = call_def(call, subject)
-            answers.append(answer)
-            if type(answer) is not Score or answer.cost is not _FREE or answer.raw is not None or answer.feedback:
-                return True, has_notes
-            if type(answer.details) is not str or type(answer.signals) is not dict:
-                return True, has_notes
-            if answer.details or answer.signals:
-                has_notes = True
-        return False, has_notes
+    def _passes(self, answers: Sequence[Score]) -> bool:
+        """Return whether the *answers* of the proxies let a subject pass to the truth metrics."""
+        threshold = self._threshold
+        return threshold <= 0 or min([answer.value for answer in answers], default=1.0) >= threshold  # type: ignore[operator, type-var]  # a plain score has a value
 
     def verdict(self, answers: Sequence[Score], subject: Subject) -> Payload | None:
         """Return the payload of ``eval.completed`` without ids, latency, texts and signals; None if the answers make no verdict.
 
         Subjects with equal values share one payload, which must not be changed.
         """
-        key = orjson.dumps([(answer.value, answer.confidence, answer.basis) for answer in answers])
+        key = tuple(
+            [
+                (answer.value or repr(answer.value), answer.confidence or repr(answer.confidence), answer.basis)
+                for answer in answers
+            ]
+        )  # 0.0 equals -0.0, and their texts differ
         try:
             return self._verdicts[key]
         except KeyError:

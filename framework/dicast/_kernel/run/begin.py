@@ -52,12 +52,14 @@ class RowStart(NamedTuple):  # faster than a frozen attrs class, for every row
     :param eval_id: the id of the verdict.
     :param ids: the ids of the first two events.
     :param time: the time of both events.
+    :param text: the JSON text of the content, as :func:`.content_and_text` returns it.
     """
 
     read: dict[str, Any]
     eval_id: str
     ids: tuple[str, str]
     time: str
+    text: bytes | None
 
 
 class Starter:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..asking.paid_calls import DirectAnswers, RunServices
 from ..asking.quick_unit import QuickUnit
-from ..stream.content import content
+from ..stream.content import content_and_text
 from ..stream.stream import Stream
 from ..values import PARENTS, Due
 from ..values.judged import JudgedMaker, JudgedRow
@@ -72,9 +72,9 @@ class DirectRows:
         :raises DataError: if the content is not JSON.
         """
         stream = self._stream
-        read = content(due, stream.run_id)
+        read, text = content_and_text(due, stream.run_id)
         (eval_id, first, second), time_ = stream.clock.stamps(3)
-        return RowStart(read, eval_id, (first, second), time_)
+        return RowStart(read, eval_id, (first, second), time_, text)
 
     def judged(self, due: Due, row_start: RowStart) -> JudgedRow | DirectAnswers:
         """Judge the row of *due*, and return it; with an odd answer, return the answers so far.
@@ -91,10 +91,12 @@ class DirectRows:
         seconds = time.perf_counter() - began
         if verdict is None:
             return quick.handed_over(answers, seconds)
-        read, eval_id, (first, second), start = row_start
+        read, eval_id, (first, second), start, text = row_start
         last, end = self._stream.clock.stamp()
         ids, times = (first, second, last), (start, end)
-        return JudgedRow(maker, subject, read, verdict, answers, eval_id, ids, times, int(seconds * 1000), has_notes)
+        return JudgedRow(
+            maker, subject, read, verdict, answers, eval_id, ids, times, int(seconds * 1000), has_notes, text
+        )
 
 
 def direct_rows(plan: Plan, services: RunServices, stream: Stream) -> DirectRows | None:
@@ -110,11 +112,12 @@ class DirectWindow(Window):
         is_plain = self._producer is None and self._observers is None
         self._rows = direct_rows(plan, services, stream) if is_plain else None
 
-    async def _begin(self, due: Due) -> None:
+    async def _take(self, due: Due) -> None:
         rows, stream = self._rows, self._stream
-        if rows is None or not rows.accepts(due):
-            await super()._begin(due)
+        if rows is None or self._window or not rows.accepts(due):
+            await super()._take(due)
             return
+        self._end_if_asked()
         row_start = rows.start_of(due)
         try:
             result = rows.judged(due, row_start)
@@ -127,3 +130,5 @@ class DirectWindow(Window):
             job = await self._starter.start(due, row_start)
             job.ready = result
             await self._judge(job)
+        if stream.due:
+            await self._flush()

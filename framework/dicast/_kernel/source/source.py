@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from types import NoneType
@@ -75,37 +75,56 @@ async def read(source: Source, name: str, folder: Path | None = None) -> AsyncIt
 
     :raises DataError: when the source raises, yields anything but subjects, or yields an id twice; if it has a check of its own, the first ids are compared.
     """
-    seen_ids = None if is_live(source) else FirstIds() if hasattr(source, "check") else SeenIds()
-    seen_events = UnsealedEvents() if is_live(source) else SeenEvents()
-    start = "" if folder is None else f"{folder}/"
+    border = _Border(source, name, folder)
     try:
-        async for item in iterate(source):
-            due = item if isinstance(item, Due) else Due(item)
-            _refuse_invalid_subject(due.subject, name)
-            if due.failure is not None:
-                _refuse_wrong_failure(due, name)
-            if due.recorded:
-                _refuse_repeated_names(due, name)
-            if due.subject.events != () or due.subject.trail.stop:
-                fresh = seen_events.new(due.subject)
-                _refuse_invalid_events(fresh, f"{name}, {due.subject.kind} {due.subject.id!r}")
-                for event in fresh:
-                    seal_event(event)
-            if seen_ids is not None and not seen_ids.add(due.subject.kind, due.subject.id):
-                raise DataError(
-                    f"{name} yields {due.subject.kind} {due.subject.id!r} twice; ids are unique within a kind"
-                )
-            seal(due.subject)
-            if (place := due.subject.place) is not None:
-                place = place.removeprefix(start)
-                if not place.isascii():  # the bytes of a file's name may not be UTF-8
-                    place = place.encode(errors="backslashreplace").decode()
-                object.__setattr__(due.subject, "place", place)
-            yield due
+        items = source.subjects()
+        if isinstance(items, AsyncIterator):
+            async for item in items:
+                yield border.due(item)
+        else:
+            for item in items:
+                yield border.due(item)
     except DicastError:
         raise
     except Exception as error:  # code of a plugin
         raise _broken(name, error) from error
+
+
+class _Border:
+    """Checks of the items of one source."""
+
+    def __init__(self, source: Source, name: str, folder: Path | None) -> None:
+        self._name, self._start = name, "" if folder is None else f"{folder}/"
+        self._seen_ids = None if is_live(source) else FirstIds() if hasattr(source, "check") else SeenIds()
+        self._seen_events = UnsealedEvents() if is_live(source) else SeenEvents()
+
+    def due(self, item: Subject | Due) -> Due:
+        """Return *item* as a subject that is due, after it was made read-only.
+
+        :raises DataError: if it is no valid subject, or has the id of a previous one.
+        """
+        due = item if isinstance(item, Due) else Due.of(item)
+        subject, name, seen_ids = due.subject, self._name, self._seen_ids
+        _refuse_invalid_subject(subject, name)
+        if due.failure is not None:
+            _refuse_wrong_failure(due, name)
+        if due.recorded:
+            _refuse_repeated_names(due, name)
+        if subject.events != () or subject.trail.stop:
+            fresh = self._seen_events.new(subject)
+            _refuse_invalid_events(fresh, f"{name}, {subject.kind} {subject.id!r}")
+            for event in fresh:
+                seal_event(event)
+        if seen_ids is not None and not seen_ids.add(subject.kind, subject.id):
+            raise DataError(f"{name} yields {subject.kind} {subject.id!r} twice; ids are unique within a kind")
+        seal(subject)
+        if (place := subject.place) is not None:
+            relative = place.removeprefix(self._start)
+            if not relative.isascii():  # the bytes of a file's name may not be UTF-8
+                relative = relative.encode(errors="backslashreplace").decode()
+            if relative is not place:
+                object.__setattr__(subject, "place", relative)
+        return due
 
 
 def is_live(source: Source) -> bool:
@@ -133,13 +152,28 @@ async def require_subjects(subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
     first = await anext(subjects, None)
     if first is None:
         raise DataError("there are no subjects to judge; check the source's path and options")
+    return _Chained(first, subjects)
 
-    async def chained() -> AsyncIterator[Due]:
-        yield first
-        async for subject in subjects:
-            yield subject
 
-    return chained()
+class _Chained:
+    """The subject *first*, and the subjects after it. A generator would take a turn for each row."""
+
+    def __init__(self, first: Due, subjects: AsyncIterator[Due]) -> None:
+        self._first: Due | None = first
+        self._subjects = subjects
+
+    def __aiter__(self) -> _Chained:
+        return self
+
+    def __anext__(self) -> Awaitable[Due]:
+        if self._first is None:
+            return self._subjects.__anext__()
+        first, self._first = self._first, None
+        return _value_of(first)
+
+
+async def _value_of(first: Due) -> Due:
+    return first
 
 
 async def iterate(source: Source) -> AsyncIterator[Subject | Due]:
@@ -252,7 +286,7 @@ def _refuse_invalid_subject(subject: object, name: str) -> None:
             f"{name}: the place of {subject.kind} {subject_id!r:.100} is {subject.place!r:.100}, not a text"
         )
     kind, alone = subject.kind, subject.session_id is subject.parent_id is None
-    if subject_id and alone and type(subject_id) is type(kind) is str and f"{kind}{subject_id}".isascii():
+    if subject_id and alone and type(subject_id) is type(kind) is str and kind.isascii() and subject_id.isascii():
         return  # fast path for most rows
     if not is_text(subject_id) or not subject_id:
         raise DataError(f"{name} yields a {subject.kind} whose id is {subject_id!r:.100}, not text")

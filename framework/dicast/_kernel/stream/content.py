@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import sha256
+from types import NoneType
 from typing import Any
 
 import orjson
@@ -15,6 +16,9 @@ from .stream import Stream
 
 PARTS = ("id", "input", "output", "reference", "session_id")
 """The parts of a subject that may be a column of the data."""
+
+_PLAIN = frozenset((str, int, bool, NoneType))
+"""Types of values that JSON has in one form."""
 
 
 def trace_events(stream: Stream, traces: Sequence[TraceEvent]) -> list[Event]:
@@ -39,18 +43,26 @@ def content(due: Due, run_id: str) -> dict[str, Any]:
 
     :raises DataError: if the content is not JSON.
     """
+    return content_and_text(due, run_id)[0]
+
+
+def content_and_text(due: Due, run_id: str) -> tuple[dict[str, Any], bytes | None]:
+    """Return the payload of :func:`content`, and the JSON text of the content; None if its canonical JSON may have another order of keys.
+
+    :raises DataError: if the content is not JSON.
+    """
     subject = due.subject
-    judged = {
-        "context": subject.context,
-        "input": subject.input,
-        "output": subject.output,
-        "reference": subject.reference,
-    }
+    context, input_, output, reference = subject.context, subject.input, subject.output, subject.reference
+    judged = {"context": context, "input": input_, "output": output, "reference": reference}
     try:
         text = orjson.dumps(judged, option=orjson.OPT_SORT_KEYS)
     except TypeError as error:
         raise DataError(f"subject {subject.id!r} is not JSON: {error}") from error
-    if text.count(b"null") > [*judged.values()].count(None):  # the writer of JSON makes null of NaN
+    is_flat = type(input_) in _PLAIN and type(output) in _PLAIN and type(reference) in _PLAIN
+    if is_flat and context:
+        is_flat = _PLAIN.issuperset(map(type, context.values())) and [*context] == sorted(context)
+    # the writer of JSON makes null of NaN, which no plain value is
+    if not is_flat and text.count(b"null") > [*judged.values()].count(None):
         places = (not_finite(value, name) for name, value in judged.items())
         if fault := next(filter(None, places), None):
             raise DataError(f"subject {subject.id!r}: {fault}, which JSON does not have; write None, or a text")
@@ -65,9 +77,11 @@ def content(due: Due, run_id: str) -> dict[str, Any]:
         payload["parent_id"] = subject.parent_id
     if due.failure is not None:
         payload["failure"] = {"kind": due.failure.kind, "message": due.failure.message}
-    if (ending := due.finish_reason or _turn_ending(subject)) is not None:
+    if (ending := due.finish_reason or (_turn_ending(subject) if subject.events else None)) is not None:
         payload["finish_reason"] = ending
-    return payload if due.from_run in (None, run_id) else {**payload, "from_run": due.from_run}
+    if due.from_run is not None and due.from_run != run_id:
+        payload["from_run"] = due.from_run
+    return payload, text if is_flat else None
 
 
 def _turn_ending(subject: Subject) -> str | None:

@@ -52,6 +52,7 @@ class JudgedRow:
     :param eval_id: the id of the verdict.
     :param latency_ms: the duration in whole milliseconds.
     :param has_notes: True if a score has a text or signals.
+    :param text: the JSON text of the content in *read*, whose SHA-256 is the digest there; None if it was not made.
     """
 
     type = JUDGED
@@ -66,6 +67,7 @@ class JudgedRow:
     times: tuple[str, str]
     latency_ms: int
     has_notes: bool
+    text: bytes | None = None
     _events: tuple[Event, ...] = field(init=False, default=())
 
     @property

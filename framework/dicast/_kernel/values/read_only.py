@@ -88,7 +88,8 @@ def seal(subject: Subject) -> None:
         put(subject, "input", read_only(subject.input))
     if type(subject.reference) not in _SIMPLE:
         put(subject, "reference", read_only(subject.reference))
-    put(subject, "context", read_only(subject.context))
+    context = subject.context
+    put(subject, "context", read_only(context) if context or type(context) is not dict else _NOTHING)
     if subject.columns:
         put(subject, "columns", read_only(subject.columns))
 

@@ -137,6 +137,7 @@ class Cost:
         return Cost, (self.amount, self.unit, self.pricing_version)
 
 
+_SURE = 1.0
 _ZERO = Cost(0)
 _ZERO_MSAT = Cost(0, "msat")
 
@@ -169,7 +170,7 @@ class Score(ReadyAnswer):
     """
 
     value: float | None
-    confidence: float = 1.0
+    confidence: float = _SURE
     details: str = ""
     feedback: str = ""
     cost: Cost = _ZERO
@@ -180,8 +181,10 @@ class Score(ReadyAnswer):
     def __attrs_post_init__(self) -> None:
         if self.value is not None or self.raw is None:
             _check_unit_interval(self, "value", self.value)
-        _check_unit_interval(self, "confidence", self.confidence)
-        _check_type("cost", self.cost, Cost)
+        if self.confidence is not _SURE:
+            _check_unit_interval(self, "confidence", self.confidence)
+        if self.cost is not _ZERO:
+            _check_type("cost", self.cost, Cost)
         if self.basis is not None:
             _check_basis(self.basis)
         if self.raw is not None:

@@ -41,6 +41,10 @@ def _from(value: object, start: int) -> str:
 def first_difference(left: Sequence[object], right: Sequence[object]) -> int:
     """Return the number of equal items at the beginning of both. It is computed by halving, so that C compares the items."""
     low, high = 0, min(len(left), len(right))
+    if left[:high] == right[:high]:
+        return high
+    if left[:1] != right[:1]:
+        return 0
     while low < high:
         middle = (low + high + 1) // 2
         if left[low:middle] == right[low:middle]:

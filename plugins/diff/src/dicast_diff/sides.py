@@ -12,14 +12,19 @@ from dicast.toolkit.outputs import unread_object
 from dicast.toolkit.references import ReferenceList, References, compare_references, missing_reference
 
 
-@attrs.frozen
+@attrs.define  # not frozen: one is made for every row
 class Sides:
-    """An *output* and its *reference*; neither is None. Messages name the subject *whose*, and the output *place*."""
+    """An *output* and its *reference*; neither is None. Messages name the *subject*, and the output *place*."""
 
     output: object
     reference: object
-    whose: str
+    subject: Subject
     place: str = "the output"
+
+    @property
+    def whose(self) -> str:
+        """The id of the subject, for messages."""
+        return repr(self.subject.id)
 
     @property
     def emptiness(self) -> str | None:
@@ -37,6 +42,8 @@ def compare_sides(
     sides_: Sides, references: References, compare: Callable[[Sides], Score | Failure]
 ) -> Score | Failure:
     """Return the answer of *compare* about the output and its reference, or about each reference of a list."""
+    if not isinstance(sides_.reference, list | tuple):
+        return compare(sides_)
 
     def compare_one(reference: object) -> Score | Failure:
         return compare(sides_ if reference is sides_.reference else attrs.evolve(sides_, reference=reference))
@@ -56,7 +63,7 @@ def sides(subject: Subject, field: str | None, metric: str) -> Sides | Score | F
     if output is None:
         return Score(0.0, details=f"the output's field {field!r} is null", signals={"found": False})
     place = "the output" if field is None else f"the output's field {field!r}"
-    return Sides(output, subject.reference, repr(subject.id), place)
+    return Sides(output, subject.reference, subject, place)
 
 
 def text_sides(subject: Subject, field: str | None, metric: str, references: References) -> Sides | Score | Failure:

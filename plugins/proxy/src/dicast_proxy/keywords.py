@@ -80,14 +80,17 @@ class Keywords:
         value = subject.output if self.field is None else locate(subject.output, self.field)
         searched = value if isinstance(value, str) else "\n".join(texts(value))
         text = utf8(searched) if self.regex else plain(searched, self.case_sensitive)
-        forbidden = {word: needle.occurs(text) for word, needle in zip(self.forbidden, self._forbidden, strict=True)}
-        if True in forbidden.values():
+        is_forbidden = [needle.occurs(text) for needle in self._forbidden]
+        if True in is_forbidden:
+            forbidden = dict(zip(self.forbidden, is_forbidden, strict=True))
             return Score(
                 0.0, details=f"has the forbidden {_listed_words(forbidden, True)}", signals={"forbidden": forbidden}
             )
-        required = {word: needle.occurs(text) for word, needle in zip(self.required, self._required, strict=True)}
-        if False not in required.values():
+        has_required = [needle.occurs(text) for needle in self._required]
+        if False not in has_required:
             return _PASSED
+        required = dict(zip(self.required, has_required, strict=True))
+        forbidden = dict(zip(self.forbidden, is_forbidden, strict=True))
         signals = {"required": required} | ({"forbidden": forbidden} if forbidden else {})
         hits = list(required.values()).count(True)
         why = f"; the output has no field {self.field!r}" if value is MISSING else ""

@@ -150,7 +150,7 @@ class Rows:
                 parts = self._without_reasoning(parts)
             if has_media:
                 self._blank.update(blank_media(parts, self.fields))
-            subject = Subject(*parts, place=f"{place}{number}")  # type: ignore[misc]  # no parts have a place
+            subject = Subject.of_fields(*parts, 1.0, f"{place}{number}")
             if failure is None:
                 ending = None if parts[_OUTPUT] is None else output_ending(row, output)
                 yield subject if ending is None else Due(subject, finish_reason=ending)

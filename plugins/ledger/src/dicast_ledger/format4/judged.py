@@ -37,6 +37,7 @@ class Judged(Protocol):
     times: tuple[str, str]
     latency_ms: int
     has_notes: bool
+    text: bytes | None
 
     def events(self) -> Sequence[Event]:
         """Return the three events."""
@@ -106,10 +107,14 @@ class Template:
                     return None
                 values[details], values[signals] = answer.details, answer.signals
         if self.content is not None:
-            text = orjson.dumps(read["content"], plain)
-            digest = sha256(text).hexdigest()
-            if self.is_shared and read["digest"] != digest:
-                return None
+            text = record.text if self.is_shared else None
+            if text is not None:
+                digest = read["digest"]
+            else:
+                text = orjson.dumps(read["content"], plain)
+                digest = sha256(text).hexdigest()
+                if self.is_shared and read["digest"] != digest:
+                    return None
             values[self.content] = digest
             contents[digest] = text
         return b"%b" % orjson.dumps(values, plain)  # a copy of the right size: orjson leaves its buffer in place
