@@ -89,7 +89,8 @@ def test_options_with_a_quote_that_does_not_end_are_a_wrong_request(folder):
     done = step(1, folder, pipeline="pipeline.yaml", options="--set 'gate.min_score=0.99")
     assert done.returncode == 2
     assert (folder / "output").read_text() == "exit-code=2\n"
-    assert "No closing quotation" in done.stderr
+    assert "the input options: a quote is not closed" in done.stderr
+    assert "Traceback" not in done.stderr
     assert step(0, folder, install="'dicast").returncode != 0
 
 

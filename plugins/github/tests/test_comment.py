@@ -185,7 +185,8 @@ def test_a_label_that_the_gate_does_not_compare_has_no_answer_in_the_table(folde
     assert code == 0
     assert f"is not compared with main (run {text.partition('(run ')[2][:26]}): {reason}" in text
     assert "| `city` | not compared |  |  |  | 0.0000 |" in text
-    assert f"- `city` is not compared: `{reason}`" in text
+    assert f"- Not compared: `{reason}`" in text
+    assert "### dicast: `answers`: passed, without an answer on `metrics`\n" in text
     assert "**worse**" not in text
 
 
@@ -243,3 +244,15 @@ def test_an_interruption_while_the_comment_is_written_is_reported(folder, monkey
 def test_rows_are_not_tried_with_a_comment(folder):
     with pytest.raises(UsageError, match="--head N tries rows without a comment"):
         judge("main.yaml", "--head", "1", "--comment", "comment.md")
+
+
+def test_each_baseline_of_the_gate_has_a_table(folder):
+    judge("main.yaml")
+    write_rows(folder, 20)
+    judge("main.yaml", "--set", "name=release")
+    clauses = "gate: [{on: city, baseline: main, max_drop: 0.02}, {on: city, baseline: release, max_drop: 0.05}]\n"
+    (folder / "new.yaml").write_text(PIPELINE + clauses)
+    text = comment(folder, "new.yaml")[1]
+    first, second = text.partition("Against `main`:")[2].split("Against `release`:")
+    assert "| `city` | **worse** | -0.4500 |" in first
+    assert "| `city` | **no difference found** | +0.0000 |" in second

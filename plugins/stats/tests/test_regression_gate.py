@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import dicast
-from dicast import ConfigError
+from dicast import ConfigError, commands
 from dicast.testing import GateClauseConformance
 from dicast_stats.compare.command import compare
 
@@ -135,7 +135,7 @@ def test_without_an_older_run_there_is_nothing_to_compare_with(folder):
         ({"max_drop": 0.02}, "max_drop needs a baseline"),
         ({"undecided": "pass"}, "undecided needs a baseline"),
         ({"baseline": "main"}, "baseline needs max_drop"),
-        ({**CLAUSE, "min_score": 0.5}, "move min_score to a clause of its own"),
+        ({**CLAUSE, "min_score": 0.5}, "move min_score, which may be in an included file, to a clause of its own"),
         ({"min_score": 0.5, "bound": "test"}, "bound: test needs a clause with baseline"),
         ({**CLAUSE, "on": "recorded/accuracy"}, "recorded/accuracy has the scores of another tool"),
         ({**CLAUSE, "bound": "anytime"}, "bound"),
@@ -228,3 +228,17 @@ def test_compare_names_an_early_stop_as_the_gate_does(folder):
     stops = [line for line in invoke("main", "new")[1].splitlines() if "was stopped before its end" in line]
     assert len(stops) == 1
     assert stops[0].startswith("a gate does not decide by this comparison: B was stopped")
+
+
+def test_the_summary_of_the_baseline_itself_has_words_in_place_of_a_difference(folder):
+    judge(36)
+    suite = {
+        "name": "suite",
+        "source": {"rows/jsonl": {"path": "main.jsonl"}},
+        "metrics": [{"check/contains": {"as": "good", "value": "yes"}}],
+        "gate": {"baseline": "plain", "max_drop": 0.02},
+        "experiments": {"plain": {}},
+    }
+    (folder / "suite.yaml").write_text(json.dumps(suite))
+    text = CliRunner().invoke(commands.run, ["suite.yaml"], catch_exceptions=False, standalone_mode=False).output
+    assert "max_drop 0.02: this run is the baseline" in text

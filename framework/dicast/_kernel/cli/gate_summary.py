@@ -52,4 +52,6 @@ def _clause_row(clause: Document) -> tuple[str, str, str, str, str]:
         for number, style in ((clause["value"], sign), (clause["line"], ""))
     )
     interval = "" if clause["low"] is None else f"{clause['low']:{sign}.4f} to {clause['high']:{sign}.4f}"
+    if value is None and sign and clause["passed"]:
+        value = "this run is the baseline"
     return clause["on"] or "", f"{clause['rule']} {line}", str(value or "-"), interval, gate_answer(clause)

@@ -93,7 +93,7 @@ def _is_empty(text: str) -> bool:
 
 def _run_parts(done: Document, baseline: str | None, url: str | None) -> Iterator[str]:
     """Yield the parts of the comment on the run of the document *done*."""
-    yield f"### dicast: {code(done['name'])}: {run_answer(done)}"
+    yield f"### dicast: {code(done['name'])}: {run_answer(done)}{_open_clauses(done)}"
     if reasons := dict.fromkeys([*((done["gate"] or {}).get("reasons") or ()), *done["undecided"]]):
         yield "\n".join(f"- {code(reason)}" for reason in reasons)
     ledger = (done.get("ledger") or {}).get("path")
@@ -110,6 +110,13 @@ def _run_parts(done: Document, baseline: str | None, url: str | None) -> Iterato
     compared = next((pair.document for pair in pairs if pair.document is not None), None)
     yield from _rows(done, compared, url)
     yield _cost(done, Path(ledger) if ledger else None, next((pair for pair in pairs if pair.document), None))
+
+
+def _open_clauses(done: Document) -> str:
+    """Return the labels of clauses without an answer in a gate that passed; empty without any."""
+    gate = done["gate"] or {"passed": None}
+    labels = [code(clause["on"] or "-") for clause in gate.get("clauses", ()) if clause["passed"] is None]
+    return f", without an answer on {', '.join(dict.fromkeys(labels))}" if gate["passed"] and labels else ""
 
 
 def _missing_baseline(done: Document) -> str:
@@ -172,9 +179,13 @@ class _Pair:
         """Yield the reasons why labels are not compared, as lines of a list."""
         if self.document is None:
             yield f"- Not compared with {code(self.name)}: {code(self.refusal, 1_000)}"
+        labels: dict[str, list[str]] = {}
         for label, answer in self.answers.items():
             for fault in answer.get("faults", ()):
-                yield f"- {code(label)} is not compared: {code(fault)}"
+                labels.setdefault(fault, []).append(label)
+        for fault, names in labels.items():
+            shown = "" if len(names) == len(self.answers) else f" {', '.join(map(code, names))}"
+            yield f"- Not compared{shown}: {code(fault)}"
 
 
 def _compare(ledger: Path, name: str, run_id: str) -> Document:
@@ -214,12 +225,10 @@ def _rows(done: Document, compared: Document | None, url: str | None) -> Iterato
     lines = []
     flips = [] if compared is None else compared["flips"] or []
     passes = {} if compared is None else compared["passes"]
-    order = [*([] if compared is None else compared["answers"]), *passes]
     changed = {flip["label"] for flip in flips}
-    named = {*[label for label in dict.fromkeys(order) if label in changed][:MAX_LABELS]}
-    for label in dict.fromkeys(order):
-        counts = passes.get(label)
-        if counts is None or counts.get("reasons"):
+    named = {*[label for label in passes if label in changed][:MAX_LABELS]}
+    for label, counts in passes.items():
+        if counts.get("reasons"):
             continue
         newly = [flip for flip in flips if flip["label"] == label]
         failing, passing = ([flip for flip in newly if flip["b"] is gained] for gained in (False, True))

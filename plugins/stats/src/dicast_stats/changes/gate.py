@@ -66,7 +66,8 @@ class Regression:
             yield "baseline", f"{clause.on} has the scores of another tool, which are not compared with a baseline"
         if rules := [rule for rule in _OTHER_RULES if getattr(clause, rule) is not None]:
             key = "baseline" if self.baseline is not None else "max_drop"
-            yield key, f"a clause with a baseline has no other rule: move {', '.join(rules)} to a clause of its own"
+            move = f"move {', '.join(rules)}, which may be in an included file, to a clause of its own"
+            yield key, f"a clause with a baseline has no other rule: {move}"
 
     def decide(self, findings: Sequence[Finding], run: GatedRun) -> Sequence[Finding]:
         """Return *findings* and the finding about the drop."""

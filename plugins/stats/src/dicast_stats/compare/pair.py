@@ -95,6 +95,7 @@ class Pair:
             for label, counts in passes.items()
         }
         answers = {label: change.json() for label, change in label_changes(self.a, self.b, margin).items()}
+        passes = {label: passes[label] for label in dict.fromkeys([*answers, *passes]) if label in passes}
         sentences = [f"{label}: {answer['words']}" for label, answer in answers.items()]
         if (
             getattr(paired := comparisons[PAIRED], "gold", None) is not None
