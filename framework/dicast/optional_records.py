@@ -26,6 +26,13 @@ class HasFillPrompts(Protocol):
         """Return the recorded *texts* as they were sent about a *row*, the values of a template by name; a Failure if they cannot be filled. Without it, ``dicast show`` prints the texts before they are filled."""
 
 
+class HasNeededColumns(Protocol):
+    """Tasks, extractors, metrics, judges."""
+
+    def needed_columns(self) -> Mapping[str, str]:
+        """Return the columns without which it fails every row, each with the option that names it, such as ``{"city": "user"}``. The run is refused before it starts if no row has a value for one of them. Without it, none."""
+
+
 class HasCriteria(Protocol):
     """Tasks, extractors, aggregates, comparisons."""
 

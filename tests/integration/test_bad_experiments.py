@@ -54,8 +54,15 @@ def rows_of(shop, name="rows.csv"):
 # Templates
 
 
-def test_name_that_no_row_has_fails_the_rows_and_costs_nothing(shop, model):
+def test_name_that_no_row_has_is_refused_and_costs_nothing(shop, model):
     done = shop.run(asking("about {{ idd }}"))
+    (error,) = done.json["error"]["errors"]
+    assert (done.code, error["value"], error["hint"], model.count) == (2, "idd", "id", 0)
+    assert error["message"] == "no row has a value for 'idd'; the rows have id, output"
+
+
+def test_name_that_no_row_has_under_a_condition_fails_the_rows_and_costs_nothing(shop, model):
+    done = shop.run(asking("about {% if id %}{{ idd }}{% endif %}"))
     assert (done.code, done.json["failures"], spent(done), model.count) == (3, {"missing_input": 3}, 0, 0)
     (message,) = {event["payload"]["error"] for event in shop.events("record.failed")}
     assert message == (

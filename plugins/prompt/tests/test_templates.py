@@ -12,6 +12,7 @@ from dicast import ConfigError, Failure, Subject
 from dicast.testing import FakeChatModel
 from dicast.testing.pipeline import Bench
 from dicast_prompt import Chat
+from dicast_prompt.template import needed_names
 
 ROW = Subject(
     "row",
@@ -254,3 +255,23 @@ def test_any_text_as_a_template_is_refused_fails_or_asks(template):
     except ConfigError:
         return
     assert isinstance(answer, str | Failure)
+
+
+@pytest.mark.parametrize(
+    ("template", "needed"),
+    [
+        ("{{ a }} {{ b.c }} {{ d['e'] | upper }} {{ f.strip() }} {{ [1] | join(g) }}", ["a", "b", "d", "f", "g"]),
+        ("{% if a %}{{ b }}{% else %}{{ c }}{% endif %}{% for x in d %}{{ x }}{{ e }}{% endfor %}", ["a", "d"]),
+        ("{{ a or b }} {{ c and d }} {{ e if f else g }} {{ 'x' ~ h }}", ["a", "c", "f", "h"]),
+        ("{{ a | default(b) }} {{ c is defined }} {{ c }} {{ d is none }}", []),
+        ("{% set a = b %}{{ a }}{% macro m(c) %}{{ c }}{{ d }}{% endmacro %}{{ m(e) }}{{ context.f }}", []),
+    ],
+)
+def test_a_needed_name_fails_a_row_without_it(template, needed):
+    assert needed_names(template) == needed
+    every: dict[str, object] = dict.fromkeys("abcdefgh", "text") | {name: {"c": "x", "e": "y"} for name in "bd"}
+    for name in needed:
+        row = Subject("row", "1", context={key: value for key, value in every.items() if key != name})
+        failure = rendered(template, row)
+        assert isinstance(failure, Failure)
+        assert repr(name) in failure.message

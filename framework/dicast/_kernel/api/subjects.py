@@ -9,7 +9,8 @@ from typing import Literal, overload
 
 from ..pipeline.build import load_pipeline
 from ..run.plan import lookahead
-from ..source.source import data_digest, is_live, read
+from ..source.columns import checked_data
+from ..source.source import is_live, read
 from ..stream.opening import open_component
 from ..timing.event_loop import in_loop
 from ..values import Due, RunContext, Subject
@@ -63,5 +64,5 @@ async def _read(
         opened = await open_component(built.source.component, context, stack)
         if is_live(opened):
             raise ConfigError(f"{built.source.name} is a live source: its subjects cannot be listed")
-        await data_digest(opened, built.source.name, built)
+        await checked_data(opened, built.source.name, built)
         return [due async for due in read(opened, built.source.name)]

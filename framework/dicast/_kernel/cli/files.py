@@ -12,6 +12,7 @@ from ...toolkit.printable import one_line
 from ..contract.registry import Registry
 from ..pipeline.schema import json_schema
 from ..plan.sections import Pipeline
+from ..run.check_data import check_data
 from ..run.suite import load_experiments
 from ..timing.system import missing_promises
 from ..values.errors import ConfigError, Problem, RequestError
@@ -24,7 +25,7 @@ from .output import only_document, print_json, problems_json, problems_text
 @overrides
 @as_json
 def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) -> int:
-    """Build everything in each FILE and run nothing. Exit code 2 if a file has an error."""
+    """Build everything in each FILE, read its data files, and run nothing. Exit code 2 if a file has an error."""
     errors, placement = [], dict[str, dict[str, str]]()
     for file in files:
         try:
@@ -32,6 +33,7 @@ def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) ->
                 pipelines = load_experiments(file, overrides)
                 if weightless := [*_weightless(pipelines)]:
                     raise ConfigError(weightless)
+                unread = check_data(pipelines)
         except RequestError as error:
             errors.append(error)
             if click.get_current_context().find_root().obj:  # --traceback
@@ -42,7 +44,7 @@ def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) ->
         for name, labels in _placement(pipelines).items():
             placement.setdefault(name, {}).update(labels)
         if not as_json:
-            _print_ok(file, _placement(pipelines))
+            _print_ok(file, _placement(pipelines), unread)
     if as_json:
         problems = [problem for error in errors for problem in problems_json(error)]
         missing = missing_promises()
@@ -54,8 +56,10 @@ def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) ->
     return 2 if errors else 0
 
 
-def _print_ok(file: Path, placement: Mapping[str, Mapping[str, str]]) -> None:
+def _print_ok(file: Path, placement: Mapping[str, Mapping[str, str]], unread: Iterable[str]) -> None:
     click.echo(one_line(f"{file}: ok"))
+    for reason in unread:
+        click.echo(one_line(reason))
     for label, reason in placement.get("main_process", {}).items():
         click.echo(one_line(f"{label} runs in the main process: {reason}"))
 

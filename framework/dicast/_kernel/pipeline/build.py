@@ -141,7 +141,7 @@ class _Building:
             budget=budget,
             gate=gate,
             baseline=baseline,
-            baseline_place=self._baseline_place(),
+            place=self._document.place_parts,
             sinks=_slots(sinks),
             ledger=ledger,
             executor=executor,
@@ -154,11 +154,6 @@ class _Building:
             files=self._files([ledger, *_slots(sinks)]),
             **lists,
         )
-
-    def _baseline_place(self) -> tuple[str, int | None, int | None]:
-        """Return the file, the line and the column of the baseline's run."""
-        place = self._document.place(("baseline", "run"))
-        return place.file, place.line, place.column
 
     def _files(self, written: Sequence[Slot | None]) -> tuple[Path, ...]:
         """Return the files and folders that the pipeline is made of or reads, without the files that *written* write."""

@@ -61,6 +61,11 @@ class Document:
         node = self.root.find(path)
         return node.key if key and node.key else node.place
 
+    def place_parts(self, path: Address) -> tuple[str, int | None, int | None]:
+        """Return the file, the line and the column of the value at *path*, or of its nearest ancestor."""
+        place = self.place(path)
+        return place.file, place.line, place.column
+
 
 @frozen
 class PipelineFile:

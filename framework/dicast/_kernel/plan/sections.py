@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Literal
@@ -229,8 +229,8 @@ class Pipeline:
     files that may be run. *source* is None if subjects come from elsewhere. *fingerprints* has digests, by section and component, of
     everything that can change a number. *setup* has digests of everything that must stay the same between a run and its resume.
     *criteria* are the task's criteria that an extractor scores. *notes* are warnings about parts of the file that the run leaves out.
-    *files* are the files and folders that the pipeline is made of or reads. *baseline_place* is the file, the line and the column of the
-    baseline's run.
+    *files* are the files and folders that the pipeline is made of or reads. *place* returns the file, the line and the column of the value at
+    an address, or of the nearest value around it.
     """
 
     name: str
@@ -258,7 +258,9 @@ class Pipeline:
     criteria: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
-    baseline_place: tuple[str, int | None, int | None] | None = None
+    place: Callable[[tuple[str | int, ...]], tuple[str, int | None, int | None]] = field(
+        default=lambda _: ("", None, None), eq=False, repr=False
+    )
 
     @property
     def is_observed(self) -> bool:

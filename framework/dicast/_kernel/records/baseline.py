@@ -36,7 +36,7 @@ def find_baseline(
     if pipeline.baseline is None:
         return None
     wanted, name = pipeline.baseline.run, pipeline.name
-    file, line, column = pipeline.baseline_place or (pipeline.file, None, None)
+    file, line, column = pipeline.place(("baseline", "run"))
     try:
         return find_results(ledger, wanted, pipeline.base, pipeline_name=name, exclude=exclude, experiments=experiments)
     except ConfigError as error:

@@ -20,7 +20,8 @@ from ..pipeline.raw_scale import raw_labels
 from ..pipeline.slots import ledger_slot
 from ..plan.labels import pipeline_labels, score_label
 from ..plan.sections import METRICS, Pipeline, Slot
-from ..source.source import data_digest, is_live, read
+from ..source.columns import checked_data
+from ..source.source import is_live, read
 from ..stream.opening import open_component
 from ..stream.opening_context import opening
 from ..timing.event_loop import in_loop
@@ -69,7 +70,7 @@ async def forecast(pipeline: Pipeline, ledger: Slot, source: Source, visit: Visi
                 raise ConfigError(
                     "a live source cannot be planned, because its future subjects are unknown; plan a source that ends"
                 )
-            data = (await data_digest(opened, "the source", pipeline)).get("data")
+            data = (await checked_data(opened, "the source", pipeline)).get("data")
         plan = await make_plan(pipeline, context, stack)
         priced = [(call.slot, estimate_) for call in plan.calls.values() for estimate_ in _priced(call)]
         async for due in read(opened, "the ledger" if visit is None else "the source"):

@@ -24,8 +24,9 @@ from ..report.gate import as_it_ended, undecided_without
 from ..resume import resume
 from ..resume.named_runs import run_kind
 from ..resume.open_runs import Origin, RunCommand, find, find_live
+from ..source.columns import checked_data
 from ..source.shuffle import shuffled_source
-from ..source.source import SubjectList, data_digest, is_live, read, require_subjects
+from ..source.source import SubjectList, is_live, read, require_subjects
 from ..stream.content import trace_events
 from ..stream.opening import ComponentStack, open_component
 from ..stream.sinks import SinkFeed, output
@@ -161,7 +162,7 @@ class _Run:
         parts.enter_context(self._caller.ticking())
         try:
             source = self._source = await self._open_source(parts)
-            data = await data_digest(source, self._source_name(), self.pipeline) | self._filter_digest
+            data = await checked_data(source, self._source_name(), self.pipeline) | self._filter_digest
             counts = (getattr(source, "total", None), self._limit())
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds, self._ordered = tuple(getattr(source, "kinds", ())), getattr(source, "ordered", True)

@@ -28,7 +28,7 @@ from ..resume.named_runs import known_run, started_runs
 from ..resume.open_runs import MAX_NAMED, RunCommand
 from ..resume.queries import document
 from ..resume.resume import EarlierRun, current_report, refuse_changes
-from ..source.source import data_digest
+from ..source.columns import checked_data
 from ..stream.opening import open_component
 from ..stream.opening_context import opening
 from ..values import Query, RunContext
@@ -346,4 +346,5 @@ async def _preflight(pipeline: Pipeline, ledger: Slot, later: Collection[str]) -
         slot = pipeline.source
         assert slot is not None  # dicast run requires a source
         source = await open_component(slot.component, evolve(draft, read=live.read), stack)
-        return {**pipeline.setup, **await data_digest(source, f"source {slot.name}", pipeline)}
+        digest = await checked_data(source, f"source {slot.name}", pipeline)
+        return {**pipeline.setup, **digest}

@@ -39,12 +39,14 @@ class SubjectList:
         return iter(self.items)
 
 
-async def data_digest(source: Source, name: str, pipeline: Pipeline) -> dict[str, str]:
+async def data_digest(
+    source: Source, name: str, pipeline: Pipeline, *, needs_outputs: bool = True
+) -> dict[str, str]:
     """Return the digest of the source's input under the key ``data``; empty if the source has no ``check``.
 
     ``check`` reads the whole input, so every invalid line is reported before the run starts.
 
-    :raises DataError: naming every invalid line; also when *pipeline* judges outputs without a task and no subject has an output.
+    :raises DataError: naming every invalid line; with *needs_outputs* also when *pipeline* judges outputs without a task and no subject has an output.
     """
     check = getattr(source, "check", None)
     if check is None:
@@ -54,10 +56,10 @@ async def data_digest(source: Source, name: str, pipeline: Pipeline) -> dict[str
     except DicastError:
         raise
     except Exception as error:  # code of a plugin
-        raise _broken(name, error) from error
+        raise broken_source(name, error) from error
     if not isinstance(digest, str):
         raise DataError(f"{name}: check returned {digest!r:.100}, not a digest of its data")
-    if (problem := getattr(source, "no_output", None)) is not None and _wants_outputs(pipeline):
+    if needs_outputs and (problem := getattr(source, "no_output", None)) is not None and _wants_outputs(pipeline):
         raise DataError(problem)
     return {"data": digest}
 
@@ -87,7 +89,7 @@ async def read(source: Source, name: str, folder: Path | None = None) -> AsyncIt
     except DicastError:
         raise
     except Exception as error:  # code of a plugin
-        raise _broken(name, error) from error
+        raise broken_source(name, error) from error
 
 
 class _Border:
@@ -344,5 +346,6 @@ def _are_valid(events: Sequence[object]) -> bool:
     return True
 
 
-def _broken(name: str, error: Exception) -> DataError:
+def broken_source(name: str, error: Exception) -> DataError:
+    """Return the error of the source *name* whose code raised *error*."""
     return DataError(f"{name} failed: {type(error).__name__}: {error_text(error)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
 import attrs
@@ -15,6 +15,8 @@ from dicast.toolkit.outputs import unread_object
 from dicast.toolkit.references import ReferenceList, is_missing
 
 _TEMPLATE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+_FILLED = ("value", "values", "pattern")
+"""Options whose texts are templates over the row."""
 _PASSED = Score(1.0)
 _QUOTED_CHARS = 80
 
@@ -74,6 +76,11 @@ class Check:
 
     negate: bool = False
     field: str | None = attrs.field(default=None, validator=check_field)
+
+    def needed_columns(self) -> Mapping[str, str]:
+        """Return the columns that the templates of its options name, each with the option; no paths into a column."""
+        options = {name: getattr(self, name, None) for name in _FILLED}
+        return {column: name for name, value in options.items() for column in _columns_in(value)}
 
     def score(self, subject: Subject) -> Score | Failure:
         """Return 1 if the check holds for *subject*, else 0."""
@@ -136,6 +143,14 @@ def filled(value: Any, subject: Subject) -> Any:
     if template:
         return _column(subject, template[1])
     return _TEMPLATE.sub(lambda match: text_of(_column(subject, match[1])), value)
+
+
+def _columns_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from (path for path in _TEMPLATE.findall(value) if path.isidentifier())
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _columns_in(item)
 
 
 def filled_reference(value: Any, subject: Subject) -> Any:

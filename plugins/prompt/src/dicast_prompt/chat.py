@@ -102,6 +102,20 @@ class Chat:
             for name, texts in self.prompts().items()
         }
 
+    def needed_columns(self) -> Mapping[str, str]:
+        """Return the names that the templates always read, each with the option of the first template that does."""
+        # Importing Jinja2 is slow, and only tasks need it.
+        from .template import needed_names
+
+        needed: dict[str, str] = {}
+        for name, texts in self.prompts().items():
+            own = self.criteria.get(name)
+            for role, text in (("system", texts.system), ("user", texts.user)):
+                is_own = own is not None and getattr(own, role) is not None
+                option = f"criteria.{name}.{role}" if is_own else role
+                needed = dict.fromkeys(needed_names(text), option) | needed if text is not None else needed
+        return needed
+
     @staticmethod
     def fill_prompts(
         texts: Mapping[str, Mapping[str, str]], row: Mapping[str, object]

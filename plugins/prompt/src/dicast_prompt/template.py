@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import attrs
 import jinja2
-from jinja2 import nodes
+from jinja2 import meta, nodes
 from jinja2.exceptions import SecurityError
 
 from dicast import ConfigError, nearest
@@ -86,3 +86,47 @@ def _check(tree: nodes.Template) -> None:
         if attribute.attr.startswith("_"):
             message = f"the attribute {attribute.attr!r} is not accessible; write a key with this name as x['{attribute.attr}']"
             raise jinja2.TemplateSyntaxError(message, attribute.lineno)
+
+
+_LAZY = (nodes.Macro, nodes.CallBlock, nodes.Block, nodes.Assign, nodes.AssignBlock, nodes.Test, nodes.Literal)
+"""Constructs that need not fail if a name inside of them is missing."""
+
+_DEFAULTS = ("default", "d")
+_FIRST: Mapping[type[nodes.Node], str] = {
+    nodes.Call: "node",
+    nodes.If: "test",
+    nodes.CondExpr: "test",
+    nodes.For: "iter",
+    nodes.And: "left",
+    nodes.Or: "left",
+}
+"""Constructs with one part that is always read, and the name of the part."""
+
+
+def needed_names(text: str) -> list[str]:
+    """Return the names without which the template *text* fails for any row, in their order.
+
+    Names that it reads only under a condition, or that have a default or a test for being defined, are left out.
+    """
+    environment = sandbox()
+    tree = environment.parse(text)
+    free = meta.find_undeclared_variables(tree) - {*environment.globals, "context"} - _optional(tree)
+    return [name for name in dict.fromkeys(_always_read(tree)) if name in free]
+
+
+def _always_read(node: nodes.Node) -> Iterator[str]:
+    """Yield the names that *node* reads whenever it is rendered."""
+    part = _FIRST.get(type(node))
+    if isinstance(node, nodes.Name):
+        yield node.name
+    elif part is not None:
+        yield from _always_read(getattr(node, part))
+    elif not isinstance(node, _LAZY) and not (isinstance(node, nodes.Filter) and node.name in _DEFAULTS):
+        for child in node.iter_child_nodes():
+            yield from _always_read(child)
+
+
+def _optional(tree: nodes.Template) -> set[str]:
+    """Return the names that have a default, or are tested, anywhere in *tree*."""
+    filters = [node for node in tree.find_all(nodes.Filter) if node.name in _DEFAULTS]
+    return {name.name for node in (*tree.find_all(nodes.Test), *filters) for name in node.find_all(nodes.Name)}

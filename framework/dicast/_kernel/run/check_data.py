@@ -1,0 +1,53 @@
+"""Check of the data of pipelines that are not run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from ..plan.sections import Pipeline
+from ..source.columns import checked_data
+from ..source.source import is_live
+from ..stream.opening import open_component
+from ..timing.event_loop import in_loop
+from ..values import RunContext
+from ..values.clock import Clock
+from ..values.errors import ConfigError, Problem, RequestError
+
+_MOST_BYTES = 64 * 2**20
+"""Size of the largest data file that is read."""
+
+
+def check_data(pipelines: Iterable[Pipeline]) -> list[str]:
+    """Check the data of *pipelines* that are in a file, and return a sentence for each file that is too large to be read here.
+
+    :raises ConfigError: with every reason to refuse the data of any pipeline.
+    """
+    problems: dict[Problem, None] = {}
+    unread: dict[str, None] = {}
+    for pipeline in pipelines:
+        path = getattr(pipeline.source and pipeline.source.component, "path", None)
+        if not isinstance(path, Path) or not path.is_file():
+            continue
+        if (size := path.stat().st_size) > _MOST_BYTES:
+            unread[f"{path.name} was not read ({size // 2**20:,} MiB); dicast run reads it first"] = None
+            continue
+        try:
+            in_loop(_check_file(pipeline))
+        except RequestError as error:
+            problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise ConfigError(problems)
+    return [*unread]
+
+
+async def _check_file(pipeline: Pipeline) -> None:
+    slot = pipeline.source
+    assert slot is not None  # its path was looked up
+    async with AsyncExitStack() as stack:
+        context = RunContext(Clock().id(), pipeline.name, pipeline.base, trust=pipeline.trust)
+        source = await open_component(slot.component, context, stack)
+        if not is_live(source):
+            # dicast init writes a file whose task is still to be added, and its next step is the check
+            await checked_data(source, f"source {slot.name}", pipeline, needs_outputs=False)

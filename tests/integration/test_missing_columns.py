@@ -1,0 +1,100 @@
+"""Columns that templates and options name and the data lack: refused before anything is spent."""
+
+from __future__ import annotations
+
+import pytest
+
+from dicast._kernel.run import check_data
+
+MODEL = '{openai/chat: {base_url: "http://127.0.0.1:1/v1", model: m, price: free}}'
+CSV = "id,city,expected\na,Ankara,Turkey\nb,Berlin,Germany\n"
+
+
+@pytest.fixture
+def errors(shop):
+    """Return a function that returns the errors of ``dicast check``, which are those of ``dicast run`` too."""
+    shop.write("rows.csv", CSV)
+
+    def errors(text):
+        file = shop.pipeline(text).name
+        done = shop.dicast("check", file, "--json")
+        if done.json["errors"]:
+            run = shop.dicast("run", file, "--json")
+            assert (done.code, run.code) == (2, 2)
+            assert run.json["error"]["errors"] == done.json["errors"]
+            assert not shop.dicast("ledger", "export").out
+        return done.json["errors"]
+
+    return errors
+
+
+def pipeline(user="{{ city }}", fields="{reference: expected}", more="metrics: [diff/match]\n"):
+    source = f"source: {{rows/csv: {{path: rows.csv, fields: {fields}}}}}\n"
+    return f"{source}task:\n  prompt/chat:\n    model: {MODEL}\n    user: '{user}'\n{more}"
+
+
+def test_a_misspelled_name_of_a_template_has_its_place_and_the_nearest_column(errors):
+    (error,) = errors(pipeline("Where is {{ citty }}?"))
+    assert (error["file"], error["line"], error["column"], error["path"]) == ("p.yaml", 5, 11, "task.user")
+    assert (error["value"], error["hint"]) == ("citty", "city")
+    assert error["message"] == "no row has a value for 'citty'; the rows have id, reference, city, expected"
+
+
+def test_a_misspelled_column_of_the_source_has_its_place_in_the_pipeline(errors):
+    (error,) = errors(pipeline(fields="{reference: expectd}"))
+    place = len("source: {rows/csv: {path: rows.csv, fields: {reference: ") + 1
+    assert (error["file"], error["line"], error["column"]) == ("p.yaml", 1, place)
+    assert (error["path"], error["hint"]) == ("source.fields.reference", "expected")
+    assert error["message"].startswith("rows.csv:1: the header has no 'expectd'; ")
+
+
+def test_all_missing_columns_are_reported_at_once(errors):
+    assert [error["value"] for error in errors(pipeline("{{ citty }} {{ cuntry }} {{ city }}"))] == ["citty", "cuntry"]
+    assert [error["value"] for error in errors(pipeline(fields="{input: citty, reference: expectd}"))] == [None, None]
+
+
+def test_the_experiments_of_a_suite_are_checked(errors):
+    suite = "experiments:\n  a: {}\n  b: {set: {task.user: '{{ citty }}'}}\n  c: {set: {task.system: '{{ cite }}'}}\n"
+    found = errors(pipeline(more=f"metrics: [diff/match]\n{suite}"))
+    assert [(error["line"], error["value"]) for error in found] == [(9, "citty"), (10, "cite")]
+
+
+def test_a_name_of_a_later_row_is_not_refused(errors, shop):
+    shop.write("data.jsonl", [{"id": "a", "reference": "x"}, {"id": "b", "hint": "h", "reference": "x"}])
+    text = f"task: {{prompt/chat: {{model: {MODEL}, user: '{{{{ hint }}}}'}}}}\nmetrics: [diff/match]\n"
+    assert errors(text) == []
+    shop.write("data.jsonl", [{"id": "a", "hint": None, "reference": "x"}])
+    assert [error["value"] for error in errors(text)] == ["hint"]
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "{{ hint | default(1) }}",
+        "{% if hint is defined %}{{ hint }}{% endif %}",
+        '{% if city == "x" %}{{ hint }}{% endif %}',
+        "{{ city or hint }}",
+        "{% for part in city %}{{ part }}{% endfor %}",
+        "{% set hint = city %}{{ hint }}",
+        "{{ context.city }} {{ range(2) | list }}",
+    ],
+)  # fmt: skip
+def test_a_name_that_no_row_needs_is_not_refused(errors, user):
+    assert errors(pipeline(user)) == []
+
+
+def test_a_file_that_is_too_large_is_named_and_not_read(shop, monkeypatch):
+    shop.write("rows.csv", CSV)
+    monkeypatch.setattr(check_data, "_MOST_BYTES", 10)
+    done = shop.dicast("check", shop.pipeline(pipeline("{{ citty }}")).name)
+    assert (done.code, done.out) == (
+        0,
+        "p.yaml: ok\nrows.csv was not read (0 MiB); dicast run reads it first\n",
+    )
+
+
+def test_a_metric_names_the_missing_column_of_its_template(errors):
+    more = "metrics:\n  - check/contains: {value: '{{ expectd }}'}\n  - check/equals: {value: '{{ expected }}'}\n"
+    (error,) = errors(pipeline(more=more))
+    assert (error["line"], error["column"], error["path"]) == (7, 29, "metrics[0].value")
+    assert (error["value"], error["hint"]) == ("expectd", "expected")
