@@ -22,9 +22,7 @@ _FIELDS = "fields."
 """Prefix of the path of a source's option that names columns."""
 
 
-async def checked_data(
-    source: Source, name: str, pipeline: Pipeline, *, needs_outputs: bool = True
-) -> dict[str, str]:
+async def checked_data(source: Source, name: str, pipeline: Pipeline, *, needs_outputs: bool = True) -> dict[str, str]:
     """Return the digest of the input of *source* under the key ``data``, after a check of its rows and of the columns that *pipeline* needs.
 
     :raises RequestError: naming every invalid line, or every missing column with its place in the pipeline file.

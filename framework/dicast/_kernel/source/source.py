@@ -39,9 +39,7 @@ class SubjectList:
         return iter(self.items)
 
 
-async def data_digest(
-    source: Source, name: str, pipeline: Pipeline, *, needs_outputs: bool = True
-) -> dict[str, str]:
+async def data_digest(source: Source, name: str, pipeline: Pipeline, *, needs_outputs: bool = True) -> dict[str, str]:
     """Return the digest of the source's input under the key ``data``; empty if the source has no ``check``.
 
     ``check`` reads the whole input, so every invalid line is reported before the run starts.
