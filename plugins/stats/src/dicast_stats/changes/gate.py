@@ -104,7 +104,7 @@ class Regression:
             estimate = change.estimate
             finding = attrs.evolve(finding, value=estimate.mean, low=estimate.low, high=estimate.high)
         ends = ["a run has no score of the label"] if change is None else change.faults
-        faults = [*way_faults(baseline, current), *ends]
+        faults = [*way_faults(baseline, current)] or ends
         if change is None or faults:
             reason = f"{run.on} is not compared with {self.baseline} (run {baseline.run_id}): {'; '.join(faults)}"
             return attrs.evolve(finding, passed=None, reason=reason)
