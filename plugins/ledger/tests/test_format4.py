@@ -15,7 +15,7 @@ import pytest
 from dicast import LedgerError, Query
 from dicast.reading import ActivityColumns, VerdictColumns
 from dicast_ledger.format4.blocks import is_packed, lines_in
-from dicast_ledger.format4.columns import inflated, split
+from dicast_ledger.format4.columns import inflated, parts_in
 from dicast_ledger.format4.connecting import add_functions
 
 COLUMNS = ["id", "type", "time", "run_id", "session_id", "turn_id", "subject_kind", "subject_id", "sensitivity"]
@@ -90,6 +90,69 @@ def test_256_small_appends_are_compressed_together_and_keep_their_digests(path, 
     assert rows(path, "SELECT count(*) FROM texts WHERE size > length(body)") == [(1,)]
 
 
+def test_a_run_has_no_upper_bound_between_a_small_append_and_its_end(path, opened, make_event):
+    bounds = "SELECT run_id, first_seq, last_seq FROM runs ORDER BY run_id"
+    replied = [make_event("task.replied", run_id=run_id) for run_id in ("R1", "R2") * 200]
+    with opened(path) as ledger:
+        ledger.append([make_event("run.started")])
+        assert rows(path, bounds) == [("R1", 1, 1)]
+        for event in replied[:200]:
+            ledger.append([event])
+        assert rows(path, bounds) == [("R1", 1, None), ("R2", 3, None)]
+        assert ledger.verify().ok
+        assert [*ledger.read(Query(run_id="R2", limit=1, newest_first=True))][0].seq == 201
+        ledger.append([make_event("run.completed")])
+        assert rows(path, bounds) == [("R1", 1, 202), ("R2", 3, None)]
+        assert ledger.verify().ok
+        for event in replied[200:]:  # the small appends are sealed
+            ledger.append([event])
+        ledger.append([make_event("run.completed", run_id="R2")])
+        ledger.append(replied[:200])
+        assert rows(path, bounds) == [("R1", 1, 602), ("R2", 3, 603)]
+        assert ledger.verify().ok
+        assert [entry.event for entry in ledger.read(Query(run_id="R2", types=("task.replied",)))] == [
+            event for event in replied + replied[:200] if event.run_id == "R2"
+        ]
+
+
+def test_sealed_appends_of_several_runs_have_their_bounds(path, opened, make_event):
+    with opened(path) as ledger:
+        for _ in range(257):
+            ledger.append([make_event("task.replied", run_id=run_id) for run_id in ("R1", "R2", "R3")])
+        assert ledger.verify().ok
+    assert rows(path, "SELECT count(*) FROM blocks WHERE columns IS NOT NULL") == [(1,)]
+    assert rows(path, "SELECT first_seq, last_seq FROM runs ORDER BY run_id") == [(1, None), (2, None), (3, None)]
+    change(path, "UPDATE runs SET last_seq = NULL WHERE run_id = 'R2'")
+    change(path, "DELETE FROM blocks WHERE columns IS NULL")
+    with opened(path, create=False) as ledger:
+        assert "run 'R1' has the events 1 to 766" in ledger.verify().reason
+
+
+@pytest.mark.parametrize("statement", ["last_seq = NULL", "last_seq = last_seq - 1", "first_seq = 2"])
+def test_a_changed_bound_of_a_run_that_has_ended_is_found(path, opened, make_event, statement):
+    with opened(path) as ledger:
+        ledger.append([make_event("run.started")])
+        ledger.append([make_event("task.replied")])
+        ledger.append([make_event("run.completed")])
+    change(path, f"UPDATE runs SET {statement}")
+    with opened(path, create=False) as ledger:
+        assert "run 'R1' has the events 1 to 3, but the table runs has" in ledger.verify().reason
+
+
+def test_a_content_of_an_earlier_line_is_known_and_an_erased_content_is_counted(path, opened, make_subject, make_event):
+    first, second = subjects(make_subject, *range(150)), subjects(make_subject, *reversed(range(50, 250)))
+    with opened(path) as ledger:
+        ledger.append(first)
+        ledger.append(make_subject(300))
+        ledger.append(second)
+        ledger.append(make_subject(7))
+        assert ledger.verify().ok
+        for subject in (first[3 * 60].subject_id, second[0].subject_id):
+            ledger.erase(subject, None, lambda digests: make_event("content.erased", {"digests": digests}))
+        result = ledger.verify()
+    assert (result.ok, result.absent) == (True, 3)  # two lines had the first content
+
+
 def test_small_appends_are_compressed_before_a_large_append(path, opened, make_subject, make_event):
     with opened(path) as ledger:
         for _ in range(3):
@@ -125,7 +188,7 @@ def test_a_content_is_stored_once(path, opened, make_subject):
 
 def test_contents_whose_digests_begin_alike_are_told_apart(path, opened, make_subject, monkeypatch):
     monkeypatch.setattr("dicast_ledger.format4.texts.KEY_BYTES", 1)
-    monkeypatch.setattr("dicast_ledger.format4.check.KEY_BYTES", 1)
+    monkeypatch.setattr("dicast_ledger.format4.contents.KEY_BYTES", 1)
     events = subjects(make_subject, *range(120))
     with opened(path) as ledger:
         for event in events[:60]:
@@ -394,5 +457,5 @@ def test_names_of_columns_are_in_the_order_of_the_lines(path, opened, make_subje
         ledger.append(events)
         assert ledger.verify().ok
     ((columns,),) = rows(path, "SELECT columns FROM blocks")
-    names = orjson.loads(inflated(split(columns)[1]))
+    names = orjson.loads(inflated(parts_in(columns)[1]))
     assert names == list(dict.fromkeys([*(f"row-{n:04}" for n in range(150)), *(f"session {n}" for n in range(40))]))

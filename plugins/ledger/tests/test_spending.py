@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from decimal import Decimal
 
 import pytest
@@ -227,6 +228,40 @@ def test_what_another_writer_reserved_in_between_counts(tmp_path, opened, reserv
         refusals = first.reserve([Claim(reserved(name), caps) for name in "def"], lost)
         assert refusals == [None, None, Refusal(caps[0], wait=True)]
         assert first.verify().ok
+
+
+def test_writers_that_take_turns_keep_the_sums_of_the_file(tmp_path, opened, reserved, closed, lost):
+    """A writer has the sums in memory, and reads them again after another writer."""
+    path, draw = tmp_path / "both.db", random.Random(7)
+    with opened(path) as first, opened(path) as second:
+        open_ids: list[str] = []
+        for number in range(120):
+            writer = draw.choice((first, first, second))
+            if open_ids and draw.random() < 0.5:
+                id_ = open_ids.pop(draw.randrange(len(open_ids)))
+                writer.append([closed(draw.choice(("settled", "released", "lost")), id_, "0.004")])
+            elif reserve(writer, reserved(str(number)), [cap("0.2 usd")], lost) is None:
+                open_ids.append(str(number))
+        assert first.verify().ok
+        assert {entry.event.payload["reservation_id"] for entry in second.reservations("R1")} == {*open_ids}
+
+
+def test_a_refused_append_leaves_the_sums_as_they_were(ledger, reserved, closed, lost):
+    caps = [cap("0.03 usd")]
+    assert reserve(ledger, reserved("a"), caps, lost) is None
+    with pytest.raises(LedgerError, match="cannot account"):
+        ledger.append([closed("settled", "a", "0.01"), reserved("b"), reserved("b")])
+    assert reserve(ledger, reserved("c", "0.021"), caps, lost).wait
+    ledger.append([closed("settled", "a", "0.01")])
+    assert ledger.verify().ok
+
+
+def test_a_number_as_the_id_of_a_reservation_is_the_same_as_its_text(ledger, reserved, closed):
+    ledger.append([reserved(1)])
+    ledger.append([closed("released", "1")])
+    ledger.append([closed("settled", 1, "0.01")])
+    assert ledger.reservations(None) == []
+    assert ledger.verify().ok
 
 
 def test_one_transaction_may_move_more_sums_than_are_kept_in_memory(monkeypatch, ledger, reserved, closed, lost):

@@ -47,6 +47,12 @@ class Leases:
     def __init__(self, connection: sqlite3.Connection, clock: Callable[[], float] = time.time) -> None:
         self._connection, self._clock = connection, clock
         self._lease: HeldLease | None = None
+        self._is_checked = False
+        """True if the table has the token of the held lease, and no other connection has written since this was read."""
+
+    def refresh(self) -> None:
+        """Read the token of the held lease again before the next append."""
+        self._is_checked = False
 
     def now(self) -> str:
         """Return the time of the ledger's clock as text, for a comparison with *until*."""
@@ -67,7 +73,7 @@ class Leases:
         token = 1 if before is None else before.token + 1
         row = run_id, token, owner, _text(until)
         self._connection.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)", row)
-        self._lease = HeldLease(run_id, token, seconds, until)
+        self._lease, self._is_checked = HeldLease(run_id, token, seconds, until), False
         return None
 
     def check(self) -> None:
@@ -78,13 +84,15 @@ class Leases:
         lease = self._lease
         if lease is None:
             return
-        query = "SELECT token FROM leases WHERE run_id = ?"
-        row = self._connection.execute(query, (lease.run_id,)).fetchone()
-        if row != (lease.token,):
-            raise LedgerError(
-                f"run {lease.run_id} has lost its lease, which lasted until {_text(lease.until)}: another process has taken "
-                "over the run. The recorded events stay, and this process records nothing more"
-            )
+        if not self._is_checked:
+            query = "SELECT token FROM leases WHERE run_id = ?"
+            row = self._connection.execute(query, (lease.run_id,)).fetchone()
+            if row != (lease.token,):
+                raise LedgerError(
+                    f"run {lease.run_id} has lost its lease, which lasted until {_text(lease.until)}: another process has taken "
+                    "over the run. The recorded events stay, and this process records nothing more"
+                )
+            self._is_checked = True
         now = self._clock()
         if lease.until - now < lease.seconds * _FRESH:
             until = now + lease.seconds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from dicast import Lease, LedgerError
 from .file import connect, explain
 from .leases import Leases
 from .spending import Spending
+from .transactions import Transaction, Writing
 
 
 class Opened:
@@ -23,6 +23,9 @@ class Opened:
         self.path = path
         self._connection = connection
         self._leases = Leases(connection)
+        self._spending = Spending(connection)
+        self._version: int | None = None
+        """Number of the state of the file that the memory of this object belongs to; None for no state."""
         self._store_content = store_content
         self._timeout = timeout
         self._idle: list[sqlite3.Connection] = []
@@ -40,9 +43,14 @@ class Opened:
         while self._idle:
             self._idle.pop().close()
 
-    @abstractmethod
     def _forget(self) -> None:
         """Forget the state in memory that a failed transaction has changed."""
+        self._version = None
+
+    def _refresh(self) -> None:
+        """Forget the values of the file in memory, because another connection has written."""
+        self._leases.refresh()
+        self._spending.refresh()
 
     def take_lease(self, run_id: str, owner: str, seconds: float, dead: Callable[[Lease], bool]) -> Lease | None:
         """Take the lease of a run for *seconds*, and return None; or return the lease that blocks it, which is neither over nor *dead*."""
@@ -67,24 +75,27 @@ class Opened:
         with self._lock, self._errors():
             return self._leases.of(run_id)
 
-    @contextmanager
-    def _transaction(self, *, fenced: bool = True) -> Iterator[Spending]:
-        """Open a transaction. With *fenced* it is refused if this live ledger has lost its lease."""
-        with self._lock, self._errors():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                if fenced:
-                    self._leases.check()
-                spending = Spending(self._connection)
-                yield spending
-                spending.write()
-                self._connection.execute("COMMIT")
-            except BaseException:
-                self._forget()
-                # SQLite has ended the transaction itself after some errors, such as a full disk.
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+    def _transaction(self, *, fenced: bool = True) -> Transaction:
+        """Return a transaction. With *fenced* it is refused if this live ledger has lost its lease."""
+        begin = self._begin_fenced if fenced else self._begin
+        return Transaction(self._connection, begin, self._lock, self._forget, self._explained)
+
+    def _writing(self) -> Writing:
+        """Return the context of changes."""
+        return Writing(self._lock, self._forget, self._explained)
+
+    def _begin(self) -> Spending:
+        """Forget the values of the file in memory if another connection has written since the former transaction, and return the amounts."""
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        if version != self._version:
+            self._version = version
+            self._refresh()
+        return self._spending
+
+    def _begin_fenced(self) -> Spending:
+        spending = self._begin()
+        self._leases.check()
+        return spending
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
@@ -125,4 +136,7 @@ class Opened:
         try:
             yield
         except sqlite3.Error as error:
-            raise LedgerError(explain(self.path, error, self._timeout)) from error
+            raise self._explained(error) from error
+
+    def _explained(self, error: sqlite3.Error) -> LedgerError:
+        return LedgerError(explain(self.path, error, self._timeout))

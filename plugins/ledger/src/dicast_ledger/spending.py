@@ -38,27 +38,40 @@ _LEASE = "SELECT 1 FROM leases WHERE leases.run_id = reservations.run_id AND unt
 _OVER, _OPEN = f"EXISTS ({_LEASE} < :ledgers_now)", f"EXISTS ({_LEASE} >= :ledgers_now)"
 
 SUMS = 1_000
-"""Most sums in memory."""
+"""Most sums in memory, and most open reservations."""
+
+Reservation = tuple[Sequence[str], Decimal, str]
+"""The scopes, the amount and the unit."""
 
 
 class Spending:
     """The tables ``reservations`` (open ones) and ``lost``, with their sums: ``held`` and ``spend``, one row per scope and unit.
 
-    Each transaction needs a new object: it reads each sum once, and :meth:`write` writes the changed sums at the end.
+    It reads each sum once, and :meth:`write` writes the changed sums at the end of a transaction. Call :meth:`refresh` after another connection has
+    written, and after a failed transaction.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._sums: dict[tuple[str, str, str], Decimal] = {}
-        self._changed: set[tuple[str, str, str]] = set()
+        self._changed: dict[str, dict[tuple[str, str], None]] = {"held": {}, "spend": {}}
+        self._open: dict[str, Reservation] = {}
+        """Open reservations that this object has written."""
+
+    def refresh(self) -> None:
+        """Forget all values in memory."""
+        self._sums.clear()
+        self._open.clear()
+        for changed in self._changed.values():
+            changed.clear()
 
     def write(self) -> None:
         """Write the changed sums."""
-        for table, scope, unit in self._changed:
-            row = (scope, unit, f"{self._sums[table, scope, unit]:f}")
-            self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", row)
-        self._sums.clear()
-        self._changed.clear()
+        for table, changed in self._changed.items():
+            if changed:
+                rows = [(scope, unit, f"{self._sums[table, scope, unit]:f}") for scope, unit in changed]
+                self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", rows)
+                changed.clear()
 
     def record(self, seq: int, run_id: str, kind: str, payload: Mapping[str, Any]) -> None:
         """Apply the event of type *kind* at *seq* to the sums.
@@ -133,6 +146,9 @@ class Spending:
                 int(bool(payload.get("outlives_run"))),
             ),
         )
+        if len(self._open) >= SUMS:
+            self._open.clear()
+        self._open[payload["reservation_id"]] = scopes, amount, unit
         self._add("held", scopes, unit, amount)
 
     def _close(self, kind: str, payload: Mapping[str, Any]) -> None:
@@ -155,20 +171,22 @@ class Spending:
             row = (reservation, orjson.dumps(scopes).decode(), f"{amount:f}", unit)
             self._connection.execute("INSERT INTO lost VALUES (?, ?, ?, ?)", row)
 
-    def _take(self, table: str, reservation: str) -> tuple[Sequence[str], Decimal, str] | None:
-        row = self._connection.execute(
-            f"SELECT scopes, amount, unit FROM {table} WHERE id = ?", (reservation,)
-        ).fetchone()
-        if row is None:
-            return None
-        self._connection.execute(f"DELETE FROM {table} WHERE id = ?", (reservation,))
-        return orjson.loads(row[0]), Decimal(row[1]), row[2]
+    def _take(self, table: str, reservation: str) -> Reservation | None:
+        taken = self._open.pop(reservation, None) if table == "reservations" else None
+        if taken is None:
+            query = f"SELECT scopes, amount, unit FROM {table} WHERE id = ?"
+            row = self._connection.execute(query, (reservation,)).fetchone()
+            if row is None:
+                return None
+            taken = orjson.loads(row[0]), Decimal(row[1]), row[2]
+        is_taken = self._connection.execute(f"DELETE FROM {table} WHERE id = ?", (reservation,)).rowcount
+        return taken if is_taken else None
 
     def _add(self, table: str, scopes: Sequence[str], unit: str, amount: Decimal) -> None:
         for scope in scopes:
             total = self._sum(table, scope, unit) + amount
             self._sums[table, scope, unit] = total
-            self._changed.add((table, scope, unit))
+            self._changed[table][scope, unit] = None
 
     def _sum(self, table: str, scope: str, unit: str) -> Decimal:
         total = self._sums.get((table, scope, unit))
@@ -176,6 +194,7 @@ class Spending:
             return total
         if len(self._sums) >= SUMS:
             self.write()
+            self._sums.clear()
         statement = f"SELECT amount FROM {table} WHERE scope = ? AND unit = ?"
         row = self._connection.execute(statement, (scope, unit)).fetchone()
         self._sums[table, scope, unit] = total = Decimal(row[0]) if row else Decimal(0)

@@ -110,32 +110,36 @@ def day_of(number: int) -> str:
     return datetime.fromtimestamp(number * 86_400, UTC).date().isoformat()
 
 
-def spent_of(event: Event) -> Line | None:
-    """Return the line of an event of :data:`SPENT_TYPES`; None if its payload does not have the form of its type."""
+def spent_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
+    """Return the line of an event of :data:`SPENT_TYPES`; None if its payload does not have the form of its type.
+
+    *times* caches parsed times, for callers with many events of one time.
+    """
+    times = {} if times is None else times
     try:
-        return _of_call(event) if event.type == AGENT else _of_judging(event)
+        return _of_call(event, times) if event.type == AGENT else _of_judging(event, times)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, InvalidCost):
         return None
 
 
-def _of_call(event: Event) -> Line | None:
+def _of_call(event: Event, times: dict[str, int]) -> Line | None:
     payload: Mapping[str, Any] = event.payload
     call = orjson.dumps([event.session_id, event.turn_id, payload], plain, orjson.OPT_SORT_KEYS)
-    return _line(event, call, agent_cost(payload.get("cost_usd")), 1, tokens_of(payload.get("usage")))
+    return _line(event, times, call, agent_cost(payload.get("cost_usd")), 1, tokens_of(payload.get("usage")))
 
 
-def _of_judging(event: Event) -> Line | None:
+def _of_judging(event: Event, times: dict[str, int]) -> Line | None:
     payload: Mapping[str, Any] = event.payload
     reservation = orjson.dumps(payload["reservation_id"])
     if event.type == "spend.released":
-        return _line(event, reservation, Cost.zero(), 0, None)
+        return _line(event, times, reservation, Cost.zero(), 0, None)
     cost = Cost(payload["amount"], payload["unit"])
     calls = payload.get("calls") or int(not cost.is_zero)
     tokens = payload.get("tokens")
-    return _line(event, reservation, cost, calls, tokens)
+    return _line(event, times, reservation, cost, calls, tokens)
 
 
-def _line(event: Event, identity: bytes, cost: Cost, calls: Any, tokens: Any) -> Line | None:
+def _line(event: Event, times: dict[str, int], identity: bytes, cost: Cost, calls: Any, tokens: Any) -> Line | None:
     if type(calls) is not int or type(tokens) not in (int, type(None)) or not 0 <= calls <= _MOST > abs(tokens or 0):
         return None
     payload: Mapping[str, Any] = event.payload
@@ -150,8 +154,10 @@ def _line(event: Event, identity: bytes, cost: Cost, calls: Any, tokens: Any) ->
             flags, exact = flags | EXACT, f"{cost.amount:f}"
         else:
             flags, amount = flags | digits << DIGITS, int(amount_in_units)
-    moment = datetime.fromisoformat(event.time)
-    time = milliseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    time = times.get(event.time)
+    if time is None:
+        moment = datetime.fromisoformat(event.time)
+        time = times[event.time] = milliseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     mark = int.from_bytes(blake2b(identity, digest_size=8).digest(), "big", signed=True)
     return (
         payer,

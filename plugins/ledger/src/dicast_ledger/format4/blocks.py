@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import attrs
 
-from .chain import START, chained
+from .chain import START, chained, leaf_of
 from .judged import RECORD
 
 MOST_LINES, MOST_BYTES = 1_000, 512 * 1024
@@ -43,34 +43,35 @@ Columns = Callable[[bytes], bytes]
 """Function that makes the columns of a block from the JSON list of its lines."""
 
 
-@attrs.frozen
+@attrs.define
 class Hints:
     """Facts of the events of a block, with which readers skip it."""
 
     run_id: str | None
-    types: frozenset[str]
+    types: Collection[str]
     low: str | None
     high: str | None
     began: str
     ended: str
 
     @classmethod
-    def of(cls, records: Iterable[Any]) -> Hints:
+    def of(cls, records: Sequence[Any]) -> Hints:
         """Return the hints of *records*: events, and judged subjects in place of their events."""
-        runs, types, subjects, times = set[str](), set[str](), set[str](), set[str]()
-        for record in records:
-            if record.type == RECORD:
-                runs.add(record.maker.run_id)
-                types.update(_JUDGED_TYPES)
-                times.update(record.times)
-            else:
-                runs.add(record.run_id)
-                types.add(record.type)
-                times.add(record.time)
-            if record.subject_id is not None:
-                subjects.add(record.subject_id)
+        types = {record.type for record in records}
+        subjects = {record.subject_id for record in records}
+        subjects.discard(None)
         low, high = (min(subjects), max(subjects)) if subjects else (None, None)
-        return cls(runs.pop() if len(runs) == 1 else None, frozenset(types), low, high, min(times), max(times))
+        if RECORD not in types:
+            runs, times = {record.run_id for record in records}, [record.time for record in records]
+        else:
+            types.remove(RECORD)
+            types.update(_JUDGED_TYPES)
+            runs, times = set[str](), list[str]()
+            for record in records:
+                is_judged = record.type == RECORD
+                runs.add(record.maker.run_id if is_judged else record.run_id)
+                times.extend(record.times if is_judged else (record.time,))
+        return cls(runs.pop() if len(runs) == 1 else None, types, low, high, min(times), max(times))
 
     @classmethod
     def joined(cls, parts: Sequence[Hints]) -> Hints:
@@ -80,7 +81,7 @@ class Hints:
         highs = [part.high for part in parts if part.high is not None]
         return cls(
             runs.pop() if len(runs) == 1 else None,
-            frozenset[str]().union(*(part.types for part in parts)),
+            set[str]().union(*(part.types for part in parts)),
             min(lows, default=None),
             max(highs, default=None),
             min(part.began for part in parts),
@@ -88,11 +89,11 @@ class Hints:
         )
 
 
-@attrs.frozen
+@attrs.define
 class Sheet:
     """Lines that become a block: their leaves, their number of events, their hints, and their stored form."""
 
-    leaves: tuple[bytes, ...]
+    leaves: Sequence[bytes]
     events: int
     hints: Hints
     columns: bytes | None
@@ -100,13 +101,12 @@ class Sheet:
     body: bytes
 
     @classmethod
-    def of(
-        cls, lines: Sequence[bytes], leaves: Sequence[bytes], events: int, hints: Hints, columns: Columns | None
-    ) -> Sheet:
+    def of(cls, lines: Sequence[bytes], events: int, hints: Hints, columns: Columns | None) -> Sheet:
         """Return the sheet of *lines*. With *columns*, a function of the body as JSON, it is compressed if this makes it smaller."""
-        size, body = body_of(lines, packed=columns is not None)
-        packed_columns = None if columns is None else columns(b"[%b]" % b",".join(lines))
-        return cls(tuple(leaves), events, hints, packed_columns, size, body)
+        raw = _list_of(lines)
+        packed_columns = None if columns is None else columns(raw)
+        size, body = _stored(raw, packed=columns is not None)
+        return cls([leaf_of(line) for line in lines], events, hints, packed_columns, size, body)
 
     def row(self, first: int, prev: bytes) -> tuple[Any, ...]:
         """Return the row of the block whose first event has the number *first*, after the digest *prev*."""
@@ -120,9 +120,21 @@ class Sheet:
 
 def body_of(lines: Iterable[bytes], *, packed: bool) -> tuple[int, bytes]:
     """Return the size of the list of *lines*, and the list, compressed if *packed* and if this makes it smaller."""
-    raw = _START + _BETWEEN.join(lines) + _END
+    return _stored(_list_of(lines), packed=packed)
+
+
+def _list_of(lines: Iterable[bytes]) -> bytes:
+    return _START + _BETWEEN.join(lines) + _END
+
+
+def _stored(raw: bytes, *, packed: bool) -> tuple[int, bytes]:
     body = zlib.compress(raw, LEVEL) if packed else raw
     return len(raw), body if len(body) < len(raw) else raw
+
+
+def is_end(type_: str) -> bool:
+    """Return True if the table ``runs`` has the number of the last event of a run after an event of this type, even if it is a small append."""
+    return type_.startswith("run.")
 
 
 def is_packed(size: int, body: bytes) -> bool:
@@ -135,10 +147,21 @@ def lines_in(size: int, body: bytes) -> list[bytes]:
 
     :raises ValueError: if the body is not the list of lines that a ledger writes.
     """
-    raw = list_in(size, body)
+    return split(list_in(size, body))
+
+
+def split(raw: bytes) -> list[bytes]:
+    """Return the lines of a JSON list of lines.
+
+    :raises ValueError: if it is not the list that a ledger writes.
+    """
+    return _inner(raw).split(_BETWEEN)
+
+
+def _inner(raw: bytes) -> bytes:
     if not (raw.startswith(_START) and raw.endswith(_END)):
         raise ValueError("the body is not a list of lines")
-    return raw[len(_START) : -len(_END)].split(_BETWEEN)
+    return raw[len(_START) : -len(_END)]
 
 
 def list_in(size: int, body: bytes) -> bytes:
@@ -158,36 +181,38 @@ def list_in(size: int, body: bytes) -> bytes:
     return raw
 
 
-def parts_of(lines: Iterable[tuple[int, int]], most: int = MOST_BYTES) -> Iterator[tuple[slice, int]]:
-    """Yield the slices of lines that become blocks, each with its number of events. *lines* has the size of each line and its number of events, *most* is the
+def parts_of(lines: Sequence[tuple[int, int]], most: int = MOST_BYTES) -> list[tuple[slice, int]]:
+    """Return the slices of lines that become blocks, each with its number of events. *lines* has the size of each line and its number of events, *most* is the
     most bytes of a block.
     """
+    parts = []
     start = total = events = end = 0
     for end, (size, count) in enumerate(lines, 1):
         if events and (end - 1 - start >= MOST_LINES or total + size > most):
-            yield slice(start, end - 1), events
+            parts.append((slice(start, end - 1), events))
             start, total, events = end - 1, 0, 0
         total, events = total + size, events + count
     if end > start:
-        yield slice(start, end), events
+        parts.append((slice(start, end), events))
+    return parts
 
 
 def joined(rows: Sequence[Sequence[Any]], columns: Columns) -> tuple[Any, ...]:
     """Return rows of :data:`ROW` that follow one another as one row, compressed, with *columns*. The digests of their lines do not change."""
     hints = Hints.joined([_hints_in(row) for row in rows])
-    lines = [line for row in rows for line in lines_in(*row[-2:])]
+    raw = _list_of(_inner(list_in(*row[-2:])) for row in rows)
     marks = b"".join(row[11] for row in rows)
     return (
-        *(rows[0][0], rows[-1][1], len(lines), hints.run_id, " ".join(sorted(hints.types))),
+        *(rows[0][0], rows[-1][1], sum(row[2] for row in rows), hints.run_id, " ".join(sorted(hints.types))),
         *(hints.low, hints.high, hints.began, hints.ended, rows[0][9], rows[-1][10], marks),
-        columns(b"[%b]" % b",".join(lines)),
-        *body_of(lines, packed=True),
+        columns(raw),
+        *_stored(raw, packed=True),
     )
 
 
 def _hints_in(row: Sequence[Any]) -> Hints:
     run_id, types, low, high, began, ended = row[3:9]
-    return Hints(run_id, frozenset(types.split(" ")), low, high, began, ended)
+    return Hints(run_id, types.split(" "), low, high, began, ended)
 
 
 def newest(connection: sqlite3.Connection) -> tuple[int, bytes] | None:

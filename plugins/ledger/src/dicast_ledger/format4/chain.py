@@ -28,8 +28,8 @@ def chained(digest: bytes, leaves: Iterable[bytes]) -> tuple[bytes, bytes]:
 
 def chain_of(digest: bytes, lines: Iterable[bytes]) -> list[bytes]:
     """Return the digest after each of *lines*. *digest* is the digest before them."""
-    digests = []
+    digests, new = list[bytes](), sha256
     for line in lines:
-        digest = sha256(digest + sha256(line).digest()).digest()
+        digest = new(digest + new(line).digest()).digest()
         digests.append(digest)
     return digests

@@ -49,7 +49,7 @@ def _activity(event: Event, times: dict[str, int]) -> Row | None:
 
 
 def _spent(event: Event, times: dict[str, int]) -> Row | None:
-    line = spent_of(event)
+    line = spent_of(event, times)
     if line is None:
         return None
     payer, before, after, session, exact = line
@@ -77,6 +77,7 @@ VERDICTS = Table("verdicts", tuple(ENDS), "qiddqq", _verdict)
 ACTIVITY = Table("activity", ABOUT, "q", _activity)
 SPENT = Table("spent", SPENT_TYPES, "qiqqqq", _spent)
 TABLES = (VERDICTS, ACTIVITY, SPENT)
+_TABLES_OF = {type_: [table for table in TABLES if type_ in table.types] for type_ in (*ENDS, *ABOUT, *SPENT_TYPES)}
 
 
 class Rows:
@@ -119,6 +120,16 @@ class BlockColumns:
         """Return the number of a name."""
         return self.names.setdefault(name, len(self.names))
 
+    def numbers_of(self, names: Sequence[str]) -> array[int]:
+        """Return the numbers of many names."""
+        start = len(self.names)
+        numbers = range(start, start + len(names))
+        new = dict(zip(names, numbers, strict=True))
+        if len(new) < len(names) or not self.names.keys().isdisjoint(new):
+            return array("i", map(self.name, names))
+        self.names.update(new)
+        return array("i", numbers)
+
     def mention(self, *names: str | None) -> None:
         """Add names that readers search for: ids of subjects and sessions."""
         for name in names:
@@ -131,9 +142,8 @@ class BlockColumns:
         type_ = event.type
         if type_ in EVALS:
             self._judgment(place, event)
-        for table in TABLES:
-            if type_ in table.types:
-                self.add_row(table, place, event)
+        for table in _TABLES_OF.get(type_, ()):
+            self.add_row(table, place, event)
 
     def add_row(self, table: Table, place: int, event: Event) -> None:
         """Add the row of an event to *table*. Its subject and its session are mentioned already."""
@@ -271,7 +281,7 @@ class StoredColumns:
         return len(self.hashes) // HASH_BYTES
 
 
-def split(stored: bytes) -> tuple[bytes, bytes, bytes]:
+def parts_in(stored: bytes) -> tuple[bytes, bytes, bytes]:
     """Return the three parts of stored columns, the first two with compression.
 
     :raises TypeError: if *stored* is not bytes.

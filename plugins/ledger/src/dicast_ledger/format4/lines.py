@@ -163,29 +163,35 @@ class Encoder:
         encoded.lines.append((line, count, records))
 
     def _event(self, event: Event, encoded: Encoded) -> None:
-        digest, (body,) = self._bodies((event,), encoded)
+        if event.type == _READ:
+            digest, (body,) = self._bodies((event,), encoded)
+        else:
+            digest, body = None, self._body(event)
         encoded.lines.append((_event_line(event, body, digest), 1, (event,)))
 
     def _bodies(self, events: Sequence[Event], encoded: Encoded) -> tuple[str | None, list[bytes]]:
-        """Return the digest of the content of the first event, and the payloads, with ``null`` as the content."""
-        digest, bodies = None, []
-        for event in events:
-            payload = event.payload
-            try:
-                if event.type == _READ:
-                    content = payload.get("content")
-                    if content is not None:
-                        text = orjson.dumps(content, plain)
-                        digest = sha256(text).hexdigest()
-                        if self._store_content:
-                            encoded.contents[digest] = text
-                        payload = {**payload, "content": None}
-                elif not self._store_content:
-                    payload = without_texts(event)
-                bodies.append(orjson.dumps(payload, plain))
-            except TypeError as error:
-                raise LedgerError(f"event {event.id} ({event.type}) cannot be written as JSON: {error}") from error
-        return digest, bodies
+        """Return the digest of the content of the first event, a ``subject.read``, and the payloads, with ``null`` as the content."""
+        read, *others = events
+        digest, payload = None, read.payload
+        try:
+            content = payload.get("content")
+            if content is not None:
+                text = orjson.dumps(content, plain)
+                digest = sha256(text).hexdigest()
+                if self._store_content:
+                    encoded.contents[digest] = text
+                payload = {**payload, "content": None}
+            body = orjson.dumps(payload, plain)
+        except TypeError as error:
+            raise _not_json(read, error) from error
+        return digest, [body, *map(self._body, others)]
+
+    def _body(self, event: Event) -> bytes:
+        """Return the payload of an event without a content."""
+        try:
+            return orjson.dumps(event.payload if self._store_content else without_texts(event), plain)
+        except TypeError as error:
+            raise _not_json(event, error) from error
 
 
 def _end_of_subject(events: Sequence[Any], at: int) -> int:
@@ -218,16 +224,20 @@ def _event_line(event: Event, body: bytes, digest: str | None) -> bytes:
     """Return the line of an event. *digest* is the SHA-256 of its content."""
     try:
         columns = orjson.dumps(
-            (
+            [
                 *(EVENT, event.id, event.type, event.time, event.run_id, event.session_id, event.turn_id),
                 *(event.subject_kind, event.subject_id, event.sensitivity),
-            )
+            ]
         )
     except TypeError as error:
-        raise LedgerError(f"event {event.id} ({event.type}) cannot be written as JSON: {error}") from error
+        raise _not_json(event, error) from error
     if digest is None:
         return b"%b,%b]" % (columns[:-1], body)
     return b'%b,%b,"%b",%d]' % (columns[:-1], body, digest.encode(), _before_content(event.payload))
+
+
+def _not_json(event: Event, error: TypeError) -> LedgerError:
+    return LedgerError(f"event {event.id} ({event.type}) cannot be written as JSON: {error}")
 
 
 def _before_content(payload: Mapping[str, object]) -> int:

@@ -50,8 +50,8 @@ class BlockLedger(Opened):
 
         :raises LedgerError: when nothing was appended.
         """
-        with self._writing() as writer:
-            prepared = writer.prepare(records)
+        with self._writing():
+            prepared = self._writer.prepare(records)
             with self._transaction() as spending:
                 return self._write(prepared, spending)
 
@@ -146,7 +146,7 @@ class BlockLedger(Opened):
         """
         from .erasing import erasable, erase  # no run needs it
 
-        with self._writing() as writer:
+        with self._writing():
             self._connection.execute("PRAGMA secure_delete = ON")
             with self._transaction(fenced=False) as spending:
                 try:
@@ -155,7 +155,7 @@ class BlockLedger(Opened):
                     raise LedgerError(f"{self.path}: {error}: run dicast ledger verify") from error
                 if result.digests:
                     erase(self._connection, result.digests)
-                    self._write(writer.prepare([erased(result.digests)]), spending)
+                    self._write(self._writer.prepare([erased(result.digests)]), spending)
             self._forget()  # the writer may have the removed contents in memory
             self._connection.execute("PRAGMA secure_delete = OFF")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -170,22 +170,24 @@ class BlockLedger(Opened):
 
         :raises LedgerError: if nothing was appended.
         """
-        with self._writing() as writer:
+        with self._writing():
+            writer = self._writer
             prepared = writer.prepare(before)
             with self._transaction() as spending:
                 self._write(prepared, spending)
                 expired = spending.expired(claims[-1].event.time, self._leases.now())
-                self._write(writer.prepare([lost(self._entry(seq)) for seq in expired]), spending)
+                if expired:
+                    self._write(writer.prepare([lost(self._entry(seq)) for seq in expired]), spending)
                 granted: list[Event] = []
                 refusals = []
-                seq, digest = writer.newest()
+                seq, _ = writer.newest()
                 for claim in claims:
                     event = claim.event
                     refusals.append(spending.exceeded(claim.caps, *claimed_amount(event)))
                     if refusals[-1] is None:
                         granted.append(event)
                         spending.record(seq + len(granted), event.run_id, event.type, event.payload)
-                writer.write(writer.prepare(granted), seq, digest)
+                writer.write(writer.prepare(granted))
                 return refusals
 
     def reservations(self, run_id: str | None) -> Sequence[Entry]:
@@ -194,10 +196,10 @@ class BlockLedger(Opened):
             return [self._entry(seq) for seq in Spending(self._connection).open(run_id)]
 
     def _write(self, prepared: Prepared, spending: Spending) -> Head:
-        seq, digest = self._writer.newest()
+        seq, _ = self._writer.newest()
         for number, event in prepared.spending:
             spending.record(seq + number, event.run_id, event.type, event.payload)
-        return self._writer.write(prepared, seq, digest)
+        return self._writer.write(prepared)
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -208,20 +210,15 @@ class BlockLedger(Opened):
             except (ValueError, LookupError) as error:
                 raise LedgerError(f"{self.path}: {error}: run dicast ledger verify") from error
 
-    @contextmanager
-    def _writing(self) -> Iterator[Writer]:
-        """Yield the writer. After an error it does not rely on rows that may not be in the file."""
-        with self._lock, self._errors():
-            try:
-                yield self._writer
-            except BaseException:
-                self._forget()
-                raise
-
     def _entry(self, seq: int) -> Entry:
         for entry in entries_at(self._connection, [seq], Query()):
             return entry
         raise LedgerError(f"row {seq} of {self.path} is missing: run dicast ledger verify")
 
     def _forget(self) -> None:
+        super()._forget()
         self._writer.forget()
+
+    def _refresh(self) -> None:
+        super()._refresh()
+        self._writer.refresh(self._version)

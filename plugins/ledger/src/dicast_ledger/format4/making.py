@@ -6,7 +6,6 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate, chain, groupby
-from operator import itemgetter
 from typing import Any
 
 import attrs
@@ -137,18 +136,20 @@ def _add_plain(
     """Add lines of one maker; return False, and add nothing, if a line must be read as events. *starts* are the places of the first events."""
     if layout is None:
         return False
-    signals = [] if layout.signals is None else list(map(itemgetter(layout.signals), lines))
-    has_signals, count, at = any(signals), len(lines), FIRST_EVENT + 2 * layout.verdict + 1
-    ids, sessions = list(map(itemgetter(SUBJECT), lines)), list(map(itemgetter(SUBJECT + 1), lines))
-    eval_ids = list(map(itemgetter(layout.eval_id), lines)) if has_signals else []
-    if not all(type(id_) is str for id_ in (*ids, *eval_ids)):
+    values, count, at = list(zip(*lines, strict=False)), len(lines), FIRST_EVENT + 2 * layout.verdict + 1
+    signals = () if layout.signals is None else values[layout.signals]
+    has_signals, ids, sessions = any(signals), values[SUBJECT], values[SUBJECT + 1]
+    eval_ids = values[layout.eval_id] if has_signals else ()
+    if {*map(type, ids), *map(type, eval_ids)} != {str}:
         return False
     try:
-        flags = [flags_of(values) if values else 0 for values in signals] if has_signals else [0] * count
-        scores = array("d", map(itemgetter(layout.score), lines))
-        confidences = array("d", map(itemgetter(layout.confidence), lines))
-        hashes = array("q", [int(line[layout.digest][:_HASH_DIGITS], 16) - _HALF for line in lines])
-        times = array("q", [_milliseconds(line[at], columns.times) for line in lines])
+        flags = [flags_of(items) if items else 0 for items in signals] if has_signals else [0] * count
+        scores = array("d", values[layout.score])
+        confidences = array("d", values[layout.confidence])
+        hashes = array("q", [int(digest[:_HASH_DIGITS], 16) - _HALF for digest in values[layout.digest]])
+        for time in set(values[at]):
+            _add_milliseconds(time, columns.times)
+        times = array("q", map(columns.times.__getitem__, values[at]))
     except (TypeError, ValueError, OverflowError, AttributeError):
         return False
     if not (min(scores) >= 0 and max(scores) <= 1):
@@ -157,7 +158,7 @@ def _add_plain(
     if has_signals and not any(traces):
         columns.mention(*chain.from_iterable(zip(ids, sessions, strict=True)))
         columns.end(eval_ids)
-    numbers = array("i", map(columns.name, ids))
+    numbers = columns.numbers_of(ids)
     columns.mention(*dict.fromkeys(sessions))
     rows, zeros = columns.tables[VERDICTS.name], array("q", [0]) * count
     places = [start + layout.verdict + len(items) for start, items in zip(starts, traces, strict=True)]
@@ -174,9 +175,7 @@ def _add_plain(
     return True
 
 
-def _milliseconds(time: str, times: dict[str, int]) -> int:
-    value = times.get(time)
-    if value is None:
+def _add_milliseconds(time: str, times: dict[str, int]) -> None:
+    if time not in times:
         moment = datetime.fromisoformat(time)
-        value = times[time] = milliseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-    return value
+        times[time] = milliseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))

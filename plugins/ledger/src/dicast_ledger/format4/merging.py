@@ -21,7 +21,7 @@ from dicast.reading import (
 
 from ..spent import Payer, Spent
 from .blocks import list_in
-from .columns import ACTIVITY, EVALS, SPENT, VERDICTS, StoredColumns, StoredTable, Table, columns_in, inflated, split
+from .columns import ACTIVITY, EVALS, SPENT, VERDICTS, StoredColumns, StoredTable, Table, columns_in, inflated, parts_in
 from .making import Layouts, columns_of
 from .reading import Makers, selection_of
 
@@ -41,7 +41,7 @@ def block_columns(connection: sqlite3.Connection, query: Query) -> Iterator[tupl
                 text, names, hashes = columns_of(orjson.loads(list_in(size, body)), layouts).parts()
                 columns = columns_in(text, partial(bytes, names), hashes)
             else:
-                text, names, hashes = split(stored)
+                text, names, hashes = parts_in(stored)
                 columns = columns_in(inflated(text), partial(inflated, names), hashes)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"the block from event {first}: {error}") from error

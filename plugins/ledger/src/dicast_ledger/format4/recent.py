@@ -17,6 +17,9 @@ from .traced import SUBJECTS, count_of
 
 _MOST_BLOCKS, _MOST_GROUPS, _MOST_MAKERS = 4, 4, 1_000
 
+_RUN = 4
+"""The place of the run in the line of an event."""
+
 V = TypeVar("V")
 
 
@@ -73,6 +76,16 @@ def events_in(line: Sequence[Any], makers: Mapping[str, Maker]) -> int:
     :raises LookupError: if *makers* does not have its maker.
     """
     return count_of(line, makers) if line[0] in SUBJECTS else int(line[0] == EVENT)
+
+
+def run_of(line: Sequence[Any], makers: Mapping[str, Maker]) -> str | None:
+    """Return the run of the events of a line; None for a line without events.
+
+    :raises LookupError: if *makers* does not have its maker.
+    """
+    if line[0] in SUBJECTS:
+        return makers[line[1]].run_id
+    return line[_RUN] if line[0] == EVENT else None
 
 
 def _keep(items: dict[Any, V], key: object, value: V, most: int) -> None:

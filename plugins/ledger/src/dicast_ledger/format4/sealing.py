@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
 import attrs
+import orjson
 
 from .blocks import INSERT, MOST_BYTES, MOST_LINES, ROW, is_packed, joined, lines_in
 from .reading import Makers
+from .recent import events_in, run_of
 from .texts import PLACES, Group, groups_of, keys_of
 
 SEALED_APPENDS, SEALED_LINES = 256, 1_000
@@ -27,12 +29,13 @@ Row = Sequence[Any]
 
 @attrs.frozen
 class Sealing:
-    """Rows of ``blocks`` and of ``texts`` that become compressed rows: the keys of the old rows, and the new rows."""
+    """Rows of ``blocks`` and of ``texts`` that become compressed rows: the keys of the old rows, and the new rows. *bounds* has the last event of each run."""
 
     firsts: Sequence[int]
     rows: Sequence[Row]
     ids: Sequence[int]
     groups: Sequence[Group]
+    bounds: Mapping[str, int]
 
 
 def small_appends(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -47,14 +50,15 @@ def sealing_of(connection: sqlite3.Connection) -> Sealing:
 
     small = _small(connection, ROW)
     ids, texts = list[int](), dict[str, bytes]()
-    columns = packed_columns(Makers(connection))
+    makers = Makers(connection)
+    columns = packed_columns(makers)
     for id_, size, body in connection.execute("SELECT id, size, body FROM texts ORDER BY id DESC"):
         if is_packed(size, body):
             break
         ids.append(id_)
         texts.update((sha256(text).hexdigest(), text) for text in lines_in(size, body) if text != ERASED)
     rows = [joined(part, columns) for part in _parts(small)]
-    return Sealing([row[0] for row in small], rows, ids, groups_of(texts, packed=True))
+    return Sealing([row[0] for row in small], rows, ids, groups_of(texts, packed=True), _bounds_of(small, makers))
 
 
 def overdue(connection: sqlite3.Connection) -> Sealing | None:
@@ -70,6 +74,8 @@ def seal(connection: sqlite3.Connection, sealing: Sealing | None) -> None:
         return
     connection.executemany("DELETE FROM blocks WHERE first = ?", [(first,) for first in sealing.firsts])
     connection.executemany(INSERT, sealing.rows)
+    bounds = [(last, run_id) for run_id, last in sealing.bounds.items()]
+    connection.executemany("UPDATE runs SET last_seq = ? WHERE run_id = ?", bounds)
     connection.executemany("DELETE FROM texts WHERE id = ?", [(id_,) for id_ in sealing.ids])
     for digests, size, body in sealing.groups:
         id_ = connection.execute("INSERT INTO texts (size, body) VALUES (?, ?)", (size, body)).lastrowid or 0
@@ -78,6 +84,21 @@ def seal(connection: sqlite3.Connection, sealing: Sealing | None) -> None:
                 (SELECT key FROM contents WHERE key IN (?, ?) ORDER BY length(key) DESC LIMIT 1)""",
             [(id_ * PLACES + index, *keys_of(digest)) for index, digest in enumerate(digests)],
         )
+
+
+def _bounds_of(rows: Sequence[Row], makers: Makers) -> dict[str, int]:
+    """Return the number of the last event of each run in *rows*."""
+    bounds = dict[str, int]()
+    for row in rows:
+        seq, last, _, run_id = row[:4]
+        if run_id is not None:
+            bounds[run_id] = last
+            continue
+        for line in map(orjson.loads, lines_in(*row[-2:])):  # events of several runs
+            seq += events_in(line, makers)
+            if (run := run_of(line, makers)) is not None:
+                bounds[run] = seq - 1
+    return bounds
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:

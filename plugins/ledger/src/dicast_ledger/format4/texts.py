@@ -55,7 +55,7 @@ def groups_of(contents: Mapping[str, bytes], *, packed: bool) -> list[Group]:
     """Return *contents*, by digest, as rows; compressed if *packed*."""
     digests, texts = list(contents), list(contents.values())
     groups = []
-    for part, _ in parts_of(((len(text), 1) for text in texts), MOST_BYTES // 2):
+    for part, _ in parts_of([(len(text), 1) for text in texts], MOST_BYTES // 2):
         groups.append((tuple(digests[part]), *body_of(texts[part], packed=packed)))
     return groups
 

@@ -12,8 +12,8 @@ import orjson
 
 from dicast import Event, Head
 
-from .blocks import COLUMNS, INSERT, Columns, Hints, Sheet, is_packed, newest, parts_of
-from .chain import START, leaf_of
+from .blocks import COLUMNS, INSERT, Columns, Hints, Sheet, is_end, is_packed, newest, parts_of
+from .chain import START
 from .judged import RECORD
 from .lines import CONVERTED, Encoder, Line
 from .makers import Maker
@@ -25,38 +25,42 @@ LARGE = 100
 
 _DIGEST = COLUMNS.index("digest")
 
-_UNCOUNTED = -1, 0, 0
-"""Number of small appends that is not known."""
+_BOUND = "INSERT INTO runs VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET last_seq = excluded.last_seq"
 
 
-@attrs.frozen
+@attrs.define
 class Prepared:
     """Lines that are ready to be written.
 
-    *spending* are the events of amounts, by their number from 1, and *runs* the numbers of the first and last event of each run. *known* are digests of contents that the ledger had before the
-    transaction.
+    *spending* are the events of amounts, by their number from 1, and *runs* the numbers of the first and last event of each run, with the type of the last. *known* are digests of contents that the ledger had in the state
+    *version* of the file.
     """
 
     spending: Sequence[tuple[int, Event]]
-    runs: Mapping[str, tuple[int, int]]
+    runs: Mapping[str, tuple[int, int, str]]
     sheets: Sequence[Sheet]
     makers: Sequence[Maker]
     contents: dict[str, bytes]
     known: Sequence[str]
     groups: Sequence[Group]
-    version: int
+    version: int | None
     sealing: Sealing | None
 
 
 class Writer:
-    """Writer of one connection. Call :meth:`forget` after a failed transaction."""
+    """Writer of one connection. Call :meth:`forget` after a failed transaction, and :meth:`refresh` after another connection has written."""
 
     def __init__(self, connection: sqlite3.Connection, *, store_content: bool) -> None:
         self._connection = connection
         self._encoder = Encoder(store_content=store_content)
         self._texts = Texts(connection)
-        self._small = _UNCOUNTED
-        """The state of the file, and the numbers of small appends and of their lines since the last compressed block."""
+        self._version: int | None = None
+        """Number of the state of the file to which the next three values belong; None for no state."""
+        self._newest: tuple[int, bytes] | None = None
+        self._small: tuple[int, int] | None = None
+        """The numbers of small appends and of their lines since the last compressed block."""
+        self._unbounded: set[str] = set()
+        """Runs whose last event the table ``runs`` does not have."""
 
     @cached_property
     def _columns(self) -> Columns:
@@ -69,7 +73,12 @@ class Writer:
         """Forget the state of a transaction that was rolled back."""
         self._encoder.forget()
         self._texts = Texts(self._connection)
-        self._small = _UNCOUNTED
+        self.refresh(None)
+
+    def refresh(self, version: int | None) -> None:
+        """Forget the values of the file in memory. *version* is the state that values will be read from."""
+        self._version, self._newest, self._small = version, None, None
+        self._unbounded.clear()
 
     def begin_converted(self, head: Head) -> None:
         """Write the newest row of an older ledger as the first line."""
@@ -77,43 +86,46 @@ class Writer:
 
     def prepare(self, records: Sequence[Any]) -> Prepared:
         """Return *records*, events and judged subjects, as compressed sheets. Call it outside of a transaction, so that other processes can write meanwhile."""
-        version = self._version()
         encoded = self._encoder.encode(records)
-        is_large = len(encoded.lines) >= LARGE
-        leaves = [leaf_of(line) for line, _, _ in encoded.lines]
-        sheets = []
-        for part, count in parts_of((len(line), count) for line, count, _ in encoded.lines):
-            lines = [line for line, _, _ in encoded.lines[part]]
-            hints = Hints.of(record for _, _, records in encoded.lines[part] for record in records)
-            sheets.append(Sheet.of(lines, leaves[part], count, hints, self._columns if is_large else None))
-        new = unknown(self._texts, encoded.contents) if encoded.contents else []
-        known = [] if len(new) == len(encoded.contents) else [*encoded.contents.keys() - set(new)]
-        groups = groups_of({digest: encoded.contents[digest] for digest in new}, packed=is_large)
-        sealing = sealing_of(self._connection) if records and self._is_due(version, is_large=is_large) else None
+        lines, contents = encoded.lines, encoded.contents
+        is_large = len(lines) >= LARGE
+        columns = self._columns if is_large else None
+        sheets = [
+            Sheet.of(
+                [line for line, _, _ in lines[part]],
+                count,
+                Hints.of([record for _, _, records in lines[part] for record in records]),
+                columns,
+            )
+            for part, count in parts_of([(len(line), count) for line, count, _ in lines])
+        ]
+        version = self._file_version() if contents or self._version is None else self._version
+        known, groups = list[str](), list[Group]()
+        if contents:
+            new = unknown(self._texts, contents)
+            known = [] if len(new) == len(contents) else [*contents.keys() - set(new)]
+            groups = groups_of({digest: contents[digest] for digest in new}, packed=is_large)
+        sealing = sealing_of(self._connection) if records and self._is_due(is_large=is_large) else None
         return Prepared(
-            _numbered(encoded.lines),
-            _runs(encoded.lines),
-            sheets,
-            encoded.makers,
-            encoded.contents,
-            known,
-            groups,
-            version,
-            sealing,
+            _numbered(lines), _runs(lines), sheets, encoded.makers, contents, known, groups, version, sealing
         )
 
     def newest(self) -> tuple[int, bytes]:
         """Return the number of the last event and the digest of the last line; zeros for an empty ledger."""
-        return newest(self._connection) or (0, START)
+        if self._newest is None:
+            self._newest = newest(self._connection) or (0, START)
+        return self._newest
 
-    def write(self, prepared: Prepared, seq: int, digest: bytes) -> Head:
-        """Write the rows after the event *seq* and the digest *digest*, inside a transaction. Return the newest row."""
+    def write(self, prepared: Prepared) -> Head:
+        """Write the rows after the newest row, inside a transaction. Return the newest row."""
+        seq, digest = self.newest()
         if not prepared.sheets:
             return Head(seq, digest.hex())
-        is_current = (prepared.sealing is None and not prepared.known) or self._version() == prepared.version
+        is_current = prepared.version == self._version
         if prepared.sealing is not None:
             seal(self._connection, prepared.sealing if is_current else overdue(self._connection))
-            self._small = _UNCOUNTED
+            self._small = None
+            self._unbounded.clear()
         if prepared.makers:
             makers = [(maker.name, maker.line.decode()) for maker in prepared.makers]
             self._connection.executemany("INSERT OR IGNORE INTO makers VALUES (?, ?)", makers)
@@ -128,32 +140,44 @@ class Writer:
         if prepared.known and not is_current:
             texts = {key: prepared.contents[key] for key in unknown(Texts(self._connection), prepared.known)}
             add_groups(self._connection, groups_of(texts, packed=False))
-        self._connection.executemany(
-            "INSERT INTO runs VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET last_seq = excluded.last_seq",
-            [(run_id, start + first, start + last) for run_id, (first, last) in prepared.runs.items()],
-        )
+        self._bound(prepared, start)
         self._count(prepared)
         self._encoder.preface = None
+        self._newest = seq, digest
         return Head(seq, digest.hex())
 
-    def _version(self) -> int:
+    def _file_version(self) -> int:
         """Return a number that changes when another connection has written."""
         version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
         return version
 
-    def _count(self, prepared: Prepared) -> None:
-        version, appends, lines = self._small
-        last = prepared.sheets[-1]
-        if version == prepared.version and is_packed(last.size, last.body):
-            self._small = (version, 0, 0)
-        elif version == prepared.version:
-            self._small = (version, appends + len(prepared.sheets), lines + sum(map(_lines, prepared.sheets)))
+    def _bound(self, prepared: Prepared, start: int) -> None:
+        """Write the bounds of the runs. A run has no upper bound between a small append and its end, so that further small appends need not write it."""
+        is_large = prepared.sheets[-1].columns is not None
+        rows: list[tuple[str, int, int | None]] = []
+        for run_id, (first, last, type_) in prepared.runs.items():
+            if is_large or is_end(type_):
+                self._unbounded.discard(run_id)
+                rows.append((run_id, start + first, start + last))
+            elif run_id not in self._unbounded:
+                self._unbounded.add(run_id)
+                rows.append((run_id, start + first, None))
+        if rows:
+            self._connection.executemany(_BOUND, rows)
 
-    def _is_due(self, version: int, *, is_large: bool) -> bool:
+    def _count(self, prepared: Prepared) -> None:
+        last = prepared.sheets[-1]
+        if is_packed(last.size, last.body):
+            self._small = 0, 0
+        elif self._small is not None:
+            appends, lines = self._small
+            self._small = appends + len(prepared.sheets), lines + sum(len(sheet.leaves) for sheet in prepared.sheets)
+
+    def _is_due(self, *, is_large: bool) -> bool:
         """Return True if the small appends are to be compressed by this append."""
-        if self._small[0] != version:
-            self._small = (version, *small_appends(self._connection))
-        _, appends, lines = self._small
+        if self._small is None:
+            self._small = small_appends(self._connection)
+        appends, lines = self._small
         return appends >= SEALED_APPENDS or lines >= SEALED_LINES or (is_large and appends > 0)
 
 
@@ -171,13 +195,13 @@ def _numbered(lines: Sequence[Line]) -> list[tuple[int, Event]]:
     return events
 
 
-def _runs(lines: Sequence[Line]) -> dict[str, tuple[int, int]]:
-    """Return the numbers of the first and the last event of each run, from 1."""
-    number, bounds = 0, dict[str, tuple[int, int]]()
+def _runs(lines: Sequence[Line]) -> dict[str, tuple[int, int, str]]:
+    """Return the numbers of the first and the last event of each run, from 1, and the type of the last."""
+    number, bounds = 0, dict[str, tuple[int, int, str]]()
     for _, count, records in lines:
         if count:
-            first = records[0]
-            run_id = first.maker.run_id if first.type == RECORD else first.run_id
-            bounds[run_id] = bounds[run_id][0] if run_id in bounds else number + 1, number + count
+            last = records[-1]
+            run_id = last.maker.run_id if last.type == RECORD else last.run_id
+            bounds[run_id] = bounds[run_id][0] if run_id in bounds else number + 1, number + count, last.type
             number += count
     return bounds
