@@ -37,8 +37,10 @@ RUN_STARTED = "run.started"
 :param expected?: the number of subjects that the source has, at most ``limit``, if the source counted them.
 :param live: true if the source is live.
 :param preview: true for a try on a few rows.
-:param kind: the kind of the run: ``pipeline``, ``suite``, ``watch``, ``evaluate``, or ``tool`` for commands that start a run for their own
+:param kind: the kind of the run: ``pipeline``, ``suite``, ``watch``, ``evaluate``, ``shard``, or ``tool`` for commands that start a run for their own
     purpose (``label``, ``doctor``, ``calibrate --judge-missing``, ``bisect``). ``last`` skips ``tool``. Older versions did not record it.
+:param shard?: the part of the subjects that the run judges: ``{number, of, file, set, only}``, with words of the command for ``dicast merge``.
+:param shards?: the runs that a merged run was made of: ``{shard, run_id, ledger}``.
 :param suite: null, or ``{id, experiments}`` with the names of the suite's experiments in the order in which they run.
 :param security_level?: the secrecy of the records, as the task declares it.
 :param determinism_level?: the reproducibility of the records, as the task declares it.
@@ -66,6 +68,7 @@ SUBJECT_READ = "subject.read"
 :param weight?: the number of subjects that it represents in a sample, if that is not 1.
 :param parent_id?: of a session, the session that started it, or its workload.
 :param finish_reason?: why its output ended, if the data states it: the data's word, or ``max_tokens`` or ``refusal`` for a turn.
+:param position?: in a shard, its place among the subjects of all shards, from 0.
 :param failure?: ``{kind, message}`` of a record that was recorded as failed; it is not judged.
 """
 
@@ -177,7 +180,7 @@ SPEND_RESERVED = "spend.reserved"
 """Money is reserved for a call before it is made.
 
 :param reservation_id: the reservation's id, also in the event that closes it.
-:param scopes: the budgets that it counts in: the run, the day, the session.
+:param scopes: the budgets that it counts in: the run, the day, the session; in a shard, also its share of the day.
 :param amount: the largest cost of the call, as decimal text.
 :param unit: ``usd`` or ``msat``.
 :param lease_until: the time from which it counts as lost unless it was closed.

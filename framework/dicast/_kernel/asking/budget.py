@@ -72,6 +72,14 @@ class Reservation:
     projected: Cost
 
 
+@frozen
+class DayShare:
+    """Share of a cap of the day, which a part of a run may spend. The name of the part is in the *scope* of the share."""
+
+    scope: str
+    limits: Sequence[Cost]
+
+
 class BudgetGate:
     """Reservations of one run."""
 
@@ -83,10 +91,14 @@ class BudgetGate:
         clock: Clock,
         run_id: str,
         alive: Callable[[str], bool] = bool,
+        share: DayShare | None = None,
     ) -> None:
-        """Create the gate. *alive* returns whether a process carries out the run of an id; without it every run counts as alive."""
+        """Create the gate. *alive* returns whether a process carries out the run of an id; without it every run counts as alive.
+
+        :param share: a further cap of the day.
+        """
         self._limits, self._ledger, self._record, self._clock = limits, ledger, record, clock
-        self._run_id, self._alive = run_id, alive
+        self._run_id, self._alive, self._share = run_id, alive, share
         self._changed = asyncio.get_running_loop().create_future()
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._adoptable: dict[tuple[str | None, str, str, str], list[Reservation]] = {}
@@ -350,7 +362,9 @@ class BudgetGate:
         """Return the scopes of a call in *session*, each with the reason of its caps and their limits."""
         day, run = f"day:{self._clock.day()}", f"run:{self._run_id}"
         session_scope = [] if session is None else [(f"session:{session}", "session_cap", self._limits.session)]
-        return [*session_scope, (day, "daily_cap", self._limits.day), (run, "run_cap", self._limits.run)]
+        share = self._share
+        shared_scope = [] if share is None else [(f"{day} {share.scope}", "daily_cap", share.limits)]
+        return [*session_scope, (day, "daily_cap", self._limits.day), *shared_scope, (run, "run_cap", self._limits.run)]
 
     def _record_throttle(self, subject: Subject, refusal: Refusal, cost: Cost) -> None:
         cap = refusal.cap

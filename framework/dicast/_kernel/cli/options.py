@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from ..source.shard import Shard
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
 """Decorator of a command: the option ``--json``, as the argument ``as_json``."""
@@ -26,6 +31,29 @@ class LedgerPlace(click.ParamType[Path | str]):
 
 
 LEDGER = LedgerPlace()
+
+
+class ShardPart(click.ParamType["Shard"]):
+    """Option with the number of a shard and the number of shards, such as ``3/8``."""
+
+    name = "shard"
+
+    def convert(self, value: str | Shard, param: click.Parameter | None, ctx: click.Context | None) -> Shard:
+        """Return the shard."""
+        from ..source.shard import MOST_SHARDS, Shard  # imported late: few runs are a shard
+
+        if isinstance(value, Shard):
+            return value
+        match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", value)
+        number, of = map(int, match.groups()) if match else (0, 0)
+        if not 1 <= number <= of <= MOST_SHARDS:
+            self.fail(
+                f"{value!r} is no shard; write I/N with I from 1 to N and N up to {MOST_SHARDS:,}, such as 3/8",
+                param,
+                ctx,
+            )
+        return Shard(number, of)
+
 
 ledger_path = click.option(
     "--ledger",

@@ -22,7 +22,7 @@ from ..run.request import Request, RunOutcome
 from ..stream.opening_context import opening
 from ..timing.event_loop import in_loop
 from .calling_command import CallingCommand
-from .options import LEDGER, as_json, full, overrides
+from .options import LEDGER, ShardPart, as_json, full, overrides
 from .output import MOST, only_document, print_json
 from .outputs import Outputs
 from .progress import Progress
@@ -32,6 +32,7 @@ from .summary import run_parts
 if TYPE_CHECKING:
     from ..api.runs import RunKind
     from ..source.filters import Condition, Failing
+    from ..source.shard import Shard
     from .head import Row
     from .metric_lines import Figure, RunLines
 
@@ -87,6 +88,12 @@ if TYPE_CHECKING:
     metavar="PLACE",
     help="Record in this ledger instead of the file's: a path, a URL or '{plugin/name: {options}}'.",
 )
+@click.option(
+    "--shard",
+    type=ShardPart(),
+    metavar="I/N",
+    help="Judge the I-th of N parts of the subjects; dicast merge makes one run of the parts.",
+)
 @full
 @as_json
 def run(
@@ -105,6 +112,7 @@ def run(
     primary: str | None,
     watch: bool,
     ledger: Path | str | None,
+    shard: Shard | None,
     full: bool,
     as_json: bool,
 ) -> int:
@@ -124,7 +132,7 @@ def run(
     if watch and (resume is not None or metric_lines or as_json):
         raise click.UsageError("--watch runs again and again; remove --resume, --metric-lines and --json")
     with Outputs(out) as outputs:
-        flags = [*(["--yes"] if yes else []), *_selection(filters, only, ledger), *outputs.flags]
+        flags = [*(["--yes"] if yes else []), *selection(filters, only, ledger, shard), *outputs.flags]
         caller = click.get_current_context().find_object(CallingCommand) or CallingCommand(("dicast", "run"))
         request = Request(
             limit if head is None else head,
@@ -134,8 +142,9 @@ def run(
             cancel_batches=cancel_batches,
             command=caller.command(str(file), overrides, flags),
             filters=_rules(filters),
+            shard=_part(shard, only, is_whole=head is None and not (watch or metric_lines)),
         )
-        read = partial(_read, file, overrides, only, outputs, ledger)
+        read = partial(read_chosen, file, overrides, only, outputs, ledger)
         if watch and not switched_off():
             return _watch(file, read, request, outputs, head=head is not None, full=full)
         pipeline = file if switched_off() else read()
@@ -143,14 +152,16 @@ def run(
             return _run_suite(
                 pipeline, request, outputs, head=head is not None, has_lines=metric_lines, full=full, as_json=as_json
             )
-        lines = None
-        if metric_lines:
-            from .metric_lines import RunLines  # few runs need it
-
-            lines = RunLines(primary)
+        lines = _metric_lines(primary) if metric_lines else None
         return run_and_print(
             pipeline, lambda _: request, head=head is not None, lines=lines, outputs=outputs, full=full, as_json=as_json
         )
+
+
+def _metric_lines(primary: str | None) -> RunLines:
+    from .metric_lines import RunLines  # few runs need it
+
+    return RunLines(primary)
 
 
 def _watch(
@@ -168,9 +179,22 @@ def _watch(
     return run_again(file, request, run_once)
 
 
-def _selection(filters: Sequence[str], only: Sequence[str], ledger: Path | str | None) -> list[str]:
+def _part(shard: Shard | None, only: tuple[str, ...], *, is_whole: bool) -> Shard | None:
+    """Return *shard* for the labels *only*.
+
+    :param is_whole: False for a run that is not judged and shown as a whole.
+    """
+    if shard is not None and not is_whole:
+        raise click.UsageError("--shard judges a part of the subjects; remove --head, --watch and --metric-lines")
+    return None if shard is None else attrs.evolve(shard, only=only)
+
+
+def selection(
+    filters: Sequence[str], only: Sequence[str], ledger: Path | str | None, shard: Shard | None = None
+) -> list[str]:
     """Return the options that select subjects, labels and the ledger, for a command that resumes the run."""
     options = {"--filter": filters, "--only": only, "--ledger": [] if ledger is None else [_without_password(ledger)]}
+    options["--shard"] = [] if shard is None else [str(shard)]
     return [word for option, texts in options.items() for text in texts for word in (option, text)]
 
 
@@ -187,9 +211,10 @@ def _rules(filters: Sequence[str]) -> tuple[Condition | Failing, ...]:
     return read_filters(filters)
 
 
-def _read(
+def read_chosen(
     file: Path, overrides: Sequence[str], only: Sequence[str], outputs: Outputs, ledger: Path | str | None
 ) -> PipelineFile:
+    """Return the pipeline *file* for the labels *only*, with the sinks of *outputs*, and the ledger at *ledger* if it is given."""
     pipeline = read_pipeline(file, overrides)
     outputs.check(pipeline.experiments)
     for sink in outputs.sinks:
@@ -212,6 +237,10 @@ def _run_suite(
     """Run the experiments of *pipeline*, print the results, and return the exit code."""
     if has_lines:
         raise click.UsageError(f"--metric-lines is for one pipeline, and {pipeline.start.file} has several experiments")
+    if request.shard is not None:
+        raise click.UsageError(
+            f"--shard is for one pipeline, and {pipeline.start.file} has several experiments; give each experiment a file of its own"
+        )
     if request.filters and request.resume is not None:
         raise click.UsageError("a suite with --filter cannot be resumed; remove --resume to start a new one")
     from ..run.suite import run_suite  # a single pipeline does not need it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
@@ -71,6 +72,16 @@ class SecretMask:
         clean = copy(error)
         clean.args = (masked,)
         return clean
+
+    @contextmanager
+    def masked_errors(self) -> Iterator[None]:
+        """Raise an error of the block without the secrets in its message."""
+        try:
+            yield
+        except DicastError as error:
+            if (masked := self.error(error)) is error:
+                raise
+            raise masked from None  # the original error contains the secret
 
 
 _TEXTS = {

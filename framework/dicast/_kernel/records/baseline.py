@@ -129,9 +129,9 @@ def _finished(ledger: Ledger, exclude: str | None) -> Iterator[Event]:
 
 
 def _is_whole(ledger: Ledger, finished: Event) -> bool:
-    """Return True if a pipeline's name or ``last`` may select the run: no tool started it, it was not limited, and some label has a score."""
+    """Return True if a pipeline's name or ``last`` may select the run: no tool started it, it was not limited and is no shard, and some label has a score."""
     started = next(ledger.read(Query(run_id=finished.run_id, types=(RUN_STARTED,), limit=1))).event.payload
-    is_whole = started.get("limit") is None and not started.get("filter")
+    is_whole = started.get("limit") is None and not started.get("filter") and not started.get("shard")
     return is_whole and run_kind(started) != TOOL and _has_scores(finished.payload)
 
 

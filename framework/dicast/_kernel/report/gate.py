@@ -102,7 +102,7 @@ def as_it_ended(answer: Document, stopped: Mapping[str, object] | None) -> Docum
     reason, gate = None if stopped is None else stopped["reason"], answer["gate"]
     if reason in (None, EARLY_STOP) or (reason == "paused" and gate is None):
         return answer
-    message = f"the run was not completed: {reason}"
+    message = f"the run was not completed: {(stopped or NONE).get('shards', reason)}"
     previous = answer["undecided"] if gate is None else gate["reasons"]
     reasons = [message, *(reason_ for reason_ in previous if reason_ != message)]
     if gate is not None:

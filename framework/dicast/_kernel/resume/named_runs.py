@@ -19,7 +19,7 @@ LAST = "last"
 TOOL = "tool"
 """The kind of runs that a command such as ``dicast label`` or ``dicast doctor`` starts for its own purpose."""
 
-RUN_KINDS = ("pipeline", "suite", "watch", "evaluate", TOOL)
+RUN_KINDS = ("pipeline", "suite", "watch", "evaluate", "shard", TOOL)
 """The kinds of runs that ``run.started`` records."""
 
 Read = Callable[[Query], Iterator[Entry]]
@@ -38,7 +38,8 @@ def run_kind(started: Mapping[str, object]) -> str:
     is_of_people = labels == ["human"] or is_of_dashboard
     if is_of_people or (started.get("preview") and started.get("limit") is None):
         return TOOL
-    return "suite" if started.get("suite") else "watch" if started.get("live") else "pipeline"
+    kinds = {"suite": "suite", "live": "watch", "shard": "shard"}
+    return next((kind for member, kind in kinds.items() if started.get(member)), "pipeline")
 
 
 def _listed(started: Mapping[str, object], key: str) -> list[object]:

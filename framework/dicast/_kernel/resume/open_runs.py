@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 from .. import events
 from ..classes import evolve, frozen
@@ -55,23 +56,30 @@ class Origin:
     """The pipeline whose runs are searched.
 
     *identity* is the member ``file`` of ``run.started``; *name* is the pipeline's current name; *command* runs the pipeline, and *flags*
-    are the options that the user gave with ``--resume``.
+    are the options that the user gave with ``--resume``. *shard* is the number of a shard and the number of shards.
     """
 
     identity: str
     name: str
     command: RunCommand
     flags: Sequence[str] = ()
+    shard: tuple[int, int] | None = None
 
     def is_file_of(self, event: Event, *, live: bool = False) -> bool:
         """Return True if the ``run.started`` *event* is of the same file, under any name."""
         started = event.payload
-        counts = not started.get("preview") and run_kind(started) != TOOL
+        counts = not started.get("preview") and run_kind(started) != TOOL and shard_of(started) == self.shard
         return bool(started["file"] == self.identity and started.get("live", False) == live and counts)
 
     def is_of(self, event: Event, *, live: bool = False) -> bool:
         """Return True if the ``run.started`` *event* is of the same file, under the same name."""
         return self.is_file_of(event, live=live) and event.payload["name"] == self.name
+
+
+def shard_of(started: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return the number of the shard of a run and the number of shards, from the payload of its ``run.started``; None for a whole run."""
+    shard = started.get("shard")
+    return None if shard is None else (shard["number"], shard["of"])
 
 
 def find(ledger: Ledger, origin: Origin, run_id: str | None, *, finished_too: bool) -> EarlierRun:

@@ -151,7 +151,7 @@ def run_started(
         "task": pipeline.task and pipeline.task.name,
         "extractors": [slot.label for slot in pipeline.extractors],
         "outputs": [output(slot, pipeline.base) for slot in pipeline.sinks],
-        **_followers(pipeline),
+        **followers(pipeline),
         **levels(pipeline),
         **decided_by(pipeline),
         "limit": limit,
@@ -184,7 +184,7 @@ def _assumed(pipeline: Pipeline) -> dict[str, Any]:
     return {"assumed": [*texts]} if texts else {}
 
 
-def _followers(pipeline: Pipeline) -> dict[str, Any]:
+def followers(pipeline: Pipeline) -> dict[str, Any]:
     """Return the sinks that take the verdicts of later re-evaluations, with the path of each sink's file; empty without any."""
     followers = [
         {

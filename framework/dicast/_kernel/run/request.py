@@ -12,6 +12,7 @@ from ..resume.open_runs import RunCommand
 
 if TYPE_CHECKING:
     from ..source.filters import Condition, Failing
+    from ..source.shard import Shard
     from .reuse import ReusedReplies
 
 
@@ -37,6 +38,7 @@ class Request:
     :param filters: the rules that select the subjects.
     :param reuse: paid replies of earlier runs; this run adds its own.
     :param experiments: the ids of the runs of the suite so far, by experiment, for the baselines of the gate.
+    :param shard: the part of the subjects to judge; all without it.
     """
 
     limit: int | None = None
@@ -58,6 +60,7 @@ class Request:
     filters: tuple[Condition | Failing, ...] = ()
     reuse: ReusedReplies | None = None
     experiments: Mapping[str, str | None] = field(factory=dict)
+    shard: Shard | None = None
 
     @property
     def flags(self) -> list[str]:

@@ -16,14 +16,14 @@ from ..classes import evolve
 from ..contract.protocols import Ledger, Source
 from ..events import BATCH_EVENTS, RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
 from ..leases.hold_lease import hold_lease, live_run_check
+from ..plan.clauses import Gate
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Pipeline, Slot
 from ..records.plans import plan_and_result
 from ..report.document import exit_code, stopped_document
 from ..report.gate import as_it_ended, undecided_without
 from ..resume import resume
-from ..resume.named_runs import run_kind
-from ..resume.open_runs import Origin, RunCommand, find, find_live
+from ..resume.open_runs import find, find_live
 from ..source.columns import checked_data
 from ..source.shuffle import shuffled_source
 from ..source.source import SubjectList, is_live, read, require_subjects
@@ -34,9 +34,9 @@ from ..stream.stream import BATCH, Stream
 from ..timing.event_loop import patient_collector
 from ..timing.stop import Stop
 from ..timing.timer import Timer
-from ..values import BatchLog, Due, Results, RunContext, TraceEvent
+from ..values import BatchLog, Due, ReadCounts, Results, RunContext, TraceEvent
 from ..values.clock import Clock
-from ..values.errors import ConfigError, DicastError, Interrupted, LedgerError
+from ..values.errors import ConfigError, Interrupted, LedgerError
 from .direct import DirectWindow
 from .end import (
     EARLY_STOP,
@@ -54,11 +54,14 @@ from .end import (
 )
 from .live_window import LiveWindow
 from .named_subjects import NamedSubjects, named_subjects
-from .plan import Plan, file_identity, lookahead, make_plan, producer, refuse_experiment, run_started, unchanged_rubrics
+from .plan import Plan, lookahead, make_plan, producer, refuse_experiment, run_started, unchanged_rubrics
 from .request import Request, RunOutcome
+from .shard_run import ShardRun, refuse_without_digest, shard_pipeline, shard_setup
+from .started import origin_of, with_request
 
 if TYPE_CHECKING:
     from ..records.observers import RecordObservers
+    from ..report.fold import Report
     from ..source.filters import FilteredSource
 
 
@@ -72,12 +75,8 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> RunOutc
         None if isinstance(request.source, SubjectList) else request.source
     )  # subjects of a program have no secrets
     mask = SecretMask.of(pipeline, ledger.component, source)
-    try:
+    with mask.masked_errors():
         return await _execute(pipeline, ledger, request, mask)
-    except DicastError as error:
-        if (masked := mask.error(error)) is error:
-            raise
-        raise masked from None  # the original error contains the secret
 
 
 async def _execute(pipeline: Pipeline, ledger: Slot, request: Request, mask: SecretMask) -> RunOutcome:
@@ -97,6 +96,8 @@ async def _execute(pipeline: Pipeline, ledger: Slot, request: Request, mask: Sec
             raise ConfigError(
                 "a live run assembles its subjects from the ledger and needs a ledger with content: store"
             )
+        if request.shard is not None:
+            pipeline = shard_pipeline(pipeline)
         earlier = _earlier(pipeline, live, request)
         ledger_path = getattr(live, "path", None)
         draft = evolve(
@@ -106,25 +107,21 @@ async def _execute(pipeline: Pipeline, ledger: Slot, request: Request, mask: Sec
         part.enter_context(hold_lease(live, context.run_id))
         if earlier:  # another process may have ended the run in between
             _earlier(pipeline, live, evolve(request, resume=earlier.run_id, live=False))
-        return await _Run(pipeline, live, clock, stop, context, earlier, request, mask).carry_out(parts)
+        return await RunSteps(pipeline, live, clock, stop, context, earlier, request, mask).carry_out(parts)
 
 
 def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.EarlierRun | None:
     if request.live:
-        return None if request.new else find_live(ledger, _origin(pipeline, request), pipeline.setup)
+        return None if request.new else find_live(ledger, origin_of(pipeline, request), pipeline.setup)
     if request.resume is None:
         if request.retry_failed:
             raise ConfigError("--retry-failed judges the failed subjects of an earlier run again; add --resume")
         return None
     finished_too = request.retry_failed or request.allow_ended
-    return find(ledger, _origin(pipeline, request), request.resume or None, finished_too=finished_too)
+    return find(ledger, origin_of(pipeline, request), request.resume or None, finished_too=finished_too)
 
 
-def _origin(pipeline: Pipeline, request: Request) -> Origin:
-    return Origin(file_identity(pipeline), pipeline.name, request.command or RunCommand(pipeline.file), request.flags)
-
-
-class _Run:
+class RunSteps:
     """Steps of one run, in order."""
 
     def __init__(
@@ -156,6 +153,7 @@ class _Run:
         self._baselines: Mapping[str, Results | None] = {}
         self._observers: RecordObservers | None = None
         self._caller = Caller(Timer(), stop, mask)
+        self._shard = None if request.shard is None else ShardRun(request.shard, pipeline)
 
     async def carry_out(self, parts: ComponentStack) -> RunOutcome:
         """Open everything, judge, close, and return the outcome."""
@@ -170,13 +168,11 @@ class _Run:
                 from ..records.audit_rate import with_audit_rate  # few runs have audits
 
                 self.pipeline = with_audit_rate(self.pipeline, self.ledger, self.earlier, self.report.expected)
+            if self._shard is not None:
+                refuse_without_digest(source, self._source_name(), data)
+                self.report.expected = None  # of all shards
             rubrics = unchanged_rubrics(self.pipeline, self.ledger)
-            if self.pipeline.baseline is not None or any(self.pipeline.gate.baselines()):
-                from ..records.baseline import find_baseline, find_gate_runs  # few runs have a baseline
-
-                run_id, experiments = self.context.run_id, self.request.experiments
-                self.baseline = find_baseline(self.ledger, self.pipeline, run_id, experiments)
-                self._baselines = find_gate_runs(self.ledger, self.pipeline, run_id, experiments)
+            self._find_baselines()
             part = parts.part("executor")
             executor = await open_component(self.pipeline.executor.component, self.context, part)
             plan = await make_plan(self.pipeline, self.context, part, executor)
@@ -185,11 +181,7 @@ class _Run:
             spool = self._spool(data)
             feeds, request = await self._open_sinks(parts), self.request
             started = run_started(self.pipeline, plan, data, rubrics, request.limit, live=request.live)
-            started |= {"prompts": self._mask.data(started["prompts"])} if "prompts" in started else {}
-            started |= {"suite": request.suite, "preview": request.preview}
-            started |= {"filter": [rule.text for rule in request.filters]} if request.filters else {}
-            started |= {} if self.report.expected is None else {"expected": self.report.expected}
-            started["kind"] = request.kind or run_kind(started)
+            started = with_request(started, request, self._mask, self.report.expected)
             observing = evolve(self.context, baseline=self.baseline)
             if self.pipeline.is_observed:
                 from ..records.observers import RecordObservers  # few runs compute figures over records
@@ -217,6 +209,14 @@ class _Run:
             raise
         stopped = stopped and ({**stopped, "live": True} if self.request.live else stopped)
         return await self._end(stream, parts, stopped)
+
+    def _find_baselines(self) -> None:
+        if self.pipeline.baseline is not None or (self._shard is None and any(self.pipeline.gate.baselines())):
+            from ..records.baseline import find_baseline, find_gate_runs  # few runs have a baseline
+
+            run_id, experiments = self.context.run_id, self.request.experiments
+            self.baseline = find_baseline(self.ledger, self.pipeline, run_id, experiments)
+            self._baselines = find_gate_runs(self.ledger, self.pipeline, run_id, experiments)
 
     def _open_stream(self, feeds: Sequence[SinkFeed]) -> Stream:
         report, progress = self.report, self.request.progress
@@ -277,7 +277,7 @@ class _Run:
     def _spool(self, data: Mapping[str, str]) -> EarlierUnits | None:
         if self.earlier is None:
             return None
-        resume.refuse_changes(self.earlier, {**self.pipeline.setup, **data})
+        resume.refuse_changes(self.earlier, {**self.pipeline.setup, **data, **shard_setup(self.request.shard)})
         return resume.index(self.ledger, self.earlier)
 
     async def _open_sinks(self, parts: ComponentStack) -> list[SinkFeed]:
@@ -311,9 +311,9 @@ class _Run:
     async def _judge(
         self, stream: Stream, plan: Plan, subjects: AsyncIterator[Due], spool: EarlierUnits | None
     ) -> None:
-        budget = BudgetGate(
-            self.pipeline.budget, self.ledger, stream, self.clock, stream.run_id, live_run_check(self.ledger)
-        )
+        limits, share = (self.pipeline.budget, None) if self._shard is None else (self._shard.limits, self._shard.day)
+        alive = live_run_check(self.ledger)
+        budget = BudgetGate(limits, self.ledger, stream, self.clock, stream.run_id, alive, share)
         if self.earlier is not None:
             budget.write_off()
         services = RunServices(plan.calls, self._caller, budget, spool or self.request.reuse)
@@ -333,7 +333,10 @@ class _Run:
         with patient_collector():
             calls = () if isinstance(self._source, SubjectList) else plan.calls.values()
             self._subjects = named_subjects(subjects, calls, self._source)
-            await window.run(self._subjects or subjects, self._limit())
+            subjects, limit = self._subjects or subjects, self._limit()
+            if self._shard is not None:
+                subjects, limit = self._shard.pick(subjects, limit, plan.calls.values()), None
+            await window.run(subjects, limit)
         if not self.request.pause_after:
             budget.close()
         await stream.flush()
@@ -343,9 +346,18 @@ class _Run:
         limit = self.earlier.payload["limit"] if requested is None and self.earlier is not None else requested
         return self.request.pause_after if limit is None else limit
 
+    def _counted(self, report: Report) -> tuple[ReadCounts | None, dict[str, str]]:
+        return counted(self._source, self._source_name(), report)
+
+    def _source_warnings(self) -> list[dict[str, Any]]:
+        """Return the warnings about the subjects that the source gave."""
+        parts = (self._subjects, self._filtered)
+        return [warning for part in parts if part is not None for warning in part.warnings()]
+
     async def _end(self, stream: Stream, parts: ComponentStack, stopped: Stopped) -> RunOutcome:
         """Close the sinks, then record the end of the run: a run killed in between is resumed."""
         stopped, pipeline, concluded = stopped_after(stopped, stream.commit), self.pipeline, {}
+        pipeline = pipeline if self._shard is None else evolve(pipeline, gate=Gate())  # the merge decides
         is_over = stopped is None or stopped["reason"] == EARLY_STOP
         if stopped is None or stopped["reason"] != "ledger_failed":
             concluded = conclude(
@@ -355,15 +367,15 @@ class _Run:
         await stream.pass_on()
         report = resume.settled_report(self.report, self.ledger)
         intervals = dict(self._observers.intervals() if self._observers else ())
-        counts, uncounted = counted(self._source, self._source_name(), report)
+        counts, uncounted, warnings = *self._counted(report), self._source_warnings()
         done = gated_document(self.ledger, pipeline, report, self._baselines, stopped, intervals, counts)
         done |= concluded
         done |= undecided_without({"gate": done["gate"], "undecided": done["undecided"]}, done)
         done["broken"] |= uncounted
-        done["warnings"] += self._subjects.warnings() if self._subjects else []
-        done["warnings"] += self._filtered.warnings() if self._filtered else []
+        done["warnings"] += warnings
         done["warnings"] += [{"kind": "only", "message": note} for note in pipeline.notes]
         done |= plan_and_result(self.ledger, report.started, done) if is_over else {}
+        done |= {} if self._shard is None else self._shard.members(done, warnings)
         done |= reserved_json(self.ledger, stream.run_id, stopped) if done.get("batches") else {}
         done = self._mask.data(done)
         last = RUN_COMPLETED if is_over else RUN_STOPPED

@@ -12,6 +12,7 @@ import orjson
 from ..values import MAX_TOKENS, REFUSAL, RESERVED_AREAS, Due, Event, Subject, TraceEvent, normalize_stop_reason
 from ..values.errors import DataError
 from ..values.names import not_finite
+from ..values.subject import PlacedDue
 from .stream import Stream
 
 PARTS = ("id", "input", "output", "reference", "session_id")
@@ -75,6 +76,8 @@ def content_and_text(due: Due, run_id: str) -> tuple[dict[str, Any], bytes | Non
         payload["place"] = subject.place
     if subject.kind == "session" and subject.parent_id is not None:
         payload["parent_id"] = subject.parent_id
+    if type(due) is PlacedDue:
+        payload["position"] = due.position
     if due.failure is not None:
         payload["failure"] = {"kind": due.failure.kind, "message": due.failure.message}
     if (ending := due.finish_reason or (_turn_ending(subject) if subject.events else None)) is not None:

@@ -166,3 +166,10 @@ class Due(DueFields):
         due.__class__ = cls
         result: Due = due
         return result
+
+
+@frozen
+class PlacedDue(Due):
+    """A subject that is due in one shard of a run. *position* is its place among the subjects of all shards, from 0."""
+
+    position: int = 0

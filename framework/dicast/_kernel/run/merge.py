@@ -1,0 +1,244 @@
+"""Merge of shards: one run of all their subjects, with the gate, aggregates, comparisons and sinks of the pipeline file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from ..classes import frozen
+from ..contract.protocols import Ledger
+from ..events import RUN_STARTED, SUBJECT_READ
+from ..leases.hold_lease import hold_lease
+from ..plan.secret_mask import SecretMask
+from ..plan.sections import Pipeline, Slot
+from ..report.fold import Report
+from ..resume.named_runs import find_run, run_kind, started_runs
+from ..source.source import SubjectList
+from ..stream.opening import ComponentStack, open_component
+from ..stream.opening_context import opening
+from ..stream.sinks import output
+from ..stream.stream import Stream
+from ..timing.stop import Stop
+from ..values import Lost, ReadCounts, RunContext
+from ..values.clock import Clock
+from ..values.errors import ConfigError, LedgerError, LedgerRefused, Problem, RequestError
+from .end import Stopped, failed
+from .merged_events import MergedEvents, SubjectEvents
+from .plan import decided_by, file_identity, followers, unchanged_rubrics
+from .request import Request, RunOutcome
+from .run import RunSteps
+from .shard_set import ShardSet, find_shards
+
+_BUILT_LATER = ("data", "filter", "shard")
+"""Members of ``setup`` that do not come from the pipeline file."""
+
+
+@frozen
+class ShardFile:
+    """Words with which the shards read their pipeline file.
+
+    :param path: the file as the user gave it.
+    :param identity: the absolute path of the file on the machine of the first shard.
+    :param settings: the values of ``--set``.
+    :param only: the labels of ``--only``.
+    """
+
+    path: str
+    identity: str
+    settings: tuple[str, ...]
+    only: tuple[str, ...]
+
+
+Build = Callable[[ShardFile], tuple[Pipeline, Slot]]
+"""Builds the pipeline of the shards, and the ledger of the merged run."""
+
+
+async def merge_ledgers(ledgers: Sequence[tuple[str, Any]], build: Build) -> tuple[RunOutcome, ShardFile]:
+    """Merge the shards in *ledgers*, each a place with its configuration, to a run; return its outcome, and the words of its file.
+
+    :raises ConfigError: with every shard that is missing, doubled, foreign or under way; nothing is recorded then.
+    :raises LedgerRefused: when a ledger does not exist.
+    """
+    async with _opened(ledgers) as live:
+        shards = find_shards(live)
+        record = shards.first.started["shard"]
+        words = ShardFile(record["file"], shards.first.started["file"], tuple(record["set"]), tuple(record["only"]))
+        pipeline, slot = build(words)
+        _refuse_changed_file(pipeline, shards)
+        events = MergedEvents(shards)
+    _refuse_missing_content(pipeline, events)
+    return await _recorded(pipeline, slot, shards, events), words
+
+
+@asynccontextmanager
+async def _opened(ledgers: Sequence[tuple[str, Any]]) -> AsyncIterator[list[tuple[str, Ledger]]]:
+    """Open *ledgers*, which must exist.
+
+    :raises ConfigError: with every ledger that cannot be opened.
+    """
+    async with AsyncExitStack() as stack:
+        live: list[tuple[str, Ledger]] = []
+        problems: list[Problem] = []
+        for place, configuration in ledgers:
+            try:
+                live.append((place, await stack.enter_async_context(opening(configuration, None, create=False))))
+            except LedgerRefused as error:
+                problems.append(Problem(str(error)))
+            except RequestError as error:
+                problems += error.problems
+        if problems:
+            raise ConfigError(problems)
+        yield live
+
+
+def _refuse_changed_file(pipeline: Pipeline, shards: ShardSet) -> None:
+    """Refuse a pipeline file that is no longer the file of the shards.
+
+    :raises ConfigError: naming every part that changed.
+    """
+    started = shards.first.started
+    recorded = {key: digest for key, digest in started["setup"].items() if key not in _BUILT_LATER}
+    changed = [key for key in {**recorded, **pipeline.setup} if recorded.get(key) != pipeline.setup.get(key)]
+    changed += [] if started["name"] == pipeline.name else ["name"]
+    if changed:
+        raise ConfigError(
+            Problem(
+                f"{key} has changed since the shards ran; merge with the file of the shards", pipeline.file, path=key
+            )
+            for key in sorted(changed)
+        )
+
+
+def _refuse_missing_content(pipeline: Pipeline, events: MergedEvents) -> None:
+    sections = {"aggregates": pipeline.aggregates, "sinks": pipeline.sinks}
+    if not events.has_content and (needing := [name for name, slots in sections.items() if slots]):
+        raise ConfigError(
+            Problem(
+                f"{name} need the content of the subjects, and a ledger of the shards has digests of some alone (content: digest, or erased)",
+                pipeline.file,
+                path=name,
+            )
+            for name in needing
+        )
+
+
+async def _recorded(pipeline: Pipeline, ledger: Slot, shards: ShardSet, events: MergedEvents) -> RunOutcome:
+    """Record the merged run in *ledger*, and return its outcome."""
+    clock, mask = Clock(), SecretMask.of(pipeline, ledger.component)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(mask.masked_errors())
+        parts = await stack.enter_async_context(ComponentStack())
+        draft = RunContext(clock.id(), pipeline.name, pipeline.base, trust=pipeline.trust)
+        part = parts.part("ledger")
+        live: Ledger = await open_component(ledger.component, draft, part, ledger.kind)
+        _refuse_recorded(live, shards)
+        path = getattr(live, "path", None)
+        keeps_content = getattr(live, "keeps_content", True)
+        context = attrs.evolve(
+            draft, read=live.read, keeps_content=keeps_content, ledger_path=None if path is None else Path(path)
+        )
+        part.enter_context(hold_lease(live, context.run_id))
+        steps = MergeSteps(pipeline, live, clock, Stop(), context, None, Request(), mask)
+        return await steps.merge(parts, shards, events)
+
+
+def _refuse_recorded(ledger: Ledger, shards: ShardSet) -> None:
+    """Refuse a *ledger* that has runs of the shards, or a merged run of them: it would count their spending twice.
+
+    :raises ConfigError: naming the runs.
+    """
+    advice = "name another ledger for the merged run with --ledger"
+    problems = [
+        Problem(f"{shard} is in the ledger of the merged run, which would count its spending twice; {advice}")
+        for shard in shards.shards
+        if find_run(ledger, shard.run_id) is not None
+    ]
+    runs = {shard.run_id for shard in shards.shards}
+    for entry in () if problems else started_runs(ledger.read, tools=True):
+        merged: Any = entry.event.payload.get("shards") or ()
+        if not runs.isdisjoint(shard["run_id"] for shard in merged):
+            problems.append(Problem(f"run {entry.event.run_id} of the ledger is a merge of these shards; {advice}"))
+    if problems:
+        raise ConfigError(problems)
+
+
+class MergeSteps(RunSteps):
+    """Steps of the merge of *shards*."""
+
+    _shards: ShardSet
+
+    async def merge(self, parts: ComponentStack, shards: ShardSet, events: MergedEvents) -> RunOutcome:
+        """Record the events of the shards, and conclude the run."""
+        self._shards = shards
+        parts.enter_context(self._caller.ticking())
+        unchanged_rubrics(self.pipeline, self.ledger)
+        self._find_baselines()
+        feeds, started = await self._open_sinks(parts), self._started()
+        if self.pipeline.is_observed:
+            from ..records.observers import RecordObservers  # few runs compute figures over records
+
+            observing = attrs.evolve(self.context, baseline=self.baseline)
+            self._observers = await RecordObservers.open(self.pipeline, observing, SubjectList(()), parts, started)
+        stream = self._stream = self._open_stream(feeds)
+        stopped: Stopped = shards.stopped()
+        try:
+            start = stream.event(RUN_STARTED, started)
+            stream.emit([attrs.evolve(start, time=shards.began)])
+            for subject in events.subjects(stream.run_id, self.clock.id):
+                await self._record_subject(stream, subject)
+            stream.emit(self._lost_reservations(stream))
+            await stream.flush()
+        except LedgerError as error:
+            stopped = failed(stopped, error)
+        return await self._end(stream, parts, stopped)
+
+    def _started(self) -> dict[str, Any]:
+        pipeline, shards = self.pipeline, self._shards
+        started = {
+            key: value for key, value in shards.first.started.items() if key not in ("shard", "followers", "kind")
+        }
+        started["setup"] = {key: value for key, value in started["setup"].items() if key != "shard"}
+        started |= {"file": file_identity(pipeline), **decided_by(pipeline), **followers(pipeline)}
+        merged = [{"shard": shard.name, "run_id": shard.run_id, "ledger": shard.place} for shard in shards.shards]
+        started["kind"] = run_kind(started)
+        return started | {"outputs": [output(slot, pipeline.base) for slot in pipeline.sinks], "shards": merged}
+
+    async def _record_subject(self, stream: Stream, subject: SubjectEvents) -> None:
+        """Record the events of one subject; verdicts that a later try replaced are recorded, but not counted."""
+        if not subject.superseded:
+            stream.emit(subject.events)
+            if stream.due:
+                await stream.flush()
+        else:
+            await stream.flush()
+            self.ledger.append(subject.events)
+            for event in subject.events:
+                if event.id in subject.superseded:
+                    await stream.replay([event], counted=False)
+                else:
+                    await stream.publish([event])
+        if self._observers is not None and subject.subject is not None:
+            current = [event for event in subject.events if event.id not in subject.superseded]
+            self._observers.observe(
+                [event for event in current if event.type != SUBJECT_READ], subject.subject, complete=True
+            )
+
+    def _lost_reservations(self, stream: Stream) -> list[Any]:
+        """Return the ends of the reservations that the processes of unfinished shards left open. They count as spent."""
+        stream.commit()
+        lost, entries = Lost(*self.clock.stamp()), self.ledger.reservations(stream.run_id)
+        return [lost(entry) for entry in entries if not entry.event.payload.get("outlives_run")]
+
+    def _counted(self, report: Report) -> tuple[ReadCounts | None, dict[str, str]]:
+        return self._shards.counts(), {}
+
+    def _source_warnings(self) -> list[dict[str, Any]]:
+        older = [
+            {"kind": "older_shards", "message": f"{shard} is left out: the ledger has newer shards"}
+            for shard in self._shards.older
+        ]
+        return [*self._shards.source_warnings(), *older]

@@ -1,0 +1,239 @@
+"""Shards of one run in their ledgers: they are found, and checked to be parts of the same run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from ..classes import frozen
+from ..contract.implements import implements
+from ..contract.protocols import Ledger
+from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED
+from ..leases.hold_lease import live_run_check
+from ..leases.protocol import Leasing
+from ..resume.open_runs import shard_of
+from ..values import Query, ReadCounts
+from ..values.errors import ConfigError, Problem
+
+NOT_SHARED = ("shard", "file", "outputs", "followers")
+"""Members of ``run.started`` that may differ between the shards of a run."""
+
+_READ = ("records", "subjects", "marked", "dropped", "failed", "notes")
+"""Members of the document's ``read`` that are not details."""
+
+
+@frozen
+class ShardRecord:
+    """Run of one shard in the ledger at *place*.
+
+    :param began: the time of its ``run.started``.
+    :param started: the payload of this event.
+    :param document: the payload of its end; empty if it has none.
+    :param is_complete: True if every subject of the shard was reached.
+    """
+
+    place: str
+    ledger: Ledger
+    run_id: str
+    began: str
+    started: Mapping[str, Any]
+    document: Mapping[str, Any]
+    is_complete: bool
+
+    @property
+    def number(self) -> int:
+        """The number of the shard, from 1."""
+        number: int = self.started["shard"]["number"]
+        return number
+
+    @property
+    def name(self) -> str:
+        """The shard, such as ``3/8``."""
+        return f"{self.number}/{self.started['shard']['of']}"
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """The members of ``run.started`` that are equal in all shards of a run."""
+        members = {key: value for key, value in self.started.items() if key not in NOT_SHARED}
+        return {**members, "setup": {**self.started["setup"], "shard": f"of {self.started['shard']['of']}"}}
+
+    def __str__(self) -> str:
+        return f"shard {self.name} (run {self.run_id} in {self.place})"
+
+
+@frozen
+class ShardSet:
+    """All shards of a run, in their order.
+
+    :param older: the runs of shards that are left out, because a newer run of the ledger has their place.
+    """
+
+    shards: Sequence[ShardRecord]
+    older: Sequence[ShardRecord] = ()
+
+    @property
+    def first(self) -> ShardRecord:
+        """The first shard; its ``run.started`` has what all shards share."""
+        return self.shards[0]
+
+    @property
+    def began(self) -> str:
+        """The time at which the earliest shard started."""
+        return min(shard.began for shard in self.shards)
+
+    @property
+    def read(self) -> int | None:
+        """The number of subjects of the whole source; None if no shard has read all of them."""
+        return next((shard.document["shard"]["read"] for shard in self.shards if shard.is_complete), None)
+
+    def counts(self) -> ReadCounts | None:
+        """Return the counts of the source, which each complete shard has read as a whole."""
+        read = next((shard.document["read"] for shard in self.shards if shard.is_complete), None)
+        if read is None or read["records"] is None:
+            return None
+        details = {name: value for name, value in read.items() if name not in _READ}
+        notes = tuple(read.get("notes", ()))
+        return ReadCounts(read["records"], read["marked"], read["dropped"], read["failed"], details, notes)
+
+    def source_warnings(self) -> list[dict[str, Any]]:
+        """Return the warnings about the source."""
+        complete = (shard.document["shard"]["warnings"] for shard in self.shards if shard.is_complete)
+        return [*next(complete, ())]
+
+    def stopped(self) -> dict[str, object] | None:
+        """Return the reason why the merged run is not complete; None if all shards are."""
+        open_ = [shard for shard in self.shards if not shard.is_complete]
+        if not open_:
+            return None
+        names = ", ".join(f"{shard}: {_reason(shard)}" for shard in open_)
+        return {"reason": "unfinished_shards", "shards": names}
+
+
+def _reason(shard: ShardRecord) -> str:
+    stopped = shard.document.get("stopped") or {"reason": "its process ended early"}
+    return str(stopped["reason"])
+
+
+def find_shards(ledgers: Iterable[tuple[str, Ledger]]) -> ShardSet:
+    """Return the shards in *ledgers*, each with its place.
+
+    :raises ConfigError: with every shard that is missing, doubled, foreign, or still under way.
+    """
+    by_place = dict[str, list[ShardRecord]]()
+    damaged = list[Problem]()
+    for place, ledger in ledgers:
+        if (check := ledger.verify()).ok:
+            by_place[place] = [*_records(place, ledger)]
+        else:
+            message = (
+                f"the ledger is damaged at row {check.bad_seq}: {check.reason}; copy it again from the job of the shard"
+            )
+            damaged.append(Problem(message, file=place))
+    if damaged:
+        raise ConfigError(damaged)
+    records = [record for found in by_place.values() for record in found]
+    problems = [
+        Problem("the ledger has no run of a shard; dicast run FILE --shard I/N records one", file=place)
+        for place, found in by_place.items()
+        if not found
+    ]
+    if not records:
+        raise ConfigError(problems)
+    model = _model([max(records, key=_age) for records in by_place.values() if records])
+    shards, older = list[ShardRecord](), list[ShardRecord]()
+    for found in by_place.values():
+        fitting = [record for record in found if record.common == model.common]
+        if found and not fitting:
+            problems += [_foreign(record, model) for record in found]
+        newest = {record.number: record for record in sorted(fitting, key=_age)}
+        shards += newest.values()
+        if fitting:
+            older += [record for record in found if record not in newest.values()]
+    problems += [*_doubled(shards), *_missing(shards, older, model), *_running(shards), *_unequal(shards)]
+    if problems:
+        raise ConfigError(problems)
+    return ShardSet(sorted(shards, key=lambda shard: shard.number), older)
+
+
+def _age(record: ShardRecord) -> str:
+    return record.run_id  # ids grow with time
+
+
+def _model(newest: Sequence[ShardRecord]) -> ShardRecord:
+    """Return a shard of the run that most ledgers have, by the *newest* shard of each; of equally many, the newest."""
+    keys = [orjson.dumps(record.common, option=orjson.OPT_SORT_KEYS) for record in newest]
+    ledgers = Counter(keys)
+    return max(zip(newest, keys, strict=True), key=lambda item: (ledgers[item[1]], _age(item[0])))[0]
+
+
+def _records(place: str, ledger: Ledger) -> Iterable[ShardRecord]:
+    for entry in ledger.read(Query(types=(RUN_STARTED,))):
+        started: Mapping[str, Any] = entry.event.payload
+        if shard_of(started) is None:
+            continue
+        run_id = entry.event.run_id
+        ends = ledger.read(Query(run_id, (RUN_COMPLETED, RUN_STOPPED), newest_first=True, limit=1))
+        end = next((entry.event for entry in ends), None)
+        is_complete = end is not None and end.type == RUN_COMPLETED
+        yield ShardRecord(
+            place, ledger, run_id, entry.event.time, started, {} if end is None else end.payload, is_complete
+        )
+
+
+def _foreign(record: ShardRecord, model: ShardRecord) -> Problem:
+    differs = ", ".join(_differences(record.common, model.common))
+    message = f"{record} is no part of the run of {model}: {differs} differ; merge shards of one file, one data set and one number of shards"
+    return Problem(message, file=record.place)
+
+
+def _differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
+    """Return the names of the members that differ; of the digests in ``setup`` each name, without members that follow from them."""
+    keys = [key for key in {**left, **right} if left.get(key) != right.get(key)]
+    setup = {**left["setup"], **right["setup"]}
+    changed = [key for key in setup if left["setup"].get(key) != right["setup"].get(key)]
+    names = ["the number of shards" if key == "shard" else key for key in changed]
+    return [*names, *([] if changed else [key for key in keys if key not in ("setup", "fingerprints")])]
+
+
+def _doubled(shards: Sequence[ShardRecord]) -> Iterable[Problem]:
+    by_number: dict[int, list[ShardRecord]] = {}
+    for shard in shards:
+        by_number.setdefault(shard.number, []).append(shard)
+    for doubles in by_number.values():
+        if len(doubles) > 1:
+            places = ", ".join(f"run {double.run_id} in {double.place}" for double in doubles)
+            yield Problem(f"shard {doubles[0].name} is there {len(doubles)} times: {places}; name one of these ledgers")
+
+
+def _missing(shards: Sequence[ShardRecord], older: Sequence[ShardRecord], model: ShardRecord) -> Iterable[Problem]:
+    of = model.started["shard"]["of"]
+    absent = sorted({*range(1, of + 1)}.difference(shard.number for shard in shards))
+    if not absent:
+        return
+    names = ", ".join(f"{number}/{of}" for number in absent)
+    noun = "shard" if len(absent) == 1 else "shards"
+    command = f"dicast run {model.started['shard']['file']} --shard {absent[0]}/{of}"
+    yield Problem(f"{noun} {names} missing: no ledger has a run of it that fits; {command} judges it")
+    for record in older:
+        if record.number in absent and record.started["shard"]["of"] == of:
+            yield _foreign(record, model)
+
+
+def _running(shards: Sequence[ShardRecord]) -> Iterable[Problem]:
+    for shard in shards:
+        lease = shard.ledger.lease_of(shard.run_id) if implements(shard.ledger, Leasing) else None
+        if not shard.document and lease is not None and live_run_check(shard.ledger)(shard.run_id):
+            yield Problem(f"{shard} is still running; wait for its end", file=shard.place)
+
+
+def _unequal(shards: Sequence[ShardRecord]) -> Iterable[Problem]:
+    """Yield the problem of complete shards that have not read the same number of subjects."""
+    reads = {str(shard): shard.document["shard"]["read"] for shard in shards if shard.is_complete}
+    if len({*reads.values()}) > 1:
+        listed = ", ".join(f"{name}: {read:,} subjects" for name, read in reads.items())
+        yield Problem(
+            f"the source gave different subjects to the shards: {listed}; its order must not change between runs"
+        )

@@ -1,0 +1,37 @@
+"""Identity of a requested run: its origin, by which it is resumed, and the members of ``run.started`` that the request adds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..plan.secret_mask import SecretMask
+from ..plan.sections import Pipeline
+from ..resume.named_runs import run_kind
+from ..resume.open_runs import Origin, RunCommand
+from .plan import file_identity
+from .request import Request
+from .shard_run import shard_record, shard_setup
+
+
+def origin_of(pipeline: Pipeline, request: Request) -> Origin:
+    """Return the origin of the runs that *request* can resume."""
+    command, shard = request.command or RunCommand(pipeline.file), request.shard
+    part = None if shard is None else (shard.number, shard.of)
+    return Origin(file_identity(pipeline), pipeline.name, command, request.flags, part)
+
+
+def with_request(started: dict[str, Any], request: Request, mask: SecretMask, expected: int | None) -> dict[str, Any]:
+    """Return *started*, the payload for a run of a pipeline, with the members of *request*.
+
+    :param expected: the number of subjects, if the source counted them.
+    :raises ConfigError: when a shard cannot be merged later.
+    """
+    started |= {"prompts": mask.data(started["prompts"])} if "prompts" in started else {}
+    started |= {"suite": request.suite, "preview": request.preview}
+    started |= {"filter": [rule.text for rule in request.filters]} if request.filters else {}
+    started |= {} if expected is None else {"expected": expected}
+    if request.shard is not None:
+        started["setup"] |= shard_setup(request.shard)
+        started["shard"] = shard_record(request.shard, request.command, mask)
+    started["kind"] = request.kind or run_kind(started)
+    return started

@@ -1,0 +1,85 @@
+"""Shard of a run: every N-th session or single subject of the source, for runs on several machines."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import attrs
+
+from ...toolkit.temporary import temporary_database
+from ..classes import frozen
+from ..values import PARENTS, Due, Subject
+from ..values.subject import PlacedDue
+
+MOST_SHARDS = 10_000
+"""Largest number of shards of a run."""
+
+_FAMILIES = frozenset((*PARENTS, *PARENTS.values()))
+"""Kinds whose subjects are parts of others, or have parts."""
+
+
+@frozen
+class Shard:
+    """One of several parts of a run.
+
+    :param number: the number of the shard, from 1.
+    :param of: the number of shards.
+    :param only: the labels to judge, as the user gave them; all if empty.
+    """
+
+    number: int
+    of: int
+    only: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+class ShardSubjects:
+    """The subjects of *shard* among all subjects of a source.
+
+    A session with its turns is one group, and so is a subject without a session. Groups are numbered in the order of the source, and the
+    shard has every N-th group. *read* counts the subjects of all shards that were read.
+    """
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard, self._groups = shard, 0
+        self._current: tuple[str, int] | None = None
+        self._database = temporary_database(self, "CREATE TABLE groups(id PRIMARY KEY, number) WITHOUT ROWID")
+        self.read = 0
+
+    async def pick(self, subjects: AsyncIterator[Due], limit: int | None) -> AsyncIterator[Due]:
+        """Yield the subjects of the shard, each with its place among all *subjects*; read at most *limit* subjects."""
+        if limit == 0:
+            return
+        async for due in subjects:
+            position, self.read = self.read, self.read + 1
+            if self._group(due.subject) % self._shard.of == self._shard.number - 1:
+                yield _placed(due, position)
+            if self.read == limit:
+                break
+
+    def _group(self, subject: Subject) -> int:
+        """Return the number of the group of *subject*, from 0."""
+        id_ = subject.session_id
+        if id_ is None and subject.kind in _FAMILIES:
+            id_ = subject.parent_id or subject.id
+        if id_ is None:
+            return self._next()
+        if self._current is None or self._current[0] != id_:
+            row = self._database.execute("SELECT number FROM groups WHERE id = ?", (id_,)).fetchone()
+            number = self._next() if row is None else row[0]
+            if row is None:
+                self._database.execute("INSERT INTO groups VALUES (?, ?)", (id_, number))
+            self._current = id_, number
+        return self._current[1]
+
+    def _next(self) -> int:
+        number, self._groups = self._groups, self._groups + 1
+        return number
+
+
+def _placed(due: Due, position: int) -> PlacedDue:
+    fields: dict[str, Any] = {field.name: getattr(due, field.name) for field in attrs.fields(Due)}
+    return PlacedDue(**fields, position=position)
