@@ -8,7 +8,6 @@ from .._kernel.values import Query
 
 if TYPE_CHECKING:
     from .._kernel.values import Event
-    from .verdict_columns import VerdictColumns
 
 LABEL_RETRACTED = "label.retracted"
 """The event of a retraction: ``{subject, subject_kind, label_run, labeller}``. *label_run* is the run that recorded the label."""
@@ -30,17 +29,3 @@ def place_of_label(event: Event) -> Place:
     """Return the place of the label in an event ``label.given``."""
     payload = event.payload
     return event.run_id, str(payload.get("subject_kind") or ""), str(payload["subject"])
-
-
-def without_retracted(columns: VerdictColumns, retracted: frozenset[Place]) -> VerdictColumns:
-    """Return *columns* without the verdicts of *retracted* labels."""
-    runs = {run_id for run_id, _, _ in retracted}
-    codes = {code for code, origin in enumerate(columns.origins) if origin.run_id in runs}
-    if not codes:
-        return columns
-    rows = [row for row, code in enumerate(columns.codes) if code in codes]
-    ids = columns.names.texts_of(columns.numbers[row] for row in rows)
-    origins = [columns.origins[columns.codes[row]] for row in rows]
-    places = zip(rows, origins, ids, strict=True)
-    dropped = {row for row, origin, id in places if (origin.run_id, origin.kind, id) in retracted}
-    return columns.only([row not in dropped for row in range(len(columns.codes))]) if dropped else columns

@@ -17,7 +17,7 @@ from .._kernel.values import RECORDED, Entry, Event, Query
 from ..toolkit.money import rounded
 from .columns import code_of, growing
 from .names import Names
-from .retractions import retracted_labels, without_retracted
+from .retractions import Place, retracted_labels
 
 if TYPE_CHECKING:
     from .columns import Floats, Ints
@@ -192,7 +192,21 @@ def read_verdicts(ledger: Any, run_id: str | None = None) -> VerdictColumns:
     else:
         columns = VerdictColumns().add(ledger.read(Query(run_id, VERDICT_TYPES)))
     retracted = retracted_labels(ledger)
-    return without_retracted(columns, retracted) if retracted else columns
+    return _without_retracted(columns, retracted) if retracted else columns
+
+
+def _without_retracted(columns: VerdictColumns, retracted: frozenset[Place]) -> VerdictColumns:
+    """Return *columns* without the verdicts of *retracted* labels."""
+    runs = {run_id for run_id, _, _ in retracted}
+    codes = {code for code, origin in enumerate(columns.origins) if origin.run_id in runs}
+    if not codes:
+        return columns
+    rows = [row for row, code in enumerate(columns.codes) if code in codes]
+    ids = columns.names.texts_of(columns.numbers[row] for row in rows)
+    origins = [columns.origins[columns.codes[row]] for row in rows]
+    places = zip(rows, origins, ids, strict=True)
+    dropped = {row for row, origin, id in places if (origin.run_id, origin.kind, id) in retracted}
+    return columns.only([row not in dropped for row in range(len(columns.codes))]) if dropped else columns
 
 
 def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
