@@ -118,7 +118,7 @@ def test_a_sink_that_would_end_the_process_is_a_sink_that_failed(run, what):
 def test_a_metric_that_cancels_all_tasks_ends_the_run_with_a_message(run):
     done = run("metrics: [bad/cancels]\n")
     assert done.returncode == 2
-    assert "cancelled the tasks of the run" in json.loads(done.stdout)["error"]["message"]
+    assert "canceled the tasks of the run" in json.loads(done.stdout)["error"]["message"]
     assert "Traceback" not in done.stderr
 
 

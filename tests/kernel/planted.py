@@ -435,7 +435,7 @@ FAULTS = (
           r"Calm\.acepts is not a member of a judge, did you mean 'accepts'"),
     Fault("judge", "swallows its cancellation", "        await asyncio.sleep(0)\n",
           "        try:\n            await asyncio.sleep(9)\n        except asyncio.CancelledError:\n            await asyncio.sleep(0.2)\n",
-          "test_cancelled_call_ends", r"still running 0\.05 s after being cancelled"),
+          "test_cancelled_call_ends", r"still running 0\.05 s after being canceled"),
     Fault("judge", "unknown judge kind", '"heuristic"', '"heuristics"', ANSWERS,
           r"UnknownName: unknown judge kind 'heuristics', did you mean 'heuristic'\?"),
     Fault("judge", "number instead of a judgment", "return Judgment(float(count <= self.marks), 0.8,", "return float(count <= self.marks) or (1.0, 0.8,",

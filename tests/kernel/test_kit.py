@@ -177,7 +177,7 @@ def test_judge_that_swallows_its_cancellation_is_found(check, monkeypatch):
             await asyncio.sleep(0.2)
         return Judgment(1.0)
     """
-    with pytest.raises(AssertionError, match="still running 0.05 s after being cancelled, about sample"):
+    with pytest.raises(AssertionError, match="still running 0.05 s after being canceled, about sample"):
         check("test_cancelled_call_ends", "judge", body, subjects=[sample("x")])
 
 

@@ -438,7 +438,7 @@ def test_money_that_was_lost_reserved_or_spared_has_lines():
         "spent: 1.5 usd, 7 msat",
         "  lost, reserved for calls without a reply: 0.25 usd",
         "  reserved for calls in batches: 0.125 usd",
-        "  cancelled: batch b-1 of calls to m",
+        "  canceled: batch b-1 of calls to m",
         "  waiting: a batch of 3 calls to m (not confirmed by the endpoint) ends by noon",
         "  the gate spared 1 run of a: free",
         "  the gate spared 1,200 runs of b: 3 usd",

@@ -185,7 +185,7 @@ class TaskConformance(Conformance):
             return [subject async for subject in not_ending(live.produce, self.subjects)]
 
         subjects = self.opened(component, bench.folder, lingering)
-        assert not subjects, f"still running {CANCEL_SECONDS:g} s after being cancelled, about {subjects[0].id}"
+        assert not subjects, f"still running {CANCEL_SECONDS:g} s after being canceled, about {subjects[0].id}"
 
 
 class RecordConformance(Conformance):

@@ -263,7 +263,7 @@ class AnsweringConformance(Conformance):
     def test_cancelled_call_ends(self, component: Any, bench: Bench) -> None:
         """A cancelled ``async def`` ends soon. Timeouts and Ctrl-C cancel calls."""
         lingering = self.opened(component, bench.folder, self._lingering)
-        assert not lingering, f"still running {CANCEL_SECONDS:g} s after being cancelled, about {', '.join(lingering)}"
+        assert not lingering, f"still running {CANCEL_SECONDS:g} s after being canceled, about {', '.join(lingering)}"
 
     async def _lingering(self, live: Any) -> list[str]:
         ask = self.asking(live)

@@ -179,7 +179,7 @@ class ChatModelConformance(Conformance):
             return [request async for request in not_ending(live.complete, self.requests)]
 
         requests = self.opened(component, bench.folder, lingering)
-        assert not requests, f"still running {CANCEL_SECONDS:g} s after being cancelled: {requests[0]!r:.200}"
+        assert not requests, f"still running {CANCEL_SECONDS:g} s after being canceled: {requests[0]!r:.200}"
 
 
 async def _answer(live: Any, request: ChatRequest) -> object:

@@ -510,7 +510,7 @@ def test_a_resumed_run_with_cancel_batches_makes_no_new_batch(started, batch_ser
         (batch["id"], "m")
     ]
     message = done["failed_subjects"][0]["error_message"]
-    assert f"batch {batch['id']} was cancelled before it replied to this call" in message
+    assert f"batch {batch['id']} was canceled before it replied to this call" in message
     assert "--resume --retry-failed" in message
 
 
@@ -547,7 +547,7 @@ def test_the_summary_names_whole_commands_and_cancelled_batches(started, batch_s
     done = subprocess.run(
         [sys.executable, "-m", "dicast", *resumed], check=False, cwd=folder, capture_output=True, text=True
     )
-    assert f"  cancelled: batch {batch['id']} of calls to m" in done.stdout
+    assert f"  canceled: batch {batch['id']} of calls to m" in done.stdout
     assert f"batch {batch['id']} has ended" in done.stderr
 
 

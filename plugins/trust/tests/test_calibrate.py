@@ -533,3 +533,25 @@ def test_judges_without_a_cascade_are_taken_from_cheap_to_expensive(project):
     assert alone["stages"][0]["label"] == "expensive"
     project.pipeline(cascade())
     assert calibrate(project)["stages"][0]["fingerprint"] == document["stages"][0]["fingerprint"]
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "name"),
+    [
+        (("calibrate",), "--out", "c.json"),
+        (("doctor", "--no-ask"), "--out", "card.json"),
+        (("doctor", "--no-ask"), "--html", "card.html"),
+    ],
+)
+def test_a_file_replaces_only_an_older_one_of_its_command(judged, command, option, name):
+    file = judged.folder / name
+    arguments = (*command, "pipeline.yaml", "--gold", "gold.jsonl", option, name)
+    for content in ('{\n  "version": "2.0.0"\n}\n', "<!doctype html>\n<html><head></head></html>\n", "notes"):
+        file.write_text(content)
+        done = judged.call(*arguments)
+        assert (done.exit_code, file.read_text()) == (2, content)
+        assert f"cannot write {name}: it has other content than such a file" in done.stderr
+    file.unlink()
+    for _ in range(2):
+        assert judged.call(*arguments).exit_code == 0
+    assert name in [path.name for path in judged.folder.iterdir() if path.stat().st_size > 100]

@@ -244,7 +244,7 @@ def waiting_lines(done: Document) -> Iterator[str]:
     """Yield a line for each batch that was canceled or waits."""
     cancelled = {batch["batch_id"] for batch in done.get("cancelled_batches", ())}
     for batch in done.get("cancelled_batches", ()):
-        yield f"  cancelled: batch {batch['batch_id']} of calls to {batch['model']}"
+        yield f"  canceled: batch {batch['batch_id']} of calls to {batch['model']}"
     for batch in done.get("batches", ()):
         if batch["batch_id"] in cancelled:
             continue

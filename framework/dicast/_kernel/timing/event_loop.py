@@ -36,7 +36,7 @@ def in_loop(work: Coroutine[Any, Any, T]) -> T:
             return thread.submit(_run_alone, work).result()
     except asyncio.CancelledError as error:  # only a component can cancel the tasks of this loop
         raise PluginError(
-            "a component cancelled the tasks of the run; judged subjects are recorded, continue with --resume"
+            "a component canceled the tasks of the run; judged subjects are recorded, continue with --resume"
         ) from error
 
 

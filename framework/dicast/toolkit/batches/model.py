@@ -330,7 +330,7 @@ class BatchModel:
             members = {"retryable": fault.again, "adapted": self._endpoint.completed(call.request, Reply("")).adapted}
             call.fail(fault.message + " (sent in two batches)" * is_last, fault.kind, **members)
         elif batch is not None and batch.id in self._log.cancelled:
-            call.fail(f"batch {batch.id} was cancelled before it replied to this call; {_NEXT}")
+            call.fail(f"batch {batch.id} was canceled before it replied to this call; {_NEXT}")
         else:
             call.is_again = True
             self._queue(call)

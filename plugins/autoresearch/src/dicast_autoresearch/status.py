@@ -92,9 +92,6 @@ def trend(experiments: Sequence[Experiment], session: Session) -> str:
     return "".join(_BARS[round((value - low) / (high - low) * (len(_BARS) - 1))] for value in values)
 
 
-BEGINS = b"<!DOCTYPE html>"
-"""First bytes of a page. Only files that start with them are replaced."""
-
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
@@ -112,6 +109,9 @@ svg {{ width: 100%; height: auto; }} .wide {{ overflow-x: auto; }}
 <tbody>{rows}</tbody></table></div>
 </body></html>
 """
+
+BEGINS = _PAGE.partition("{title}")[0].encode()
+"""First bytes of a page. Only files that start with them are replaced."""
 
 
 def page(session: Session, log: Log) -> str:

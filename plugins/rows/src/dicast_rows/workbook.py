@@ -46,7 +46,7 @@ class Xlsx:
     the cell's name; elsewhere it stays as text. Hidden rows and columns are read like the others. Rows or cells that are out of order or beyond the size of a
     sheet are an error, and so are merged ranges of more than 1,000,000 cells and parts that unpack to more than 200 times their size.
 
-    :param path: the file; gzip is recognised, ``-`` is standard input.
+    :param path: the file; gzip is recognized, ``-`` is standard input.
     :param sheet: the sheet's name, or its number from 1. May be left out where only one sheet has values.
     :param fields: which column holds which part of a row, as for ``rows/csv``. A column given here must be in the header. An ``id`` may be a template that makes it of several columns, ``"{{ question }}-{{ model }}"``;
         ``{{ line }}`` in it is the row's number. Without an

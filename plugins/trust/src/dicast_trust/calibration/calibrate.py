@@ -13,19 +13,21 @@ import orjson
 from dicast import ConfigError, Ledger, LedgerRefused, PipelineJudges, Problem, Slot, named_run, pipeline_judges
 from dicast.commands import as_json, ledger_path, overrides, print_json
 from dicast.reading import refuse_weights
-from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.terminal import print_lines
 
 from ..labels.gold import Gold, is_in_ledger, read_gold
 from ..labels.matching import check_count, check_kinds
-from ..terminal.options import any_output, check_out, names, rate, share
+from ..terminal.options import any_output, check_out, names, rate, share, write_out
 from ..verdicts.rules import Agree, Rules, Signals
 from ..verdicts.stages import Stage, read_stages, stages_of
-from .document import Calibration
+from .document import VERSION, Calibration
 from .document import calibrate as calibrated
 from .judge_missing import judge_missing, missing
 from .metric import calibrate_metric, metric_slot
 from .text import parts
+
+_BEGINS = b'{\n  "version": %d,\n  "target": ' % VERSION
+"""First bytes of a calibration: no other file is replaced by it."""
 
 UNDECIDED = 3
 """Exit code if a stage has no threshold."""
@@ -131,7 +133,7 @@ def calibrate(
 
     Reads the ledger and judges nothing. Exit codes: 0 each stage has a threshold, 2 wrong request, 3 a stage has no threshold.
     """
-    check_out(out, file, gold)
+    check_out(out, file, gold, replaces=_BEGINS)
     judges = pipeline_judges(file, options["overrides"])
     request = Request(judges, options["labels"], options["runs"], _rules(options), ledger, options["agree"], any_output)
     labels = request.gold(gold)
@@ -144,7 +146,7 @@ def calibrate(
         if judges_missing and (missing_subjects := request.unjudged(labels)):
             judge_missing(file, judges, request.cascade, missing_subjects, request.rules, options["overrides"])
         document = request.calibrate(labels).document()
-    _write(out, document)
+    write_out(out, orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE), _BEGINS)
     if as_json:
         print_json(document)
     else:
@@ -248,10 +250,3 @@ class Request:
 
     def _run_ids(self, live: Ledger) -> list[str]:
         return [named_run(live, run) for run in dict.fromkeys(self.runs)]
-
-
-def _write(path: Path, document: dict[str, Any]) -> None:
-    """Write the calibration atomically."""
-    with AtomicFile(path) as file:
-        file.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-        file.commit()

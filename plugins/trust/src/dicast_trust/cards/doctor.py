@@ -11,12 +11,11 @@ import click
 from dicast import ALL_METRICS, ConfigError, DataError, Ledger, PipelineJudges, Problem, nearest, pipeline_judges
 from dicast.commands import as_json, ledger_path, print_json
 from dicast.reading import refuse_weights
-from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.printable import one_line
 from dicast.toolkit.terminal import print_lines
 
 from ..labels.gold import Gold, LabeledOutputs, read_gold
-from ..terminal.options import any_output, check_out
+from ..terminal.options import any_output, check_out, write_out
 from ..verdicts.rules import Agree
 from .asking_again import Asking
 from .card import add_warnings, judge_card
@@ -25,6 +24,8 @@ from .identity import card_digest
 from .text import card_lines, verdict_words
 
 VERSION = 1
+_BEGINS = b'{\n  "version": %d,\n  "pipeline": ' % VERSION
+"""First bytes of a card: no other file is replaced by it."""
 
 
 @click.command()
@@ -89,8 +90,10 @@ def doctor(
 
     Reads the judges' verdicts in the ledger. Asks each judge again about 50 labeled subjects, and about canaries: texts that try to forge its verdict.
     """
-    for path in (out, html):
-        check_out(path, file, gold)
+    from .page import BEGINS, page
+
+    check_out(out, file, gold, replaces=_BEGINS)
+    check_out(html, file, gold, replaces=BEGINS)
     pipeline = pipeline_judges(file)
     for label in labels or ([ALL_METRICS] if pipeline.metrics and not pipeline.judges else []):
         if label in pipeline.pass_at:
@@ -112,11 +115,9 @@ def doctor(
         judge["words"] = verdict_words(judge)
     card = _document(pipeline, gold_labels.gold, judges)
     if out is not None:
-        _write(out, _json(card))
+        write_out(out, _json(card), _BEGINS)
     if html is not None:
-        from .page import page
-
-        _write(html, page(card).encode())
+        write_out(html, page(card).encode(), BEGINS)
     if as_json:
         print_json(card)
     else:
@@ -216,9 +217,3 @@ def _json(card: Mapping[str, Any]) -> bytes:
     import orjson
 
     return orjson.dumps(card, option=orjson.OPT_INDENT_2) + b"\n"
-
-
-def _write(path: Path, content: bytes) -> None:
-    with AtomicFile(path) as file:
-        file.write(content)
-        file.commit()

@@ -21,17 +21,24 @@ ul { padding-left: 1.2rem; } footer { margin-top: 3rem; opacity: .75; font-size:
 """
 
 
+_TITLE = "Judge card: "
+_HEAD = (
+    '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+)
+BEGINS = f"{_HEAD}<title>{_TITLE}".encode()
+"""First bytes of a page: no other file is replaced by it."""
+
+
 def page(card: Mapping[str, Any]) -> str:
     """Return the page of *card*, in HTML."""
     return "\n".join(_page(card)) + "\n"
 
 
 def _page(card: Mapping[str, Any]) -> Iterator[str]:
-    title = f"Judge card: {card['pipeline']}"
-    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-    yield f"<title>{_text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{_text(title)}</h1>"
+    title = f"{_TITLE}{card['pipeline']}"
+    yield f"{_HEAD}<title>{_text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{_text(title)}</h1>"
     for judge in card["judges"]:
         yield from _judge(judge)
     gold = card["gold"]

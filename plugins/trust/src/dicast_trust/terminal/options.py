@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dicast import ConfigError
+from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.overwriting import refuse_overwrite
 
 any_output = click.option(
@@ -44,12 +45,25 @@ def names(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     return tuple(dict.fromkeys(name.strip() for text in value for name in text.split(",") if name.strip()))
 
 
-def check_out(out: Path | None, *inputs: Path | str) -> None:
-    """Refuse to overwrite one of the *inputs*.
+def check_out(out: Path | None, *inputs: Path | str, replaces: bytes) -> None:
+    """Refuse to overwrite one of the *inputs*, or a file that does not begin with *replaces*.
 
     :raises BadParameter: with the name of the file.
     """
+    if out is None:
+        return
     try:
         refuse_overwrite(out, inputs)
+        AtomicFile(out, replaces=replaces).discard()
     except ConfigError as error:
         raise click.BadParameter(str(error)) from error
+
+
+def write_out(out: Path, content: bytes, replaces: bytes) -> None:
+    """Write *content* to the file *out*, which may replace only a file that begins with *replaces*.
+
+    :raises ConfigError: if the file cannot be written, or has other content.
+    """
+    with AtomicFile(out, replaces=replaces) as file:
+        file.write(content)
+        file.commit()
