@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from .._kernel.report.label_order import ordered_labels
 from .._kernel.values import BASES
 from ..toolkit.comparison_text import comparison_lines
 from ..toolkit.media import without_content
@@ -61,7 +62,8 @@ def _parts(done: Document) -> Iterator[str]:
         yield _lines(table(heads, [_clause(clause) for clause in clauses], right=("value",)))
     if labels := {**done["labels"], **done["metrics"], **criteria(done)}:
         columns = ("label", "mean", "95 % interval", "pass rate", "scored", "failed", "basis")
-        rows = [_label(name, tally) for name, tally in labels.items()]
+        names = [*(name for name in ordered_labels(done) if name in labels), *labels]
+        rows = [_label(name, labels[name]) for name in dict.fromkeys(names)]
         yield _lines(table(columns, rows, right=("mean", "pass rate", "scored", "failed")))
     if recorded := done.get("recorded"):  # documents of older versions have none
         lines = [_recorded(name, tally) for name, tally in recorded.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.metadata import entry_points
 
 import pytest
@@ -256,3 +257,20 @@ def test_each_baseline_of_the_gate_has_a_table(folder):
     first, second = text.partition("Against `main`:")[2].split("Against `release`:")
     assert "| `city` | **worse** | -0.4500 |" in first
     assert "| `city` | **no difference found** | +0.0000 |" in second
+
+
+def test_the_jobs_summary_has_the_labels_in_the_order_of_the_comment(folder, monkeypatch):
+    metrics = ", ".join(
+        f"check/contains: {{as: {name}, value: {value}}}" for name, value in [("a", "nk"), ("low", "z"), ("z", "A")]
+    )
+    (folder / "main.yaml").write_text(
+        PIPELINE.replace("check/contains: {as: city, value: Ankara}", metrics) + "gate: {on: z, min_score: 0.1}\n"
+    )
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "step.md"))
+    sink = "sinks=[github/summary]"
+    text = comment(folder, "main.yaml", "--set", sink)[1]
+    tables = [text, (folder / "step.md").read_text("utf-8").partition("| label |")[2]]
+    orders = [re.findall(r"^\| `(\w+)` ", table, re.MULTILINE)[:4] for table in tables]
+    assert orders[0] == orders[1]
+    assert orders[0][0] == "z"
+    assert orders[0].index("low") < orders[0].index("a")
