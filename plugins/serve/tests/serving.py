@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 DICAST = Path(sys.executable).with_name("dicast")
@@ -16,10 +17,10 @@ READING, LABELLING = "reading-token-0123456789", "labelling-token-0123456789"
 class Server:
     """``dicast serve`` over the ledger ``ledger.db`` of a folder, on a free or a fixed port."""
 
-    def __init__(self, folder: Path, port: int = 0):
+    def __init__(self, folder: Path, port: int = 0, options: Sequence[str] = ()):
         for name, token in (("read.token", READING), ("label.token", LABELLING)):
             (folder / name).write_text(token)
-        arguments = ["--port", str(port), "--token-file", "read.token", "--label-token-file", "label.token"]
+        arguments = ["--port", str(port), "--token-file", "read.token", "--label-token-file", "label.token", *options]
         command = [DICAST, "serve", "--ledger", "ledger.db", *arguments]
         with (folder / "serve.log").open("a") as log:
             self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True)

@@ -76,8 +76,12 @@ class Workplace:
 class Tab:
     """A page in a browser that records forbidden actions: requests to other servers, dialogs, console errors."""
 
-    def __init__(self, browser, server, hash="", *, token=LABELLING, width=1280, theme="light", wait="main h1"):
+    def __init__(
+        self, browser, server, hash="", *, token=LABELLING, width=1280, theme="light", wait="main h1", labeller=None
+    ):
         self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+        if labeller is not None:
+            self.context.add_init_script(f"localStorage.setItem('dicast.labeller', '{labeller}')")
         self.page = self.context.new_page()
         self.page.set_default_timeout(10_000)
         self.requests, self.dialogs, self.complaints = [], [], []
@@ -175,7 +179,7 @@ def places(server):
 
 @pytest.mark.parametrize("view", ["today", "runs", "run", "subject", "compare", "label"])
 def test_every_number_is_the_token_that_the_api_wrote(chromium, server, view):
-    with Tab(chromium, server, places(server)[view]) as page:
+    with Tab(chromium, server, places(server)[view], labeller="ada") as page:
         settled(page)
         numbers = page.evaluate(NUMBERS)
     assert len(numbers) >= (1 if view == "label" else 8)
@@ -231,7 +235,7 @@ def test_the_banner_does_not_blame_the_judges_model_for_rows_that_another_wrote(
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("view", ["today", "runs", "run", "subject", "compare", "label"])
 def test_nothing_stands_in_the_way_of_anybody(chromium, server, view, width):
-    with Tab(chromium, server, places(server)[view], width=width) as page:
+    with Tab(chromium, server, places(server)[view], width=width, labeller="ada") as page:
         settled(page)
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme)
@@ -496,19 +500,6 @@ def test_a_persons_verdict_is_recorded_and_agreement_moves(chromium, fresh):
         *("human", "0.0"),
         "It did not answer.",
     )
-
-
-def test_subjects_are_labelled_one_after_the_other(chromium, fresh):
-    _, server = fresh
-    with Tab(chromium, server, "#/label", wait="h2.id") as page:
-        for id in ("chat/1", "chat/2"):
-            page.wait_for_selector(f"h2.id:has-text('{id}')")
-            assert page.locator(".card .big").count() == 0
-            page.get_by_role("button", name="Good").click()
-            page.get_by_role("button", name="Give the verdict").click()
-        page.wait_for_selector("text=These rows are done.")
-    counts = {row["judge_kind"]: row["count"] for row in server.get("/judges")["data"] if row["judge_kind"] == "human"}
-    assert counts == {"human": "2"}
 
 
 def test_an_empty_ledger_says_what_to_do(chromium, tmp_path):

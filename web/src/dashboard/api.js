@@ -2,11 +2,12 @@
 import { readExactly } from "../figures.js";
 import { useEffect, useRef, useState } from "../html.js";
 
-/** An error answer: `status`, and the message of the API. */
+/** An error answer: `status`, the message of the API, and its `errors`, each with the name and the value of a parameter. */
 export class Refused extends Error {
-  constructor(status, message) {
+  constructor(status, message, errors = []) {
     super(message);
     this.status = status;
+    this.errors = errors;
   }
 }
 
@@ -41,7 +42,7 @@ async function read(url, options) {
     throw new Refused(0, "The server does not answer. Is dicast serve running?");
   }
   const text = await response.text();
-  if (!response.ok) throw new Refused(response.status, messageOf(text, response.status));
+  if (!response.ok) throw new Refused(response.status, messageOf(text, response.status), errorsOf(text));
   return readExactly(text);
 }
 
@@ -52,6 +53,14 @@ function messageOf(text, status) {
     return [message, ...errors.map((one) => one.hint).filter(Boolean)].join(" · ");
   } catch {
     return `The server answered ${status}.`;
+  }
+}
+
+function errorsOf(text) {
+  try {
+    return JSON.parse(text).error.errors ?? [];
+  } catch {
+    return [];
   }
 }
 

@@ -3,7 +3,7 @@ import { html, render, useEffect, useErrorBoundary, useRef, useState } from "../
 import { ThemeToggle } from "../theme.js";
 import { choose, chosen, useAnswer } from "./api.js";
 import { Compare } from "./compare.js";
-import { Label } from "./label.js";
+import { Label } from "./label/label.js";
 import { useLive } from "./live.js";
 import { Overview } from "./overview.js";
 import { place, usePlace } from "./router.js";

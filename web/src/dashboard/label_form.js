@@ -1,22 +1,22 @@
 // A person's verdict: a score, and a reason. It is written as a run of its own, under the entered judge name.
 import { html, useRef, useState } from "../html.js";
 import { address, send } from "./api.js";
+import { savedName, saveName } from "./label/name.js";
 import { Problem } from "./parts.js";
 
 const QUICK = [["1", "Good"], ["0.5", "Mixed"], ["0", "Bad"]];
-const NAME = "dicast.judge"; // the person's judge name, kept for the next verdict in this tab
 
 export function LabelForm({ kind, id, run, blind, onBlind, onGiven }) {
   const [value, setValue] = useState(null);
   const [reason, setReason] = useState("");
-  const [judge, setJudge] = useState(sessionStorage.getItem(NAME) ?? "human");
+  const [judge, setJudge] = useState(savedName() ?? "human");
   const [state, setState] = useState({ sending: false, error: null, done: false });
   const form = useRef(null);
   const give = async (event) => {
     event.preventDefault();
     if (value === null || state.sending) return;
     setState({ sending: true, error: null, done: false });
-    sessionStorage.setItem(NAME, judge);
+    saveName(judge);
     try {
       await send(address("/labels"), { subject_id: id, subject_kind: kind, run_id: run, score: Number(value), judge, ...(reason.trim() ? { reason: reason.trim() } : {}) });
       setState({ sending: false, error: null, done: true });
