@@ -9,7 +9,7 @@ import pytest
 import dicast
 from dicast import Subject
 from dicast._kernel.run import run as runner
-from dicast._kernel.run.window import Window
+from dicast._kernel.run.direct import DirectWindow
 from dicast._kernel.values.clock import Clock
 
 TEXT = "name: nightly\nmetrics: [proxy/format]\n"
@@ -43,7 +43,7 @@ def broken_off(shop, monkeypatch):
         raise RuntimeError("the lights went out")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Window, "_take", break_off)
+        patch.setattr(DirectWindow, "_take", break_off)
         assert shop.run(TEXT).code == 70
     return shop.events("run.started")[-1]["run_id"]
 

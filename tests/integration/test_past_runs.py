@@ -10,7 +10,7 @@ import pytest
 
 from dicast import Event
 from dicast._kernel.cli.past_runs import past_runs, runs_table
-from dicast._kernel.run.window import Window
+from dicast._kernel.run.direct import DirectWindow
 from dicast._kernel.values.clock import Clock
 from dicast_ledger import Sqlite
 
@@ -45,7 +45,7 @@ def break_off(shop, monkeypatch, text):
         raise RuntimeError("the lights went out")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Window, "_take", broken)
+        patch.setattr(DirectWindow, "_take", broken)
         assert shop.run(text).code == 70
 
 
@@ -86,14 +86,14 @@ def test_a_run_is_running_while_a_process_holds_it_and_dead_when_that_is_gone_wi
     assert (dead["state"], dead["ended_at"], dead["score"], dead["gate"]) == ("dead", None, None, None)
     seen = []
 
-    original = Window.run
+    original = DirectWindow.run
 
     async def watched(self, *arguments):
         seen.extend(past_runs(self._ledger))
         return await original(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Window, "run", watched)
+        patch.setattr(DirectWindow, "run", watched)
         assert shop.run(NIGHTLY).code == 0
     assert [item["state"] for item in seen] == ["running", "dead"]
     assert [item["state"] for item in listed(shop)] == ["completed", "dead"]

@@ -11,7 +11,7 @@ import pytest
 import dicast
 from dicast import ConfigError, DataError, Due, InvalidScore, RecordedScore, Score, Subject, metric
 from dicast._kernel.cli import main
-from dicast._kernel.run.window import Window
+from dicast._kernel.run.direct import DirectWindow
 from dicast.testing import run_pipeline
 
 GOOD = RecordedScore("accuracy", 1.0, basis="truth", reason="equals the target", by="match")
@@ -285,7 +285,7 @@ def recorded_of(shop) -> list[tuple[str, str]]:
 
 def test_a_resumed_run_records_each_score_once(shop, plugin, monkeypatch):
     plugin("scored", SCORED)
-    take, count = Window._take, 0
+    take, count = DirectWindow._take, 0
 
     async def break_off(self, due):
         nonlocal count
@@ -295,7 +295,7 @@ def test_a_resumed_run_records_each_score_once(shop, plugin, monkeypatch):
         await take(self, due)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Window, "_take", break_off)
+        patch.setattr(DirectWindow, "_take", break_off)
         assert shop.run(SCORED_FILE).code == 70
     assert len(recorded_of(shop)) == 3
     done = shop.run(SCORED_FILE, "--resume")

@@ -16,9 +16,9 @@ TEXT = "name: nightly\nmetrics: [fake/act: {journal: calls}]\n"
 @pytest.fixture
 def unfinished(shop, monkeypatch):
     """Leave a run of *text* unfinished after some subjects, by a defect; return its id."""
-    from dicast._kernel.run.window import Window
+    from dicast._kernel.run.direct import DirectWindow
 
-    take = Window._take
+    take = DirectWindow._take
 
     def make(text=TEXT, after=4, arguments=()):
         if not (shop / "data.jsonl").exists():
@@ -33,7 +33,7 @@ def unfinished(shop, monkeypatch):
             await take(self, subject)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Window, "_take", break_off)
+            patch.setattr(DirectWindow, "_take", break_off)
             assert shop.run(text, *arguments).code == 70
         return shop.events("run.started")[-1]["run_id"]
 

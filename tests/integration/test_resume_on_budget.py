@@ -17,9 +17,9 @@ gate: {min_coverage: 0}
 
 @pytest.mark.parametrize("after", [0, 1, 3, 7])
 def test_a_resumed_run_comes_to_what_an_undisturbed_one_comes_to(shop, monkeypatch, after):
-    from dicast._kernel.run.window import Window
+    from dicast._kernel.run.direct import DirectWindow
 
-    take, count = Window._take, 0
+    take, count = DirectWindow._take, 0
 
     async def break_off(self, due):
         nonlocal count
@@ -30,7 +30,7 @@ def test_a_resumed_run_comes_to_what_an_undisturbed_one_comes_to(shop, monkeypat
 
     shop.rows(*[n / 10 for n in range(10)])
     with monkeypatch.context() as patch:
-        patch.setattr(Window, "_take", break_off)
+        patch.setattr(DirectWindow, "_take", break_off)
         shop.run(TEXT)
     resumed = shop.run(TEXT, "--resume").json
     whole = shop.run(TEXT).json
