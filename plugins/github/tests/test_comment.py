@@ -236,10 +236,14 @@ def test_an_interruption_while_the_comment_is_written_is_reported(folder, monkey
     def interrupt(*_):
         raise KeyboardInterrupt
 
+    comment(folder, "main.yaml")
     monkeypatch.setattr("dicast_github.command.read_documents", interrupt)
     (command,) = entry_points(group="console_scripts", name="dicast")
     assert command.load()(["ci", "main.yaml", "--comment", "comment.md"]) == 130
-    assert "comment.md: the comment is not written, because the command was interrupted" in capsys.readouterr().err
+    assert "comment.md: the comment has no result, because the command was interrupted" in capsys.readouterr().err
+    text = (folder / "comment.md").read_text("utf-8")
+    assert EMPTY in text
+    assert "ended before it wrote the result" in text
 
 
 def test_rows_are_not_tried_with_a_comment(folder):
@@ -274,3 +278,11 @@ def test_the_jobs_summary_has_the_labels_in_the_order_of_the_comment(folder, mon
     assert orders[0] == orders[1]
     assert orders[0][0] == "z"
     assert orders[0].index("low") < orders[0].index("a")
+
+
+def test_a_comment_has_no_paths_of_the_runner(folder):
+    with pytest.raises(RequestError):
+        judge(str(folder / "new.yaml"), "--comment", "comment.md")
+    text = (folder / "comment.md").read_text("utf-8")
+    assert text.startswith("<!-- dicast ci: new.yaml -->\n")
+    assert str(folder) not in text

@@ -21,7 +21,7 @@ from dicast.toolkit.atomic_file import AtomicFile, output_path
 from dicast.toolkit.printable import one_line
 
 from .annotations import data, of_problems
-from .comment import BEGINS, Comment, read_documents
+from .comment import Comment, read_documents
 from .junit import BEGINS as JUNIT_BEGINS
 from .junit import merge_reports
 
@@ -74,7 +74,6 @@ def ci(
             return _on_system(file, junit, _Options(options, flags))
         if any(option.partition("=")[0] == "--head" for option in options):
             raise click.UsageError("--head N tries rows without a comment; remove --head or --comment")
-        AtomicFile(comment, replaces=BEGINS).discard()
         with tempfile.TemporaryDirectory() as folder:
             return _with_comment(file, junit, _Options(options, flags), Comment(comment, against, report_url), folder)
 
@@ -86,8 +85,12 @@ def _flags(**values: str | Path | None) -> list[str]:
 
 
 def _with_comment(file: Path, junit: str | None, options: _Options, comment: Comment, folder: str) -> int:
-    """Run the pipeline, collect the documents of its runs in *folder*, and write the *comment*, with the reason if nothing was judged."""
-    documents, reasons = Path(folder, "documents.jsonl"), list[str]()
+    """Run the pipeline, collect the documents of its runs in *folder*, and write the *comment*, with the reason if nothing was judged.
+
+    Before the run the comment is written without a result, so that a process that ends early leaves no older comment.
+    """
+    documents, reasons, name = Path(folder, "documents.jsonl"), list[str](), _from_here(one_line(file.as_posix()))
+    comment.write(name, [], ["dicast ci ended before it wrote the result; the job's log may have the reason"])
     sink = {"github/documents": {"as": "ci-documents", "documents_path": str(documents)}}
     try:
         code = _on_system(file, junit, options.with_sinks(sink))
@@ -104,10 +107,15 @@ def _with_comment(file: Path, junit: str | None, options: _Options, comment: Com
         raise
     finally:
         try:
-            comment.write(one_line(file.as_posix()), read_documents(documents), [*map(one_line, reasons)])
+            comment.write(name, read_documents(documents), [_from_here(one_line(reason)) for reason in reasons])
         except KeyboardInterrupt:
-            click.echo(f"{comment.path}: the comment is not written, because the command was interrupted", err=True)
+            click.echo(f"{comment.path}: the comment has no result, because the command was interrupted", err=True)
             raise
+
+
+def _from_here(text: str) -> str:
+    """Return *text* with paths below the working directory relative to it: a comment has no paths of the runner."""
+    return text.replace(f"{Path.cwd().as_posix()}/", "")
 
 
 def _unjudged(code: int) -> str:
