@@ -84,8 +84,12 @@ class ScannedSource:
 
     def _add_row(self, row: Subject) -> None:
         self._rows.append(row)
-        self._characters += sum([len(part) for part in (row.input, row.output, row.reference) if type(part) is str])
-        if len(self._rows) == ROWS or self._characters >= CHARACTERS:
+        characters = self._characters
+        for part in (row.input, row.output, row.reference):
+            if type(part) is str:
+                characters += len(part)
+        self._characters = characters
+        if len(self._rows) == ROWS or characters >= CHARACTERS:
             self._search_rows()
 
     def _search_rows(self) -> None:

@@ -54,8 +54,9 @@ class EvidenceNotes:
     def note_score(self, label: str, signals: Mapping[str, Any]) -> None:
         """Count the evidence in the *signals* of a score of *label*."""
         found = [*evidence_of(signals)]
-        hidden = hidden_media(signals) if found else Counter[str]()
-        is_cut = False
+        if not found:
+            return
+        hidden, is_cut = hidden_media(signals), False
         for evidence in found:
             is_cut = is_cut or (type(evidence.get("cut")) is int and evidence["cut"] > 0)
             if isinstance(evidence.get("limit"), str):

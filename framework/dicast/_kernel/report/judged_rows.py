@@ -37,17 +37,17 @@ class Tallies(Protocol):
 
 
 def note_row(report: Tallies, pending: list[Event | JudgedRow], row: JudgedRow) -> None:
-    """Count *row* as read in *report*, note the evidence of its scores, and add it to the *pending* verdicts."""
+    """Note the evidence of the scores of *row* in *report*, and add it to the *pending* verdicts, which :func:`count_judged` counts."""
     pending.append(row)
-    report.subjects += 1
-    report.subject_kinds[row.maker.kind] += 1
     for label, answer in zip(row.maker.metrics, row.answers, strict=False) if row.has_notes else ():
         if answer.signals:
             report.evidence.note_score(label, answer.signals)
 
 
 def count_judged(report: Tallies, rows: Sequence[JudgedRow]) -> None:
-    """Count *rows* as judged and scored in *report*."""
+    """Count *rows* as read, judged and scored in *report*."""
+    report.subjects += len(rows)
+    report.subject_kinds.update([row.maker.kind for row in rows])
     report.judged += len(rows)
     report.scored += len(rows) if METRICS in report.counted else 0
 

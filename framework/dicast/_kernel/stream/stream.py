@@ -273,7 +273,7 @@ class Stream:
     async def publish(self, records: Records) -> None:
         """Send *records* to the observer and the sinks, and not to the ledger."""
         self._observe(records)
-        if records:
+        if records and self.feeds:
             shared = records if len(self.feeds) > 1 else [record for record in records if isinstance(record, Event)]
             share_events(events_of(shared), self.feeds)
             for feed in self.feeds:

@@ -43,15 +43,21 @@ def in_loop(work: Coroutine[Any, Any, T]) -> T:
 def _run_alone(work: Coroutine[Any, Any, T]) -> T:
     """Run *work* as ``asyncio.run`` does, but without waiting for the tasks and threads that components left."""
     threads = ThreadPoolExecutor(thread_name_prefix="dicast")  # no thread is started before there is work
+    results: list[T] = []
+
+    async def take_result() -> None:
+        results.append(await work)  # not as the task's result: the runner makes the text of its task
+
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
         loop.set_default_executor(threads)
         try:
-            return runner.run(work)
+            runner.run(take_result())
         finally:
             loop.run_until_complete(_cancel_left_tasks())
             threads.shutdown(wait=False, cancel_futures=True)
             loop.set_default_executor(ThreadPoolExecutor(1))  # the loop waits for the threads of its executor
+    return results[0]
 
 
 async def _cancel_left_tasks() -> None:
