@@ -10,12 +10,11 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from dicast import ConfigError, PluginError, Query, read_ledger
+from dicast import ConfigError, PluginError, Query, Secret, read_ledger
 from dicast._kernel.cli import dicast
-from dicast._kernel.cli.runs import _without_password
 from dicast._kernel.contract import registry
 from dicast._kernel.contract.kinds import describe_component
-from dicast._kernel.pipeline.ledger_path import ledger_place
+from dicast._kernel.pipeline.ledger_path import ledger_place, printed_place, without_password
 from dicast.commands import ledger_section
 from dicast.testing import MemoryLedger
 
@@ -132,5 +131,39 @@ def test_a_fault_of_a_component_is_named(place, message):
 
 
 def test_a_password_is_not_printed():
-    assert _without_password("remote://user:secret@host/db") == "remote://USER:PASSWORD@host/db"
-    assert _without_password(Path("a/b.db")) == "a/b.db"
+    assert without_password("remote://user:secret@host/db") == "remote://USER:PASSWORD@host/db"
+    assert without_password(Path("a/b.db")) == "a/b.db"
+
+
+@pytest.mark.usefixtures("_remote")
+@pytest.mark.parametrize(
+    ("place", "printed"),
+    [
+        ("remote://me:secret@host/db?token=secret", "remote://USER:PASSWORD@host/db"),
+        ("{remote/remote: {url: 'remote://host/db'}}", "remote://host/db"),
+        (
+            "{remote/remote: {url: 'remote://me:secret@host/db', number: 2}}",
+            """'{"remote/remote":{"url":"remote://USER:PASSWORD@host/db","number":2}}'""",
+        ),
+    ],
+)
+def test_the_next_commands_of_a_run_name_a_ledger_without_a_path(tmp_path, monkeypatch, place, printed):
+    done = run(tmp_path, monkeypatch, "run", "p.yaml", "--ledger", place)
+    details = next(line for line in done.output.splitlines() if line.startswith("details: "))
+    assert details.endswith(f" --full --ledger {printed}")
+    assert "secret" not in done.output
+    shown = run(tmp_path, monkeypatch, "show", "last", "--ledger", place)
+    assert details in shown.output.splitlines()
+
+
+def test_a_ledger_with_other_options_is_printed_as_a_component_without_its_secrets():
+    @attrs.frozen
+    class Database:
+        host: str
+        password: Secret
+        port: int = 5432
+        schema: str | None = None
+
+    assert printed_place("my/database", Database("db.example", Secret("hunter2"), schema="evals")) == (
+        '{"my/database":{"host":"db.example","password":"***","schema":"evals"}}'
+    )

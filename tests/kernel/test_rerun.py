@@ -290,7 +290,8 @@ judges: [paid: {as: helpful}]
         return in_loop(run_unless_disabled(pipeline, Request(reuse=replies))).document
 
     run(text)
-    failed, done = run(text.replace("input }}", "inptu }}")), run(text)
+    conditional = "P {% if input %}{{ inptu }}{% endif %}"
+    failed, done = run(text.replace("P {{ input }}", conditional)), run(text)
     assert (failed["scored"], failed["failures"]) == (0, {"missing_input": 4})
     assert (done["scored"], done["cost"]["usd"]) == (4, "0")
     assert (len(chat.asked), len(judge.asked)) == (4, 4)

@@ -87,7 +87,7 @@ def _compare_command(replies: ReusedReplies, done: Document) -> str | None:
     if len(replies.scored_runs) < 2 or done.get("run_id") != replies.scored_runs[-1]:
         return None
     before, newest = map(short_run, replies.scored_runs[-2:])
-    return f"dicast compare {before} {newest}{ledger_option(replies.ledger_path)}"
+    return f"dicast compare {before} {newest}{ledger_option(done['ledger'])}"
 
 
 def wait_for_change(before: Signature) -> list[Path]:

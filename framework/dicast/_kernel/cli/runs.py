@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ import click
 from ...toolkit.terminal import print_lines
 from ..api.runs import as_source, not_run, run_unless_disabled, switched_off
 from ..pipeline.build import build_pipeline
+from ..pipeline.ledger_path import without_password
 from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.slots import ledger_slot
 from ..plan.sections import Budget, Pipeline
@@ -193,14 +193,9 @@ def selection(
     filters: Sequence[str], only: Sequence[str], ledger: Path | str | None, shard: Shard | None = None
 ) -> list[str]:
     """Return the options that select subjects, labels and the ledger, for a command that resumes the run."""
-    options = {"--filter": filters, "--only": only, "--ledger": [] if ledger is None else [_without_password(ledger)]}
+    options = {"--filter": filters, "--only": only, "--ledger": [] if ledger is None else [without_password(ledger)]}
     options["--shard"] = [] if shard is None else [str(shard)]
     return [word for option, texts in options.items() for text in texts for word in (option, text)]
-
-
-def _without_password(place: Path | str) -> str:
-    """Return *place* for a command that is printed, without the user and the password of a URL."""
-    return re.sub(r"//[^/@]*@", "//USER:PASSWORD@", place) if isinstance(place, str) else str(place)
 
 
 def _rules(filters: Sequence[str]) -> tuple[Condition | Failing, ...]:

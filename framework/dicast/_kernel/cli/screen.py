@@ -297,7 +297,7 @@ def _next_lines(
     done: Document, command: RunCommand | None, next_command: str | None, *, is_in_suite: bool
 ) -> Iterator[str]:
     """Yield the command that continues a stopped run, or *next_command*, or shows why subjects failed, and the command for all figures."""
-    run, ledger = short_run(done["run_id"]), ledger_option((done["ledger"] or {}).get("path"))
+    run, ledger = short_run(done["run_id"]), ledger_option(done["ledger"])
     if next_ := [*next_lines(done, command)]:
         yield from next_
     elif is_in_suite:
@@ -311,9 +311,13 @@ def _next_lines(
     yield f"details: dicast show {run} --full{ledger}"
 
 
-def ledger_option(path: str | None) -> str:
-    """Return the option for a command that reads the ledger at *path*; empty for the default ledger of this folder."""
-    if path is None or Path(path) in (LEDGER_PATH, LEDGER_PATH.absolute()):
+def ledger_option(ledger: Mapping[str, Any] | None) -> str:
+    """Return the option for a command that reads the *ledger* of a run's document; empty for the default ledger of this folder."""
+    path = (ledger or {}).get("path")
+    if path is None:
+        place = (ledger or {}).get("place")
+        return "" if place is None else f" --ledger {shlex.quote(place)}"
+    if Path(path) in (LEDGER_PATH, LEDGER_PATH.absolute()):
         return ""
     inside = Path(path).is_relative_to(Path.cwd())
     return f" --ledger {shlex.quote(str(Path(path).relative_to(Path.cwd())) if inside else path)}"

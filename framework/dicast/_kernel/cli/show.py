@@ -11,6 +11,8 @@ import click
 from ...toolkit.terminal import print_lines
 from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
+from ..pipeline.ledger_path import printed_place
+from ..pipeline.slots import ledger_at
 from ..resume.named_runs import LAST, by_part, find_run, named_run, run_ids, started_runs
 from ..resume.queries import document, runs_of
 from ..values.errors import ConfigError
@@ -59,6 +61,9 @@ def show(
     result = read_ledger(ledger, lambda open_ledger: _find(open_ledger, name, run_id, every=every))
     if full and isinstance(result, SubjectHistory):
         raise click.UsageError(f"{name!r} is a subject, and --full shows every figure of a run; remove --full")
+    if isinstance(result, dict) and isinstance(ledger, str):
+        slot = ledger_at(ledger)
+        result["ledger"]["place"] = printed_place(slot.name, slot.component)
     if as_json:
         print_json(result.json() if isinstance(result, SubjectHistory) else result)
     else:

@@ -16,7 +16,6 @@ from ..resume.resume import index_replies
 from ..source.source import iterate
 from ..values import Due, Query, Subject
 from ..values.passes import SubjectKey
-from .end import ledger_json
 
 
 class ReusedReplies(EarlierUnits):
@@ -38,7 +37,6 @@ class ReusedReplies(EarlierUnits):
         self._used: set[ReplyKey] = set()
         self._has_task = False
         self.scored_runs: list[str] = []
-        self.ledger_path: str | None = None
         self.loses_replies = False
 
     @property
@@ -86,8 +84,6 @@ class ReusedReplies(EarlierUnits):
         """Add the replies that the run bought. *is_scored* is whether a subject was scored."""
         if is_scored:
             self.scored_runs.append(run_id)
-        path = ledger_json(ledger)["path"]
-        self.ledger_path = None if path is None else str(path)
         index_replies(ledger, run_id, self)
         replied = Query(run_id, (TASK_REPLIED,), limit=1)
         self.loses_replies = not getattr(ledger, "keeps_content", True) and any(True for _ in ledger.read(replied))

@@ -16,6 +16,7 @@ from ..classes import evolve
 from ..contract.protocols import Ledger, Source
 from ..events import BATCH_EVENTS, RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
 from ..leases.hold_lease import hold_lease, live_run_check
+from ..pipeline.slots import ledger_slot
 from ..plan.clauses import Gate
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Pipeline, Slot
@@ -386,7 +387,7 @@ class RunSteps:
         done["sinks"] = self._mask.data(await finish_sinks(stream, self.ledger, parts, pipeline.sinks))
         recorded = evolve(event, payload={**event.payload, "sinks": done["sinks"]})  # no sink knew the last losses
         stopped = stopped_after(stopped, lambda: self.ledger.append([recorded]))
-        done["ledger"] = ledger_json(self.ledger)
+        done["ledger"] = self._mask.data(ledger_json(self.ledger, ledger_slot(self.pipeline)))
         if self.request.reuse is not None:
             self.request.reuse.take(self.ledger, stream.run_id, is_scored=bool(done["scored"]))
         await parts.aclose()

@@ -250,7 +250,10 @@ def _completed_outcome(
     ledger: Ledger, earlier: EarlierRun, pipeline: Pipeline, experiments: Mapping[str, str | None]
 ) -> RunOutcome | None:
     """Return the outcome of a completed run; None if the gate or the ``pass_at`` of *pipeline* would decide it differently now."""
-    recorded: dict[str, Any] = {**(document(ledger, earlier.run_id) or {}), "ledger": ledger_json(ledger)}
+    recorded: dict[str, Any] = {
+        **(document(ledger, earlier.run_id) or {}),
+        "ledger": ledger_json(ledger, ledger_slot(pipeline)),
+    }
     report = current_report(ledger, earlier.run_id, {**earlier.payload, **decided_by(pipeline)})
     baselines = find_gate_runs(ledger, pipeline, earlier.run_id, experiments=experiments)
     current = gated_document(ledger, pipeline, report, baselines, recorded["stopped"])
