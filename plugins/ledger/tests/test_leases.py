@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from contextlib import ExitStack
+from operator import methodcaller
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -117,3 +119,56 @@ def test_a_reservation_that_outlives_its_run_ends_with_both_leases(opened, tmp_p
         other.reserve([Claim(make_event("spend.reserved", claim, run_id="R2"), [])], lost)
         assert bool([*ledger.read(Query(types=("spend.lost",)))]) is ends
         assert len(ledger.reservations(None)) == (1 if ends else 2)
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_ledger_in_memory_ends_the_same_reservations_as_a_ledger_that_was_just_opened(
+    opened, tmp_path, make_event, seed
+):
+    draw, minutes = random.Random(seed), 0
+    held, started, ended = tmp_path / "held.db", tmp_path / "started.db", []
+
+    def moment(minute):
+        return f"2026-03-01T{12 + minute // 60:02d}:{minute % 60:02d}:00.000Z"
+
+    def lost(entry):
+        ended.append(entry.event.payload["reservation_id"])
+        return make_event("spend.lost", {**entry.event.payload})
+
+    with opened(held) as ledger, opened(held) as other, opened(held) as owner:
+        for number in range(30):
+            step, run_id = draw.random(), draw.choice(["R1", "R2"])
+            if step < 0.15:
+                seconds = draw.choice([-1.0, 3600.0])
+                act = methodcaller("take_lease", run_id, "owner", seconds, lambda lease: True)
+            else:
+                minutes += draw.randrange(4)
+                payload = {"reservation_id": f"r{number}", "scopes": ["day"], "amount": "0.01", "unit": "usd"}
+                payload |= {"lease_until": draw.choice([None, moment(minutes + draw.randrange(12))])}
+                payload |= {"outlives_run": draw.random() < 0.2}
+                columns = {"run_id": run_id, "time": moment(minutes)}
+                claim = Claim(make_event("spend.reserved", payload, **columns), [])
+                act = methodcaller("reserve", [claim], lost)
+            with opened(started) as fresh:
+                act(fresh)
+            expected, ended[:] = [*ended], []
+            act(owner if step < 0.15 else other if draw.random() < 0.2 else ledger)
+            assert ended == expected
+            ended.clear()
+        assert ledger.verify().ok
+
+
+def test_the_first_reservation_of_a_run_whose_lease_is_over_ends_at_the_next(opened, tmp_path, make_event):
+    amount, ended = {"scopes": ["day"], "amount": "0.01", "unit": "usd"}, []
+
+    def lost(entry):
+        ended.append(entry.event.payload["reservation_id"])
+        return make_event("spend.lost", {**entry.event.payload})
+
+    with opened(tmp_path / "l.db") as ledger:
+        ledger.take_lease("R2", "dead", -1.0, lambda lease: False)
+        ledger.take_lease("R1", "owner", 3600.0, lambda lease: False)
+        for number, run_id in enumerate(["R1", "R1", "R1", "R2", "R1"]):
+            event = make_event("spend.reserved", {**amount, "reservation_id": f"r{number}"}, run_id=run_id)
+            ledger.reserve([Claim(event, [])], lost)
+    assert ended == ["r3"]

@@ -174,7 +174,8 @@ class BlockLedger(Opened):
             writer = self._writer
             prepared = writer.prepare(before)
             with self._transaction() as spending:
-                self._write(prepared, spending)
+                if before:
+                    self._write(prepared, spending)
                 expired = spending.expired(claims[-1].event.time, self._leases.now())
                 if expired:
                     self._write(writer.prepare([lost(self._entry(seq)) for seq in expired]), spending)
