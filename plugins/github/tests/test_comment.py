@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from dicast import RequestError
 from dicast_github.command import ci
-from dicast_github.comment import EMPTY
+from dicast_github.comment import EMPTY, Comment
 
 PIPELINE = """
 name: answers
@@ -286,3 +286,12 @@ def test_a_comment_has_no_paths_of_the_runner(folder):
     text = (folder / "comment.md").read_text("utf-8")
     assert text.startswith("<!-- dicast ci: new.yaml -->\n")
     assert str(folder) not in text
+
+
+def test_amounts_reserved_for_calls_without_a_reply_are_in_the_comment(folder):
+    result = CliRunner().invoke(ci, ["main.yaml", "--json"], catch_exceptions=False, standalone_mode=False)
+    lost = {"usd": "0.066404", "msat": "0"}
+    done = json.loads(result.stdout) | {"spend_lost": lost, "ledger": None, "base": str(folder)}
+    Comment(folder / "comment.md", None, None).write("main.yaml", [done])
+    text = (folder / "comment.md").read_text("utf-8")
+    assert "spent nothing; lost, reserved for calls without a reply: 0.066404 usd; run `" in text
