@@ -44,6 +44,8 @@ export const percent = (value) => {
   return `${share === 0 || share === 100 ? share : share.toFixed(share > 99.9 || share < 0.1 ? 2 : 1)} %`;
 };
 export const signed = (value) => `${Number(value) > 0 ? "+" : ""}${plain(value)}`;
+/** A p-value with three digits; below .001 only that it is below, since a p-value is never 0. */
+export const pValue = (value) => (Number(value) < 0.001 ? "< .001" : String(Number(Number(value).toPrecision(3))));
 export const milliseconds = (value) => {
   const ms = Number(value);
   return ms >= 10000 ? `${(ms / 1000).toFixed(1)} s` : ms >= 1000 ? `${(ms / 1000).toFixed(2)} s` : `${plain(ms)} ms`;

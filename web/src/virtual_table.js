@@ -7,15 +7,16 @@ const TALLEST = 12_000_000; // pixels of the rows together; browsers cut taller 
 
 /**
  * `columns` are `{key, head, cell(row), sorts, className}`. There are `count` rows; `rowAt(place)` is one, null while it is read. Another `list` begins at its top. `sort` is
- * `{key, down}`; `onSort(key)` asks for another. `onOpen(row)` opens a row, `onRange(first, last)` names the rows in sight. All rows are `height` pixels high; the table begins at `top`.
+ * `{key, down}`; `onSort(key)` asks for another. `onOpen(row, place)` opens a row, `onRange(first, last)` names the rows in sight. All rows are `height` pixels high. The table begins at `start`: `top` in pixels, and the
+ * place of the `row` that gets the focus.
  */
-export function VirtualTable({ columns, count, rowAt, list, height, sort, onSort, onOpen, onRange = null, onTop = null, top = 0, label, template }) {
+export function VirtualTable({ columns, count, rowAt, list, height, sort, onSort, onOpen, onRange = null, onTop = null, start = {}, label, template }) {
   const box = useRef(null);
   const [from, setFrom] = useState(0);
   const [shift, setShift] = useState(0); // pixels that rows are above their place in a table that is too tall
   const [room, setRoom] = useState(12);
   const [active, setActive] = useState(0);
-  const focusing = useRef(false);
+  const focusing = useRef(null); // the place of a row that gets the focus once it is drawn
   const current = Math.min(active, Math.max(0, count - 1));
 
   useLayoutEffect(() => {
@@ -37,15 +38,18 @@ export function VirtualTable({ columns, count, rowAt, list, height, sort, onSort
   };
   const isFirst = useRef(true);
   useLayoutEffect(() => {
-    const begin = isFirst.current ? top : 0; // a list that was left is shown where it was left
+    const { top = 0, row = null } = isFirst.current ? start : {}; // a list that was left is shown where it was left
     isFirst.current = false;
-    box.current.scrollTop = begin;
-    setActive(look(box.current));
+    box.current.scrollTop = top;
+    const seen = look(box.current);
+    setActive(row ?? seen);
+    focusing.current = [null, document.body, document.querySelector("main")].includes(document.activeElement) ? row : null;
   }, [list]);
   useLayoutEffect(() => {
-    if (!focusing.current) return;
-    focusing.current = false;
-    box.current.querySelector(`[data-place="${current}"]`)?.focus({ preventScroll: true });
+    const row = focusing.current === null ? null : box.current.querySelector(`[data-place="${focusing.current}"]`);
+    if (row === null) return;
+    focusing.current = null;
+    row.focus({ preventScroll: true });
   });
 
   const move = (place) => {
@@ -56,7 +60,7 @@ export function VirtualTable({ columns, count, rowAt, list, height, sort, onSort
     if (above < scrolled) element.scrollTop = above / scale;
     else if (above + height + HEAD > scrolled + element.clientHeight) element.scrollTop = (above + height + HEAD - element.clientHeight) / scale;
     look(element);
-    focusing.current = true;
+    focusing.current = next;
     setActive(next);
   };
   const keys = (event) => {
@@ -69,7 +73,7 @@ export function VirtualTable({ columns, count, rowAt, list, height, sort, onSort
   };
   const open = (place) => {
     const row = rowAt(place);
-    if (row !== null) onOpen(row);
+    if (row !== null) onOpen(row, place);
   };
   const first = Math.max(0, from - BESIDE);
   const last = Math.min(count, from + room + BESIDE);

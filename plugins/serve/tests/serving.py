@@ -17,8 +17,8 @@ READING, LABELLING = "reading-token-0123456789", "labelling-token-0123456789"
 class Server:
     """``dicast serve`` over the ledger ``ledger.db`` of a folder, on a free or a fixed port."""
 
-    def __init__(self, folder: Path, port: int = 0, options: Sequence[str] = ()):
-        for name, token in (("read.token", READING), ("label.token", LABELLING)):
+    def __init__(self, folder: Path, port: int = 0, options: Sequence[str] = (), labelling: str = LABELLING):
+        for name, token in (("read.token", READING), ("label.token", labelling)):
             (folder / name).write_text(token)
         arguments = ["--port", str(port), "--token-file", "read.token", "--label-token-file", "label.token", *options]
         command = [DICAST, "serve", "--ledger", "ledger.db", *arguments]

@@ -14,6 +14,31 @@ export class Refused extends Error {
 let ledger = null;
 let round = null;
 
+const TROUBLES = { 0: "gone", 401: "token", 503: "unreadable" }; // statuses after which figures that were read before remain in the page
+let health = { trouble: null, since: null, readAt: null };
+const onHealth = new Set();
+
+/** Records that the server answered with `status`, 0 for no answer. */
+export function note(status) {
+  const trouble = TROUBLES[status] ?? null;
+  const now = new Date();
+  if (trouble === null) health.readAt = now;
+  if (trouble === health.trouble) return;
+  health = { ...health, trouble, since: now };
+  for (const draw of onHealth) draw();
+}
+
+/** `{trouble, since, readAt}`: why figures may be old (`gone`, `token`, `unreadable`, or null), since when, and when the server last answered. */
+export function useHealth() {
+  const [, draw] = useState(0);
+  useEffect(() => {
+    const again = () => draw((before) => before + 1);
+    onHealth.add(again);
+    return () => onHealth.delete(again);
+  }, []);
+  return health;
+}
+
 /** Sets the ledger of later requests; null is the first. */
 export const choose = (name) => {
   ledger = name;
@@ -39,15 +64,17 @@ async function read(url, options) {
   try {
     response = await fetch(url, { credentials: "same-origin", headers: round === null ? {} : { "dicast-round": round }, ...options });
   } catch {
+    note(0);
     throw new Refused(0, "The server does not answer. Is dicast serve running?");
   }
   const text = await response.text();
+  note(response.status);
   if (!response.ok) throw new Refused(response.status, messageOf(text, response.status), errorsOf(text));
   return readExactly(text);
 }
 
 function messageOf(text, status) {
-  if (status === 401) return "The token is not valid any more. Open the address that dicast serve has printed.";
+  if (status === 401) return "The server does not accept the token of this page. Open the address that dicast serve has printed.";
   try {
     const { message, errors } = JSON.parse(text).error;
     return [message, ...errors.map((one) => one.hint).filter(Boolean)].join(" · ");
@@ -86,7 +113,7 @@ export async function send(url, body) {
 }
 
 /**
- * The answer at `url`, asked for again when `tick` moves; until the new one is there the old one stays. `{document, error, at}` with
+ * The answer at `url`, asked for again when `tick` moves; until the new one is there the old one stays, also while the server is gone. `{document, error, at}` with
  * `at(path)` for the place of a number: the address, `#`, and the path in the document. A url of null is not asked for.
  */
 export function useAnswer(url, tick = 0) {
@@ -98,7 +125,7 @@ export function useAnswer(url, tick = 0) {
     last.current = url;
     ask(url).then(
       (document) => wanted && setFound({ url, document, error: null }),
-      (error) => wanted && setFound({ url, document: null, error }),
+      (error) => wanted && setFound((before) => (error.status in TROUBLES && before.url === url && before.document !== null ? before : { url, document: null, error })),
     );
     return () => {
       wanted = false;

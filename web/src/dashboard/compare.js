@@ -1,18 +1,19 @@
 // Two runs compared: differences with their intervals and words, then subject by subject, those with the largest change first.
 import { html } from "../html.js";
-import { Figure, signed } from "../figures.js";
+import { Figure, pValue, signed } from "../figures.js";
 import { address, useAnswer } from "./api.js";
 import { Answer, TOOL, Problem, when } from "./parts.js";
 import { alter, ofRun } from "./router.js";
 import { Rows } from "./rows.js";
+import { useTitle } from "./title.js";
 
-/** A p-value: with a power of ten where four decimals would say 0. */
-const chance = (value) => (Number(value) > 0 && Number(value) < 0.0001 ? Number(value).toExponential(1) : String(Number(Number(value).toPrecision(4))));
 
 export function Compare({ query }) {
   const runs = useAnswer(address("/runs", { limit: 200, without_kind: TOOL }), 0);
   const listed = runs.document?.data ?? [];
   const [a, b] = sides(listed, query);
+  const named = (id) => { const run = listed.find((one) => one.run_id === id); return run ? `${run.name} ${id.slice(-6)}` : (id ?? "").slice(-6); };
+  useTitle(a && b ? `Compare ${named(a)} with ${named(b)}` : "Compare");
   const answer = useAnswer(a && b && a !== b ? address("/compare", { a, b, allow_incomparable: query.any === "1" ? "true" : null }) : null, 0);
   return html`<div class="top"><h1>Compare</h1></div>
     <div class="picks"><${Side} word="baseline" name="a" runs=${listed} value=${a} /><${Side} word="with" name="b" runs=${listed} value=${b} />
@@ -32,7 +33,7 @@ function sides(listed, query) {
 
 function Side({ word, name, runs, value }) {
   const other = value && !runs.some((one) => one.run_id === value) ? [value] : [];
-  return html`<label class="pick">${word} <select value=${value ?? ""} onChange=${(event) => alter({ [name]: event.currentTarget.value })}>${runs.map((one) => html`<option value=${one.run_id}>${one.name} · ${when(one.started_at)}${one.gate ? ` · ${one.gate}` : ""}</option>`)}${other.map((id) => html`<option value=${id}>${id}</option>`)}</select></label>`;
+  return html`<label class="pick">${word} <select value=${value ?? ""} onChange=${(event) => alter({ [name]: event.currentTarget.value })}>${runs.map((one) => html`<option value=${one.run_id}>${one.name} · ${when(one.started_at)} · ${one.run_id.slice(-6)}${one.gate ? ` · ${one.gate}` : ""}</option>`)}${other.map((id) => html`<option value=${id}>${id}</option>`)}</select></label>`;
 }
 
 function Found({ document, at }) {
@@ -59,5 +60,5 @@ function Comparison({ name, found, at }) {
   return html`<h2>${name.split("/").at(-1).replaceAll("_", " ")}</h2><div class="scroll" tabindex="0" role="group" aria-label=${name}><table class="list"><thead><tr><th scope="col">label</th><th scope="col" class="num">difference</th><th scope="col">95 % interval</th><th scope="col" class="num">p (adjusted)</th><th scope="col">in words</th></tr></thead>
     <tbody>${criteria.map(([criterion, one]) => html`<tr><th scope="row" dir="auto">${criterion}</th><td class="num strong"><${Figure} value=${one.mean_difference ?? one.delta} path=${at(`criteria[${JSON.stringify(criterion)}].${"mean_difference" in one ? "mean_difference" : "delta"}`)} form=${signed} /></td>
       <td class="still">${one.ci_low === null || one.ci_low === undefined ? "–" : html`<${Figure} value=${one.ci_low} path=${at(`criteria[${JSON.stringify(criterion)}].ci_low`)} form=${signed} /> to <${Figure} value=${one.ci_high} path=${at(`criteria[${JSON.stringify(criterion)}].ci_high`)} form=${signed} />`}</td>
-      <td class="num"><${Figure} value=${one.adjusted_p_value} path=${at(`criteria[${JSON.stringify(criterion)}].adjusted_p_value`)} form=${chance} /></td><td dir="auto">${one.words ?? ""}</td></tr>`)}</tbody></table></div>`;
+      <td class="num"><${Figure} value=${one.adjusted_p_value} path=${at(`criteria[${JSON.stringify(criterion)}].adjusted_p_value`)} form=${pValue} /></td><td dir="auto">${one.words ?? ""}</td></tr>`)}</tbody></table></div>`;
 }

@@ -1,14 +1,15 @@
 // The dashboard: the verdicts and figures of a ledger, as it grows.
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from "../html.js";
 import { ThemeToggle } from "../theme.js";
-import { choose, chosen, useAnswer } from "./api.js";
+import { choose, chosen, useAnswer, useHealth } from "./api.js";
 import { Compare } from "./compare.js";
 import { Label } from "./label/label.js";
 import { useLive } from "./live.js";
 import { Overview } from "./overview.js";
-import { place, usePlace } from "./router.js";
+import { place, scrollBack, usePlace } from "./router.js";
 import { Run, Runs } from "./runs.js";
 import { Subject } from "./subject.js";
+import { useTitle } from "./title.js";
 
 const VIEWS = [["", "Today"], ["runs", "Runs"], ["compare", "Compare"], ["label", "Label"]];
 const STATES = { opening: ["none", "connecting"], live: ["pass", "live"], connecting: ["none", "not connected, trying again"], closed: ["fail", "refused, trying again"] };
@@ -25,18 +26,17 @@ function Dashboard() {
   useEffect(() => {
     if (!first.current) {
       main.current?.focus({ preventScroll: true });
-      window.scrollTo(0, 0);
+      scrollBack();
     }
     first.current = false;
   }, [here.path.join("/")]);
-  useEffect(() => {
-    document.title = `${titleOf(here.path)} · dicast`;
-  }, [here.path.join("/")]);
+  useTitle(["run", "subject", "compare"].includes(name) ? null : (VIEWS.find(([key]) => key === name)?.[1] ?? "no such page"));
   const view = { live, mayLabel, query: here.query };
   return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the content</a>
     <header class="bar"><a class="brand" href=${place([])}>dicast</a>
       <nav aria-label="Views">${VIEWS.map(([key, word]) => html`<a href=${place(key ? [key] : [])} aria-current=${isIn(name, key) ? "page" : undefined}>${word}</a>`)}</nav>
       <div class="bar-end"><${Ledgers} tick=${live.tick} /><${State} state=${live.state} /><${ThemeToggle} /></div></header>
+    <${Old} />
     <main id="main" tabindex="-1" ref=${main}><${Drawn} name=${name} rest=${rest} view=${view} key=${here.path.join("/")} /></main>`;
 }
 
@@ -46,7 +46,18 @@ function Drawn({ name, rest, view }) {
   return error ? html`<h1>This cannot be shown</h1><p class="warnings" role="alert">The ledger holds content that this page cannot read. <code>dicast ledger verify</code> checks whether the ledger was changed.</p>` : shown(name, rest, view);
 }
 
-const titleOf = ([name = "", ...rest]) => (name === "subject" ? rest.slice(1).join("/") : name === "run" ? `run ${rest[0]}` : (VIEWS.find(([key]) => key === name)?.[1] ?? name));
+const TROUBLES = {
+  gone: (since) => html`The server does not answer since ${since}. The page tries again every few seconds; <code>dicast serve</code> starts it.`,
+  token: (since) => html`The server does not accept the token of this page since ${since}: it has another one now. Open the address that <code>dicast serve</code> has printed, or <code>${location.origin}/?token=</code> with the token of its file.`,
+  unreadable: (since) => html`The server cannot read the ledger since ${since}. <code>dicast ledger verify</code> on the server gives the reason.`,
+};
+
+/** Why the figures may be old, and when they were read. */
+function Old() {
+  const { trouble, since, readAt } = useHealth();
+  const clock = (time) => `${time.toISOString().slice(11, 19)} UTC`;
+  return html`<div class="old" role="status">${trouble === null ? null : html`<p>${TROUBLES[trouble](clock(since))}${readAt === null ? "" : html` The figures are of <strong>${clock(readAt)}</strong> or older.`}</p>`}</div>`;
+}
 
 const isIn = (name, key) => name === key || (key === "runs" && name === "run");
 

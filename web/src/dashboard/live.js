@@ -1,5 +1,5 @@
 // News as it comes. The browser connects again by itself and says where it was; where it gives up, this does.
-import { address, askIn } from "./api.js";
+import { address, ask, askIn, note } from "./api.js";
 import { readExactly } from "../figures.js";
 import { useEffect, useRef, useState } from "../html.js";
 
@@ -41,6 +41,7 @@ export function useLive(ledger) {
     };
     const head = (event) => {
       setState("live");
+      note(200);
       const newest = Number(readExactly(event.data).seq);
       if (seen !== null && newest < seen) {
         waiting.current = []; // another ledger is at this address now, and does not have the shown verdicts
@@ -65,6 +66,7 @@ export function useLive(ledger) {
       source.addEventListener("verdict", take);
       source.addEventListener("failure", take);
       source.addEventListener("error", () => {
+        ask(address("/ledgers")).catch(() => {}); // its status is the reason, which the page shows
         if (source.readyState !== EventSource.CLOSED) return setState("connecting");
         setState("closed");
         clearTimeout(again);

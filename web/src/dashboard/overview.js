@@ -7,6 +7,7 @@ import { Agreement } from "./agreement.js";
 import { Costs } from "./costs.js";
 import { Days } from "./days.js";
 import { Answer, Gate, Line, Tile, TOOL, when } from "./parts.js";
+import { Progress } from "./progress.js";
 import { alter, ofRun, place } from "./router.js";
 import { Trend } from "./trend.js";
 
@@ -30,7 +31,7 @@ export function Overview({ live, query, mayLabel }) {
     ${nothing ? html`<${Nothing} />` : html`
       ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} answer=${quality} banner />`}
       <div class="board">
-        <div class="stack"><${LastRun} runs=${runs} tick=${live.tick} />
+        <div class="stack"><${Running} runs=${runs} tick=${live.tick} /><${LastRun} runs=${runs} tick=${live.tick} />
           ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} answer=${quality} />`}
           <${Backlog} tick=${live.tick} /><${News} live=${live} /></div>
         <div class="stack">${kind === null ? null : html`<${Agreement} later=${later} kind=${kind} judges=${judges} tick=${live.tick} query=${query} mayLabel=${mayLabel} />
@@ -65,7 +66,7 @@ function Quality({ kind, days, answer, banner = false }) {
   }
   return html`<${Tile} title=${(answer.document?.data ?? []).some(byJudge) ? "Quality by judge's model" : "Quality by model"} id="quality"><${Answer} answer=${answer}>${(document) => document.data.length === 0
     ? html`<p class="empty">No verdicts on ${named(kind)} in these ${PERIODS[days]}.</p>`
-    : html`<div class="scroll" tabindex="0" role="group" aria-label="Quality by model"><table><thead><tr><th scope="col">${document.data.some(byJudge) ? "judge's model" : "model"}</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">mean, drawn</span></th><th scope="col" class="num">p50</th><th scope="col" class="num">p10</th><th scope="col" class="num">verdicts</th>${people(document) ? html`<th scope="col" class="num roomy">people</th>` : null}<th scope="col" class="num">thumbs down</th></tr></thead>
+    : html`<div class="scroll" tabindex="0" role="group" aria-label="Quality by model"><table><thead><tr><th scope="col">${document.data.some(byJudge) ? "judge's model" : "model"}</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">mean, drawn</span></th><th scope="col" class="num">p50</th><th scope="col" class="num">p10</th><th scope="col" class="num">verdicts</th>${people(document) ? html`<th scope="col" class="num roomy">people</th>` : null}${thumbs(document) ? html`<th scope="col" class="num">thumbs down</th>` : null}</tr></thead>
       <tbody>${document.data.map((row, number) => html`<tr class=${row.below_floor ? "under" : ""}><th scope="row" dir="auto">${row.chosen_model ?? html`<span class="soft">not known</span>`}</th>
         <td class="num strong"><${Figure} value=${row.mean_score} path=${answer.at(`data[${number}].mean_score`)} form=${score} /></td>
         <td class="roomy"><${Interval} value=${row.mean_score === null ? null : Number(row.mean_score)} cut=${Number(document.floor)} label=${row.mean_score === null ? "no mean" : `mean ${score(row.mean_score)}, floor ${document.floor}`} /></td>
@@ -73,12 +74,21 @@ function Quality({ kind, days, answer, banner = false }) {
         <td class="num"><${Figure} value=${row.p10_score} path=${answer.at(`data[${number}].p10_score`)} form=${score} /></td>
         <td class="num"><${Figure} value=${row.verdict_count} path=${answer.at(`data[${number}].verdict_count`)} /></td>
         ${people(document) ? html`<td class="num roomy"><${Figure} value=${row.human_count} path=${answer.at(`data[${number}].human_count`)} /></td>` : null}
-        <td class="num"><${Figure} value=${row.thumbs_down_count} path=${answer.at(`data[${number}].thumbs_down_count`)} /></td></tr>`)}</tbody></table></div>
+        ${thumbs(document) ? html`<td class="num"><${Figure} value=${row.thumbs_down_count} path=${answer.at(`data[${number}].thumbs_down_count`)} /></td>` : null}</tr>`)}</tbody></table></div>
       <p class="fine">The dashed line is the floor, <${Figure} value=${document.floor} path=${answer.at("floor")} />. A mean includes every verdict, of any confidence.</p>`}</${Answer}></${Tile}>`;
 }
 
+/** Whether some group has turns that users rated. */
+const thumbs = (document) => document.data.some((row) => row.thumbs_down_count !== null && row.thumbs_down_count !== undefined);
+
 /** Whether some verdicts are from people. */
 const people = (document) => document.data.some((row) => Number(row.human_count ?? 0) > 0);
+
+/** The runs that a process carries out now, each with its progress. */
+function Running({ runs, tick }) {
+  const running = (runs.document?.data ?? []).filter((run) => run.state === "running").slice(0, 3);
+  return running.map((run) => html`<${Tile} title="Running" id=${`running-${run.run_id}`} key=${run.run_id} more=${html`<a href=${ofRun(run.run_id)} dir="auto">${run.name}</a>`}><${Progress} run=${run} tick=${tick} /></${Tile}>`);
+}
 
 /** The last run that had a gate, and those of the same name before it. */
 function LastRun({ runs, tick }) {

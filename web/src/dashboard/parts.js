@@ -21,9 +21,10 @@ export function RunScore({ run, at }) {
   return html`<span class="by-label">${labels.map(([label, one]) => html`<span class=${isFirst(label) ? "strong" : ""}><span class="soft" dir="auto">${label}</span> <${Figure} value=${one.mean} path=${at(`labels[${JSON.stringify(label)}].mean`)} form=${score} /></span> `)}</span>`;
 }
 
+const STATES = { running: ["open", "running"], waiting: ["open", "waits for a batch"], stopped: ["none", "stopped"], dead: ["none", "dead"] };
 const GATE = { passed: ["pass", "passed"], failed: ["fail", "failed"], undecided: ["none", "undecided"] };
 export function Gate({ run }) {
-  if (run.state !== "completed" && run.state !== undefined && run.gate === null) return html`<${Mark} outcome="open" word=${run.state} />`;
+  if (run.state in STATES && run.gate === null) return html`<${Mark} outcome=${STATES[run.state][0]} word=${STATES[run.state][1]} />`;
   const [outcome, word] = GATE[run.gate] ?? ["open", "no gate"];
   return html`<${Mark} outcome=${outcome} word=${word} />`;
 }

@@ -19,12 +19,50 @@ export function place(path, query = {}) {
 export const ofRun = (id, query) => place(["run", id], query);
 export const ofSubject = (kind, id, query) => place(["subject", kind, id], query);
 
+const scrolls = new Map(); // pixels that each entry of the history was scrolled to
+let entry = null;
+let goal = null; // pixels to scroll to once the page is high enough
+
+/** The key of the current entry of the history. */
+function entryKey() {
+  if (!history.state?.key) history.replaceState({ key: `${Date.now()} ${Math.random()}` }, "");
+  return history.state.key;
+}
+
+function remember() {
+  if (goal === null) scrolls.set(entry, window.scrollY);
+}
+
+/** Scrolls to where the current entry of the history was left, when its content is there; a new entry begins at its top. */
+export function scrollBack() {
+  const mine = goal ?? 0;
+  const end = performance.now() + 5000;
+  const step = () => {
+    if (goal !== mine) return; // the reader has scrolled
+    window.scrollTo(0, mine);
+    if (window.scrollY + 1 >= mine || performance.now() > end) goal = null;
+    else requestAnimationFrame(step);
+  };
+  step();
+}
+
 export function usePlace() {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {
-    const moved = () => setHash(location.hash);
+    history.scrollRestoration = "manual";
+    entry = entryKey();
+    const stop = () => { goal = null; };
+    window.addEventListener("scroll", remember, { passive: true });
+    for (const move of ["wheel", "touchmove", "keydown", "pointerdown"]) window.addEventListener(move, stop, { passive: true });
+    let path = readPlace(location.hash).path.join("/");
+    const moved = () => {
+      const before = path;
+      path = readPlace(location.hash).path.join("/");
+      entry = entryKey();
+      if (path !== before) goal = scrolls.get(entry) ?? 0; // until scrollBack is done, the scrolling of the view that is left is not recorded
+      setHash(location.hash);
+    };
     window.addEventListener("hashchange", moved);
-    return () => window.removeEventListener("hashchange", moved);
   }, []);
   return readPlace(hash);
 }
@@ -32,6 +70,6 @@ export function usePlace() {
 /** Changes part of the query without a step in the history. */
 export function alter(values) {
   const { path, query } = readPlace(location.hash);
-  history.replaceState(null, "", place(path, { ...query, ...values }));
+  history.replaceState(history.state, "", place(path, { ...query, ...values }));
   window.dispatchEvent(new HashChangeEvent("hashchange"));
 }

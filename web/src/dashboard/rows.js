@@ -44,7 +44,8 @@ class ListedRow {
 }
 
 /**
- * The list of `query` in a run: `{document, count, rowAt(place), see(first, last), error}`. Pages are read as they come into sight. The rows that were read stay until the new list is there.
+ * The list of `query` in a run: `{document, count, rowAt(place), see(first, last), error}`. Pages are read as they come into sight, and again when `tick` moves. Rows that were read
+ * stay until newer rows are there.
  */
 function useList(run, query, tick) {
   const base = listAddress(run, "subjects", query, { limit: PAGE });
@@ -57,7 +58,8 @@ function useList(run, query, tick) {
       const document = await ask(url);
       if (!isWanted()) return;
       const rows = document.data.map((one, place) => new Listed(one, `${url}#data[${place}]`));
-      setState((before) => (before.base === base && number > 0 ? { ...before, pages: new Map(before.pages).set(number, rows) } : { base, url, document, error: null, pages: new Map([[number, rows]]) }));
+      const mine = turn.current;
+      setState((before) => ({ base, document, error: null, pages: new Map(before.base === base ? before.pages : []).set(number, { rows, turn: mine }) }));
     } catch (error) {
       if (isWanted()) setState((before) => ({ ...before, base, error }));
     }
@@ -68,7 +70,7 @@ function useList(run, query, tick) {
     if (state.base !== base) return;
     const mine = turn.current;
     for (let number = Math.floor(first / PAGE); number * PAGE < Math.min(last, Number(state.document?.matched ?? 0)); number++) {
-      if (state.pages.has(number) || reading.current.has(number)) continue;
+      if (state.pages.get(number)?.turn === mine || reading.current.has(number)) continue;
       reading.current.add(number);
       read(number, () => turn.current === mine).finally(() => reading.current.delete(number));
     }
@@ -77,10 +79,11 @@ function useList(run, query, tick) {
     turn.current += 1;
     reading.current = new Set();
     const mine = turn.current;
-    read(0, () => turn.current === mine);
+    if (state.base === base && state.document?.matched > 0) see(...sight.current);
+    else read(0, () => turn.current === mine);
   }, [base, tick]);
   useEffect(() => see(...sight.current), [state]);
-  const rowAt = (place) => state.pages.get(Math.floor(place / PAGE))?.[place % PAGE] ?? null;
+  const rowAt = (place) => state.pages.get(Math.floor(place / PAGE))?.rows[place % PAGE] ?? null;
   return { ...state, count: Number(state.document?.matched ?? 0), rowAt, see, isFresh: state.base === base };
 }
 
@@ -95,7 +98,7 @@ const want = (more) => alter(Object.fromEntries(Object.entries(more).map(([name,
 
 const sortOf = (query) => ({ key: query.sort === "score" ? "0:" : query.sort === "value" ? `0:${query.by}` : query.sort ?? "worst", down: query.down === "1" });
 
-const left = new Map(); // where each list was left, by its address
+const left = new Map(); // `{top, row}`: where each list was left and which row was opened, by its address
 
 /** `isComparing` is for a page about the change from the baseline of `query`. */
 export function Rows({ run, query, tick, name, isComparing = false }) {
@@ -118,7 +121,8 @@ export function Rows({ run, query, tick, name, isComparing = false }) {
   const chosen = query.columns === undefined ? null : query.columns.split(",").map(decodeURIComponent);
   const drawn = narrow ? narrowColumns(columns) : shownColumns(columns, chosen);
   const isFiltered = JSON.stringify({ ...wanted, label: "" }) !== JSON.stringify(NOTHING);
-  const open = (subject) => {
+  const open = (subject, row) => {
+    left.set(place, { ...left.get(place), row });
     location.hash = ofSubject(subject.kind, subject.id, { ...listOf(query), run: String(document.run_id) });
   };
   return html`<div class="rows">
@@ -131,7 +135,7 @@ export function Rows({ run, query, tick, name, isComparing = false }) {
         ${" "}<${Export} name=${name} count=${found.count} read=${(note, isWanted) => readAll(run, query, labels, name, note, isWanted)} /></p>
     </${Toolbar}>
     ${found.error ? html`<${Problem} error=${found.error} />` : found.count ? html`<${VirtualTable} columns=${drawn} count=${found.count} rowAt=${found.rowAt} list=${found.base} height=${narrow ? 72 : 44} sort=${sort} onSort=${onSort} label="Subjects" onRange=${found.see}
-      top=${left.get(place) ?? 0} onTop=${(top) => left.set(place, top)} onOpen=${open} template=${drawn.map((column) => column.width).join(" ")} />` : html`<p class="empty">${Number(document.total) ? "No subject matches." : "This run has judged no subject yet."}</p>`}
+      start=${left.get(place)} onTop=${(top) => left.set(place, { top })} onOpen=${open} template=${drawn.map((column) => column.width).join(" ")} />` : html`<p class="empty">${Number(document.total) ? "No subject matches." : "This run has judged no subject yet."}</p>`}
   </div>`;
 }
 

@@ -4,6 +4,8 @@ import { Figure, percent, score } from "../figures.js";
 import { Interval } from "../charts.js";
 import { answer as gateAnswer, gateOf, Mark, restingOn } from "../marks.js";
 import { address, ask, useAnswer } from "./api.js";
+import { isOpen, Progress } from "./progress.js";
+import { useTitle } from "./title.js";
 import { Answer, Gate, Problem, RunScore, Spent, TOOL, when } from "./parts.js";
 import { alter, ofRun, place } from "./router.js";
 import { Rows } from "./rows.js";
@@ -57,15 +59,17 @@ export function Runs({ live, query }) {
 
 export function Run({ id, live, query }) {
   const answer = useAnswer(address(`/runs/${encodeURIComponent(id)}`), live.tick);
+  useTitle(answer.document ? `${answer.document.run.name} · run ${id.slice(-6)}` : `run ${id.slice(-6)}`);
   return html`<${Answer} answer=${answer}>${({ run, document }) => html`<div class="top"><div><p class="small">run <code>${run.run_id}</code></p><h1 dir="auto">${run.name}</h1></div>
       <a class="action" href=${place(["compare"], { b: run.run_id })}>Compare with another</a></div>
+    ${isOpen(run) ? html`<p class="small">Started ${when(run.started_at)} UTC. <${Gate} run=${run} /></p><${Progress} run=${run} tick=${live.tick} />` : null}
     <${Outcome} run=${run} document=${document} at=${answer.at} label=${query.label} />
     <details class="trend-of" open><summary>Trend of the last runs</summary><${Trend} name=${run.name} label=${query.label ?? null} onLabel=${(label) => alter({ label })} own=${run.run_id} tick=${run.state === "completed" ? 0 : live.tick} /></details>
     <h2 id="rows">Subjects</h2><${Rows} run=${run.run_id} name=${run.name} query=${query} tick=${run.state === "completed" ? 0 : live.tick} />`}</${Answer}>`;
 }
 
 function Outcome({ run, document, at, label }) {
-  if (document === null) return html`<p class="note">Began ${when(run.started_at)} UTC, ${run.state}: <${Figure} value=${run.scored} path=${at("run.scored")} /> of <${Figure} value=${run.subjects} path=${at("run.subjects")} /> subjects are scored. Its rows are below.</p>`;
+  if (document === null) return null;
   const { outcome, word, reasons, clauses } = gateOf(document);
   const own = headline(run, document, label);
   return html`${run.state === "running" ? html`<p class="note">This run continues. The figures are of its last pause; all its rows are below.</p>` : null}<div class=${`gate ${outcome}`}><p class="verdict"><${Mark} outcome=${outcome} word=${word} /></p>

@@ -9,6 +9,8 @@ import { listAddress, listOf } from "./list.js";
 import { Answer, when } from "./parts.js";
 import { ofRun, ofSubject } from "./router.js";
 import { Differences } from "../readable/readable.js";
+import { visible } from "../readable/visible.js";
+import { useTitle } from "./title.js";
 import { Verdicts } from "./verdicts.js";
 
 export const subjectAddress = (kind, id, run) => address(`/analytics/turns/${encodeURIComponent(id)}`, { subject_kind: kind, run });
@@ -17,6 +19,8 @@ export function Subject({ kind, id, live, mayLabel, query }) {
   const [labels, setLabels] = useState(0);
   const answer = useAnswer(subjectAddress(kind, id, query.run ?? null), live.tick + labels);
   const [blind, setBlind] = useState(query.blind === "1");
+  const run = answer.document?.data.runs.find((one) => one.run_id === answer.document.data.run_id);
+  useTitle(`${id} · ${kind.replaceAll("_", " ")}${run ? ` in ${run.name}` : ""}`);
   return html`<${Answer} answer=${answer}>${({ data }) => html`<${Head} data=${data} kind=${kind} id=${id} query=${query} />
     ${query.baseline && query.baseline !== data.run_id ? html`<${Against} data=${data} kind=${kind} id=${id} baseline=${query.baseline} tick=${live.tick} />` : null}
     <div class="story"><div class="what"><h2 class="hidden">Content</h2><${Evidence} data=${data} id=${id} kind=${kind} blind=${blind} /></div>
@@ -73,7 +77,7 @@ function Against({ data, kind, id, baseline, tick }) {
   const [before, after] = [textOf(older.content?.output), textOf(data.content?.output)];
   if (before === null || after === null) return html`<p class="note">The ledger does not hold both outputs: their differences cannot be shown.</p>`;
   return html`<section class="against" aria-labelledby="against"><h2 id="against">Next to the baseline</h2><div class="side-by-side">
-    <div class="side readable"><h3>Baseline <a href=${ofSubject(kind, id, { run: older.run_id })}><code>${older.run_id.slice(-6)}</code></a> <${Scores} data=${older} /></h3><div class="text" dir="auto">${before}</div></div>
+    <div class="side readable"><h3>Baseline <a href=${ofSubject(kind, id, { run: older.run_id })}><code>${older.run_id.slice(-6)}</code></a> <${Scores} data=${older} /></h3><div class="text" dir="auto">${visible(before)}</div></div>
     <div class="side readable"><h3>This run <${Scores} data=${data} /></h3><${Differences} before=${before} after=${after} against="baseline" /></div></div></section>`;
 }
 

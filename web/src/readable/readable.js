@@ -4,6 +4,7 @@ import { plain } from "../figures.js";
 import { differences } from "./diff.js";
 import { jsonOf, JsonTree } from "./json_tree.js";
 import { isMarkdown, Markdown } from "./markdown.js";
+import { visible } from "./visible.js";
 
 const FOLD = 20000; // characters that are drawn at once
 
@@ -40,8 +41,8 @@ function Folded({ text, children }) {
 export function Differences({ before, after, against }) {
   const steps = useMemo(() => differences(before.slice(0, FOLD), after.slice(0, FOLD)), [before, after]);
   const cut = before.length > FOLD || after.length > FOLD;
-  if (before === after) return html`<div class="text" dir="auto">${after}</div><p class="small">No difference from the ${against}.</p>`;
-  return html`<div class="text" dir="auto">${steps.map(({ kind, text }) => (kind === "same" ? text : kind === "added" ? html`<ins>${text}</ins>` : html`<del>${text}</del>`))}</div>
+  if (before === after) return html`<div class="text" dir="auto">${visible(after)}</div><p class="small">No difference from the ${against}.</p>`;
+  return html`<div class="text" dir="auto">${steps.map(({ kind, text }) => (kind === "same" ? visible(text) : kind === "added" ? html`<ins>${visible(text)}</ins>` : html`<del>${visible(text)}</del>`))}</div>
     <p class="small"><ins>new</ins> and <del>missing</del> next to the ${against}${cut ? `; the first ${plain(FOLD)} characters` : ""}</p>`;
 }
 

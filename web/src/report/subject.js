@@ -8,6 +8,7 @@ import { Mark } from "../marks.js";
 import { reasonOf } from "../reason.js";
 import { listed, Media, unseenOf } from "../media.js";
 import { Differences, Readable } from "../readable/readable.js";
+import { visible } from "../readable/visible.js";
 
 export function SubjectDrawer({ subject, report, onClose, onStep }) {
   const rows = subject.rows.map((row, number) => [row, report.runs[number]]).filter(([row]) => row !== null);
@@ -46,7 +47,7 @@ function OneRow({ row, shared, subject, against: other }) {
 /** The baseline's output next to this one, with their differences marked. */
 function Against({ row }) {
   return html`<section class="material"><h3>Next to the baseline</h3><div class="side-by-side">
-    <div class="side readable"><h4>baseline</h4><div class="text" dir="auto">${row.text("old")}</div></div>
+    <div class="side readable"><h4>baseline</h4><div class="text" dir="auto">${visible(row.text("old"))}</div></div>
     <div class="side readable"><h4>this run</h4><${Differences} before=${row.text("old")} after=${row.text("outputs") ?? ""} against="baseline" /></div></div></section>`;
 }
 

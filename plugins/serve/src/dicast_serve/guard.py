@@ -96,7 +96,8 @@ class Guard:
             return welcome
         token = token_of(request, self.cookie)
         if token is None or not self.tokens.may_read(token):
-            response = _missing_token_response(request)
+            has_token = token is not None or "token" in request.query_params
+            response = _refused_token_response(request, has_token=has_token)
             response.headers["www-authenticate"] = "Bearer"
             return response
         return None
@@ -113,13 +114,14 @@ def _is_visit(request: Request) -> bool:
     return request.method == "GET" and request.url.path == "/"
 
 
-def _missing_token_response(request: Request) -> Response:
-    """Return the answer to a missing token: a page for a browser that opens the dashboard, else JSON."""
+def _refused_token_response(request: Request, *, has_token: bool) -> Response:
+    """Return the answer to a missing or wrong token: a page for a browser that opens the dashboard, else JSON."""
     if request.url.path == "/" and "text/html" in request.headers.get("accept", ""):
-        from .pages import CLOSED
+        from .pages import closed_page
 
-        return Response(CLOSED, 401, media_type="text/html")
-    return error_response(401, "the request needs the header Authorization: Bearer TOKEN")
+        return Response(closed_page(has_token=has_token), 401, media_type="text/html")
+    message = "the token is not this server's" if has_token else "the request has no token"
+    return error_response(401, f"{message}; send the header Authorization: Bearer TOKEN")
 
 
 def token_of(request: Request, cookie: str) -> str | None:

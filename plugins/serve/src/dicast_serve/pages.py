@@ -29,18 +29,25 @@ _PAGE = b"""<!doctype html>
 </html>
 """
 
-CLOSED = b"""<!doctype html>
+_CLOSED = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
-<title>dicast: the token is missing</title></head>
+<title>dicast: {title}</title></head>
 <body>
-<h1>This dashboard needs its token</h1>
+<h1>{heading}</h1>
 <p>Open the address that <code>dicast serve</code> has printed. It ends in <code>?token=</code> and the token.</p>
 <p>Where the token is in a file, write the address like that yourself. The browser then keeps the token; the address does not.</p>
 </body>
 </html>
 """
-"""Page for a browser without the token."""
+
+
+def closed_page(*, has_token: bool) -> bytes:
+    """Return the page for a browser without the token, or with another one."""
+    if has_token:
+        heading = "This dashboard has another token than your browser"
+        return _CLOSED.format(title="another token", heading=heading).encode()
+    return _CLOSED.format(title="the token is missing", heading="This dashboard needs its token").encode()
 
 
 def pages() -> list[BaseRoute]:
