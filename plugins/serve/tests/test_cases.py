@@ -87,7 +87,7 @@ def test_a_case_is_found_opened_and_gone_through_and_back_keeps_the_list(chromiu
     with Tab(
         chromium, server, address.removeprefix(server.address), token=READING, wait=".steps:has-text('2 of 3')"
     ) as page:
-        assert page.title() == "a/1 · dicast"
+        assert page.title() == "a/1 · row in new · dicast"
         assert page.locator(".json-number").inner_text() == "12345678901234567891"
         page.locator(".picks select").first.select_option(index=1)
         page.wait_for_selector(".json-number:has-text('12345678901234567890')")

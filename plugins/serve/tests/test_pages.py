@@ -110,7 +110,12 @@ def test_without_a_token_a_browser_reads_what_to_do_and_a_program_reads_json(bro
     response = browser.get("/", headers={"accept": "text/html"})
     assert (response.status_code, response.headers["content-type"]) == (401, "text/html; charset=utf-8")
     assert "dicast serve" in response.text
-    assert browser.get("/").json()["error"]["message"].startswith("the request needs the header")
+    assert "needs its token" in response.text
+    assert browser.get("/").json()["error"]["message"].startswith("the request has no token; send the header")
+    wrong = browser.get("/?token=another", headers={"accept": "text/html"})
+    assert (wrong.status_code, "has another token than your browser" in wrong.text) == (401, True)
+    message = browser.get("/runs", headers=bearer("another")).json()["error"]["message"]
+    assert message.startswith("the token is not this server's; send the header")
 
 
 def test_once_json_has_the_new_answers_too(ledger):
