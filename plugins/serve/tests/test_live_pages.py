@@ -28,8 +28,8 @@ class Waiting:
     last: int
 
     async def judge(self, subject, children):
-        while int(subject.id) >= self.last and not self.gate.is_set():
-            await asyncio.sleep(0.02)
+        if int(subject.id) >= self.last:
+            await asyncio.to_thread(self.gate.wait, 60)
         return Judgment(0.25 if int(subject.id) % 2 else 0.75, 1.0)
 
 
