@@ -78,13 +78,22 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     return report
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file of ``--slow-of`` that marks no test: most of its tests would be left out after their collection."""
+    names, root = {str(path) for path in (collection_path, *collection_path.parents)}, config.rootpath
+    if collection_path.suffix != ".py" or names.isdisjoint(f"{root}{os.sep}{path}" for path in config.option.slow_of):
+        return None
+    return b"slow" not in collection_path.read_bytes() or None
+
+
 def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests by file, the files with the most slow tests first: all processes have to agree on the order.
+    """Return the tests by file, the files with the most slow tests and then the most tests first: all processes have to agree on the order.
 
     A process runs whole files, so it builds the shared fixtures of a file once. Long files may not come last.
     """
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
-    return sorted(items, key=lambda item: (-slow[item.path], item.path))
+    count = Counter(item.path for item in items)
+    return sorted(items, key=lambda item: (-slow[item.path], -count[item.path], item.path))
 
 
 @pytest.hookimpl(tryfirst=True)

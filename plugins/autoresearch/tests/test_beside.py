@@ -207,7 +207,7 @@ class History:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(int(os.environ.get("DICAST_HISTORIES", "16"))))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("DICAST_HISTORIES", "10"))))
 def test_whatever_a_user_does_beside_the_loop_stays_also_when_it_is_killed(disk, seed, monkeypatch):
     folder, resize = disk
     place = folder / f"history-{seed}"

@@ -17,7 +17,7 @@ from .random_ledgers import client, make
 
 pytestmark = pytest.mark.slow
 
-SEEDS = range(20)
+SEEDS = range(10)
 START, END = datetime(2026, 3, 2, tzinfo=UTC), datetime(2030, 1, 1, tzinfo=UTC)
 WINDOW = "from=2026-03-02&to=2030-01-01"
 EXACT = 1.01e-6
