@@ -17,7 +17,7 @@ from dicast_serve.application import application
 from dicast_serve.guard import Tokens
 from dicast_serve.guide import Guide
 
-from .conftest import HOST, LABELLING, READING
+from .conftest import HOST, LABELLING, READING, trace
 
 AUTHORIZED = {"authorization": f"Bearer {LABELLING}"}
 ROWS = 12
@@ -318,3 +318,74 @@ def test_guidelines_are_a_file_and_the_objectives_of_judges(path, tmp_path):
 def test_missing_guidelines_are_refused(tmp_path):
     with pytest.raises(dicast.ConfigError, match="--guidelines: .*none.md cannot be read"):
         Guide.of(tmp_path / "none.md", None)
+
+
+@pytest.fixture
+def conversations(tmp_path):
+    """A client over a run that judged the turns and the session of a conversation."""
+    pipeline = {
+        "name": "chat",
+        "source": {"traces/events": {"path": str(trace(tmp_path)), "subjects": ["turn", "session"]}},
+        "judges": [{"heuristic/turn": {"as": "turns"}}, {"heuristic/session": {"as": "sessions"}}],
+        "ledger": {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}},
+    }
+    dicast.run(pipeline)
+    with open_client(tmp_path / "ledger.db") as client:
+        yield client
+
+
+@pytest.mark.parametrize(("kind", "id", "answers"), [("turn", "s/1", 1), ("session", "s", 2)])
+def test_turns_and_sessions_are_labeled_as_their_judge_saw_them(conversations, kind, id, answers):
+    document = queue(conversations, labeller="ada", subject_kind=kind)
+    assert id in ids(document)
+    assert document["kinds"] == {"turn": 2, "session": 1}
+    case = conversations.get("/labels/case", params={"run": "last", "kind": kind, "subject": id}).json()
+    text = "".join(section["text"] for section in case["judged"]["sections"])
+    assert text.count("In Australia") == answers
+    body = {
+        "subject_id": id,
+        "subject_kind": kind,
+        "score": 1,
+        "judge": "ada",
+        "run_id": case["run_id"],
+        "expected": "",
+    }
+    assert conversations.post("/labels", json=body).status_code == 201
+    assert id not in ids(queue(conversations, labeller="ada", subject_kind=kind))
+
+
+PAIRS = """
+name: pairs
+source: {rows/jsonl: {path: rows.jsonl}}
+judges:
+  - llm/pairwise: {as: winner, model: {openai/chat: {model: m, base_url: "http://127.0.0.1:9/v1"}}}
+ledger: {ledger/sqlite: {path: other.db}}
+"""
+
+
+@attrs.frozen
+class Flipping:
+    """A judge that compares two outputs."""
+
+    name = "winner"
+
+    def judge(self, subject, children):
+        return Judgment(0.5, 0.9, "llm", signals={"flipped": True})
+
+
+def test_a_pair_is_shown_as_its_judge_saw_it(tmp_path):
+    (tmp_path / "pairs.yaml").write_text(PAIRS)
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "output": "x", "reference": "y"}\n')
+    path = tmp_path / "ledger.db"
+    rows = [Subject("row", "a", "question", "the new answer", "the old answer")]
+    dicast.run(
+        {"name": "pairs", "judges": [Flipping()], "ledger": {"ledger/sqlite": {"path": str(path)}}}, subjects=rows
+    )
+    for guide in (None, Guide.of(None, tmp_path / "pairs.yaml")):
+        with open_client(path, guide) as client:
+            case = client.get("/labels/case?run=last&kind=row&subject=a").json()
+        assert case["is_pair"] is True
+        texts = [section["text"] for section in case["judged"]["sections"]]
+        assert any("the new answer" in text for text in texts)
+        assert any("the old answer" in text for text in texts)
+    assert [section["title"] for section in case["judged"]["sections"]][1:] == ["FIRST OUTPUT", "SECOND OUTPUT"]

@@ -57,11 +57,11 @@ export function Runs({ live, query }) {
     <${More} found=${found} />`;
 }
 
-export function Run({ id, live, query }) {
+export function Run({ id, live, query, mayLabel }) {
   const answer = useAnswer(address(`/runs/${encodeURIComponent(id)}`), live.tick);
   useTitle(answer.document ? `${answer.document.run.name} · run ${id.slice(-6)}` : `run ${id.slice(-6)}`);
   return html`<${Answer} answer=${answer}>${({ run, document }) => html`<div class="top"><div><p class="small">run <code>${run.run_id}</code></p><h1 dir="auto">${run.name}</h1></div>
-      <a class="action" href=${place(["compare"], { b: run.run_id })}>Compare with another</a></div>
+      <div class="chips"><a class="action" href=${place(["compare"], { b: run.run_id })}>Compare with another</a>${mayLabel ? html`<a class="action" href=${place(["label"], { run: run.run_id })}>Label its subjects</a>` : null}</div></div>
     ${isOpen(run) ? html`<p class="small">Started ${when(run.started_at)} UTC. <${Gate} run=${run} /></p><${Progress} run=${run} tick=${live.tick} />` : null}
     <${Outcome} run=${run} document=${document} at=${answer.at} label=${query.label} />
     <details class="trend-of" open><summary>Trend of the last runs</summary><${Trend} name=${run.name} label=${query.label ?? null} onLabel=${(label) => alter({ label })} own=${run.run_id} tick=${run.state === "completed" ? 0 : live.tick} /></details>

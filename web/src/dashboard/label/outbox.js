@@ -30,71 +30,88 @@ const abandoned = () =>
       return new Job(url, body, key.slice(KEPT.length));
     });
 
-/** `{waiting, error, add, remove, again, drop, replace}`: the jobs that are not recorded, and the error that stops them. `onRecorded` is called after each. */
+/** The jobs of this page: they are sent also while another view is shown. */
+const box = { jobs: [], isSending: false, error: null, timer: null, isOpen: false, listeners: new Set() };
+
+const changed = (job = null) => box.listeners.forEach((listen) => listen(job));
+
+async function run() {
+  if (box.isSending || box.error?.status > 0) return;
+  box.isSending = true;
+  clearTimeout(box.timer);
+  while (box.jobs.length) {
+    const job = box.jobs[0];
+    const body = typeof job.body === "function" ? job.body() : job.body;
+    try {
+      job.result = body === null ? {} : await send(job.url, body);
+      box.error = null;
+    } catch (error) {
+      box.error = error;
+      if (error.status === 0) box.timer = setTimeout(run, AGAIN);
+      break;
+    }
+    job.forget();
+    box.jobs.shift();
+    changed(job);
+  }
+  box.isSending = false;
+  changed();
+}
+
+function add(url, body) {
+  const job = new Job(url, body);
+  job.store();
+  box.jobs.push(job);
+  run();
+  changed();
+  return job;
+}
+
+/** Whether a job was removed before it was sent. */
+function remove(job) {
+  const place = box.jobs.indexOf(job);
+  if (place < 0 || (place === 0 && box.isSending)) return false;
+  if (place === 0) box.error = null;
+  box.jobs.splice(place, 1);
+  job.forget();
+  run();
+  changed();
+  return true;
+}
+
+function again() {
+  box.error = null;
+  run();
+}
+
+function drop() {
+  box.jobs[0].isDropped = true;
+  remove(box.jobs[0]);
+}
+
+function replace(change) {
+  Object.assign(box.jobs[0].body, change);
+  box.jobs[0].store();
+  again();
+}
+
+/** `{waiting, error, first, add, remove, again, drop, replace}`: the jobs that are not recorded, and the error that stops them. `onRecorded` is called after each. */
 export function useOutbox(onRecorded) {
   const [, draw] = useState(0);
-  const box = useRef(null);
-  box.current ??= { jobs: [], isSending: false, error: null, timer: null };
-  const here = box.current;
-  const changed = () => draw((count) => count + 1);
-  const run = async () => {
-    if (here.isSending || here.error?.status > 0) return;
-    here.isSending = true;
-    clearTimeout(here.timer);
-    while (here.jobs.length) {
-      const job = here.jobs[0];
-      const body = typeof job.body === "function" ? job.body() : job.body;
-      try {
-        job.result = body === null ? {} : await send(job.url, body);
-        here.error = null;
-      } catch (error) {
-        here.error = error;
-        if (error.status === 0) here.timer = setTimeout(run, AGAIN);
-        break;
-      }
-      job.forget();
-      here.jobs.shift();
-      onRecorded(job);
-      changed();
-    }
-    here.isSending = false;
-    changed();
-  };
-  const add = (url, body) => {
-    const job = new Job(url, body);
-    job.store();
-    here.jobs.push(job);
-    run();
-    changed();
-    return job;
-  };
-  /** Whether a job was removed before it was sent. */
-  const remove = (job) => {
-    const place = here.jobs.indexOf(job);
-    if (place < 0 || (place === 0 && here.isSending)) return false;
-    if (place === 0) here.error = null;
-    here.jobs.splice(place, 1);
-    job.forget();
-    run();
-    return true;
-  };
-  const again = () => {
-    here.error = null;
-    run();
-  };
-  const drop = () => {
-    here.jobs[0].isDropped = true;
-    remove(here.jobs[0]);
-    changed();
-  };
-  const replace = (change) => {
-    Object.assign(here.jobs[0].body, change);
-    again();
-  };
+  const newest = useRef(onRecorded);
+  newest.current = onRecorded;
   useEffect(() => {
-    here.jobs.push(...abandoned());
+    const listen = (job) => {
+      if (job !== null) newest.current(job);
+      draw((count) => count + 1);
+    };
+    box.listeners.add(listen);
+    if (!box.isOpen) {
+      box.isOpen = true;
+      box.jobs.push(...abandoned());
+    }
     run();
-    return () => clearTimeout(here.timer);
+    return () => box.listeners.delete(listen);
   }, []);
-  return { waiting: here.jobs.length, error: here.error, first: here.jobs[0] ?? null, add, remove, again, drop, replace };
+  return { waiting: box.jobs.length, error: box.error, first: box.jobs[0] ?? null, add, remove, again, drop, replace };
 }

@@ -13,7 +13,11 @@ import { People } from "./people.js";
 import { Pick } from "./pick.js";
 import { QUEUES, useQueue } from "./queue.js";
 
-const wordOf = (score, isPair) => ({ 1: isPair ? "first wins" : "pass", 0: isPair ? "second wins" : "fail", 0.5: isPair ? "tie" : "half" }[score] ?? `score ${score}`);
+const WORDS = { single: ["Pass", "Fail", "Half"], pair: ["Pass", "Fail", "Tie"], both: ["First", "Second", "Tie"] };
+
+/** The words for the scores 1, 0 and 0.5; two outputs are named after their order if the judge's evidence has one. */
+const wordsOf = (data) => WORDS[data?.judged?.is_pair ? "both" : data?.is_pair ? "pair" : "single"];
+const wordOf = (score, [pass, fail, half]) => ({ 1: pass, 0: fail, 0.5: half }[score] ?? `score ${score}`).toLowerCase();
 const nameOf = (item) => item.subject_id;
 
 export function Work({ wanted, start, live, picks, onRename }) {
@@ -31,7 +35,7 @@ export function Work({ wanted, start, live, picks, onRename }) {
   const { item, shown } = queue;
   const data = shown?.document ?? null;
   const isDeciding = wanted.queue === "differ";
-  const isPair = data?.is_pair ?? false;
+  const words = wordsOf(data);
   useEffect(() => {
     if (item !== null) alter({ at: String(item.place) });
   }, [item]);
@@ -44,7 +48,7 @@ export function Work({ wanted, start, live, picks, onRename }) {
     if (isDeciding) body.adjudicated = true;
     past.current.push({ item, shown, reason, job: outbox.add(address("/labels"), body) });
     setReason("");
-    setSaid(`${nameOf(item)}: ${wordOf(score, isPair)}`);
+    setSaid(`${nameOf(item)}: ${wordOf(score, words)}`);
     queue.next();
   };
   const skip = () => {
@@ -87,7 +91,7 @@ export function Work({ wanted, start, live, picks, onRename }) {
     ${queue.isEnd ? html`<${End} document=${queue.document} skipped=${past.current.filter((step) => step.job === null).length} undo=${undo} />` : null}
     ${item === null ? null : html`<div class="story labeling"><div class="what"><h2 class="id" dir="auto" tabindex="-1" ref=${top}>${nameOf(item)}</h2>
       ${shown?.error ? html`<${Problem} error=${shown.error} />` : data === null ? html`<p class="empty" role="status">Reading …</p>` : html`<${Case} data=${data} key=${JSON.stringify([data.subject_kind, data.subject_id])} />`}</div>
-      <div class="said-of"><${Form} actions=${actions} isReady=${data !== null} isPair=${isPair} given=${data?.given ?? null} own=${data?.own ?? null} reason=${reason} onReason=${setReason} why=${why} number=${number} blind=${blind} onBlind=${setBlind} isKeysShown=${isKeysShown} onKeys=${setKeysShown} isDeciding=${isDeciding} said=${said} canUndo=${past.current.length > 0 || (queue.document?.last ?? null) !== null} />
+      <div class="said-of"><${Form} actions=${actions} isReady=${data !== null} words=${words} given=${data?.given ?? null} own=${data?.own ?? null} reason=${reason} onReason=${setReason} why=${why} number=${number} blind=${blind} onBlind=${setBlind} isKeysShown=${isKeysShown} onKeys=${setKeysShown} isDeciding=${isDeciding} said=${said} canUndo=${past.current.length > 0 || (queue.document?.last ?? null) !== null} />
         ${data?.evaluations ? html`<${Verdicts} data=${data} at=${(path) => `${shown.url}#${path.replace(/^data\./, "")}`} />` : null}</div></div>`}
     <${People} tick=${tick} />`;
 }
@@ -156,7 +160,7 @@ function End({ document, skipped, undo }) {
 
 const KEYS = [["y, 1", "pass"], ["n, 0", "fail"], ["t", "tie, or half good"], ["=", "type a score, and Enter"], ["r", "write a reason, Escape returns"], ["s", "skip"], ["u", "undo"], ["g", "guidelines"], ["v", "show or hide the verdicts"], ["?", "these keys"]];
 
-function Form({ actions, isReady, isPair, given, own, reason, onReason, why, number, blind, onBlind, isKeysShown, onKeys, isDeciding, said, canUndo }) {
+function Form({ actions, isReady, words, given, own, reason, onReason, why, number, blind, onBlind, isKeysShown, onKeys, isDeciding, said, canUndo }) {
   const leave = (event) => {
     if (event.key === "Escape") event.currentTarget.blur();
   };
@@ -174,7 +178,7 @@ function Form({ actions, isReady, isPair, given, own, reason, onReason, why, num
   const button = (key, word, act, className = "", off = !isReady) => html`<button type="button" class=${`action ${className}`} aria-keyshortcuts=${key} disabled=${off} onClick=${act}>${word} <kbd aria-hidden="true">${key}</kbd></button>`;
   return html`<section class="card label-form" aria-label=${isDeciding ? "Your decision" : "Your label"}>
     ${given === null ? null : html`<p class="given">${given.map((one) => html`<span class="flag plain"><span dir="auto">${one.labeller}</span> ${plain(one.score)}</span> `)}</p>`}
-    <div class="buttons">${button("y", isPair ? "First" : "Pass", () => actions.label(1), "pass")}${button("n", isPair ? "Second" : "Fail", () => actions.label(0), "fail")}${button("t", isPair ? "Tie" : "Half", () => actions.label(0.5))}${button("s", "Skip", actions.skip, "", false)}${button("u", "Undo", actions.undo, "", !canUndo)}</div>
+    <div class="buttons">${button("y", words[0], () => actions.label(1), "pass")}${button("n", words[1], () => actions.label(0), "fail")}${button("t", words[2], () => actions.label(0.5))}${button("s", "Skip", actions.skip, "", false)}${button("u", "Undo", actions.undo, "", !canUndo)}</div>
     ${own === null ? null : html`<p class="small">Your label so far: ${plain(own.score)}. A new one replaces it.</p>`}
     <div class="roomy"><label class="area">Why <kbd aria-hidden="true">r</kbd><textarea ref=${why} rows="2" maxlength="10000" value=${reason} onKeyDown=${leave} onInput=${(event) => onReason(event.currentTarget.value)}></textarea></label></div>
     <div class="row"><label class="pick roomy">score <kbd aria-hidden="true">=</kbd> <input ref=${number} type="number" min="0" max="1" step="any" onKeyDown=${typed} /></label>
