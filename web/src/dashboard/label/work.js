@@ -136,9 +136,10 @@ function Progress({ document, at, wanted, onRename }) {
   const { queue } = document;
   const others = Object.entries(document.labellers).filter(([name]) => name !== wanted.labeller);
   const count = queue === "differ" ? "decided" : queue === "unlabeled" ? "labeled" : "own";
-  const word = { decided: "decided", labeled: "labeled by anybody", own: html`labeled by <b dir="auto">${wanted.labeller}</b>` }[count];
+  const you = html`<b dir="auto">${wanted.labeller}</b> (<button type="button" class="link" onClick=${onRename}>change</button>)`;
+  const word = { decided: html`decided · you are ${you}`, labeled: html`labeled by anybody · you are ${you}`, own: html`labeled by ${you}` }[count];
   return html`<div class="progress"><progress max=${Math.max(1, Number(document.n))} value=${Number(document[count])} aria-label="Progress"></progress>
-    <p class="small"><${Figure} value=${document[count]} path=${at(count)} form=${plain} /> of <${Figure} value=${document.n} path=${at("n")} form=${plain} /> ${word}${count === "own" ? html` · <${Figure} value=${document.labeled} path=${at("labeled")} form=${plain} /> by anybody` : null}${others.map(([name, n]) => html` · <span dir="auto">${name}</span> <${Figure} value=${n} path=${at(`labellers[${JSON.stringify(name)}]`)} form=${plain} />`)} · you are <b dir="auto">${wanted.labeller}</b> <button type="button" class="link" onClick=${onRename}>change</button></p>
+    <p class="small"><${Figure} value=${document[count]} path=${at(count)} form=${plain} /> of <${Figure} value=${document.n} path=${at("n")} form=${plain} /> ${word}${count === "own" ? html` · <${Figure} value=${document.labeled} path=${at("labeled")} form=${plain} /> by anybody` : null}${others.map(([name, n]) => html` · <span dir="auto">${name}</span> <${Figure} value=${n} path=${at(`labellers[${JSON.stringify(name)}]`)} form=${plain} />`)}</p>
     ${queue === "random" || queue === "unlabeled" || queue === "differ" ? null : html`<p class="note">Labels of this queue do not represent the run, so <code>dicast calibrate</code> does not use them; those drawn at random do.</p>`}</div>`;
 }
 
