@@ -65,7 +65,8 @@ def test_show_prints_the_prompt_of_each_criterion(run, shop):
 
 def test_a_row_that_the_prompt_lacks_is_shown_with_the_template_and_the_reason(run, shop):
     run('user: "{{ city }}"')
-    shop.write("data.jsonl", [{"id": "u", "reference": "Turkey"}])
+    rows = [{"id": "t", "city": "Ankara", "reference": "Turkey"}, {"id": "u", "reference": "Turkey"}]
+    shop.write("data.jsonl", rows)
     shop.dicast("run", "p.yaml")
     shown = shop.dicast("show", "u").out
     assert "\nprompt:\n  user: {{ city }}\n  not filled in: template user: " in shown
