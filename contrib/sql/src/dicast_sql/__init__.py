@@ -1,0 +1,3 @@
+"""SQL over a ledger: the command ``dicast sql``, by DuckDB."""
+
+from __future__ import annotations
