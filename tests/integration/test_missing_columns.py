@@ -98,3 +98,14 @@ def test_a_metric_names_the_missing_column_of_its_template(errors):
     (error,) = errors(pipeline(more=more))
     assert (error["line"], error["column"], error["path"]) == (7, 29, "metrics[0].value")
     assert (error["value"], error["hint"]) == ("expectd", "expected")
+
+
+def test_lines_that_a_run_refuses_are_a_note_of_the_check(shop):
+    rows = [{"id": "a", "output": "x", "reference": "x"}] * 3
+    shop.write("data.jsonl", rows)
+    file = shop.pipeline("metrics: [diff/match]\n").name
+    done = shop.dicast("check", file)
+    assert (done.code, done.out.splitlines()[0]) == (0, f"{file}: ok")
+    assert "dicast run refuses the data" in done.out
+    assert "data.jsonl:2: duplicate id 'a', first on line 1 (1 of 2 problems)" in done.out.replace("\n", " ")
+    assert shop.dicast("run", file).code == 2

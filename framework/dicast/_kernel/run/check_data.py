@@ -13,33 +13,45 @@ from ..stream.opening import open_component
 from ..timing.event_loop import in_loop
 from ..values import RunContext
 from ..values.clock import Clock
-from ..values.errors import ConfigError, Problem, RequestError
+from ..values.errors import ConfigError, DataError, Problem, RequestError
 
 _MOST_BYTES = 64 * 2**20
 """Size of the largest data file that is read."""
 
+_SOURCE = "source."
+"""Start of the path of a problem in the options of the source."""
+
 
 def check_data(pipelines: Iterable[Pipeline]) -> list[str]:
-    """Check the data of *pipelines* that are in a file, and return a sentence for each file that is too large to be read here.
+    """Look in the data files of *pipelines* for the columns that they name.
 
-    :raises ConfigError: with every reason to refuse the data of any pipeline.
+    Return a note for each file that is too large to be read here, and for data that ``dicast run`` refuses.
+    Such data may be right for ``dicast watch``, or be replaced before the run.
+
+    :raises ConfigError: with every missing column of any pipeline.
     """
     problems: dict[Problem, None] = {}
-    unread: dict[str, None] = {}
+    notes: dict[str, None] = {}
     for pipeline in pipelines:
         path = getattr(pipeline.source and pipeline.source.component, "path", None)
         if not isinstance(path, Path) or not path.is_file():
             continue
         if (size := path.stat().st_size) > _MOST_BYTES:
-            unread[f"{path.name} was not read ({size // 2**20:,} MiB); dicast run reads it first"] = None
+            notes[f"{path.name} was not read ({size // 2**20:,} MiB); dicast run reads it first"] = None
             continue
         try:
             in_loop(_check_file(pipeline))
+        except DataError as error:
+            wrong = [problem for problem in error.problems if (problem.path or "").startswith(_SOURCE)]
+            problems |= dict.fromkeys(wrong)
+            if others := [problem for problem in error.problems if problem not in wrong]:
+                more = f" (1 of {len(others):,} problems)" if len(others) > 1 else ""
+                notes[f"dicast run refuses the data: {others[0]}{more}"] = None
         except RequestError as error:
             problems |= dict.fromkeys(error.problems)
     if problems:
         raise ConfigError(problems)
-    return [*unread]
+    return [*notes]
 
 
 async def _check_file(pipeline: Pipeline) -> None:
