@@ -410,6 +410,7 @@ def test_every_route_is_asked_here(api):
         "/runs/{run_id}/rows",
     }
     other_paths = {"/compare", "/labels", "/events", "/ledgers", "/session"}
+    other_paths |= {f"/labels/{name}" for name in ("agreement", "case", "queue", "retractions")}
     in_test_tables = {"/runs/{run_id}/subjects", "/runs/{run_id}/neighbors", "/analytics/trend"}
     assert set(api.get("/openapi.json")["paths"]) == requested | other_paths | in_test_tables
 

@@ -1,5 +1,6 @@
 // Two runs compared: differences with their intervals and words, then subject by subject, those with the largest change first.
 import { html } from "../html.js";
+import { Prompts } from "../prompts.js";
 import { Figure, pValue, signed } from "../figures.js";
 import { address, useAnswer } from "./api.js";
 import { Answer, TOOL, Problem, when } from "./parts.js";
@@ -7,6 +8,8 @@ import { alter, ofRun } from "./router.js";
 import { Rows } from "./rows.js";
 import { useTitle } from "./title.js";
 
+
+const FEW = 3; // labels whose figures are shown at once; the figures of more labels are folded
 
 export function Compare({ query }) {
   const runs = useAnswer(address("/runs", { limit: 200, without_kind: TOOL }), 0);
@@ -20,7 +23,14 @@ export function Compare({ query }) {
       <label class="pick"><input type="checkbox" checked=${query.any === "1"} onChange=${(event) => alter({ any: event.currentTarget.checked ? "1" : "" })} /> also runs that are not comparable</label></div>
     ${runs.document && listed.length < 2 ? html`<p class="empty">A comparison needs two runs.</p>` : a === b && a ? html`<p class="empty">Choose two different runs.</p>` : html`
     <${Answer} answer=${answer} none=${(error) => html`<${Problem} error=${error} />`}>${(document) => html`<${Found} document=${document} at=${answer.at} />`}</${Answer}>
-    ${a && b && a !== b ? html`<h2>Subjects</h2><${Rows} run=${b} name=${listed.find((one) => one.run_id === b)?.name ?? b} query=${{ sort: "change", ...query, baseline: a }} tick=${0} isComparing key=${`${a} ${b}`} />` : null}`}`;
+    ${a && b && a !== b ? html`<${BothPrompts} a=${a} b=${b} key=${`prompts ${a} ${b}`} /><h2>Subjects</h2><${Rows} run=${b} name=${listed.find((one) => one.run_id === b)?.name ?? b} query=${{ sort: "change", ...query, baseline: a }} tick=${0} isComparing key=${`${a} ${b}`} />` : null}`}`;
+}
+
+/** The prompts of both runs, where their tasks have any. */
+function BothPrompts({ a, b }) {
+  const [older, newer] = [a, b].map((id) => useAnswer(address(`/runs/${encodeURIComponent(id)}`)));
+  if (older.document === null || newer.document === null) return null;
+  return html`<${Prompts} before=${older.document.prompts} after=${newer.document.prompts} />`;
 }
 
 /** The runs of the query; without them the newest and the one before it of the same name. */
@@ -40,7 +50,7 @@ function Found({ document, at }) {
   const passes = Object.entries(document.passes);
   return html`${(document.sentences ?? []).map((text) => html`<p class="lead words" dir="auto">${text}</p>`)}
     ${document.comparable ? null : html`<p class="warnings">Not comparable: <span dir="auto">${document.faults.join(", ")}</span></p>`}
-    ${Object.entries(document.comparisons).map(([name, found]) => html`<${Comparison} name=${name} found=${found} at=${(path) => at(`comparisons[${JSON.stringify(name)}].${path}`)} />`)}
+    <details class="figures-of" open=${passes.length <= FEW}><summary>Differences with their intervals</summary>${Object.entries(document.comparisons).map(([name, found]) => html`<${Comparison} name=${name} found=${found} at=${(path) => at(`comparisons[${JSON.stringify(name)}].${path}`)} />`)}</details>
     <h2>Passes</h2>${passes.length === 0 ? html`<p class="empty">No label says in both runs who passes.</p>` : html`<${Counts} passes=${passes} at=${at} />`}
     <p class="fine">Baseline: <a href=${ofRun(document.a.run_id)}><code>${document.a.run_id}</code></a>, with <a href=${ofRun(document.b.run_id)}><code>${document.b.run_id}</code></a>.</p>`;
 }

@@ -48,12 +48,12 @@ export function Runs({ live, query }) {
     <label class="pick"><input type="checkbox" checked=${query.tools === "1"} onChange=${(event) => alter({ tools: event.currentTarget.checked ? "1" : "" })} /> also runs of tools: labels of people, dicast doctor</label>
     ${found.error ? html`<${Problem} error=${found.error} />` : null}
     ${found.read && found.items.length === 0 ? html`<p class="empty">No run yet. <code>dicast run pipeline.yaml</code> makes the first.</p>` : html`
-    <div class="scroll" tabindex="0" role="group" aria-label="Runs"><table class="list"><thead><tr><th scope="col"><span class="hidden">compare</span></th><th scope="col">began (UTC)</th><th scope="col">pipeline</th><th scope="col">gate</th><th scope="col" class="num">score</th><th scope="col" class="roomy">rests on</th><th scope="col" class="num roomy">scored</th><th scope="col" class="num roomy">of</th><th scope="col" class="num">cost</th><th scope="col" class="roomy">state</th></tr></thead>
+    <div class="scroll" tabindex="0" role="group" aria-label="Runs"><table class="list"><thead><tr><th scope="col"><span class="hidden">compare</span></th><th scope="col">began (UTC)</th><th scope="col">pipeline</th><th scope="col">gate</th><th scope="col" class="num">score</th><th scope="col" class="roomy">rests on</th><th scope="col" class="num roomy">scored</th><th scope="col" class="num roomy">of</th><th scope="col" class="num roomy">cost</th><th scope="col" class="roomy">state</th></tr></thead>
       <tbody>${found.items.map(({ item: run, at }) => html`<tr key=${run.run_id}><td><input type="checkbox" checked=${picked.includes(run.run_id)} onChange=${() => toggle(run.run_id)} aria-label=${`Compare ${run.name} of ${when(run.started_at)}`} /></td>
         <td class="still">${when(run.started_at)}</td><th scope="row" dir="auto"><a href=${ofRun(run.run_id)}>${run.name}</a>${run.kind === "pipeline" || run.kind === undefined ? null : html` <span class="soft">${run.kind}</span>`}</th><td><${Gate} run=${run} /></td>
         <td class="num"><${RunScore} run=${run} at=${at} /></td><td class="roomy">${run.basis === null ? "–" : restingOn(run.basis)}</td>
         <td class="num roomy"><${Figure} value=${run.scored} path=${at("scored")} /></td><td class="num roomy"><${Figure} value=${run.subjects} path=${at("subjects")} /></td>
-        <td class="num">${run.cost === null ? "–" : html`<${Spent} usd=${run.cost.usd} msat=${run.cost.msat} at=${(unit) => at(`cost.${unit}`)} />`}</td><td class="roomy">${run.state}</td></tr>`)}</tbody></table></div>`}
+        <td class="num roomy">${run.cost === null ? "–" : html`<${Spent} usd=${run.cost.usd} msat=${run.cost.msat} at=${(unit) => at(`cost.${unit}`)} />`}</td><td class="roomy">${run.state}</td></tr>`)}</tbody></table></div>`}
     <${More} found=${found} />`;
 }
 

@@ -1,4 +1,5 @@
 // Results of aggregates and comparisons: their words first, their figures as tables.
+import { Prompts } from "../prompts.js";
 import { html } from "../html.js";
 import { at, Figure, Num } from "../figures.js";
 
@@ -103,6 +104,7 @@ export function Comparison({ run, onFlips }) {
       Differences are B less A.</p>
     ${differs.length ? html`<p class="warnings">not comparable: ${differs.join(", ")}</p>` : null}
     ${words.map((text) => html`<p class="words" dir="auto">${text}</p>`)}
+    <${Prompts} before=${run.baseline_prompts} after=${run.prompts} />
     ${counts.map(([label, one]) => flips && label === flips.label ? html`<div class="flips"><strong dir="auto">${label}</strong>
       <button type="button" class="chip pass" onClick=${() => onFlips("gained")}><${Figure} value=${one.b} /> pass in B alone</button>
       <button type="button" class="chip fail" onClick=${() => onFlips("lost")}><${Figure} value=${one.a} /> pass in A alone</button>

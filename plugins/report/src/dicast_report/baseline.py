@@ -27,6 +27,7 @@ class Baseline:
     name: str
     scores: Mapping[Key, float | None]
     pairs: PairedPasses
+    prompts: Mapping[str, Any] | None = None
 
     @property
     def label(self) -> str | None:
@@ -55,4 +56,5 @@ def baseline(read: Read, run_id: str | None, compared: str) -> Baseline | None:
         return None
     marking = Marking.of(started.event.payload)
     scores = {subject.key: marking.score(subject) for subject in read_subjects(read, run_id)}
-    return Baseline(run_id, str(started.event.payload.get("name")), scores, pairs)
+    payload: Mapping[str, Any] = started.event.payload
+    return Baseline(run_id, str(payload.get("name")), scores, pairs, payload.get("prompts"))

@@ -89,6 +89,7 @@ class RunReader:
             **findings.json(),
             "rows": {**_counts(chosen), "content": has_content},
             "compared": compared,
+            **self._prompts(payload, findings.baseline),
             "provenance": self._provenance(payload),
         }
         writer = RowColumns(marking, findings.baseline, self.options.content, self._older_rows(findings, chosen))
@@ -99,6 +100,11 @@ class RunReader:
             return None
         keys = {subject.key for subject in chosen.rows}
         return OlderRows.of(self.read, findings.baseline.run_id, keys, content=self.options.content)
+
+    def _prompts(self, started: Mapping[str, Any], baseline: Baseline | None) -> dict[str, Any]:
+        """Return the prompts of the task of the run, and of the baseline; without content, none."""
+        prompts, older = started.get("prompts"), None if baseline is None else baseline.prompts
+        return {"prompts": prompts, "baseline_prompts": older} if self.options.content and (prompts or older) else {}
 
     def _provenance(self, started: Mapping[str, Any]) -> dict[str, Any]:
         file = started.get("file")

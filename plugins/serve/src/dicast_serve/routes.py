@@ -188,10 +188,10 @@ ROUTES = (
     ),
     Route(
         "/runs/{run_id}",
-        "A run, and the document of its end.",
+        "A run, the document of its end, and the prompts of its task.",
         runs.run,
         (in_path("run_id", "An id, its first or last characters, a run's name (its newest run), or last."),),
-        ("run", "document"),
+        ("run", "document", "prompts"),
         light=True,
         by_clock=True,
     ),

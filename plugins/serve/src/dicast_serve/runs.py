@@ -7,7 +7,7 @@ from itertools import islice
 from math import inf, isnan
 from typing import Any
 
-from dicast import ConfigError, Entry, Ledger, named_run
+from dicast import ConfigError, Entry, Ledger, Query, named_run
 from dicast.reading import (
     FAILED,
     MSAT_UNKNOWN,
@@ -53,11 +53,16 @@ def _after(runs: Iterator[dict[str, Any]], cursor: str) -> Iterator[dict[str, An
 
 
 def run(ledger: Ledger, values: Values) -> Document:
-    """Return one run as in the list of runs, and the document of its end if it has one."""
+    """Return one run as in the list of runs, the document of its end if it has one, and the prompts of its task, if the run recorded prompts."""
     run_id = full_run_id(ledger, values["run_id"])
     listed = listed_run(ledger, run_id)
     document = without_rationale(run_document(ledger, run_id))
-    return {"run": {**listed, "gate_label": gate_label(document)}, "document": document}
+    started: Mapping[str, Any] = next(ledger.read(Query(run_id, ("run.started",), limit=1))).event.payload
+    return {
+        "run": {**listed, "gate_label": gate_label(document)},
+        "document": document,
+        "prompts": started.get("prompts"),
+    }
 
 
 def listed_run(ledger: Ledger, run_id: str) -> Document:
