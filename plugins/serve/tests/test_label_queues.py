@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 import dicast
 from dicast import Judgment, Query, Subject
-from dicast.reading import given_labels, output_digest, read_verdicts
+from dicast.reading import given_labels, ledger_gold, output_digest, read_verdicts
 from dicast.toolkit.random_order import in_random_order
 from dicast_serve.application import application
 from dicast_serve.guard import Tokens
@@ -253,7 +253,7 @@ def test_people_who_differ_are_decided_between_and_their_labels_stay(client, pat
     case = client.get("/labels/case", params=values).json()
     assert {item["labeller"]: item["score"] for item in case["given"]} == {"ada": 1.0, "bob": 0.0}
     assert case["evaluations"] is None  # the judges' verdicts stay hidden
-    decision = label(client, 1, 0, "eve", adjudicated=True, drawn="adjudication")
+    decision = label(client, 1, 0, "eve", adjudicated=True)
     assert (decision["verdict"]["judge"], decision["verdict"]["signals"]) == ("adjudication", {"labeller": "eve"})
     after = queue(client, queue="differ", labeller="eve")
     assert (ids(after), after["n"], after["decided"]) == (["r4"], 2, 1)
@@ -318,6 +318,17 @@ def test_guidelines_are_a_file_and_the_objectives_of_judges(path, tmp_path):
 def test_missing_guidelines_are_refused(tmp_path):
     with pytest.raises(dicast.ConfigError, match="--guidelines: .*none.md cannot be read"):
         Guide.of(tmp_path / "none.md", None)
+
+
+def test_a_decision_is_drawn_as_the_labels_that_it_decides_between(client, path):
+    for number, draws in ((1, ("random", "random")), (2, ("failed", "failed")), (3, ("failed", "random"))):
+        for judge, score, drawn in zip(("ada", "bob"), (1, 0), draws, strict=True):
+            label(client, number, score, judge, drawn=drawn)
+        label(client, number, 0, "eve", adjudicated=True)
+    decisions = [item["drawn"] for item in events(path, "label.given") if item.get("adjudicated")]
+    assert decisions == ["random", "failed", "random"]
+    gold = dicast.read_ledger(path, ledger_gold)  # the labels of random draws, one for each subject
+    assert {item.subject_id: item.score for item in gold.entries.values()} == {"r1": 0.0, "r3": 0.0}
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""Questions of a reader, answered in a real Chromium with three clicks at the most, from the first page."""
+"""Questions of a reader, answered in a real Chromium with three clicks at the most, from the first page.
+
+The task to label twenty subjects is in ``test_labeling.py``, with its keys.
+"""
 
 from __future__ import annotations
 

@@ -24,9 +24,11 @@ DRAWN = {
     "odds": "disagreements",
     "failed": "failed",
     "label": "label",
-    "differ": "adjudication",
 }
-"""How the subjects of each queue are drawn, as labels record it. Only ``random`` gives labels that represent all subjects."""
+"""How the subjects of a queue are drawn, as labels record it. Only ``random`` gives labels that represent all subjects."""
+
+QUEUES = (*DRAWN, "differ")
+"""The queues. In ``differ`` people decide between labels: a decision is drawn as they are."""
 
 Values = Mapping[str, Any]
 
@@ -54,7 +56,7 @@ def queue(ledger: Ledger, values: Values, guide: Guide) -> Document:
         "queue": values["queue"],
         "seed": values["seed"],
         "label": values["label"],
-        "drawn": DRAWN[values["queue"]],
+        "drawn": DRAWN.get(values["queue"]),
         "labels": [item["label"] for item in table.document["labels"]],
         "kinds": dict(kinds.most_common()),
         "n": len(order),

@@ -6,7 +6,7 @@ from functools import partial
 
 from .guide import Guide
 from .label_case import agreement, case
-from .label_queue import DRAWN, queue
+from .label_queue import QUEUES, queue
 from .parameters import MOST, choice, flag, integer, text
 from .routes import KIND, ROUTES, Route
 
@@ -26,7 +26,7 @@ def routes_with(guide: Guide) -> tuple[Route, ...]:
                 "queue",
                 "random: in the order of seed, as dicast label; unlabeled: nobody has labeled it, in the run's order; odds: one label passes it, another "
                 "does not; failed: it failed or has no score, the worst first; label: those with a value of label, the lowest first; differ: people differ.",
-                tuple(DRAWN),
+                QUEUES,
                 "random",
             ),
             integer("seed", "The seed of the random order.", 0, 0, MOST),

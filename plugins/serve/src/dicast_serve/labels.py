@@ -24,6 +24,7 @@ from dicast import (
     Verdict,
 )
 from dicast.reading import JudgedOutputs, decides, verdict_of
+from dicast.reading.gold import RANDOMLY
 
 from .documents import without_rationale
 from .label_bodies import Label
@@ -101,6 +102,8 @@ class _Labeled:
     subject: Subject
     digest: str | None
     labels: Sequence[GivenLabel]
+    drawn: str | None
+    """How the labels of people were drawn, between which a decision decides; at random if one of them was."""
 
 
 def record(ledger: ServedLedger, label: Label) -> dict[str, Any]:
@@ -118,11 +121,11 @@ def record(ledger: ServedLedger, label: Label) -> dict[str, Any]:
         if newest is None or newest[1].score != label.score:
             raise _other_label(label, newest)
         return ledger.read(lambda live: _recorded(live, label, run_id))
-    judge = DECISION if label.adjudicated else label.judge
+    judge, drawn = (DECISION, labeled.drawn) if label.adjudicated else (label.judge, label.drawn)
     pipeline = {
         "name": NAME,
         "judges": [{"person": {"as": judge}}],
-        "define": {"person": Person.with_label(attrs.evolve(label, output_digest=labeled.digest))},
+        "define": {"person": Person.with_label(attrs.evolve(label, output_digest=labeled.digest, drawn=drawn))},
         "ledger": ledger_section(ledger),
     }
     done = dicast.run(pipeline, subjects=[labeled.subject], kind="tool")
@@ -180,4 +183,6 @@ def _labeled(ledger: Ledger, label: Label) -> _Labeled:
     digest = None if output is None else output.digest
     people = labels_of(ledger, label.subject_kind, label.subject_id, digest)
     own_labels = [item for item in people if item[1].labeller == label.judge and decides(item[1]) == label.adjudicated]
-    return _Labeled(subject, digest, own_labels)
+    draws: list[Any] = [event.payload.get("drawn") for event, item in people if not decides(item)]
+    drawn = next((draw for draw in draws if draw in RANDOMLY), draws[0] if draws else None)
+    return _Labeled(subject, digest, own_labels, drawn)

@@ -43,7 +43,8 @@ export function Work({ wanted, start, live, picks, onRename }) {
   const label = (score) => {
     if (item === null || data === null) return; // nobody labels a subject that is not on the page
     const expected = data.own === null ? "" : data.own.run_id;
-    const body = { subject_id: data.subject_id, subject_kind: data.subject_kind, run_id: data.run_id, score, judge: wanted.labeller, drawn: queue.document.drawn, blind, expected };
+    const body = { subject_id: data.subject_id, subject_kind: data.subject_kind, run_id: data.run_id, score, judge: wanted.labeller, blind, expected };
+    if (queue.document.drawn !== null) body.drawn = queue.document.drawn;
     if (reason.trim()) body.reason = reason.trim();
     if (isDeciding) body.adjudicated = true;
     past.current.push({ item, shown, reason, job: outbox.add(address("/labels"), body) });
@@ -140,7 +141,7 @@ function Progress({ document, at, wanted, onRename }) {
   const word = { decided: html`decided · you are ${you}`, labeled: html`labeled by anybody · you are ${you}`, own: html`labeled by ${you}` }[count];
   return html`<div class="progress"><progress max=${Math.max(1, Number(document.n))} value=${Number(document[count])} aria-label="Progress"></progress>
     <p class="small"><${Figure} value=${document[count]} path=${at(count)} form=${plain} /> of <${Figure} value=${document.n} path=${at("n")} form=${plain} /> ${word}${count === "own" ? html` · <${Figure} value=${document.labeled} path=${at("labeled")} form=${plain} /> by anybody` : null}${others.map(([name, n]) => html` · <span dir="auto">${name}</span> <${Figure} value=${n} path=${at(`labellers[${JSON.stringify(name)}]`)} form=${plain} />`)}</p>
-    ${queue === "random" || queue === "unlabeled" || queue === "differ" ? null : html`<p class="note">Labels of this queue do not represent the run, so <code>dicast calibrate</code> does not use them; those drawn at random do.</p>`}</div>`;
+    ${queue === "random" || queue === "differ" ? null : html`<p class="note">Labels of this queue do not represent the run, so <code>dicast calibrate</code> does not use them; those drawn at random do.</p>`}</div>`;
 }
 
 /** Labels that the ledger does not have yet, with the reason and the choices. */
