@@ -27,6 +27,7 @@ import proxy
 import readers
 import report
 import sandbox
+import storage
 import throughput
 import watch
 import watch_cost
@@ -52,6 +53,7 @@ WHAT = (
     "report",
     "readers",
     "folder",
+    "storage",
 )
 
 
@@ -108,6 +110,8 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
             return readers.measure(folder, given.rows, given.repeats)
         case "folder":
             return folder_run.measure(folder, given.rows)
+        case "storage":
+            return storage.measure(folder, given.rows)
         case "sandbox":
             return sandbox.measure(folder, given.rows, given.repeats)
         case _:

@@ -40,7 +40,9 @@ def _against_floor(folder: Path, count: int, repeats: int) -> Iterator[Figure]:
     yield Figure(f"{name}.floor_rows_per_s", count / median(each.wall for each in floors))
     yield Figure(f"{name}.dicast_rows_per_s", count / median(each.wall for each in dicasts))
     yield Figure(f"{name}.dicast_peak_memory", median(each.peak_mb for each in dicasts), "MB")
-    yield Figure(f"{name}.verify_cpu", median(each.cpu for each in verifies), "s")
+    checked = median(each.cpu for each in verifies)
+    yield Figure(f"{name}.verify_cpu", checked, "s")
+    yield Figure(f"{name}.verify_cpu_per_event", checked / count / 3 * 1e6, "µs", "<= 3")
     yield Figure(f"{name}.ledger_size", (folder / "ledger.db").stat().st_size / 2**20, "MB")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from itertools import groupby
+from itertools import accumulate
 from typing import Any
 
 import attrs
@@ -32,6 +32,15 @@ class Wrong(Exception):
     def __init__(self, seq: int, reason: str) -> None:
         super().__init__(reason)
         self.seq = seq
+
+
+_SPEND = "spend."
+_TYPE, _PAYLOAD = 2, 10
+"""Places in the line of an event."""
+
+
+def _unreadable(seq: int, place: int, first: int, error: Exception) -> Wrong:
+    return Wrong(seq, f"line {place + 1} of the block from event {first} cannot be read: {error}")
 
 
 @attrs.define
@@ -87,11 +96,11 @@ class Check:
                 raise TypeError(f"its marks are {marks!r}")
         except (ValueError, TypeError) as error:
             raise Wrong(start, f"the block from event {first} cannot be read: {error}") from error
-        facts, digests = Facts(), chain_of(self.digest, lines)
+        digests = chain_of(self.digest, lines)
         if b"".join([link[:MARK_BYTES] for link in digests]) == marks:
-            parsed = self._lines(raw, lines, first, facts)
+            parsed, facts = self._lines(raw, lines, first)
         else:
-            parsed = self._marked_lines(lines, marks, first, facts)
+            parsed, facts = self._marked_lines(lines, marks, first)
         self.digest = digests[-1]
         is_met = expected is not None and expected in [link.hex() for link in digests]
         if self.digest != digest or len(marks) != MARK_BYTES * len(lines):
@@ -120,8 +129,8 @@ class Check:
         self.absent += self.contents.absent(keys)
         return is_met
 
-    def _lines(self, raw: bytes, lines: Sequence[bytes], first: int, facts: Facts) -> list[Sequence[Any]]:
-        """Check lines, and return their values. *raw* is the list of all lines. Many judged subjects of one maker are checked together.
+    def _lines(self, raw: bytes, lines: Sequence[bytes], first: int) -> tuple[list[Sequence[Any]], Facts]:
+        """Check lines, and return their values and facts. *raw* is the list of all lines.
 
         :raises Wrong: for the first fault.
         """
@@ -129,50 +138,73 @@ class Check:
             parsed: list[Sequence[Any]] = orjson.loads(raw)
         except ValueError:
             parsed = []
-        if len(parsed) != len(lines):
-            return [self._line(line, place, first, facts) for place, line in enumerate(lines)]
-        place = 0
-        for name, group in groupby(parsed, _judged_maker):
-            part = list(group)
-            if name is None or not self._together(part, name, facts):
-                for line in lines[place : place + len(part)]:
-                    self._line(line, place, first, facts)
-                    place += 1
-            else:
-                place += len(part)
-        return parsed
+        is_list = len(parsed) == len(lines)
+        facts = self._at_once(parsed, first) if is_list else None
+        if facts is None:
+            facts = Facts()
+            values = parsed if is_list else [None] * len(lines)
+            parsed = [self._line(line, at, first, facts, values[at]) for at, line in enumerate(lines)]
+        return parsed, facts
 
-    def _marked_lines(self, lines: Sequence[bytes], marks: bytes, first: int, facts: Facts) -> list[Sequence[Any]]:
-        """Check lines with wrong *marks*, and return their values if the first marks are right.
+    def _at_once(self, lines: Sequence[Sequence[Any]], first: int) -> Facts | None:
+        """Check lines of one run by their kinds, and return their facts; None if they have to be checked one by one.
+
+        :raises Wrong: for an amount that cannot be added.
+        """
+        kinds = list(map(_kind_of, lines))
+        groups: dict[str | int | None, list[Sequence[Any]]] = {}
+        for kind, values in zip(kinds, lines, strict=True):
+            groups.setdefault(kind, []).append(values)
+        facts, counts = Facts(), dict[str | int | None, int]()
+        try:
+            for kind, part in groups.items():
+                counts[kind] = 1 if kind == EVENT else len(self.makers[kind].parts)  # type: ignore[index]  # None is no maker
+                is_read = _read_events(part, facts) if kind == EVENT else self._read_judged(part, kind, facts)
+                if not is_read:
+                    return None
+        except (TypeError, LookupError, AttributeError, ValueError):
+            return None
+        facts.subjects.discard(None)  # events that are about no subject
+        if len(facts.runs) != 1:
+            return None
+        (run_id,) = facts.runs
+        seqs = [*accumulate(map(counts.__getitem__, kinds), initial=self.seq + 1)]
+        if any(type_.startswith(_SPEND) for type_ in facts.types):
+            for place, values in enumerate(lines):
+                if kinds[place] == EVENT and values[_TYPE].startswith(_SPEND):
+                    try:
+                        self.spending.record(seqs[place], run_id, values[_TYPE], values[_PAYLOAD])
+                    except LedgerError as error:
+                        raise _unreadable(seqs[place], place, first, error) from error
+        self._count(run_id, seqs[-1] - self.seq - 1)
+        return facts
+
+    def _read_judged(self, lines: Sequence[Sequence[Any]], name: Any, facts: Facts) -> bool:
+        """Add the facts of judged subjects of one maker; return False if one of them has to be checked alone."""
+        maker = self.makers[name]
+        if set(map(len, lines)) != {maker.length}:
+            return False
+        values = list(zip(*lines, strict=True))
+        for times in values[FIRST_EVENT + 1 : FIRST_EVENT + 2 * len(maker.parts) : 2]:
+            facts.times.update((min(times), max(times)))
+        facts.subjects.update((min(values[SUBJECT]), max(values[SUBJECT])))
+        self._note(maker, facts)
+        if maker.content is not None:
+            facts.contents.extend(values[maker.content])
+        return True
+
+    def _marked_lines(self, lines: Sequence[bytes], marks: bytes, first: int) -> tuple[list[Sequence[Any]], Facts]:
+        """Check lines with wrong *marks*, and return their values and facts if the first marks are right.
 
         :raises Wrong: for the first fault.
         """
-        parsed, digest = [], self.digest
+        parsed, facts, digest = [], Facts(), self.digest
         for place, line in enumerate(lines):
             (digest,) = chain_of(digest, [line])
             if not marks.startswith(digest[:MARK_BYTES], MARK_BYTES * place):
                 raise Wrong(self.seq + 1, f"line {place + 1} of the block from event {first} was changed")
             parsed.append(self._line(line, place, first, facts))
-        return parsed
-
-    def _together(self, lines: Sequence[Sequence[Any]], name: str, facts: Facts) -> bool:
-        """Check judged subjects of one maker. Return False if one of them has to be checked alone."""
-        maker = self.makers.get(name)
-        if maker is None or set(map(len, lines)) != {maker.length}:
-            return False
-        values = list(zip(*lines, strict=True))
-        try:
-            for times in values[FIRST_EVENT + 1 : FIRST_EVENT + 2 * len(maker.parts) : 2]:
-                facts.times.update((min(times), max(times)))
-            facts.subjects.update((min(values[SUBJECT]), max(values[SUBJECT])))
-        except TypeError:  # such as lines without a subject
-            return False
-        facts.subjects.discard(None)
-        self._note(maker, facts)
-        if maker.content is not None:
-            facts.contents.extend(values[maker.content])
-        self._count(maker.run_id, len(maker.parts) * len(lines))
-        return True
+        return parsed, facts
 
     def _hints(self, facts: Facts, start: int, first: int) -> tuple[str | None, ...]:
         try:
@@ -190,9 +222,11 @@ class Check:
         if not is_equal:
             raise Wrong(start, f"the columns of the block from event {first} do not follow from its lines")
 
-    def _line(self, line: bytes, place: int, first: int, facts: Facts) -> Sequence[Any]:
+    def _line(
+        self, line: bytes, place: int, first: int, facts: Facts, parsed: Sequence[Any] | None = None
+    ) -> Sequence[Any]:
         try:
-            values: Sequence[Any] = orjson.loads(line)
+            values: Sequence[Any] = orjson.loads(line) if parsed is None else parsed
             kind = values[0]
             if kind in SUBJECTS:
                 self._judged(values, facts)
@@ -205,9 +239,7 @@ class Check:
                 raise ValueError(f"its kind is {kind!r}")
             return values
         except (ValueError, LookupError, TypeError, AttributeError, LedgerError) as error:
-            raise Wrong(
-                self.seq + 1, f"line {place + 1} of the block from event {first} cannot be read: {error}"
-            ) from error
+            raise _unreadable(self.seq + 1, place, first, error) from error
 
     def _judged(self, values: Sequence[Any], facts: Facts) -> None:
         maker = self.makers[values[1]]
@@ -243,11 +275,11 @@ class Check:
             facts.subjects.add(event.subject_id)
         if len(values) > CONTENT:
             facts.contents.append(values[CONTENT])
+        if event.type.startswith(_SPEND):
+            self.spending.record(self.seq + 1, event.run_id, event.type, event.payload)
         self._count(event.run_id, 1)
         if is_end(event.type):
             self._ended.add(event.run_id)
-        if event.type.startswith("spend."):
-            self.spending.record(self.seq, event.run_id, event.type, event.payload)
 
     def _count(self, run_id: str, events: int) -> None:
         begin, _ = self.runs.get(run_id, (self.seq + 1, 0))
@@ -256,10 +288,24 @@ class Check:
         self._ended.discard(run_id)
 
 
-def _judged_maker(values: Any) -> str | None:
-    """Return the name of the maker of a judged subject; None for another line."""
-    is_judged = type(values) is list and len(values) > FIRST_EVENT and values[0] == JUDGED
-    return values[1] if is_judged and type(values[1]) is str else None
+def _read_events(lines: Sequence[Sequence[Any]], facts: Facts) -> bool:
+    """Add the facts of events; return False if one of them has to be checked alone."""
+    _, _, types, times, runs, _, _, _, subjects, _, payloads, *_ = zip(*lines, strict=False)
+    facts.types.update(types)
+    facts.runs.update(runs)
+    facts.times.update((min(times), max(times)))
+    facts.subjects.update(subjects)
+    facts.contents.extend([values[CONTENT] for values in lines if len(values) > CONTENT])
+    return set(map(type, payloads)) == {dict} and not any(map(is_end, facts.types))
+
+
+def _kind_of(values: Any) -> str | int | None:
+    """Return the name of the maker of a judged subject, :data:`EVENT` for an event, None for another line."""
+    if type(values) is not list or len(values) <= FIRST_EVENT:
+        return None
+    if values[0] == JUDGED:
+        return values[1] if type(values[1]) is str else None
+    return EVENT if values[0] == EVENT and len(values) > _PAYLOAD else None
 
 
 def verify(connection: sqlite3.Connection, expected: str | None) -> Verification:

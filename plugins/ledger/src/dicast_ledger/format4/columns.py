@@ -84,14 +84,29 @@ class Rows:
     """Rows of a table of one block."""
 
     def __init__(self, table: Table) -> None:
-        self.columns: list[array[Any]] = [array(code) for code in table.all_codes]
+        self._columns: list[array[Any]] = [array(code) for code in table.all_codes]
+        self._new: list[tuple[Any, ...]] = []
+        """Rows that are not in the columns yet."""
         self.facts: dict[tuple[Any, ...], int] = {}
         self.exact: list[list[Any]] = []
         self.odd = 0
         """Number of events without a row, because their payload does not have the form of their type."""
 
     def __len__(self) -> int:
-        return len(self.columns[0])
+        return len(self._columns[0]) + len(self._new)
+
+    @property
+    def columns(self) -> Sequence[array[Any]]:
+        """The columns with all rows."""
+        if self._new:
+            for column, values in zip(self._columns, zip(*self._new, strict=True), strict=True):
+                column.extend(values)
+            self._new.clear()
+        return self._columns
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        """Add a row."""
+        self._new.append(row)
 
     def code(self, facts: tuple[Any, ...]) -> int:
         """Return the number of *facts*."""
@@ -155,9 +170,7 @@ class BlockColumns:
         facts, name, values, exact = row
         if exact is not None:
             rows.exact.append([len(rows), *exact])
-        all_values = place, rows.code(facts), self.name(name), *values
-        for column, value in zip(rows.columns, all_values, strict=True):
-            column.append(value)
+        rows.add((place, rows.code(facts), self.name(name), *values))
 
     def _judgment(self, place: int, event: Event) -> None:
         eval_id = event.payload.get("eval_id")
