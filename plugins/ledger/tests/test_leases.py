@@ -126,16 +126,16 @@ def test_a_ledger_in_memory_ends_the_same_reservations_as_a_ledger_that_was_just
     opened, tmp_path, make_event, seed
 ):
     draw, minutes = random.Random(seed), 0
-    held, started, ended = tmp_path / "held.db", tmp_path / "started.db", []
+    path, fresh_path, ends = tmp_path / "l.db", tmp_path / "fresh.db", []
 
     def moment(minute):
         return f"2026-03-01T{12 + minute // 60:02d}:{minute % 60:02d}:00.000Z"
 
     def lost(entry):
-        ended.append(entry.event.payload["reservation_id"])
+        ends.append(entry.event.payload["reservation_id"])
         return make_event("spend.lost", {**entry.event.payload})
 
-    with opened(held) as ledger, opened(held) as other, opened(held) as owner:
+    with opened(path) as ledger, opened(path) as other, opened(path) as owner:
         for number in range(30):
             step, run_id = draw.random(), draw.choice(["R1", "R2"])
             if step < 0.15:
@@ -149,20 +149,20 @@ def test_a_ledger_in_memory_ends_the_same_reservations_as_a_ledger_that_was_just
                 columns = {"run_id": run_id, "time": moment(minutes)}
                 claim = Claim(make_event("spend.reserved", payload, **columns), [])
                 act = methodcaller("reserve", [claim], lost)
-            with opened(started) as fresh:
+            with opened(fresh_path) as fresh:
                 act(fresh)
-            expected, ended[:] = [*ended], []
+            expected, ends[:] = [*ends], []
             act(owner if step < 0.15 else other if draw.random() < 0.2 else ledger)
-            assert ended == expected
-            ended.clear()
+            assert ends == expected
+            ends.clear()
         assert ledger.verify().ok
 
 
 def test_the_first_reservation_of_a_run_whose_lease_is_over_ends_at_the_next(opened, tmp_path, make_event):
-    amount, ended = {"scopes": ["day"], "amount": "0.01", "unit": "usd"}, []
+    amount, ends = {"scopes": ["day"], "amount": "0.01", "unit": "usd"}, []
 
     def lost(entry):
-        ended.append(entry.event.payload["reservation_id"])
+        ends.append(entry.event.payload["reservation_id"])
         return make_event("spend.lost", {**entry.event.payload})
 
     with opened(tmp_path / "l.db") as ledger:
@@ -171,4 +171,4 @@ def test_the_first_reservation_of_a_run_whose_lease_is_over_ends_at_the_next(ope
         for number, run_id in enumerate(["R1", "R1", "R1", "R2", "R1"]):
             event = make_event("spend.reserved", {**amount, "reservation_id": f"r{number}"}, run_id=run_id)
             ledger.reserve([Claim(event, [])], lost)
-    assert ended == ["r3"]
+    assert ends == ["r3"]
