@@ -1,0 +1,200 @@
+"""The places of the parts of the main pages, at the width of a phone and of a desk, against ``layouts.json``.
+
+``python -m plugins.serve.tests.test_layouts`` writes the file anew. Boxes are compared, not pixels: fonts differ between machines.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import attrs
+import pytest
+
+import dicast
+from dicast import Judgment, Subject
+
+from .serving import READING, Server
+from .test_dashboard import Tab
+
+pytestmark = pytest.mark.slow
+
+KEPT = Path(__file__).with_name("layouts.json")
+WIDTHS = (375, 1280)
+PARTS = {
+    "today": (
+        ".bar nav",
+        ".bar-end",
+        "main h1",
+        *(f"section[aria-labelledby={name}]" for name in ("last", "quality", "backlog", "news", "days")),
+    ),
+    "run": (".bar nav", "main h1", ".gate", ".figures", ".trend-of", ".toolbar", ".virtual"),
+    "subject": (".bar nav", "main h1", ".steps", ".what", ".said-of"),
+    "compare": (".bar nav", "main h1", ".figures-of", ".toolbar", ".virtual"),
+}
+"""The parts of each page, as selectors."""
+
+PIXELS = 16
+"""Largest difference of a left edge or a width, in pixels: a scroll bar, or the digits of another font."""
+
+SHARE = 0.4
+"""Largest difference of a height, as a share: another font breaks lines elsewhere."""
+
+BOXES = """(parts) => Object.fromEntries(parts.map((part) => {
+  const box = document.querySelector(part).getBoundingClientRect();
+  return [part, [box.left, box.top + window.scrollY, box.width, box.height].map(Math.round)];
+}))"""
+
+CLIPPED = """() => [...document.querySelectorAll('main *, header *')].filter((element) => {
+  const style = getComputedStyle(element);
+  const isCut = element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 0 && style.display !== 'inline';
+  return isCut && ['hidden', 'clip'].includes(style.overflowX) && style.textOverflow !== 'ellipsis' && !element.closest('.hidden, svg');
+}).map((element) => element.className || element.tagName)"""
+"""The elements whose text is cut without a sign."""
+
+
+@attrs.frozen
+class Good:
+    """A judge that likes the outputs of the second run less, and cannot judge one row."""
+
+    name = "good"
+
+    def judge(self, subject, children):
+        number = int(subject.id.rsplit("-", 1)[1])
+        if number == 7:
+            raise ValueError("the endpoint refused")
+        score = 0.1 * number if "of run 1" in subject.output and number % 2 == 0 else 0.9
+        return Judgment(score, 1.0, "llm", signals={"reason": "so"})
+
+
+def write_runs(folder):
+    """Write two runs of one name, with long ids and long texts."""
+    for run in range(2):
+        rows = [
+            Subject(
+                "row",
+                f"customer-4417-conversation-{number}",
+                f"Question {number} " * 20,
+                f"Answer {number} of run {run} " * 9,
+            )
+            for number in range(9)
+        ]
+        ledger = {"ledger/sqlite": {"path": str(folder / "ledger.db")}}
+        pipeline = {"name": "nightly", "judges": [Good()], "gate": {"on": "good", "min_score": 0.8}, "ledger": ledger}
+        with ThreadPoolExecutor(1) as executor:  # a thread that playwright has no event loop in
+            executor.submit(dicast.run, pipeline, subjects=rows).result()
+
+
+def hashes(server):
+    last, first = (run["run_id"] for run in server.get("/runs")["data"])
+    return {
+        "today": "#/",
+        "run": f"#/run/{last}",
+        "subject": f"#/subject/row/customer-4417-conversation-2?run={last}",
+        "compare": f"#/compare?a={first}&b={last}",
+    }
+
+
+def measured(browser, server, page_name, width):
+    """Return the boxes of a page, after checks that need no earlier boxes: its width, and cut texts in both themes."""
+    wait = ".virtual-row" if ".virtual" in PARTS[page_name] else PARTS[page_name][-1]
+    with Tab(browser, server, hashes(server)[page_name], token=READING, width=width, wait=wait) as page:
+        for part in PARTS[page_name]:
+            page.wait_for_selector(part)
+        page.wait_for_function("() => !document.documentElement.hasAttribute('aria-busy')")
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+            assert page.evaluate(CLIPPED) == []
+            assert page.evaluate("document.getAnimations().length") == 0
+        return page.evaluate(BOXES, list(PARTS[page_name]))
+
+
+def overlapping(boxes):
+    """Return the pairs of *boxes* that cover a common area; the bar at the top is over the page."""
+    names = [name for name in boxes if not name.startswith(".bar")]
+    pairs = [(one, other) for number, one in enumerate(names) for other in names[number + 1 :]]
+    return [pair for pair in pairs if _common(*(boxes[name] for name in pair))]
+
+
+def _common(one, other):
+    return all(
+        one[axis] + 1 < other[axis] + other[axis + 2] and other[axis] + 1 < one[axis] + one[axis + 2] for axis in (0, 1)
+    )
+
+
+def differences(boxes, kept):
+    """Return the parts that are elsewhere, of another size, or in another order than in *kept*."""
+    moved = [
+        name
+        for name, (left, _, width, height) in boxes.items()
+        if abs(left - kept[name][0]) > PIXELS
+        or abs(width - kept[name][2]) > max(PIXELS, 0.15 * kept[name][2])
+        or abs(height - kept[name][3]) > max(2 * PIXELS, SHARE * kept[name][3])
+    ]
+    orders = [sorted(each, key=lambda name: (each[name][0] // 300, each[name][1])) for each in (boxes, kept)]
+    return moved or [] if orders[0] == orders[1] else [*moved, "the order"]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("layouts")
+    write_runs(folder)
+    running = Server(folder)
+    yield running
+    running.end()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("page_name", PARTS)
+def test_the_parts_of_a_page_keep_their_places(chromium, server, page_name, width):
+    boxes = measured(chromium, server, page_name, width)
+    kept = json.loads(KEPT.read_text())[f"{page_name}-{width}"]
+    assert overlapping(boxes) == []
+    assert differences(boxes, kept) == [], {"now": boxes, "kept": kept}
+
+
+def test_a_run_is_opened_searched_and_read_by_keys_alone(chromium, server):
+    with Tab(chromium, server, "#/runs", token=READING, wait="td") as page:
+        page.get_by_role("link", name="nightly").first.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".virtual-row")
+        page.keyboard.press("/")
+        page.keyboard.type("conversation-4")
+        page.wait_for_selector("[role=status]:has-text('1 of 9 shown')")
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.getAttribute('role')") == "row":
+                break
+        page.keyboard.press("Enter")
+        page.wait_for_selector("h1.id:has-text('customer-4417-conversation-4')")
+        page.go_back()
+        page.wait_for_selector(".virtual-row:focus")
+
+
+def test_a_part_that_moved_is_a_difference():
+    kept = {"a": [0, 0, 300, 100], "b": [0, 120, 300, 100]}
+    assert differences(kept, kept) == []
+    assert differences({**kept, "b": [40, 120, 300, 100]}, kept) == ["b"]
+    assert differences({"a": kept["b"], "b": kept["a"]}, kept) == ["the order"]
+    assert overlapping({**kept, "b": [0, 90, 300, 100]}) == [("a", "b")]
+
+
+if __name__ == "__main__":
+    import shutil
+    import tempfile
+
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
+        write_runs(Path(name))
+        serving = Server(Path(name))
+        executable = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+        chrome = driver.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        found = {f"{page}-{width}": measured(chrome, serving, page, width) for page in PARTS for width in WIDTHS}
+        chrome.close()
+        serving.end()
+    KEPT.write_text("{\n" + ",\n".join(f' "{name}": {json.dumps(boxes)}' for name, boxes in found.items()) + "\n}\n")
+    sys.stdout.write(f"{KEPT.name}\n")
