@@ -110,8 +110,8 @@ def test_a_table_that_grew_is_the_table_of_the_whole_run(tmp_path_factory, event
         for start, end in zip(edges, edges[1:], strict=False):
             ledger.append(mine[start:end])
             table = ledger.tables.get(ledger, run_id, None)
-            whole = reader("run_table")(ledger, run_id=run_id)
-            assert comparable(table.document) == comparable(whole)
+            fresh_table = reader("run_table")(ledger, run_id=run_id)
+            assert comparable(table.document) == comparable(fresh_table)
             for word in ("question", "answer", "refused"):
                 grown = table.texts(ledger).rows_with_words([word])
                 assert grown == Tables().get(ledger, run_id, None).texts(ledger).rows_with_words([word])

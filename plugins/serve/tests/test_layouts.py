@@ -21,7 +21,7 @@ from .test_dashboard import Tab
 
 pytestmark = pytest.mark.slow
 
-KEPT = Path(__file__).with_name("layouts.json")
+LAYOUTS = Path(__file__).with_name("layouts.json")
 WIDTHS = (375, 1280)
 PARTS = {
     "today": (
@@ -57,7 +57,7 @@ CLIPPED = """() => [...document.querySelectorAll('main *, header *')].filter((el
 
 @attrs.frozen
 class Good:
-    """A judge that likes the outputs of the second run less, and cannot judge one row."""
+    """A judge that likes the outputs of the second run less, and cannot judge a row."""
 
     name = "good"
 
@@ -115,26 +115,27 @@ def measured(browser, server, page_name, width):
 def overlapping(boxes):
     """Return the pairs of *boxes* that cover a common area; the bar at the top is over the page."""
     names = [name for name in boxes if not name.startswith(".bar")]
-    pairs = [(one, other) for number, one in enumerate(names) for other in names[number + 1 :]]
+    pairs = [(first, second) for number, first in enumerate(names) for second in names[number + 1 :]]
     return [pair for pair in pairs if _common(*(boxes[name] for name in pair))]
 
 
-def _common(one, other):
+def _common(first, second):
     return all(
-        one[axis] + 1 < other[axis] + other[axis + 2] and other[axis] + 1 < one[axis] + one[axis + 2] for axis in (0, 1)
+        first[axis] + 1 < second[axis] + second[axis + 2] and second[axis] + 1 < first[axis] + first[axis + 2]
+        for axis in (0, 1)
     )
 
 
-def differences(boxes, kept):
+def differences(boxes, earlier):
     """Return the parts that are elsewhere, of another size, or in another order than in *kept*."""
     moved = [
         name
         for name, (left, _, width, height) in boxes.items()
-        if abs(left - kept[name][0]) > PIXELS
-        or abs(width - kept[name][2]) > max(PIXELS, 0.15 * kept[name][2])
-        or abs(height - kept[name][3]) > max(2 * PIXELS, SHARE * kept[name][3])
+        if abs(left - earlier[name][0]) > PIXELS
+        or abs(width - earlier[name][2]) > max(PIXELS, 0.15 * earlier[name][2])
+        or abs(height - earlier[name][3]) > max(2 * PIXELS, SHARE * earlier[name][3])
     ]
-    orders = [sorted(each, key=lambda name: (each[name][0] // 300, each[name][1])) for each in (boxes, kept)]
+    orders = [sorted(placed, key=lambda name: (placed[name][0] // 300, placed[name][1])) for placed in (boxes, earlier)]
     return moved or [] if orders[0] == orders[1] else [*moved, "the order"]
 
 
@@ -151,9 +152,9 @@ def server(tmp_path_factory):
 @pytest.mark.parametrize("page_name", PARTS)
 def test_the_parts_of_a_page_keep_their_places(chromium, server, page_name, width):
     boxes = measured(chromium, server, page_name, width)
-    kept = json.loads(KEPT.read_text())[f"{page_name}-{width}"]
+    earlier = json.loads(LAYOUTS.read_text())[f"{page_name}-{width}"]
     assert overlapping(boxes) == []
-    assert differences(boxes, kept) == [], {"now": boxes, "kept": kept}
+    assert differences(boxes, earlier) == [], {"now": boxes, "earlier": earlier}
 
 
 def test_a_run_is_opened_searched_and_read_by_keys_alone(chromium, server):
@@ -175,11 +176,11 @@ def test_a_run_is_opened_searched_and_read_by_keys_alone(chromium, server):
 
 
 def test_a_part_that_moved_is_a_difference():
-    kept = {"a": [0, 0, 300, 100], "b": [0, 120, 300, 100]}
-    assert differences(kept, kept) == []
-    assert differences({**kept, "b": [40, 120, 300, 100]}, kept) == ["b"]
-    assert differences({"a": kept["b"], "b": kept["a"]}, kept) == ["the order"]
-    assert overlapping({**kept, "b": [0, 90, 300, 100]}) == [("a", "b")]
+    earlier = {"a": [0, 0, 300, 100], "b": [0, 120, 300, 100]}
+    assert differences(earlier, earlier) == []
+    assert differences({**earlier, "b": [40, 120, 300, 100]}, earlier) == ["b"]
+    assert differences({"a": earlier["b"], "b": earlier["a"]}, earlier) == ["the order"]
+    assert overlapping({**earlier, "b": [0, 90, 300, 100]}) == [("a", "b")]
 
 
 if __name__ == "__main__":
@@ -193,8 +194,12 @@ if __name__ == "__main__":
         serving = Server(Path(name))
         executable = shutil.which("chromium-headless-shell") or shutil.which("chromium")
         chrome = driver.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-        found = {f"{page}-{width}": measured(chrome, serving, page, width) for page in PARTS for width in WIDTHS}
+        boxes_by_page = {
+            f"{page}-{width}": measured(chrome, serving, page, width) for page in PARTS for width in WIDTHS
+        }
         chrome.close()
         serving.end()
-    KEPT.write_text("{\n" + ",\n".join(f' "{name}": {json.dumps(boxes)}' for name, boxes in found.items()) + "\n}\n")
-    sys.stdout.write(f"{KEPT.name}\n")
+    LAYOUTS.write_text(
+        "{\n" + ",\n".join(f' "{name}": {json.dumps(boxes)}' for name, boxes in boxes_by_page.items()) + "\n}\n"
+    )
+    sys.stdout.write(f"{LAYOUTS.name}\n")

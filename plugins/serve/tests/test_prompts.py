@@ -14,7 +14,7 @@ from dicast.testing import FakeChatModel, run_pipeline
 from .serving import DICAST, READING, Server
 from .test_dashboard import Tab, check_accessibility, settled
 
-ASKED = {"before": "Answer: {{ input }}", "after": "Answer briefly:\u200b {{ input }}"}
+PROMPTS = {"before": "Answer: {{ input }}", "after": "Answer briefly:\u200b {{ input }}"}
 
 
 def run(path, name, content="store"):
@@ -22,7 +22,7 @@ def run(path, name, content="store"):
     pipeline = {
         "name": name,
         "source": {"rows/jsonl": {"path": str(path / "rows.jsonl")}},
-        "task": {"prompt/chat": {"model": "answerer", "system": "Be kind.", "user": ASKED[name]}},
+        "task": {"prompt/chat": {"model": "answerer", "system": "Be kind.", "user": PROMPTS[name]}},
         "metrics": ["proxy/format"],
         "ledger": {"ledger/sqlite": {"path": str(path / "ledger.db"), "content": content}},
     }
@@ -34,7 +34,7 @@ def run(path, name, content="store"):
 @pytest.fixture
 def server(tmp_path):
     """A server over two runs with two prompts."""
-    for name in ASKED:
+    for name in PROMPTS:
         run(tmp_path, name)
     running = Server(tmp_path)
     yield running
@@ -43,8 +43,8 @@ def server(tmp_path):
 
 @pytest.mark.slow
 def test_both_prompts_and_their_differences_are_in_the_comparison(chromium, tmp_path, server):
-    after, before = (one["run_id"] for one in server.get("/runs")["data"])
-    assert server.get(f"/runs/{before}")["prompts"] == {"default": {"system": "Be kind.", "user": ASKED["before"]}}
+    after, before = (run_document["run_id"] for run_document in server.get("/runs")["data"])
+    assert server.get(f"/runs/{before}")["prompts"] == {"default": {"system": "Be kind.", "user": PROMPTS["before"]}}
     with Tab(chromium, server, f"#/compare?a={before}&b={after}&any=1", token=READING, wait=".prompts ins") as page:
         prompts = page.locator(".prompts")
         assert "system, the same in both runs" in prompts.inner_text()
