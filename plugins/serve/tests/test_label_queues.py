@@ -133,11 +133,12 @@ def test_queues_have_their_subjects_in_a_fixed_order(client, values, expected):
     assert [item["place"] for item in document["data"]] == list(range(1, len(expected) + 1))
 
 
-def test_a_queue_needs_a_label_of_the_run(client):
-    for values in ({"queue": "label"}, {"queue": "failed", "label": "nothing"}):
-        answer = client.get("/labels/queue", params=values)
-        assert answer.status_code == 409
-        assert "even" in answer.text
+def test_a_queue_is_about_a_label_of_the_run(client):
+    answer = client.get("/labels/queue", params={"queue": "failed", "label": "nothing"})
+    assert answer.status_code == 409
+    assert "even" in answer.text
+    by_default = queue(client, queue="label")
+    assert (by_default["label"], by_default["n"]) == ("even", ROWS)  # the gate's label
 
 
 def test_a_labeled_subject_leaves_the_persons_queue_and_places_stay(client):

@@ -207,6 +207,10 @@ def test_people_who_differ_are_compared_and_decided_between(chromium, server):
         page.keyboard.press("n")
         page.wait_for_selector("text=This queue is done.")
         read = recorded(page, server, 8)
+        check_accessibility(page, 1280)
+        page.get_by_label("queue").select_option("label")
+        current(page)
+        assert page.locator(".top select").nth(2).input_value() == "even"
     decisions = [(item["labeller"], item["score"], item["drawn"]) for item in read if item.get("adjudicated")]
     assert decisions == [("eve", 1.0, "random"), ("eve", 0.0, "random")]  # as the labels were drawn
 

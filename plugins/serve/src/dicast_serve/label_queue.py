@@ -43,6 +43,8 @@ def queue(ledger: Ledger, values: Values, guide: Guide) -> Document:
     check_person(ledger, values["labeller"])
     tables: Tables = getattr(ledger, "tables", None) or Tables()
     table = tables.get(ledger, full_run_id(ledger, values["run"]), None)
+    if values["queue"] == "label" and values["label"] is None:
+        values = {**values, "label": table.document["label"]}
     labels = RunLabels.of(ledger, table)
     order = _differing(ledger, table, labels) if values["queue"] == "differ" else _order(table, values)
     by_person, labeled, decided = labels.labeled_by(values["labeller"]), labels.labeled(), labels.decided()
@@ -90,8 +92,6 @@ def _order(table: Table, values: Values) -> Sequence[Key]:
     name, seed, label, kind = (values[key] for key in ("queue", "seed", "label", "subject_kind"))
     if label is not None and label not in table.labels:
         raise ConfigError(f"label: the run has no values of {label!r:.100}; it has {', '.join(table.labels) or 'none'}")
-    if name == "label" and label is None:
-        raise ConfigError(f"label: the queue label needs one of the labels {', '.join(table.labels) or 'none'}")
     memo = ("queue", name, seed, label, kind)
     if memo not in table.results:
         keys = [key for key in table.keys if kind in (None, key[0])]

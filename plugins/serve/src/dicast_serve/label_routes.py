@@ -30,7 +30,10 @@ def routes_with(guide: Guide) -> tuple[Route, ...]:
                 "random",
             ),
             integer("seed", "The seed of the random order.", 0, 0, MOST),
-            text("label", "The metric or judge that the queues failed and label are about."),
+            text(
+                "label",
+                "The metric or judge that the queues failed and label are about; for label by default the gate's.",
+            ),
             KIND,
             PERSON,
             integer("limit", "The largest number of items.", 20, 1, 200),

@@ -84,7 +84,7 @@ export function Work({ wanted, start, live, picks, onRename }) {
     v: () => setBlind(!blind), g: () => { if (guide.current) guide.current.open = !guide.current.open; }, "?": () => setKeysShown(!isKeysShown) });
   const actions = { label, skip, undo };
   return html`<div class="top"><h1>Label</h1><div class="picks">${picks}<${Picks} wanted=${wanted} document=${queue.document} /></div></div>
-    ${queue.error ? html`<${Problem} error=${queue.error} /><p><button type="button" class="chip" onClick=${onRename}>Change the name</button></p>` : null}
+    ${queue.error ? html`<${Problem} error=${queue.error} />${queue.error.errors?.some((one) => one.parameter === "labeller" || one.parameter === "judge") ? html`<p><button type="button" class="chip" onClick=${onRename}>Change the name</button></p>` : null}` : null}
     ${queue.document ? html`<${Progress} document=${queue.document} at=${queue.at} wanted=${wanted} onRename=${onRename} />` : queue.error ? null : html`<p class="empty" role="status">Reading …</p>`}
     ${queue.document?.guidelines.length ? html`<details class="guide" ref=${guide} open=${isNew(queue.document.guidelines)} onToggle=${(event) => { if (!event.currentTarget.open) markRead(queue.document.guidelines); }}><summary>Guidelines <kbd>g</kbd></summary>${queue.document.guidelines.map((one) => html`<section><h2>${one.title}</h2><${Markdown} text=${one.text} /></section>`)}</details>` : null}
     <p class="hidden" role="status">${said}</p>
@@ -128,7 +128,7 @@ function Picks({ wanted, document }) {
   const kinds = Object.keys(document?.kinds ?? {});
   const isRandom = wanted.queue === "random" || wanted.queue === "odds";
   return html`<${Pick} name="queue" value=${wanted.queue} options=${QUEUES} />
-    ${labels.length && wanted.queue !== "differ" ? html`<${Pick} name="label" value=${wanted.label ?? ""} options=${[["", wanted.queue === "label" ? "choose one" : "any"], ...labels.map((one) => [one, one])]} />` : null}
+    ${labels.length && wanted.queue !== "differ" ? html`<${Pick} name="label" value=${document?.label ?? ""} options=${[...(wanted.queue === "label" ? [] : [["", "any"]]), ...labels.map((one) => [one, one])]} />` : null}
     ${kinds.length > 1 ? html`<${Pick} name="kind" param="only" value=${wanted.subject_kind ?? ""} options=${[["", "any"], ...kinds.map((one) => [one, one.replaceAll("_", " ")])]} />` : null}
     ${isRandom ? html`<label class="pick">seed <input type="number" min="0" step="1" value=${wanted.seed} onChange=${(event) => alter({ seed: event.currentTarget.value, at: "" })} /></label>` : null}`;
 }
