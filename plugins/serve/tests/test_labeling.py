@@ -103,7 +103,9 @@ def test_twenty_labels_take_one_key_each_and_show_no_verdict(chromium, server):
 
 def test_undo_skip_and_a_reload_keep_the_place(chromium, server):
     with Tab(chromium, server, "#/label", labeller="ada", wait=".material") as page:
+        page.get_by_role("button", name="as recorded").click()
         first, second = press(page, "y"), press(page, "s")
+        assert page.get_by_role("button", name="as recorded").get_attribute("aria-pressed") == "true"
         third = current(page)
         page.evaluate("window.scrollTo(0, 400)")
         press(page, "n")

@@ -1,17 +1,16 @@
 // A subject as its judge saw it, and as it was recorded; without a verdict of a judge.
-import { html, useState } from "../../html.js";
+import { html } from "../../html.js";
 import { plain } from "../../figures.js";
 import { Media, withoutMedia } from "../../media.js";
 import { Readable } from "../../readable/readable.js";
 import { Evidence } from "../evidence.js";
 
-export function Case({ data }) {
+export function Case({ data, isRecorded, onRecorded }) {
   const judged = data.judged !== null && data.judged.sections.length > 0 ? data.judged : null;
-  const [isRecorded, setRecorded] = useState(false);
   const view = judged === null || isRecorded ? "recorded" : "judged";
   const session = data.session_id !== null && data.subject_kind !== "session" ? html` of session <code dir="auto">${data.session_id}</code>` : null;
   return html`<p class="small">${data.subject_kind.replaceAll("_", " ")}${session}${data.place ? html`, from <code dir="auto">${data.place}</code>` : null}</p>
-    ${judged === null ? null : html`<div class="chips" role="group" aria-label="View of the subject"><button type="button" class="chip small" aria-pressed=${view === "judged" ? "true" : "false"} onClick=${() => setRecorded(false)}>as the judge saw it</button><button type="button" class="chip small" aria-pressed=${view === "recorded" ? "true" : "false"} onClick=${() => setRecorded(true)}>as recorded</button></div>`}
+    ${judged === null ? null : html`<div class="chips" role="group" aria-label="View of the subject"><button type="button" class="chip small" aria-pressed=${view === "judged" ? "true" : "false"} onClick=${() => onRecorded(false)}>as the judge saw it</button><button type="button" class="chip small" aria-pressed=${view === "recorded" ? "true" : "false"} onClick=${() => onRecorded(true)}>as recorded</button></div>`}
     ${data.is_same_judge === false ? html`<p class="note">The judges of the file in <code>--judges</code> are not those of this run: they may show other parts.</p>` : null}
     ${view === "judged" ? html`<${Judged} judged=${judged} content=${data.content ?? {}} />` : html`<${Evidence} data=${data} id=${data.subject_id} kind=${data.subject_kind} />`}`;
 }

@@ -23,6 +23,7 @@ const nameOf = (item) => item.subject_id;
 export function Work({ wanted, start, live, picks, onRename }) {
   const [tick, setTick] = useState(0);
   const [blind, setBlind] = useState(true);
+  const [isRecorded, setRecorded] = useState(false); // the view of subjects, kept for the next
   const [reason, setReason] = useState("");
   const [said, setSaid] = useState("");
   const past = useRef([]); // labels and skips of this page, the newest last
@@ -91,7 +92,7 @@ export function Work({ wanted, start, live, picks, onRename }) {
     <${Unsent} outbox=${outbox} labeller=${wanted.labeller} />
     ${queue.isEnd ? html`<${End} document=${queue.document} skipped=${past.current.filter((step) => step.job === null).length} undo=${undo} />` : null}
     ${item === null ? null : html`<div class="story labeling"><div class="what"><h2 class="id" dir="auto" tabindex="-1" ref=${top}>${nameOf(item)}</h2>
-      ${shown?.error ? html`<${Problem} error=${shown.error} />` : data === null ? html`<p class="empty" role="status">Reading …</p>` : html`<${Case} data=${data} key=${JSON.stringify([data.subject_kind, data.subject_id])} />`}</div>
+      ${shown?.error ? html`<${Problem} error=${shown.error} />` : data === null ? html`<p class="empty" role="status">Reading …</p>` : html`<${Case} data=${data} isRecorded=${isRecorded} onRecorded=${setRecorded} key=${JSON.stringify([data.subject_kind, data.subject_id])} />`}</div>
       <div class="said-of"><${Form} actions=${actions} isReady=${data !== null} words=${words} given=${data?.given ?? null} own=${data?.own ?? null} reason=${reason} onReason=${setReason} why=${why} number=${number} blind=${blind} onBlind=${setBlind} isKeysShown=${isKeysShown} onKeys=${setKeysShown} isDeciding=${isDeciding} said=${said} canUndo=${past.current.length > 0 || (queue.document?.last ?? null) !== null} />
         ${data?.evaluations ? html`<${Verdicts} data=${data} at=${(path) => `${shown.url}#${path.replace(/^data\./, "")}`} />` : null}</div></div>`}
     <${People} tick=${tick} />`;
