@@ -27,7 +27,7 @@ from ..resume import resume
 from ..resume.open_runs import find, find_live
 from ..source.columns import checked_data
 from ..source.shuffle import shuffled_source
-from ..source.source import SubjectList, is_live, read, require_subjects
+from ..source.source import AHEAD, SubjectList, is_live, read, require_subjects
 from ..stream.content import trace_events
 from ..stream.opening import ComponentStack, open_component
 from ..stream.sinks import SinkFeed, output
@@ -177,7 +177,8 @@ class RunSteps:
             part = parts.part("executor")
             executor = await open_component(self.pipeline.executor.component, self.context, part)
             plan = await make_plan(self.pipeline, self.context, part, executor)
-            unchecked = read(source, self._source_name(), self.pipeline.base)
+            ahead = 1 if self.pipeline.early_stop or not plan.inline else AHEAD
+            unchecked = read(source, self._source_name(), self.pipeline.base, most=self._limit(), ahead=ahead)
             subjects = unchecked if is_live(source) else await require_subjects(unchecked)
             spool = self._spool(data)
             feeds, request = await self._open_sinks(parts), self.request
@@ -253,8 +254,7 @@ class RunSteps:
         source: Source = await open_component(component, self.context, parts.part("source"), "source")
         if self.request.filters:
             source = self._filter(source)
-        if self.request.reuse is not None:
-            source = self.request.reuse.noting(source)
+        source = source if self.request.reuse is None else self.request.reuse.noting(source)
         seed = None if slot is None else slot.shuffle
         return source if seed is None else shuffled_source(source, seed, live=self.request.live)
 

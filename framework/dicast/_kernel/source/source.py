@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
@@ -23,6 +24,12 @@ _OPTIONAL = {str, NoneType}
 
 FIRST_IDS = 20_000
 """Number of ids that are compared although the source has a check of its own: all ids would double the time to read a file."""
+
+AHEAD = 256
+"""Rows that are read before the first of them is judged."""
+
+AHEAD_SECONDS = 0.01
+"""Seconds for which rows are read before the first of them is judged."""
 
 SOURCE_ERROR = "source_error"
 """Kind of the failure of a record that failed in the system that recorded it."""
@@ -68,10 +75,13 @@ def _wants_outputs(pipeline: Pipeline) -> bool:
     return pipeline.task is None and any(getattr(slot.component, "needs_output", True) for slot in slots)
 
 
-async def read(source: Source, name: str, folder: Path | None = None) -> AsyncIterator[Due]:
+async def read(
+    source: Source, name: str, folder: Path | None = None, *, most: int | None = None, ahead: int = 1
+) -> AsyncIterator[Due]:
     """Yield the subjects of a synchronous or asynchronous source, checked and read-only.
 
-    The place of a subject in *folder* is relative to it.
+    The place of a subject in *folder* is relative to it. A source with a check has its data: *ahead* of its subjects are read before the first of
+    them is yielded, but not more than *most* in all.
 
     :raises DataError: when the source raises, yields anything but subjects, or yields an id twice; if it has a check of its own, the first ids are compared.
     """
@@ -81,13 +91,45 @@ async def read(source: Source, name: str, folder: Path | None = None) -> AsyncIt
         if isinstance(items, AsyncIterator):
             async for item in items:
                 yield border.due(item)
-        else:
+        elif ahead == 1 or is_live(source) or not hasattr(source, "check"):
             for item in items:
                 yield border.due(item)
+        else:
+            for batch, error in _batches(map(border.due, items), ahead, most):
+                for due in batch:
+                    yield due
+                if error is not None:
+                    raise error
     except DicastError:
         raise
     except Exception as error:  # code of a plugin
         raise broken_source(name, error) from error
+
+
+def _batches(dues: Iterator[Due], size: int, most: int | None) -> Iterator[tuple[Sequence[Due], Exception | None]]:
+    """Yield *dues* in batches of *size*, at most *most* of them; the last batch has the error that ended them.
+
+    The code that reads and the code that judges run faster in turns of many rows. A batch ends earlier after :data:`AHEAD_SECONDS`, so that
+    large rows do not collect in memory.
+    """
+    count = 0
+    while most is None or count < most:
+        batch: list[Due] = []
+        end = size if most is None else min(size, most - count)
+        until = time.monotonic() + AHEAD_SECONDS
+        try:
+            for due in dues:
+                batch.append(due)
+                if len(batch) >= end or time.monotonic() >= until:
+                    break
+            else:
+                yield batch, None
+                return
+        except Exception as error:  # raised after the rows before it
+            yield batch, error
+            return
+        count += len(batch)
+        yield batch, None
 
 
 class _Border:

@@ -19,6 +19,7 @@ _STATES = frozenset(("errored", "error", "failed", "incomplete", "canceled", "ca
 
 _ENDS = ("finish_reason", "finishReason", "stop_reason")
 """Keys of the reason why a model's reply ended; a reply without the expected text counts as failed by it."""
+_END_KEYS = frozenset(_ENDS)
 
 _LEVELS, _LEVEL = ("level", "status", "state", "status_code"), "ERROR"
 """Keys in exported traces for the state of a record, and the value for a failure, as in OpenTelemetry."""
@@ -76,8 +77,13 @@ def why_failed(fields: Mapping[str, str]) -> WhyFailed:
 
 def output_ending(row: Mapping[str, Any], output: str) -> str | None:
     """Return the word for the end of the output at the path *output*: a finish reason in the innermost object around it."""
-    around = [row, *(inside for _, inside in _objects(row, output))] if "." in output else [row]
-    for inside in reversed(around):  # written flat: for every row
+    if "." in output:
+        around = [row, *(inside for _, inside in _objects(row, output))]
+    elif _END_KEYS.isdisjoint(row):  # most rows
+        return None
+    else:
+        around = [row]
+    for inside in reversed(around):
         for name in _ENDS:
             reason = inside.get(name)
             if isinstance(reason, str) and 0 < len(reason) <= _LONGEST_REASON:
