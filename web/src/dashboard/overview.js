@@ -66,7 +66,7 @@ function Quality({ kind, days, answer, banner = false }) {
   }
   return html`<${Tile} title=${(answer.document?.data ?? []).some(byJudge) ? "Quality by judge's model" : "Quality by model"} id="quality"><${Answer} answer=${answer}>${(document) => document.data.length === 0
     ? html`<p class="empty">No verdicts on ${named(kind)} in these ${PERIODS[days]}.</p>`
-    : html`<div class="scroll" tabindex="0" role="group" aria-label="Quality by model"><table><thead><tr><th scope="col">${document.data.some(byJudge) ? "judge's model" : "model"}</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">mean, drawn</span></th><th scope="col" class="num">p50</th><th scope="col" class="num">p10</th><th scope="col" class="num">verdicts</th>${people(document) ? html`<th scope="col" class="num roomy">people</th>` : null}${thumbs(document) ? html`<th scope="col" class="num">thumbs down</th>` : null}</tr></thead>
+    : html`<div class="scroll" tabindex="0" role="group" aria-label="Quality by model"><table><thead><tr><th scope="col">${document.data.some(byJudge) ? "judge's model" : "model"}</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">mean, drawn</span></th><th scope="col" class="num">p50</th><th scope="col" class="num">p10</th><th scope="col" class="num">verdicts</th>${people(document) ? html`<th scope="col" class="num roomy">people</th>` : null}${thumbs(document, kind) ? html`<th scope="col" class="num">thumbs down</th>` : null}</tr></thead>
       <tbody>${document.data.map((row, number) => html`<tr class=${row.below_floor ? "under" : ""}><th scope="row" dir="auto">${row.chosen_model ?? html`<span class="soft">not known</span>`}</th>
         <td class="num strong"><${Figure} value=${row.mean_score} path=${answer.at(`data[${number}].mean_score`)} form=${score} /></td>
         <td class="roomy"><${Interval} value=${row.mean_score === null ? null : Number(row.mean_score)} cut=${Number(document.floor)} label=${row.mean_score === null ? "no mean" : `mean ${score(row.mean_score)}, floor ${document.floor}`} /></td>
@@ -74,12 +74,12 @@ function Quality({ kind, days, answer, banner = false }) {
         <td class="num"><${Figure} value=${row.p10_score} path=${answer.at(`data[${number}].p10_score`)} form=${score} /></td>
         <td class="num"><${Figure} value=${row.verdict_count} path=${answer.at(`data[${number}].verdict_count`)} /></td>
         ${people(document) ? html`<td class="num roomy"><${Figure} value=${row.human_count} path=${answer.at(`data[${number}].human_count`)} /></td>` : null}
-        ${thumbs(document) ? html`<td class="num"><${Figure} value=${row.thumbs_down_count} path=${answer.at(`data[${number}].thumbs_down_count`)} /></td>` : null}</tr>`)}</tbody></table></div>
+        ${thumbs(document, kind) ? html`<td class="num"><${Figure} value=${row.thumbs_down_count} path=${answer.at(`data[${number}].thumbs_down_count`)} /></td>` : null}</tr>`)}</tbody></table></div>
       <p class="fine">The dashed line is the floor, <${Figure} value=${document.floor} path=${answer.at("floor")} />. A mean includes every verdict, of any confidence.</p>`}</${Answer}></${Tile}>`;
 }
 
-/** Whether some group has turns that users rated. */
-const thumbs = (document) => document.data.some((row) => row.thumbs_down_count !== null && row.thumbs_down_count !== undefined);
+/** Whether thumbs of users are shown: users rate turns. */
+const thumbs = (document, kind) => kind === "turn" || document.data.some((row) => Number(row.thumbs_down_count ?? 0) > 0);
 
 /** Whether some verdicts are from people. */
 const people = (document) => document.data.some((row) => Number(row.human_count ?? 0) > 0);
