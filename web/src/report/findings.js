@@ -1,7 +1,7 @@
 // Results of aggregates and comparisons: their words first, their figures as tables.
 import { Prompts } from "../prompts.js";
 import { html } from "../html.js";
-import { at, Figure, Num } from "../figures.js";
+import { at, Figure, Num, pValue } from "../figures.js";
 
 const MOST = 30; // entries of a list or rows of a table that are shown
 const isMap = (value) => value !== null && typeof value === "object" && !Array.isArray(value) && !(value instanceof Num);
@@ -61,7 +61,7 @@ function Nested({ name, found, path }) {
 
 function value(member, path) {
   if (member === null || member === undefined) return "–";
-  if (member instanceof Num) return html`<${Figure} value=${member} path=${path} />`;
+  if (member instanceof Num) return html`<${Figure} value=${member} path=${path} form=${path.endsWith("p_value") ? pValue : undefined} />`;
   if (typeof member === "boolean") return member ? "yes" : "no";
   if (Array.isArray(member)) {
     return html`${member.slice(0, MOST).map((each, number) => html`${number ? ", " : ""}${value(each, at(path, number))}`)}${member.length > MOST ? ` … (${member.length})` : ""}`;
