@@ -91,6 +91,8 @@ def server(tmp_path):
 
 
 def test_the_first_run_and_its_progress_appear_without_a_reload(chromium, tmp_path, server):
+    note = "ledger.db does not exist yet; the dashboard is empty until a run writes it."
+    assert server.process.stdout.readline().strip().endswith(note)
     with Tab(chromium, server, wait="h2:has-text('Nothing has been judged yet')") as page:
         slow = Slow(tmp_path)
         try:
