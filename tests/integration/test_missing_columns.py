@@ -100,6 +100,11 @@ def test_a_metric_names_the_missing_column_of_its_template(errors):
     assert (error["value"], error["hint"]) == ("expectd", "expected")
 
 
+def test_a_metric_may_read_the_output_of_the_task_but_the_task_may_not(errors):
+    assert errors(pipeline(more="metrics:\n  - check/contains: {value: '{{ output }}'}\n")) == []
+    assert [error["path"] for error in errors(pipeline("{{ output }}"))] == ["task.user"]
+
+
 def test_lines_that_a_run_refuses_are_a_note_of_the_check(shop):
     rows = [{"id": "a", "output": "x", "reference": "x"}] * 3
     shop.write("data.jsonl", rows)

@@ -131,11 +131,17 @@ def test_a_value_is_a_template_over_the_row():
 def test_a_column_that_the_row_lacks_is_missing_and_named():
     score = Contains("{{ expectd }}").score(row("x", expected="x"))
     assert score == Failure(
-        "missing_input", "the row has no 'expectd'; it has id, input, output, expected, did you mean 'expected'?"
+        "missing_input",
+        "the row has no value for 'expectd'; it has id, input, output, expected, did you mean 'expected'?",
     )
     assert Equals().score(row("x")).kind == "missing_input"
     assert Regex("{{ pattern }}").score(row("x", pattern="(")).kind == "missing_input"
     assert OneOf("{{ choices }}").score(row("x", choices="a, b")).kind == "missing_input"
+
+
+def test_a_null_column_is_no_suggestion_for_itself():
+    score = Equals("{{ temperature }}").score(row("x", temperature=None, city="Bonn"))
+    assert score == Failure("missing_input", "the row has no value for 'temperature'; it has id, input, output, city")
 
 
 def test_a_field_of_the_output_is_checked_and_a_missing_one_fails_either_way():

@@ -80,11 +80,12 @@ def _found_all(item: Subject | Due, missing: set[str], present: dict[str, None])
 
 
 def _needed(pipeline: Pipeline) -> Iterator[tuple[Slot, Mapping[str, str]]]:
-    """Yield each slot with the columns that its component needs, by the option that names them."""
+    """Yield each slot with the columns that its component needs from the source, by the option that names them."""
     for slot in (pipeline.task, *pipeline.metrics, *pipeline.judges, *pipeline.extractors):
         needs = getattr(slot and slot.component, "needed_columns", None)
         if slot is not None and callable(needs):
-            yield slot, needs()
+            produced = set() if slot is pipeline.task or pipeline.task is None else {"output"}
+            yield slot, {column: option for column, option in needs().items() if column not in produced}
 
 
 def _problem(pipeline: Pipeline, slot: Slot, name: str, option: str, seen: list[str]) -> Problem:

@@ -201,7 +201,7 @@ def _column(subject: Subject, path: str) -> Any:
     row: Mapping[str, Any] = columns(subject)
     value = lookup(row, path)
     if value is MISSING or value is None:
-        near = nearest(path, row)
-        names = ", ".join(row)
-        raise MissingColumn(f"the row has no {path!r}; it has {names}" + (f", did you mean {near!r}?" if near else ""))
+        present = [name for name, cell in row.items() if cell is not None]
+        hint = f", did you mean {near!r}?" if (near := nearest(path, present)) else ""
+        raise MissingColumn(f"the row has no value for {path!r}; it has {', '.join(present)}{hint}")
     return value
