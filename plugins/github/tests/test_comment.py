@@ -295,3 +295,19 @@ def test_amounts_reserved_for_calls_without_a_reply_are_in_the_comment(folder):
     Comment(folder / "comment.md", None, None).write("main.yaml", [done])
     text = (folder / "comment.md").read_text("utf-8")
     assert "spent nothing; lost, reserved for calls without a reply: 0.066404 usd; run `" in text
+
+
+def test_subjects_that_the_proxies_held_back_leave_the_label_open_in_the_comment(folder):
+    for file in ("main.yaml", "new.yaml"):
+        text = (folder / file).read_text().replace("[check", "[proxy/format, check")
+        (folder / file).write_text(text.replace("gate: {", "gate: {on: city, "))
+    judge("main.yaml")
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    for row in rows[-4:]:
+        row["output"] = ""
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    code, text = comment(folder, "new.yaml")
+    assert code == 0
+    words = "(the proxies held back 4 subjects of the run) | -0.1000 to +0.0000 | "
+    assert f"| `city` | **cannot tell** {words}" in text
+    assert "passed, without an answer on `city`" in text

@@ -17,13 +17,13 @@ GOOD, BAD = "It is Ankara.", "SECRET-ANSWER: it is Bonn."
 def run(tmp_path, receiver):
     """Return a function that runs a pipeline on *outputs* with the webhook's *options*."""
 
-    def run(outputs, *, gate=None, name="nightly", **options):
+    def run(outputs, *, gate=None, name="nightly", proxies=(), **options):
         rows = [{"id": str(number), "output": output} for number, output in enumerate(outputs)]
         (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         pipeline = {
             "name": name,
             "source": {"rows/jsonl": {"path": str(tmp_path / "rows.jsonl")}},
-            "metrics": [{"check/contains": {"as": "city", "value": "Ankara"}}],
+            "metrics": [*proxies, {"check/contains": {"as": "city", "value": "Ankara"}}],
             "sinks": [{"notify/webhook": {"url": receiver.url, **options}}],
             "ledger": {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}},
         }
@@ -83,6 +83,14 @@ def test_without_a_gate_a_label_that_compare_calls_worse_is_worse(run, receiver)
     figures = f"{answer['mean_difference']:+.4f} ({answer['ci_low']:+.4f} to {answer['ci_high']:+.4f}) over 20 pairs"
     assert message["worse"] == [f"city: worse than in run {before.run_id}: {figures}"]
     assert message["gate"] is None
+
+
+def test_a_label_that_is_worse_for_every_score_of_the_held_back_is_worse(run, receiver):
+    run([GOOD] * 20, proxies=["proxy/format"])
+    run([""] * 2 + [BAD] * 14 + [GOOD] * 4, proxies=["proxy/format"])
+    (message,) = receiver.messages
+    (line,) = [line for line in message["worse"] if line.startswith("city: worse than in run ")]
+    assert ": -0.8000 to -0.7000 (" in line
 
 
 def _answer(before, done):

@@ -9,7 +9,13 @@ from dicast_stats.compare.pair import Pair
 
 def run(name, values, **options):
     records = [
-        (str(n), {"row": {"id": str(n)}, "metrics": {"scores": {"it": value}}}) for n, value in enumerate(values)
+        (
+            str(n),
+            {"row": {"id": str(n)}, "metrics": {"scores": {"it": value}}}
+            if value is not None
+            else {"row": {"id": str(n)}, "metrics": {"scores": {}}, "held_back": ["it"]},
+        )
+        for n, value in enumerate(values)
     ]
     return Results(name, name, lambda: iter(records), {"metrics[it]": "1"}, raw=("it",), **options)
 
@@ -30,3 +36,11 @@ def test_no_difference_matters_by_default_on_a_raw_scale():
     assert (answer["answer"], answer["margin"], answer["scale"]) == ("cannot tell", None, "raw")
     assert "no margin is set for the raw scale (--margin)" in answer["words"]
     assert Paired(difference=30).compare(before, after)["answers"]["it"]["answer"] == "no difference found"
+
+
+def test_a_raw_value_that_the_proxies_held_back_has_no_bounds():
+    before, after = run("a", [10.0, 20.0, 30.0] * 5), run("b", [1.0, 2.0, None] * 5)
+    answer = Paired(difference=30).compare(before, after)["answers"]["it"]
+    assert (answer["answer"], answer["n"], answer["ci_low"], answer["held_back_b"]) == ("cannot tell", 15, None, 5)
+    assert answer["needed"] == "the proxies held back 5 subjects of the run, whose raw values have no bounds"
+    assert answer["needed"] in answer["words"]

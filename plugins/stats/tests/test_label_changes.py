@@ -244,3 +244,56 @@ def test_the_labels_are_those_of_the_gate_then_the_worse_then_the_others():
     changes = label_changes(run("a", dict.fromkeys(labels, before)), run("b", labels, gated=("e",)))
     assert [*changes] == ["e", "c", "d", "b", "a"]
     assert [change.answer for change in changes.values()][1:4] == ["worse"] * 3
+
+
+SCORES = st.one_of(st.none(), st.floats(0, 1, width=32))
+
+
+@given(st.lists(st.tuples(SCORES, SCORES), min_size=1, max_size=30))
+def test_without_subjects_held_back_the_figures_are_the_means_of_the_pairs(scores):
+    before, after = zip(*scores, strict=True)
+    got = change(before, after)
+    pairs = [(a, b) for a, b in scores if a is not None and b is not None]
+    expected = estimate_mean(np.array([b - a for a, b in pairs]), [*range(len(pairs))])
+    assert (got.estimate.n, got.estimate.ends, got.held_back) == (len(pairs), None, (0, 0))
+    assert got.estimate.mean == pytest.approx(expected.mean, abs=1e-12)
+    assert got.estimate.low == pytest.approx(expected.low, abs=1e-9)
+    assert "held_back_a" not in got.json()
+
+
+def held_back(name, scores):
+    """Return a run in which a score of None was held back."""
+    rows = [
+        (str(number), {"row": {"id": str(number)}, "metrics": {"scores": {} if score is None else {"a": score}}})
+        for number, score in enumerate(scores)
+    ]
+    rows = [
+        (id_, {**record, "held_back": ["a"]} if score is None else record)
+        for (id_, record), score in zip(rows, scores, strict=True)
+    ]
+    return Results(name, name, lambda: iter(rows), JUDGES)
+
+
+@given(
+    st.lists(st.tuples(SCORES, SCORES), min_size=1, max_size=30),
+    st.lists(st.floats(0, 1, width=32), min_size=60, max_size=60),
+)
+def test_the_ends_hold_for_every_score_of_the_subjects_held_back(scores, values):
+    before, after = zip(*scores, strict=True)
+    got = label_changes(held_back("a", before), held_back("b", after))["a"]
+    known = iter(values)
+    possible = [[next(known) if score is None else score for score in side] for side in (before, after)]
+    mean = float(np.mean(np.subtract(possible[1], possible[0])))
+    least, most = got.estimate.means
+    assert least - 1e-9 <= mean <= most + 1e-9
+    assert (got.estimate.n, got.unpaired_baseline, got.unpaired_variant) == (len(scores), 0, 0)
+    assert got.held_back == (before.count(None), after.count(None))
+    worst = change(
+        [1.0 if score is None else score for score in before], [0.0 if score is None else score for score in after]
+    )
+    best = change(
+        [0.0 if score is None else score for score in before], [1.0 if score is None else score for score in after]
+    )
+    assert (least, most) == (worst.estimate.mean, best.estimate.mean)
+    answers = {worst.answer, best.answer}
+    assert got.answer == (answers.pop() if len(answers) == 1 else "cannot tell")

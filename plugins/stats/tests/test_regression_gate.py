@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from importlib.metadata import entry_points
 
 import pytest
 from click.testing import CliRunner
@@ -242,3 +244,94 @@ def test_the_summary_of_the_baseline_itself_has_words_in_place_of_a_difference(f
     (folder / "suite.yaml").write_text(json.dumps(suite))
     text = CliRunner().invoke(commands.run, ["suite.yaml"], catch_exceptions=False, standalone_mode=False).output
     assert "max_drop 0.02: this run is the baseline" in text
+
+
+PROXY = [{"proxy/format": {}}, {"diff/match": {"as": "good"}}]
+
+
+def judge_outputs(name, outputs, *, gate=None, metrics=PROXY):
+    """Judge *outputs* against the reference ``yes``; blank outputs do not pass the proxy."""
+    rows = [
+        {"id": str(number), "input": f"q{number}", "output": output, "reference": "yes"}
+        for number, output in enumerate(outputs)
+    ]
+    return judge(0, name, rows=rows, metrics=metrics, gate=None if gate is None else {"on": "good", **gate})
+
+
+BEFORE = ["no"] * 4 + ["yes"] * 36
+
+
+@pytest.mark.parametrize(
+    ("outputs", "options", "passed", "answer"),
+    [
+        (["no"] * 4 + [""] * 2 + ["yes"] * 34, {}, None, "cannot tell"),
+        (["no"] * 4 + [""] * 2 + ["yes"] * 34, {"max_drop": 0.05}, True, "cannot tell"),
+        (["no"] * 4 + [""] * 12 + ["yes"] * 24, {}, None, "cannot tell"),
+        (["no"] * 4 + [""] * 12 + ["yes"] * 24, {"bound": "point"}, None, "cannot tell"),
+        (["no"] * 4 + [""] * 12 + ["yes"] * 24, {"bound": "interval", "max_drop": 0.6}, True, "cannot tell"),
+        (["no"] * 20 + [""] * 2 + ["yes"] * 18, {}, False, "worse"),
+        (["no"] * 20 + [""] * 2 + ["yes"] * 18, {"bound": "interval"}, False, "worse"),
+    ],
+)
+def test_a_subject_that_the_proxies_held_back_counts_with_every_possible_score(
+    folder, outputs, options, passed, answer
+):
+    judge_outputs("main", BEFORE)
+    run = judge_outputs("new", outputs, gate={"undecided": "exit3", **options})
+    clause, held = clause_of(run), outputs.count("")
+    assert (clause["passed"], clause["value"]) == (passed, None)
+    assert run.exit_code == {True: 0, False: 1, None: 3}[passed]
+    text = CliRunner().invoke(compare, ["main", "new", "--json"], catch_exceptions=False).output
+    change = json.loads(text)["answers"]["good"]
+    lost = sum(before == "yes" and after == "no" for before, after in zip(BEFORE, outputs, strict=True))
+    assert (change["answer"], change["n"], change["mean_difference"]) == (answer, 40, None)
+    assert (change["unpaired_a"], change["unpaired_b"], change["held_back_a"], change["held_back_b"]) == (0, 0, 0, held)
+    assert change["mean_difference_low"] == pytest.approx(-(lost + held) / 40)
+    assert change["mean_difference_high"] == pytest.approx(-lost / 40)
+    assert (clause["low"], clause["high"]) == (change["ci_low"], change["ci_high"])
+    words = f"the proxies held back {held} subjects of the run"
+    assert words in change["words"]
+    assert "faults" not in change
+    assert (change["needed"] == words) is (answer == "cannot tell")
+    if passed is None:
+        assert f"cannot tell: {words}; between -" in " ".join(run.gate["reasons"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "passed", "counts"),
+    [
+        ([""] * 4 + ["yes"] * 36, [""] * 4 + ["yes"] * 36, True, None),  # equal outputs and judges
+        ([""] * 4 + ["yes"] * 36, ["  "] * 4 + ["yes"] * 36, None, (4, 4)),
+        ([""] * 4 + ["yes"] * 36, ["yes"] * 40, True, (4, 0)),
+        ([""] * 4 + ["yes"] * 36, ["no"] * 4 + ["yes"] * 36, None, (4, 0)),
+        (["yes"] * 40, [""] * 40, None, (0, 40)),
+    ],
+)
+def test_a_subject_held_back_in_both_runs_is_open_unless_the_outputs_are_equal(folder, before, after, passed, counts):
+    judge_outputs("main", before)
+    clause = clause_of(judge_outputs("new", after, gate={}))
+    text = CliRunner().invoke(compare, ["main", "new", "--json"], catch_exceptions=False).output
+    change = json.loads(text)["answers"]["good"]
+    assert (clause["passed"], change["n"]) == (passed, 40)
+    assert (None if counts is None else (change["held_back_a"], change["held_back_b"])) == counts
+    if counts is None:
+        assert (change["identical"], change["mean_difference"], change["ci_low"]) == (40, 0.0, 0.0)
+        assert "held_back_a" not in change
+
+
+def test_a_baseline_file_keeps_the_subjects_that_were_held_back(folder):
+    judge_outputs("main", [""] * 8 + ["yes"] * 32)
+    (command,) = entry_points(group="console_scripts", name="dicast")
+    assert command.load()(["baseline", "save", "main", "--file", "main.json"]) == 0
+    expected = clause_of(judge_outputs("new", ["yes"] * 40, gate={}))
+    clause = clause_of(judge_outputs("newer", ["yes"] * 40, gate={"baseline": "main.json"}))
+    assert (clause["passed"], clause["low"], clause["high"]) == (True, expected["low"], expected["high"])
+    content = json.loads((folder / "main.json").read_text(encoding="utf-8"))
+    for row in content["rows"]:
+        row.pop("held_back", None)
+    del content["digest"]
+    content["digest"] = hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    (folder / "older.json").write_text(json.dumps(content), encoding="utf-8")
+    run = judge_outputs("newest", ["yes"] * 40, gate={"baseline": "older.json"})
+    assert clause_of(run)["passed"] is None
+    assert "8 of 40 subjects of the run have no score in the other run" in " ".join(run.gate["reasons"])

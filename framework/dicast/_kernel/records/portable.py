@@ -26,8 +26,8 @@ PREFIX = b'{\n"format": "dicast.baseline/'
 
 _MEMBERS = {"name": str, "run_id": str, "document": dict, "fingerprints": dict, "models": dict, "rows": list}
 _ROW_MEMBERS = {"subject_kind": str, "subject_id": str, "metrics": dict}
-_OPTIONAL = ("scored_by", "combined", "combined_passes")
-"""Members of a record and of its row: the judge of the score, and of all metrics together the score and whether it passes."""
+_OPTIONAL = ("scored_by", "combined", "combined_passes", "held_back")
+"""Members of a record and of its row: the judge of the score, of all metrics together the score and whether it passes, and the metrics that did not run."""
 
 _START = 4096
 

@@ -22,7 +22,7 @@ from ..events import (
 from ..plan.labels import recorded_labels, recorded_score_label
 from ..plan.sections import METRICS
 from ..values import RECORDED_PREFIX, Event, Query, Record, Results, Subject
-from ..values.passes import PassRule
+from ..values.passes import PassRule, values_of
 from ..values.payloads import value_of
 from .contents import ledger_contents
 from .passes import ledger_passes, recorded_rule
@@ -106,6 +106,7 @@ class RecordReader:
                 label = {} if scored_by is None else {"scored_by": scored_by}
                 record = {**(record or {"row": row or identity}), **label, "metrics": {**metrics, **scores}}
                 record |= self._combined(events)
+                record |= self._held_back(events)
         if record is not None and (weight := self.weights.get((kind, subject_id))) is not None:
             record = {**record, "weight": weight}
         failed = next((event.payload for event in reversed(events) if event.type in TYPES[:2]), None)
@@ -120,6 +121,18 @@ class RecordReader:
             return {}
         payload: Mapping[str, Any] = ends[-1].payload
         return {"combined": payload["score"], "combined_passes": self._rule.verdict(METRICS, payload)}
+
+    def _held_back(self, events: Sequence[Event]) -> dict[str, object]:
+        """Return the labels of the metrics that did not run because of a proxy as the record's ``held_back``; empty without any."""
+        verdict = next((event for event in reversed(events) if event.payload.get("judge") == METRICS), None)
+        if verdict is None or verdict.type != EVAL_COMPLETED:
+            return {}
+        payload: Mapping[str, Any] = verdict.payload
+        known = {*values_of(payload), *(skip["metric"] for skip in payload["skipped"])}
+        kind, due = verdict.subject_kind, self._metrics.items()
+        labels = [label for label, on in due if label not in known and (not on or kind in on)]
+        labels += [METRICS] if labels and value_of(payload) is None else []  # only a raw value may be held back
+        return {"held_back": labels} if labels else {}
 
     def _scores(self, events: Sequence[Event]) -> tuple[str | None, dict[str, object], Mapping[str, None]]:
         """Return the label of the score, the scores in a subject's *events* as a record's metrics, and the labels without a score.

@@ -63,7 +63,8 @@ class Results:
     cache for values that a comparison computes from the records, so that the next one need not read them again; its keys are up to the
     comparison. *models* are the names of the models that answered, by the label of the calling component; older ledgers have none. *pass_at* is
     the least score with which a subject passes, by label. A record's ``scored_by`` is the label of its ``metrics.score``, if verdicts made it,
-    and ``combined`` is the score of all metrics together if there are several. *rows()* yields the source rows of the subjects, by kind and id,
+    and ``combined`` is the score of all metrics together if there are several. ``held_back`` are the labels of the metrics that did not run because
+    of a proxy: their scores are open. *rows()* yields the source rows of the subjects, by kind and id,
     if the records do not have them: for a run of metrics and judges alone, whose ledger stores content. *rule* is the run's rule for passing,
     and *passes()* returns whether each subject passes by a rule, failed judgments included; a file has neither. *started_at* is the row of
     ``run.started`` in the ledger. *raw* are the labels whose values are on a scale of their own. *adapted* are the parameters that endpoints

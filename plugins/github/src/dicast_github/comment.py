@@ -216,7 +216,9 @@ def _label_row(label: str, figures: Document, pair: _Pair | None) -> tuple[str, 
     note = f" ({answer['needed']})" if answer["needed"] else ""
     low, high = answer["ci_low"], answer["ci_high"]
     interval = "" if low is None or high is None else f"{low:+.4f} to {high:+.4f}"
-    change = "" if answer["mean_difference"] is None else f"{answer['mean_difference']:+.4f}"
+    ends = [answer.get(name) for name in ("mean_difference_low", "mean_difference_high")]
+    ends = ends if answer["mean_difference"] is None else [answer["mean_difference"]]
+    change = "" if None in ends else " to ".join(f"{end:+.4f}" for end in ends)
     return code(label), f"**{answer['answer']}**{note}", change, interval, f"{answer['n']:,}", *means
 
 

@@ -28,6 +28,8 @@ class Estimate:
 
     *low* and *high* are the ends of its 95 % interval, *t* and *p_value* the two-sided test of no difference; None if they are not known.
     *error* is the standard error, 0 if all differences are equal. A figure that is too large for a number is None.
+    *ends* are the estimates with the lowest and the highest differences that are possible, if the proxies held subjects back: then the mean is
+    None, *low* and *high* are the outer ends of both intervals, and the p is the larger one, or 1 if the means have different signs.
     """
 
     n: int
@@ -38,6 +40,21 @@ class Estimate:
     p_value: float | None = None
     error: float | None = None
     t: float | None = None
+    ends: tuple[Estimate, Estimate] | None = None
+
+    @property
+    def means(self) -> tuple[float, float] | None:
+        """The lowest and the highest mean; None if they are not known."""
+        least, most = (self, self) if self.ends is None else self.ends
+        return None if least.mean is None or most.mean is None else (least.mean, most.mean)
+
+
+def estimate_between(least: Estimate, most: Estimate) -> Estimate:
+    """Return the estimate of a mean between the means of *least* and *most*, which are about the same subjects."""
+    p_value = None if least.p_value is None or most.p_value is None else max(least.p_value, most.p_value)
+    if p_value is not None and not ((least.mean or 0.0) > 0 or (most.mean or 0.0) < 0):
+        p_value = 1.0
+    return Estimate(least.n, least.sessions, None, least.low, most.high, p_value, ends=(least, most))
 
 
 def estimate_mean(change: Column, sessions: Sequence[Hashable], power: int = 0) -> Estimate:

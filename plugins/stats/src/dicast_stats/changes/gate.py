@@ -12,7 +12,7 @@ from dicast import Results, Within
 
 from .estimate import Estimate, more_pairs
 from .faults import way_faults
-from .label_changes import LabelChange, gated_label, label_changes, more_pairs_text, shared_labels
+from .label_changes import LabelChange, gated_label, held_back_text, label_changes, more_pairs_text, shared_labels
 
 if TYPE_CHECKING:
     from dicast.reporting import Clause, Finding, GatedFile, GatedRun
@@ -112,7 +112,10 @@ class Regression:
         return attrs.evolve(finding, passed=passed, reason=f"{against}: {self._words(change, passed, run.bound)}")
 
     def _answer(self, estimate: Estimate, bound: str) -> Answer:
-        """Return whether the drop is within the limit, by *bound*; None if neither is known."""
+        """Return whether the drop is within the limit, by *bound*; None if neither is known, or if held-back subjects could change the answer."""
+        if estimate.ends is not None:
+            least, most = (self._answer(end, bound) for end in estimate.ends)
+            return least if least is most else None
         limit = -(self.max_drop or 0.0) - TOLERANCE
         mean, low, high = estimate.mean, estimate.low, estimate.high
         if bound == "interval":
@@ -129,9 +132,12 @@ class Regression:
 
     def _words(self, change: LabelChange, passed: Answer, bound: str) -> str:
         limit = self.max_drop or 0.0
-        drop = f"{change.figures}; max_drop is {limit:g}"
+        held = held_back_text(change.held_back, is_raw=change.is_raw)
+        drop = "; ".join(filter(None, [held, change.figures, f"max_drop is {limit:g}"]))
         if passed is not None:
             return f"{'no drop beyond the limit' if passed else 'dropped'}: {drop}"
+        if held:
+            return f"cannot tell: {drop}"
         mean = change.estimate.mean or 0.0
         missing = more_pairs(change.estimate, abs(mean + limit) if bound == "interval" else abs(mean))
         return f"cannot tell: {drop}" + (f"; {more_pairs_text(missing)}" if missing else "")

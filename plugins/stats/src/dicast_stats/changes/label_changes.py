@@ -14,9 +14,9 @@ from dicast.toolkit.printable import short_name
 
 from ..numbers.adjustment import Adjustment, adjust_p_values
 from ..scores.table import Table
-from ..text.sentences import ALPHA, interval_text
+from ..text.sentences import ALPHA, count_subjects, interval_text
 from .estimate import Estimate, more_pairs
-from .faults import end_faults, pair_faults
+from .faults import ROLES, end_faults, pair_faults
 from .pairs import SCORE, pair_label
 
 Answer = Literal["better", "worse", "no difference found", "cannot tell"]
@@ -47,6 +47,7 @@ class LabelChange:
     :param identical: the number of pairs with equal outputs and judges, whose difference is 0.
     :param unpaired_baseline: the number of subjects with a score in the baseline alone.
     :param unpaired_variant: the number of subjects with a score in the variant alone.
+    :param held_back: the numbers of subjects that the proxies held back in the baseline and in the variant: their scores are open.
     :param is_raw: the scores are on a scale of their own.
     :param runs: the names of the baseline and the variant in sentences.
     :param faults: the reasons why a gate does not decide by this change: a run without its end, or too many subjects of one run alone.
@@ -61,6 +62,7 @@ class LabelChange:
     identical: int
     unpaired_baseline: int
     unpaired_variant: int
+    held_back: tuple[int, int]
     is_raw: bool
     runs: tuple[str, str] = ("A", "B")
     faults: Sequence[str] = ()
@@ -78,9 +80,11 @@ class LabelChange:
 
     @property
     def needed(self) -> str | None:
-        """The number of further pairs that are needed to tell, as a sentence; None if it is not known, or not needed."""
-        is_open = self.answer == "cannot tell" and self.missing_pairs is not None
-        return more_pairs_text(self.missing_pairs or 0) if is_open else None
+        """The number of further pairs that are needed to tell, or of subjects that the proxies held back, as a sentence; None if not known or needed."""
+        if self.answer != "cannot tell":
+            return None
+        held = held_back_text(self.held_back, is_raw=self.is_raw)
+        return held or (None if self.missing_pairs is None else more_pairs_text(self.missing_pairs))
 
     @property
     def figures(self) -> str:
@@ -88,6 +92,8 @@ class LabelChange:
         estimate, pairs = self.estimate, count_pairs(self.estimate.n)
         if not estimate.n:
             return "no subject has a score in both runs"
+        if any(self.held_back):
+            return f"{range_text(estimate)}over {pairs}"
         if estimate.mean is None or estimate.error is None:
             return f"the scores of {pairs} are too large"
         if self.identical == estimate.n:
@@ -101,6 +107,8 @@ class LabelChange:
         parts = []
         if self.needed is not None:
             parts.append(self.needed)
+        elif held := held_back_text(self.held_back, is_raw=self.is_raw):  # also next to an answer
+            parts.append(held)
         elif self.answer == "cannot tell" and self.is_raw and self.margin is None and self.estimate.low is not None:
             parts.append("no margin is set for the raw scale (--margin)")
         estimate, adjusted = self.estimate, self.adjusted_p_value
@@ -127,12 +135,35 @@ class LabelChange:
             "more": self.missing_pairs,
             "unpaired_a": self.unpaired_baseline,
             "unpaired_b": self.unpaired_variant,
+            **(self._held_back_json() if any(self.held_back) else {}),
             **({"scale": "raw"} if self.is_raw else {}),
             **({"faults": [*self.faults]} if self.faults else {}),
             "needed": self.needed,
             "winner": self.winner,
             "words": self.words,
         }
+
+    def _held_back_json(self) -> dict[str, Any]:
+        """Return the numbers of subjects that the proxies held back, and the lowest and the highest mean difference that is possible."""
+        least, most = self.estimate.means or (None, None)
+        counts = {"held_back_a": self.held_back[0], "held_back_b": self.held_back[1]}
+        return {**counts, "mean_difference_low": least, "mean_difference_high": most}
+
+
+def held_back_text(counts: tuple[int, int], *, is_raw: bool) -> str:
+    """Return a sentence on the subjects that the proxies held back in the baseline and in the variant; empty without any."""
+    sides = [f"{count_subjects(count)} of {name}" for count, name in zip(counts, ROLES, strict=True) if count]
+    bounds = ", whose raw values have no bounds" if is_raw else ""
+    return f"the proxies held back {' and '.join(sides)}{bounds}" if sides else ""
+
+
+def range_text(estimate: Estimate) -> str:
+    """Return the lowest and the highest mean that are possible, with the outer ends of their intervals and a comma; empty without bounds."""
+    if estimate.means is None:
+        return ""
+    least, most = estimate.means
+    ends = "" if estimate.low is None or estimate.high is None else f"95 % {estimate.low:.4f} to {estimate.high:.4f}, "
+    return f"between {least:+.4f} and {most:+.4f}, {ends}"
 
 
 def count_pairs(count: int) -> str:
@@ -189,7 +220,7 @@ def label_changes(
     estimates = {name: pair.estimate() for name, pair in pairs.items()}
     p_values = {name: estimate.p_value for name, estimate in estimates.items()}
     others = {name: p for name, p in p_values.items() if p is not None and name not in gated and len(names) > 1}
-    others = {name: p for name, p in others.items() if estimates[name].error or estimates[name].mean}
+    others = {name: p for name, p in others.items() if estimates[name].error or any(estimates[name].means or ())}
     p_values |= dict(zip(others, adjust_p_values([*others.values()], adjustment), strict=True))
     changes, ends = {}, [*end_faults(baseline, variant)]
     for name, pair in pairs.items():
@@ -205,6 +236,7 @@ def label_changes(
             least,
             missing,
             *counts,
+            pair.held_back,
             is_raw=name in raw,
             runs=runs,
             faults=faults,
@@ -216,7 +248,7 @@ def _rank(change: LabelChange, gated: Sequence[str]) -> tuple[int, float]:
     """Return the place of a label: of the gate, worse, or any other."""
     if change.label in gated:
         return 0, 0.0
-    return (1, change.estimate.mean or 0.0) if change.answer == "worse" else (2, 0.0)
+    return (1, min(change.estimate.means or (0.0,))) if change.answer == "worse" else (2, 0.0)
 
 
 def shared_labels(baseline: Results, variant: Results) -> list[str]:
@@ -250,13 +282,16 @@ def gated_label(run: Results, name: str) -> str:
 
 def _decide(estimate: Estimate, adjusted: float | None, margin: float | None) -> tuple[Answer, int | None]:
     """Return the answer by the *adjusted* p and the interval of *estimate*, and the number of further pairs that would likely give another."""
-    mean, low, high = estimate.mean, estimate.low, estimate.high
-    if mean is None or estimate.error is None:
+    low, high = estimate.low, estimate.high
+    if estimate.means is None or (estimate.error is None and estimate.ends is None):
         return "cannot tell", None
     if adjusted is not None and adjusted < ALPHA:
-        return ("better" if mean > 0 else "worse"), None
+        return ("better" if min(estimate.means) > 0 else "worse"), None
     if low is not None and high is not None and margin is not None and -margin <= low and high <= margin:
         return "no difference found", None
+    mean = estimate.mean
+    if mean is None:
+        return "cannot tell", None  # more pairs do not replace the scores of subjects that were held back
     reach = max(abs(mean), 0.0 if margin is None else margin - abs(mean))
     is_adjusted = adjusted is not None and estimate.p_value is not None
     alpha = ALPHA * (estimate.p_value or 0.0) / (adjusted or 1.0) if is_adjusted else ALPHA

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -15,13 +15,14 @@ from ..numbers.ties import differences
 from ..numbers.values import ignore_float_warnings
 from ..scores.table import Key, Table, shared_rows
 from .content import has_equal_judges, has_equal_output, reads_texts
-from .estimate import Estimate, estimate_mean, exact_zero
+from .estimate import Estimate, estimate_between, estimate_mean, exact_zero
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from ..numbers.values import Column
+    from ..scores.table import Rows
 
 SCORE = "score"
 """Name of scores without a label."""
@@ -36,6 +37,10 @@ class Pairs:
     :param identical: the number of pairs whose outputs and judges are equal in both runs; their difference is 0.
     :param unpaired_baseline: the number of subjects with a score in the baseline alone.
     :param unpaired_variant: the number of subjects with a score in the variant alone.
+    :param held_back: the numbers of subjects that the proxies held back in the baseline and in the variant, in pairs whose difference is open.
+        *change* is without these pairs.
+    :param ends: all pairs with the lowest and with the highest difference of each open pair; None without open pairs.
+    :param is_raw: the scores are on a scale of their own, without bounds.
     """
 
     change: Column
@@ -44,9 +49,24 @@ class Pairs:
     identical: int
     unpaired_baseline: int
     unpaired_variant: int
+    held_back: tuple[int, int] = (0, 0)
+    ends: tuple[Pairs, Pairs] | None = None
+    is_raw: bool = False
 
     def estimate(self) -> Estimate:
-        """Return the mean of the differences with its interval."""
+        """Return the mean of the differences with its interval, where the score of a subject that the proxies held back is open.
+
+        Such a score is between 0 and 1; on a raw scale it has no bounds, so the estimate has no figures.
+        """
+        if self.ends is None:
+            return self.estimate_scored()
+        least, most = self.ends
+        if self.is_raw:
+            return Estimate(len(least.change), len({*least.sessions}), None)
+        return estimate_between(least.estimate_scored(), most.estimate_scored())
+
+    def estimate_scored(self) -> Estimate:
+        """Return the mean of the differences of the pairs with two scores, with its interval."""
         if self.identical and self.identical == len(self.change):
             return exact_zero(self.identical, len({*self.sessions}))
         with ignore_float_warnings():
@@ -72,17 +92,49 @@ def _pair_label(baseline: Results, variant: Results, label: str) -> Pairs:
     tables = Table.of(baseline), Table.of(variant)
     ours, theirs = shared_rows(*tables)
     before, after = (read_scores(table, label) for table in tables)
-    both = ~(np.isnan(before[ours]) | np.isnan(after[theirs]))
+    held_before, held_after = (_held_back(table, label) for table in tables)
+    both = (~np.isnan(before) | held_before)[ours] & (~np.isnan(after) | held_after)[theirs]
     ours, theirs = ours[both], theirs[both]
     subjects = [*tables[0].rows]
     keys = [subjects[row] for row in ours.tolist()]
-    with ignore_float_warnings():
-        change, power = _scaled_differences(after[theirs], before[ours])
     identical = _identical(baseline, variant, label, keys)
-    change = np.where(identical, 0.0, change)
+    is_held = held_before[ours] & ~identical, held_after[theirs] & ~identical
+    is_open = is_held[0] | is_held[1]
+    known = np.flatnonzero(~is_open)
     sessions = [tables[1].sessions.get(key) or tables[0].sessions.get(key) or key for key in keys]
-    unpaired_baseline, unpaired_variant = (int((~np.isnan(scores)).sum()) - len(keys) for scores in (before, after))
-    return Pairs(change, power, sessions, int(identical.sum()), unpaired_baseline, unpaired_variant)
+    counts = [
+        int((~np.isnan(scores) | held).sum()) - len(keys)
+        for scores, held in ((before, held_before), (after, held_after))
+    ]
+
+    def pairs(rows: Rows, before: Column, after: Column, **options: Any) -> Pairs:
+        with ignore_float_warnings():
+            change, power = _scaled_differences(after[rows], before[rows])
+        change = np.where(identical[rows], 0.0, change)
+        sessions_ = [sessions[row] for row in rows]
+        return Pairs(change, power, sessions_, int(identical[rows].sum()), counts[0], counts[1], **options)
+
+    is_zero = identical & (held_before[ours] | held_after[theirs])
+    before, after = (np.where(is_zero, 0.0, scores) for scores in (before[ours], after[theirs]))
+    if not is_open.any():
+        return pairs(known, before, after)
+    everything = np.arange(len(keys))
+    least, most = (
+        pairs(everything, np.where(is_held[0], 1 - score, before), np.where(is_held[1], score, after))
+        for score in (0.0, 1.0)
+    )
+    counts_held = int(is_held[0].sum()), int(is_held[1].sum())
+    is_raw = label in {*baseline.raw, *variant.raw}
+    return pairs(known, before, after, held_back=counts_held, ends=(least, most), is_raw=is_raw)
+
+
+def _held_back(table: Table, label: str) -> NDArray[np.bool_]:
+    """Return whether the score of each row is open, because the proxies held the subject back."""
+    import numpy as np
+
+    if label not in table.criteria:
+        return np.zeros(len(table.rows), bool)
+    return table.held_back(label) & np.isnan(table.scores(label))
 
 
 def read_scores(table: Table, label: str) -> Column:

@@ -62,7 +62,7 @@ class Paired:
 
     - ``n_pairs``, ``mean_difference``; ``t``, ``p_value``, ``ci_low`` and ``ci_high`` of the paired t-test, where the subjects of a session
       count together, with one degree of freedom less than sessions; ``effect_size``, the mean difference over the differences' standard
-      deviation (d_z). A pair whose output and judge are equal in both runs has the difference 0.
+      deviation (d_z). A pair whose output and judge are equal in both runs has the difference 0, even without scores because of a proxy.
     - ``wilcoxon_p``: the signed-rank test, without pairs of equal scores. It is exact for up to 50 pairs if no scores are equal and no two
       differences have the same size, and for up to 13 pairs in any case; else it is the normal approximation, corrected for ties. Scores, and
       differences, that agree in 12 significant digits of the scores are equal. ``sign_p``: the exact test of equal chances of a rise and a fall.
@@ -170,7 +170,7 @@ class Paired:
         raw: Collection[str],
     ) -> dict[str, Any]:
         pairs = pair_label(*runs, sides.criterion)
-        figures, reasons = self._difference_figures(pairs.change, pairs.power, pairs.estimate())
+        figures, reasons = self._difference_figures(pairs.change, pairs.power, pairs.estimate_scored())
         passes, pass_reasons = self._pass_figures(pass_pairs, sides.criterion)
         if labels is not None:
             figures["corrected"], unknown = _correct_criterion(sides, *rows, labels)

@@ -26,8 +26,8 @@ SCORES, FLAGS = "scores", "score_flags"
 Key = tuple[str, str]
 """Kind and id of a subject: a turn and a session may have the same id."""
 
-_NAMED, _FLAGGED, _PASSED = 1, 2, 4
-"""Bits for a subject and a criterion: the record names the criterion; there is a flag; the flag is true."""
+_NAMED, _FLAGGED, _PASSED, _HELD_BACK = 1, 2, 4, 8
+"""Bits for a subject and a criterion: the record names the criterion; there is a flag; the flag is true; the metric did not run because of a proxy."""
 
 
 class Table:
@@ -97,6 +97,10 @@ class Table:
         """Return whether each row has a flag for *criterion*."""
         return (self._bits(criterion) & _FLAGGED).astype(bool)
 
+    def held_back(self, criterion: str) -> NDArray[np.bool_]:
+        """Return whether the score of each row is open, because the metric *criterion* did not run for lack of a passing proxy."""
+        return (self._bits(criterion) & _HELD_BACK).astype(bool)
+
     def passes(self, criterion: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return whether it is known that each row passes *criterion* or not, and whether the row passes.
 
@@ -138,6 +142,8 @@ class Table:
         for criterion, value in {**combined, **read_metrics(record, SCORES)}.items():
             self._mark(criterion, row, _NAMED)
             self._scores[criterion][row] = number_or_nan(value)
+        for criterion in record.get("held_back", ()):
+            self._mark(criterion, row, _HELD_BACK)
         combined = {ALL_METRICS: record["combined_passes"]} if "combined_passes" in record else {}
         for criterion, flag in {**combined, **read_metrics(record, FLAGS)}.items():
             if flag is not None:
