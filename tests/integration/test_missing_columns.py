@@ -105,6 +105,14 @@ def test_a_metric_may_read_the_output_of_the_task_but_the_task_may_not(errors):
     assert [error["path"] for error in errors(pipeline("{{ output }}"))] == ["task.user"]
 
 
+def test_a_column_whose_name_is_no_word_is_found_or_refused(errors, shop):
+    shop.write("rows.csv", "id,city,Right answer,a.b\na,Ankara,Turkey,x\n")
+    names = "metrics:\n  - check/equals: {value: '{{ Right answer }}'}\n  - check/contains: {value: '{{ a.b }}'}\n"
+    assert errors(pipeline(fields="{}", more=names)) == []
+    (error,) = errors(pipeline(fields="{}", more=names.replace("Right answer", "Rihgt answer")))
+    assert (error["value"], error["hint"]) == ("Rihgt answer", "Right answer")
+
+
 def test_lines_that_a_run_refuses_are_a_note_of_the_check(shop):
     rows = [{"id": "a", "output": "x", "reference": "x"}] * 3
     shop.write("data.jsonl", rows)

@@ -147,7 +147,7 @@ def filled(value: Any, subject: Subject) -> Any:
 
 def _columns_in(value: object) -> Iterator[str]:
     if isinstance(value, str):
-        yield from (path for path in _TEMPLATE.findall(value) if path.isidentifier())
+        yield from (path for path in _TEMPLATE.findall(value) if "." not in path)
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _columns_in(item)
