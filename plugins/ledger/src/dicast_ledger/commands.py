@@ -76,7 +76,7 @@ def _proof(live: Ledger, eval_id: str) -> dict[str, Any]:
 def erase(subject: str | None, before: datetime | None, reason: str, ledger: Path | str | None, as_json: bool) -> None:
     """Remove the judged texts of SUBJECT, or all texts from before a time. Verdicts, amounts and the chain stay.
 
-    Explanations of verdicts and payloads of traces stay too: they are in the chain.
+    Explanations of verdicts, payloads of traces, and rows and replies of tasks stay too: they are in the chain.
     """
     if (subject is None) == (before is None):
         raise ConfigError("name one subject, or give --before TIME: dicast ledger erase SUBJECT --reason TEXT")
