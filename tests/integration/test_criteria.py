@@ -16,7 +16,7 @@ SCORES = "extractors: [score_extractor/scores]\n"
 @pytest.fixture
 def errors(shop):
     """Return the errors that ``dicast check`` reports for a pipeline."""
-    shop.rows("An output.")
+    shop.write("data.jsonl", [{"id": "a", "input": "A question?", "output": "An output."}])
 
     def check(text):
         return shop.dicast("check", shop.pipeline(text).name, "--json").json["errors"]
@@ -166,7 +166,7 @@ def dicast_extractors():
 
 
 def test_a_criterion_that_only_the_records_could_tell_is_named_at_the_end(shop):
-    shop.rows("An output.", "Another.")
+    shop.write("data.jsonl", [{"id": name, "input": name, "output": name} for name in ("a", "b")])
     answer = """{"responses": {"a": {"content": "1"}, "b": {"content": "2"}}}"""
     text = f"""task: {{task/command: {{command: [echo, '{answer}']}}}}
 extractors: [extract/regex: {{pattern: (.)}}]

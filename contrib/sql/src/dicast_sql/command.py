@@ -39,7 +39,9 @@ _BLOCK = 1 << 20
 @ledger_path
 @as_json
 def sql(query: str, out: Path | None, ledger: Path | str | None, as_json: bool) -> None:
-    """Print the result of the SQL QUERY over the tables verdicts, events, labels and spend of a ledger.
+    """Print the result of a query in SQL.
+
+    QUERY reads the tables verdicts, events, labels and spend of a ledger.
 
     The dialect is DuckDB's. The query works on a copy: it changes no ledger, and reads and writes no other file.
     """

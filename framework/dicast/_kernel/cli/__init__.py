@@ -33,7 +33,7 @@ COMMANDS = {
     ),
     "export": (".._export.command:export_run", "Write a run as a file that other tools read."),
     "run": ("runs:run", "Judge the subjects of a pipeline file and print the results."),
-    "merge": ("merge:merge_shards", "Make one run of the shards of dicast run --shard, and decide its gate."),
+    "merge": ("merge:merge_shards", "Merge the runs of all shards into one, and decide its gate."),
     "check": ("files:check", "Build everything in a pipeline file and run nothing."),
     "show": ("show:show", "Show a run, or a subject with its verdicts."),
     "view": (".._browse.view:view_report", "Open the newest report, or the dashboard, in the browser."),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing
 
 from ..asking.record import columns
 from ..classes import evolve
-from ..contract.define import maybe_await
 from ..contract.protocols import Source
 from ..plan.sections import Pipeline, Slot
-from ..values import Due, Subject
-from ..values.errors import ConfigError, DataError, DicastError, Problem
+from ..values import Subject
+from ..values.errors import ConfigError, DataError, Problem
 from ..values.names import nearest
-from .source import broken_source, data_digest, is_live
+from .source import data_digest, is_live, read
 
 _MOST_NAMES = 10
 """Most columns in a message."""
@@ -47,20 +47,10 @@ async def _refuse_missing_columns(source: Source, name: str, pipeline: Pipeline)
     if not missing or is_live(source) or not hasattr(source, "check"):
         return
     present: dict[str, None] = {}
-    try:
-        subjects = source.subjects()
-        if isinstance(subjects, AsyncIterator):
-            async for item in subjects:
-                if _found_all(item, missing, present):
-                    break
-        elif any(_found_all(item, missing, present) for item in subjects):
-            pass
-        if (close := getattr(subjects, "aclose", getattr(subjects, "close", None))) is not None:
-            await maybe_await(close())
-    except DicastError:
-        raise
-    except Exception as error:  # code of a plugin
-        raise broken_source(name, error) from error
+    async with aclosing(read(source, name)) as dues:
+        async for due in dues:
+            if _has_all(due.subject, missing, present):
+                break
     if missing and present:  # without subjects the run is refused with a message of its own
         raise ConfigError(
             _problem(pipeline, slot, column, option, [*present])
@@ -70,9 +60,8 @@ async def _refuse_missing_columns(source: Source, name: str, pipeline: Pipeline)
         )
 
 
-def _found_all(item: Subject | Due, missing: set[str], present: dict[str, None]) -> bool:
-    """Move the columns that *item* has from *missing* to *present*; return True if none is missing."""
-    subject = item.subject if isinstance(item, Due) else item
+def _has_all(subject: Subject, missing: set[str], present: dict[str, None]) -> bool:
+    """Move the columns that *subject* has from *missing* to *present*; return True if none is missing."""
     names = [name for name, value in columns(subject).items() if value is not None]
     present.update(dict.fromkeys(names))
     missing.difference_update(names)

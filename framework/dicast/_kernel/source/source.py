@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from types import NoneType
@@ -77,7 +77,7 @@ def _wants_outputs(pipeline: Pipeline) -> bool:
 
 async def read(
     source: Source, name: str, folder: Path | None = None, *, most: int | None = None, ahead: int = 1
-) -> AsyncIterator[Due]:
+) -> AsyncGenerator[Due, None]:
     """Yield the subjects of a synchronous or asynchronous source, checked and read-only.
 
     The place of a subject in *folder* is relative to it. A source with a check has its data: *ahead* of its subjects are read before the first of
