@@ -57,9 +57,11 @@ class Regression:
             yield key, f"{key} needs a baseline: add baseline: NAME, such as baseline: last"
         elif self.max_drop is None:
             yield "baseline", "baseline needs max_drop, the largest drop of the mean that passes: add max_drop: 0.02"
-        if file.has_unit_scale and self.max_drop is not None and self.max_drop > 1:
+        if file.has_unit_scale and self.max_drop is not None and self.max_drop >= 1:
             points = (
-                f"; write {self.max_drop / 100:g} for {self.max_drop:g} points of 100" if self.max_drop <= 100 else ""
+                f"; write {self.max_drop / 100:g} for {self.max_drop:g} point{'s' * (self.max_drop != 1)} of 100"
+                if self.max_drop < 100
+                else ""
             )
             yield "max_drop", f"scores are in [0, 1], so they cannot drop by more than {self.max_drop:g}{points}"
         if self.baseline is not None and str(clause.on).startswith(_RECORDED):
