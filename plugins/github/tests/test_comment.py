@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import entry_points
+from threading import Thread
 
 import pytest
 from click import UsageError
@@ -13,6 +16,7 @@ from click.testing import CliRunner
 from dicast import RequestError
 from dicast_github.command import ci
 from dicast_github.comment import EMPTY, Comment
+from dicast_github.reasons import call_fault
 
 PIPELINE = """
 name: answers
@@ -311,3 +315,94 @@ def test_subjects_that_the_proxies_held_back_leave_the_label_open_in_the_comment
     words = "(the proxies held back 4 subjects of the run) | -0.1000 to +0.0000 | "
     assert f"| `city` | **cannot tell** {words}" in text
     assert "passed, without an answer on `city`" in text
+
+
+@contextmanager
+def refusing():
+    """Serve chat completions that refuse the key, and quote it; yield the address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["content-length"]))
+            reply = json.dumps({"error": {"message": "wrong key: sk-quoted"}}).encode()
+            self.send_response(401)
+            self.send_header("content-length", str(len(reply)))
+            self.end_headers()
+            self.wfile.write(reply)
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/v1"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def asking(folder, url, more=""):
+    """Write a pipeline whose task asks a model at *url*."""
+    model = f"{{model: m-1, base_url: '{url}', api_key: sk-secret, price: {{input_per_mtok: 1, output_per_mtok: 1}}}}"
+    task = f"define: {{m: {{openai/chat: {model}}}}}\ntask: {{prompt/chat: {{model: m, user: Name, max_output_tokens: 9, retries: 0}}}}\n"
+    (folder / "asking.yaml").write_text(PIPELINE + GATE + task + more)
+
+
+def test_a_provider_that_refuses_is_named_in_the_comment_with_the_next_step(folder):
+    judge("main.yaml")
+    with refusing() as url:
+        asking(folder, f"{url}?key=sk-query")
+        code, text = comment(folder, "asking.yaml")
+    assert (code, text.split("\n\n")[1]) == (2, EMPTY)
+    assert f"- `m-1 at {url}/chat/completions: HTTP 401`\n" in text
+    assert (
+        "- next: correct the key, the address or the model, then `dicast ci asking.yaml` with the same options" in text
+    )
+    assert "- Not compared with `main`: `the run was not completed`" in text
+    assert "sk-" not in text
+    assert "--resume" not in text
+
+
+@pytest.mark.parametrize(
+    ("message", "fault"),
+    [
+        (
+            "m-1 at http://h:1/v1/chat/completions: HTTP 401: wrong key: sk-a",
+            "m-1 at http://h:1/v1/chat/completions: HTTP 401",
+        ),
+        ("prompt/chat: m-1 at https://h/v1?key=sk-a: HTTP 503", "m-1 at https://h/v1: HTTP 503"),
+        (
+            "8 calls in a row got no connection; the last: m-1 at http://h:9/v1: no connection to h:9 (refused); start it",
+            "8 calls in a row got no connection; the last: m-1 at http://h:9/v1: no connection to h:9 (refused)",
+        ),
+        ("the reply is not JSON: sk-a at http://x", None),
+        ("", None),
+    ],
+)
+def test_the_fault_of_a_call_has_the_model_the_address_and_the_status_alone(message, fault):
+    assert call_fault(message) == fault
+
+
+def test_a_budget_that_allows_no_call_is_named_in_the_comment_with_its_amounts(folder):
+    judge("main.yaml")
+    asking(folder, "http://127.0.0.1:9/v1", "budget: {run: 0.000001 usd}\n")
+    code, text = comment(folder, "asking.yaml")
+    assert (code, text.split("\n\n")[1]) == (5, EMPTY)
+    line = r"- the budget \(`run_cap`, 0\.000001 usd\) forbade 40 calls; the first may cost up to 0\.0000\d+ usd\n"
+    assert re.search(line + "- next: raise the cap in the section `budget`, then `dicast ci asking.yaml`", text)
+    assert "- Not compared: `the run has no score of the label`" in text
+
+
+def test_the_adjusted_p_is_in_the_comment_where_it_decides(folder):
+    metrics = "[{check/contains: {as: city, value: Ankara}}, {check/contains: {as: other, value: Ankara}}, {check/contains: {as: third, value: Bonn}}]"
+    text = re.sub(r"metrics: .*", f"metrics: {metrics}", PIPELINE)
+    (folder / "main.yaml").write_text(text.replace("answers", "main"))
+    (folder / "new.yaml").write_text(text + "gate: {on: third, baseline: main, max_drop: 0.9}\n")
+    write_rows(folder, 40)
+    judge("main.yaml")
+    write_rows(folder, 36)
+    _, text = comment(folder, "new.yaml")
+    (row,) = [line for line in text.splitlines() if line.startswith("| `city` |")]
+    assert re.search(r"\*\*cannot tell\*\* \(about .* needed to tell; p adjusted for all labels is 0\.\d+\)", row)

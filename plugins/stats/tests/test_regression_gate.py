@@ -143,6 +143,7 @@ def test_without_an_older_run_there_is_nothing_to_compare_with(folder):
         ({**CLAUSE, "bound": "anytime"}, "bound"),
         ({**CLAUSE, "max_drop": -0.1}, "max_drop"),
         ({**CLAUSE, "max_drop": 2}, "cannot drop by more than 2; write 0.02 for 2 points of 100"),
+        ({**CLAUSE, "max_drop": 1}, "cannot drop by more than 1; write 0.01 for 1 point of 100"),
         ({**CLAUSE, "max_drop": 200}, "cannot drop by more than 200 "),
         ({**CLAUSE, "undecided": "ignore"}, "undecided"),
     ],

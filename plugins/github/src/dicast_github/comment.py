@@ -16,6 +16,8 @@ from dicast.reporting import ALL_METRICS, code, figure, money, ordered_labels, r
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
+from .reasons import is_judged, reason_lines
+
 Document = Mapping[str, Any]
 
 MARK = "<!-- dicast ci: {name} -->"
@@ -35,6 +37,9 @@ MAX_NAMED = 10
 
 MAX_LABELS = 6
 """Largest number of labels whose subjects are named; of the others the comment has the numbers."""
+
+ALPHA = 0.05
+"""Error rate of the answers: a label is better or worse if its adjusted p is lower."""
 
 LIMIT = 65_000
 """Maximum size of a comment in characters; GitHub refuses more than 65,536."""
@@ -62,8 +67,8 @@ class Comment:
         """
         parts = [MARK.format(name=name.replace("--", "- -"))]
         for document in documents:
-            parts += _run_parts(document, self.baseline, self.url)
-        if not any(document["scored"] or document["failed"] for document in documents):
+            parts += _run_parts(document, name, self.baseline, self.url)
+        if not any(map(is_judged, documents)):
             parts.insert(1, EMPTY)
         if not documents:
             parts += [f"### dicast: {code(name)}: nothing was judged"]
@@ -91,18 +96,21 @@ def _is_empty(text: str) -> bool:
     return text.partition("\n")[2].lstrip().startswith(EMPTY)
 
 
-def _run_parts(done: Document, baseline: str | None, url: str | None) -> Iterator[str]:
-    """Yield the parts of the comment on the run of the document *done*."""
+def _run_parts(done: Document, file: str, baseline: str | None, url: str | None) -> Iterator[str]:
+    """Yield the parts of the comment on the run of the document *done*; *file* is the pipeline file."""
     yield f"### dicast: {code(done['name'])}: {run_answer(done)}{_open_clauses(done)}"
-    if reasons := dict.fromkeys([*((done["gate"] or {}).get("reasons") or ()), *done["undecided"]]):
-        yield "\n".join(f"- {code(reason)}" for reason in reasons)
     ledger = (done.get("ledger") or {}).get("path")
+    reasons = dict.fromkeys([*((done["gate"] or {}).get("reasons") or ()), *done["undecided"]])
+    lines = [f"- {code(reason)}" for reason in reasons]
+    lines += reason_lines(done, file, Path(ledger) if ledger else None)
+    if lines:
+        yield "\n".join(lines)
     baselines = [(baseline, [baseline])] if baseline else _baselines(done)
     pairs = [] if ledger is None else [_Pair.of(Path(ledger), *side, str(done["run_id"])) for side in baselines]
     for pair in pairs:
         yield from [f"Against {code(pair.name)}:"] * (len(pairs) > 1)
         yield "\n".join(_label_table(done, pair))
-        if notes := [*pair.notes()]:
+        if notes := [*pair.notes(_table_labels(done, pair))]:
             yield "\n".join(notes)
     if not pairs:
         yield "\n".join(_label_table(done, None))
@@ -164,6 +172,8 @@ class _Pair:
                 document = _compare(ledger, place, run_id)
             except DicastError as error:
                 refusal = str(error).removeprefix(f"{place}: ")
+                if f"run {run_id} is not completed" in refusal:
+                    refusal = "the run was not completed"  # the ledger of a job is gone after the job
                 continue
             if document["comparable"]:
                 return cls(name, places, document)
@@ -175,16 +185,23 @@ class _Pair:
         """The answers of the labels."""
         return {} if self.document is None else self.document["answers"]
 
-    def notes(self) -> Iterator[str]:
-        """Yield the reasons why labels are not compared, as lines of a list."""
+    def notes(self, figures: Mapping[str, Document]) -> Iterator[str]:
+        """Yield the reasons why labels are not compared, as lines of a list.
+
+        :param figures: the figures of the labels in the table.
+        """
         if self.document is None:
             yield f"- Not compared with {code(self.name)}: {code(self.refusal, 1_000)}"
+            return
         labels: dict[str, list[str]] = {}
+        for label in figures.keys() - self.answers.keys():
+            side = "the run" if figures[label].get("mean") is None else "the baseline"
+            labels.setdefault(f"{side} has no score of the label", []).append(label)
         for label, answer in self.answers.items():
             for fault in answer.get("faults", ()):
                 labels.setdefault(fault, []).append(label)
         for fault, names in labels.items():
-            shown = "" if len(names) == len(self.answers) else f" {', '.join(map(code, names))}"
+            shown = "" if len(names) == len(figures) else f" {', '.join(map(code, sorted(names)))}"
             yield f"- Not compared{shown}: {code(fault)}"
 
 
@@ -194,15 +211,20 @@ def _compare(ledger: Path, name: str, run_id: str) -> Document:
     return read_ledger(ledger, lambda live: compare(live, a=name, b=run_id, **options))
 
 
-def _label_table(done: Document, pair: _Pair | None) -> Iterator[str]:
-    """Yield a table of the labels in the order of their answers, then in the order of the summary."""
+def _table_labels(done: Document, pair: _Pair | None) -> dict[str, Document]:
+    """Return the figures of the labels in the order of their answers, then in the order of the summary."""
     labels, answers = ordered_labels(done), {} if pair is None else pair.answers
     only = [*done["metrics"]]
     if ALL_METRICS in labels and ALL_METRICS not in answers and len(only) == 1:  # the only metric has the same scores
         labels = {only[0] if name == ALL_METRICS else name: figures for name, figures in labels.items()}
     names = [*[label for label in answers if label in labels], *[label for label in labels if label not in answers]]
+    return {label: labels[label] for label in names}
+
+
+def _label_table(done: Document, pair: _Pair | None) -> Iterator[str]:
+    """Yield a table of the labels with their answers and figures."""
     compared = () if pair is None else ("against the baseline", "change", "95 % interval", "pairs")
-    rows = [_label_row(label, labels[label], pair) for label in names]
+    rows = [_label_row(label, figures, pair) for label, figures in _table_labels(done, pair).items()]
     return table(("label", *compared, "mean", "pass rate"), rows, right=("change", "pairs", "mean", "pass rate"))
 
 
@@ -213,7 +235,11 @@ def _label_row(label: str, figures: Document, pair: _Pair | None) -> tuple[str, 
     answer = pair.answers.get(label)
     if answer is None or answer.get("faults"):
         return code(label), "not compared", "", "", "", *means
-    note = f" ({answer['needed']})" if answer["needed"] else ""
+    notes = [answer["needed"]] if answer["needed"] else []
+    p_value, adjusted = answer["p_value"], answer["adjusted_p_value"]
+    if p_value is not None and adjusted is not None and p_value < ALPHA <= adjusted:
+        notes.append(f"p adjusted for all labels is {adjusted:.3g}")
+    note = f" ({'; '.join(notes)})" if notes else ""
     low, high = answer["ci_low"], answer["ci_high"]
     interval = "" if low is None or high is None else f"{low:+.4f} to {high:+.4f}"
     ends = [answer.get(name) for name in ("mean_difference_low", "mean_difference_high")]
