@@ -75,6 +75,24 @@ def test_a_run_without_a_score_is_not_compared(folder, changes, capsys):
     assert [text.count("next: ") for text in out.out.split("details: ")] == [0, 1, 1, 0]
 
 
+def test_runs_that_compare_refuses_are_named_and_the_next_step_is_another(folder, changes, capsys):
+    (folder / "run.yaml").write_text("source: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [diff/match]\n")
+    rows = [{**row, "reference": row["output"]} for row in ROWS]
+    write(folder, rows)
+    changed = [{**rows[0], "reference": "other"}, *rows[1:]]
+    changes += [lambda: write(folder, changed), lambda: write(folder, [*changed, {**rows[0], "id": "new"}])]
+    assert main(["run", "run.yaml", "--watch"]) == 0
+    out = capsys.readouterr()
+    first, second, third = re.findall(r"  run \S{20}(\S{6})", out.out)
+    notes = [line for line in out.err.splitlines() if "comparable" in line]
+    assert notes == [
+        f"not comparable with run {first} before it, which differs in the input or the reference of subject '0'"
+    ]
+    steps = re.findall("next: dicast (.*)", out.out)
+    assert steps == [f"show 0 --run {second}", f"compare {second} {third}"]
+    assert main(steps[1].split()) == 0
+
+
 def test_the_full_summary_ends_with_the_comparison(folder, changes, capsys):
     changes += [lambda: write(folder, ROWS[:2])]
     assert main(["run", "run.yaml", "--watch", "--full"]) == 0

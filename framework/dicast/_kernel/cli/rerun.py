@@ -70,6 +70,9 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
             else:
                 if used := replies.used:
                     click.echo(f"{used:,} repl{'y' if used == 1 else 'ies'} of earlier runs used again", err=True)
+                if replies.faults:
+                    run, faults = short_run(replies.scored_runs[-2]), ", ".join(replies.faults)
+                    click.echo(one_line(f"not comparable with run {run} before it, which differs in {faults}"), err=True)
                 if replies.loses_replies:
                     click.echo(LOST, err=True)
             if code == _INTERRUPTED:
@@ -83,8 +86,11 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
 
 
 def _compare_command(replies: ReusedReplies, done: Document) -> str | None:
-    """Return the command that compares the run of the document *done* with the newest run before it that scored a subject; None without either."""
-    if len(replies.scored_runs) < 2 or done.get("run_id") != replies.scored_runs[-1]:
+    """Return the command that compares the run of the document *done* with the newest run before it that scored a subject.
+
+    None without either, or if ``dicast compare`` refuses the two runs.
+    """
+    if len(replies.scored_runs) < 2 or replies.faults or done.get("run_id") != replies.scored_runs[-1]:
         return None
     before, newest = map(short_run, replies.scored_runs[-2:])
     return f"dicast compare {before} {newest}{ledger_option(done['ledger'])}"

@@ -26,6 +26,7 @@ class ReusedReplies(EarlierUnits):
     nothing. A task that makes an output without a chat model may make another output, so no reply about that subject is used again.
 
     :param scored_runs: the ids of the runs with a scored subject, oldest first.
+    :param faults: the reasons why the newest of these runs is not comparable with the run before it.
     :param loses_replies: whether the ledger of the newest run keeps no texts, so that the replies of its task are lost.
     """
 
@@ -37,6 +38,7 @@ class ReusedReplies(EarlierUnits):
         self._used: set[ReplyKey] = set()
         self._has_task = False
         self.scored_runs: list[str] = []
+        self.faults: list[str] = []
         self.loses_replies = False
 
     @property
@@ -82,7 +84,9 @@ class ReusedReplies(EarlierUnits):
 
     def take(self, ledger: Ledger, run_id: str, *, is_scored: bool) -> None:
         """Add the replies that the run bought. *is_scored* is whether a subject was scored."""
+        self.faults = []
         if is_scored:
+            self.faults = _faults(ledger, self.scored_runs[-1], run_id) if self.scored_runs else []
             self.scored_runs.append(run_id)
         index_replies(ledger, run_id, self)
         replied = Query(run_id, (TASK_REPLIED,), limit=1)
@@ -119,6 +123,17 @@ class ReusedReplies(EarlierUnits):
             seen.add(label)
             yield f"judges[{label}]"
             label = self._children.get(label, label)
+
+
+def _faults(ledger: Ledger, before: str, newest: str) -> list[str]:
+    """Return the reasons why ``dicast compare`` refuses the runs *before* and *newest*."""
+    from ..records.comparable import find_faults  # only a second run of a watch needs them
+    from ..records.reader import results
+
+    if not any(ledger.read(Query(before, limit=1))):
+        return ["the ledger"]
+    runs = results(ledger, before), results(ledger, newest)
+    return [*find_faults(*runs), *(["the weights of the subjects"] if any(run.weighted() for run in runs) else [])]
 
 
 def _digest(subject: Subject) -> bytes:
