@@ -160,6 +160,34 @@ def test_keys_move_between_cases_failed_cases_and_labels(folder):
     assert not goes_on
 
 
+def test_cases_start_with_the_worst_of_the_gates_label_and_a_key_changes_the_order(folder, capsys):
+    outputs = {"half": "a b c", "open": "d", "none": "x", "right": "a b c d"}
+    rows = [{"id": id_, "output": text, "reference": "a b c d"} for id_, text in outputs.items()]
+    del rows[1]["reference"]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "gate.yaml").write_text(
+        "name: gated\nsource: {rows/jsonl: {path: rows.jsonl}}\n"
+        "metrics: [diff/match: {as: correct, pass_at: 1}, check/regex: {as: long, pattern: '^.$', weight: 9}]\n"
+        "gate: {on: correct, min_pass_rate: 0.9}\n"
+    )
+    main(["run", "gate.yaml"])
+    assert "lowest scores of correct: 0.0000 row none, 0.8571 row half\n" in capsys.readouterr().out
+
+    def look(screen):
+        screen.cases = screen.cases.worst_first()
+        names = [key[1] for key in screen.cases.keys]
+        screen.press("w")
+        bar = screen.text().split("\n")[-1]
+        return names, [key[1] for key in screen.cases.keys], screen.cases.keys[screen.at][1], bar
+
+    worst, data, at, bar = browser(folder, look)
+    assert worst == ["none", "half", "open", "right"]
+    assert data == ["half", "open", "none", "right"]
+    assert (at, bar) == ("none", "order: as in the data")
+    _, text = printed(capsys, "gated", "--browse")
+    assert re.findall(r"^row (\w+)  in run", text, re.MULTILINE) == ["none", "half", "open"]
+
+
 def test_a_long_case_is_scrolled_within_its_lines(folder):
     def scroll(screen):
         screen.press("n")
@@ -243,7 +271,7 @@ def test_on_a_terminal_it_uses_the_other_screen_and_restores_it(folder, monkeypa
     assert code == 0
     assert text.startswith("\x1b[?1049h")
     assert text.rstrip().endswith("\x1b[?1049l")
-    assert "case 2 of 4, did not pass: row bad" in text
+    assert "case 2 of 4, did not pass: row open" in text
 
 
 @pytest.mark.parametrize(

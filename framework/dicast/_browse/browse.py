@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import click
 
-from .._kernel.classes import define, frozen
+from .._kernel.classes import define, evolve, frozen
 from .._kernel.cli.subjects import SubjectInRun, subject_passes
 from .._kernel.contract.protocols import Ledger
-from .._kernel.events import RUN_STARTED
+from .._kernel.events import EVAL_COMPLETED, RECORD_COMPLETED, RUN_STARTED
 from .._kernel.records.passes import recorded_rule
 from .._kernel.values import Event, Query
 from .._kernel.values.errors import ConfigError
-from .._kernel.values.passes import PassRule, SubjectKey, SubjectPasses
+from .._kernel.values.passes import METRICS, PassRule, SubjectKey, SubjectPasses
+from .._kernel.values.payloads import metric_values, value_of
 from ..toolkit.printable import one_line, short_name
 from ..toolkit.terminal import Line, drawn, print_lines, terminal, width_of
 from .case import case_blocks, case_lines, shown_width
@@ -24,7 +27,7 @@ from .view import open_page, report_of, row_address
 PRINTED = 20
 """Most cases that are printed if standard output is no terminal."""
 
-HELP = "n/p next, previous  f/F failed  l label  o report  space/b scroll  q quit"
+HELP = "n/p next, back  f/F failed  w order  l label  o report  space/b scroll  q quit"
 _FULL, _RESTORE, _CLEAR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[H\x1b[2J"
 _BARS = 2
 """Lines of the screen below the case: the place, and the keys."""
@@ -36,7 +39,7 @@ _END = ("q", "\x1b", "\x04")
 
 @frozen
 class RunCases:
-    """The cases of the run of the event *start*, in their order, with the answers whether they pass."""
+    """The cases of the run of the event *start*, in the order of the data, with the answers whether they pass."""
 
     ledger: Ledger
     start: Event
@@ -59,11 +62,36 @@ class RunCases:
 
     def did_not_pass(self, at: int) -> bool:
         """Return whether the case fails, or is open, under the label of the gate or the score, else under any label of the file."""
-        labels = self.rule.labels if self.rule.label is None else (self.rule.label,)
-        key = self.keys[at]
-        return any(
-            self.passes.code(key, label) is not None and self.passes.get(key, label) is not True for label in labels
-        )
+        return any(answer is not True for answer in self._answers(self.keys[at]))
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The label of the gate or the score, else all labels of the file."""
+        return self.rule.labels if self.rule.label is None else (self.rule.label,)
+
+    def _answers(self, key: SubjectKey) -> list[bool | None]:
+        """Return whether the case passes each of :attr:`labels` that judged it, None if it is open."""
+        judged = [label for label in self.labels if self.passes.code(key, label) is not None]
+        return [self.passes.get(key, label) for label in judged]
+
+    def worst_first(self) -> RunCases:
+        """Return the cases that fail, then the open cases, then the others; the lowest score of :attr:`labels` comes first."""
+        values = dict[SubjectKey, dict[str, float]]()
+        types = (EVAL_COMPLETED, RECORD_COMPLETED)
+        for event in (entry.event for entry in self.ledger.read(Query(self.start.run_id, types))):
+            subject = values.setdefault((str(event.subject_kind), str(event.subject_id)), {})
+            subject.update({label: value for label, value in _values(event).items() if label in self.labels})
+
+        def rank(key: SubjectKey) -> tuple[int, float]:
+            answers = self._answers(key)
+            state = 0 if False in answers else 1 if None in answers else 2
+            return state, min(values.get(key, {}).values(), default=math.inf)
+
+        return evolve(self, keys=sorted(self.passes.rows, key=rank))
+
+    def in_order(self) -> RunCases:
+        """Return the cases in the order of the data."""
+        return evolve(self, keys=[*self.passes.rows])
 
     def case(self, at: int) -> SubjectInRun:
         """Return the case number *at*."""
@@ -80,19 +108,29 @@ class RunCases:
         raise ConfigError(f"run {self.start.run_id} has not judged {subject_id!r}")
 
 
+def _values(event: Event) -> Mapping[str, float]:
+    """Return the value of each label in a verdict or a record."""
+    payload: Mapping[str, Any] = event.payload
+    if event.type == RECORD_COMPLETED:
+        scores = (payload.get("metrics") or {}).get("scores") or {}
+        return {label: score for label, score in scores.items() if score is not None}
+    label, value = str(payload["judge"]), value_of(payload)
+    return (metric_values(payload) if label == METRICS else {}) | ({} if value is None else {label: value})
+
+
 def browse(ledger: Ledger, run_id: str, subject_id: str | None) -> None:
-    """Show the cases of the run on the terminal, from the subject *subject_id* or the first case that did not pass.
+    """Show the cases of the run on the terminal, the worst first, from the subject *subject_id* if it is given.
 
     Without a terminal, print that subject, or the cases that did not pass.
     """
     stream = terminal(sys.stdout)
     if stream is None or not sys.stdin.isatty():
-        print_cases(RunCases.of(ledger, run_id, subject_id), None if subject_id is None else 0)
+        cases = RunCases.of(ledger, run_id, subject_id)
+        print_cases(*((cases.worst_first(), None) if subject_id is None else (cases, 0)))
         return
-    cases = RunCases.of(ledger, run_id)
-    failing = next((at for at in range(len(cases.keys)) if cases.did_not_pass(at)), 0)
+    cases = RunCases.of(ledger, run_id).worst_first()
     raw = stream.stream
-    screen = Browser(cases, failing if subject_id is None else cases.place_of(subject_id))
+    screen = Browser(cases, 0 if subject_id is None else cases.place_of(subject_id))
     raw.write(_FULL)
     try:
         while True:
@@ -145,6 +183,7 @@ class Browser:
     size: Size = Size()
     top: int = 0
     note: str = ""
+    is_worst_first: bool = True
     _drawn: tuple[int, list[str], list[int]] | None = None
 
     def fit(self, size: Size) -> None:
@@ -192,6 +231,8 @@ class Browser:
             return False
         if key in moves:
             self._go(next(moves[key](), None), "that did not pass " if key in "fF" else "")
+        elif key == "w":
+            self._change_order()
         elif key == "l":
             self._next_label()
         elif key == "o":
@@ -205,6 +246,15 @@ class Browser:
             self.note = f"there is no further case {kind}in this direction"
         else:
             self.at, self.top = at, 0
+
+    def _change_order(self) -> None:
+        """Change between the worst case first and the order of the data; the case stays."""
+        key = self.cases.keys[self.at]
+        self.is_worst_first = not self.is_worst_first
+        self.cases = self.cases.worst_first() if self.is_worst_first else self.cases.in_order()
+        self.at, self._drawn = self.cases.keys.index(key), None
+        worst = f"worst first, by {', '.join(self.cases.labels)}"
+        self.note = f"order: {worst if self.is_worst_first else 'as in the data'}"
 
     def _next_label(self) -> None:
         _, labels = self._lines()

@@ -72,7 +72,9 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
                     click.echo(f"{used:,} repl{'y' if used == 1 else 'ies'} of earlier runs used again", err=True)
                 if replies.faults:
                     run, faults = short_run(replies.scored_runs[-2]), ", ".join(replies.faults)
-                    click.echo(one_line(f"not comparable with run {run} before it, which differs in {faults}"), err=True)
+                    click.echo(
+                        one_line(f"not comparable with run {run} before it, which differs in {faults}"), err=True
+                    )
                 if replies.loses_replies:
                     click.echo(LOST, err=True)
             if code == _INTERRUPTED:

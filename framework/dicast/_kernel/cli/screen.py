@@ -28,6 +28,7 @@ from .summary import (
     headline,
     loss_lines,
     lowest,
+    lowest_label,
     model_lines,
     next_lines,
     run_parts,
@@ -227,7 +228,7 @@ def _lowest_lines(done: Document) -> Iterator[str]:
         for subject in lowest(done)[:_LOWEST]
     ]
     if subjects:
-        label = (done["score"] or {}).get("label")
+        label = lowest_label(done)
         name = f" of {short_name(label, 24)}" if label and len(label_rows(done)) > 1 else ""
         yield f"lowest scores{name}: {', '.join(subjects)}"
 

@@ -160,10 +160,17 @@ def fallback_text(reason: str, count: int) -> str:
     )
 
 
+def lowest_label(done: Document) -> str | None:
+    """Return the first label of the gate, else of the score: the lowest scores are about it."""
+    gated = (clause["on"] for clause in (done["gate"] or {}).get("clauses", ()) if clause.get("on"))
+    return next(gated, (done["score"] or {}).get("label"))
+
+
 def lowest(done: Document) -> list[Document]:
     """Return the subjects with the lowest scores; empty if all scores are equal."""
     subjects = [subject for subject in done["worst"] if subject["score"] < 1]
-    mean = (done["score"] or {}).get("mean")
+    label = lowest_label(done)
+    mean = (done["labels"].get(label) or done["metrics"].get(label) or done["score"] or {}).get("mean")
     is_equal = len(done["worst"]) > 1 and mean is not None and math.isclose(mean, done["worst"][0]["score"])
     return [] if is_equal else subjects
 

@@ -108,7 +108,7 @@ class CurrentReport(Report):
             verdicts = [entry.event for entry in self._read_ledger(query) if entry.event.payload["judge"] == label]
             older = verdicts[times - 2]
         self._older.observe(older)
-        if label == self.score_label or (label == METRICS and self.score_label in self.metrics):
+        if label == self.lowest_label or (label == METRICS and self.lowest_label in self.metrics):
             self.lowest.remove(kind, id_)
         names = {"subject_kind": kind, "subject_id": id_, "judge": label}
         self.failed_shown[:] = [shown for shown in self.failed_shown if not names.items() <= shown.items()]

@@ -75,6 +75,7 @@ class Report:
         self.lowest = LowestScores()
         self.labels: tuple[str, ...] = ()
         self.score_label: str | None = None
+        self.lowest_label: str | None = None
         self.counted: frozenset[str] = frozenset()
         self._group: Group | None = None
         self._completed: list[Event | JudgedRow] = []
@@ -148,6 +149,7 @@ class Report:
         self.judges = {label: Tally() for label in [*self._labels("judges"), METRICS]}
         self.counted = frozenset(self._labels("counted"))
         self.labels, self.score_label = recorded_labels(payload), recorded_score_label(payload)
+        self.lowest_label = next(iter(payload.get("gated") or ()), self.score_label)
         self.corrections = Corrections(payload) if payload.get("audit") else None
         watched = dict.fromkeys(
             [*self.labels, *payload.get("gated", ()), *([self.score_label] if self.score_label else ())]
@@ -219,9 +221,10 @@ class Report:
             self._note_score(label, events, scores)
 
     def _note_score(self, label: str, events: Records, scores: Sequence[float | None]) -> None:
-        """Count the tiers and note the lowest *scores* if *label* is the label of the run's score."""
+        """Count the tiers if *label* is the label of the run's score, and note the lowest *scores* if it is the gate's, else the score's."""
         if label == self.score_label:
             self.tiers.update([str(event.payload["tier"]) for event in events])
+        if label == self.lowest_label:
             self._note_worst(events, scores)
 
     def _tally_recorded(self, label: str, events: Records) -> None:
@@ -276,10 +279,12 @@ class Report:
         weights = self.weights.of(events)
         tally.passes.add(sessions, [self.rule.metric(label, event.payload) for event in events], weights)
         tally.add_scores([value for value in values if value is not None], weights_of(values, weights))
-        if label == self.score_label:
+        if label in (self.score_label, self.lowest_label):
             scored = [(event, value) for event, value in zip(events, values, strict=True) if value is not None]
-            self.tiers.update([tier_of(event.payload, label) for event, _ in scored])
-            self._note_worst([event for event, _ in scored], [v for _, v in scored])
+            if label == self.score_label:
+                self.tiers.update([tier_of(event.payload, label) for event, _ in scored])
+            if label == self.lowest_label:
+                self._note_worst([event for event, _ in scored], [v for _, v in scored])
         if (watched := self.watched.get(label)) is not None:
             watched.add_scores(sessions, values, weights)
             spared = [
@@ -300,7 +305,7 @@ class Report:
 
     def _note_worst(self, events: Records, scores: Sequence[float | None]) -> None:
         """Keep the lowest *scores* with their subjects. Raw values are skipped: their best value is unknown."""
-        if self.score_label not in self.raw:
+        if self.lowest_label not in self.raw:
             self.lowest.add(((event.subject_kind, event.subject_id) for event in events), scores)
 
     def _fail(self, event: Event) -> None:
@@ -334,7 +339,7 @@ class Report:
         weights, metrics = self.weights.of([event]), event.payload["metrics"]
         for label in self.criteria:
             score = self.watched[label].add_record(event.session_id, metrics, label, weights)
-            if label == self.score_label and score is not None:
+            if label == self.lowest_label and score is not None:
                 self._note_worst([event], [score])
             if score is None and label in self._due_criteria:
                 message = f"the record has no score of {label}"

@@ -34,6 +34,7 @@ class Tallies(Protocol):
     lowest: LowestScores
     rule: PassRule
     score_label: str | None
+    lowest_label: str | None
 
 
 def note_row(report: Tallies, pending: list[Event | JudgedRow], row: JudgedRow) -> None:
@@ -74,6 +75,7 @@ class JudgedRows:
             watched.add(self._sessions, scores, [passes[id(row.verdict)] for row in rows])
         if report.score_label == METRICS:
             report.tiers.update([row.verdict["tier"] for row in rows])
+        if report.lowest_label == METRICS:
             report.lowest.add(_names(rows), scores)
         kinds = report.started.get("on", {})
         for label, metric in report.metrics.items():
@@ -100,10 +102,12 @@ class JudgedRows:
         for key, value in values.items():
             if value is not None:
                 metric.add_times(value, self._times[key])
-        if label == report.score_label:
+        if label in (report.score_label, report.lowest_label):
             scored = [row for row in rows if values[id(row.verdict)] is not None]
-            report.tiers.update([tier_of(row.verdict, label) for row in scored])
-            report.lowest.add(_names(scored), [values[id(row.verdict)] for row in scored])
+            if label == report.score_label:
+                report.tiers.update([tier_of(row.verdict, label) for row in scored])
+            if label == report.lowest_label:
+                report.lowest.add(_names(scored), [values[id(row.verdict)] for row in scored])
         if (watched := report.watched.get(label)) is not None:
             scores = [values[id(row.verdict)] for row in rows]
             watched.add_scores(sessions, scores, None)
