@@ -13,6 +13,7 @@ from dicast.toolkit.terminal import Line
 from ..changes.faults import end_faults, pair_faults
 from ..changes.label_changes import ANSWERS
 from ..scores.table import Table
+from ..text.sentences import ALPHA
 
 Figures = Mapping[str, Any]
 
@@ -32,7 +33,10 @@ def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, le
     :param is_full: with the tables of the comparisons, and with the changed subjects under each label.
     :param ledger: the option that names the ledger, for the command that prints the full text.
     """
-    yield from map(Line, document["sentences"]) if document["sentences"] else _without_label(a, b, ledger)
+    if document["sentences"]:
+        yield from map(Line, document["sentences"] if is_full else _short_answers(document))
+    else:
+        yield from _without_label(a, b, ledger)
     flips = document["flips"] or ()
     if not is_full and document["sentences"]:
         yield from _named_flips(document["passes"], flips)
@@ -55,6 +59,33 @@ def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, le
         yield from _other_answers(comparison, document["answers"])
     yield ""
     yield from _pass_lines(document["passes"], flips)
+
+
+def _short_answers(document: Figures) -> Iterator[str]:
+    """Yield the sentence of each label with the numbers of passing subjects first, and the way to let one label decide."""
+    for label, answer in document["answers"].items():
+        start = f"{answer['answer']}: {answer['winner']} is ahead, " if answer["winner"] else f"{answer['answer']}: "
+        figures = answer["words"].removeprefix(start)
+        mean = "mean score " if figures.startswith(("+", "-", "between")) and answer.get("scale") != "raw" else ""
+        yield f"{label}: {start}{_passing(document['passes'].get(label))}{mean}{figures}"
+    adjusted = [label for label, answer in document["answers"].items() if _is_adjusted_away(answer)]
+    if adjusted:
+        clause = f"gate: {{on: {adjusted[0]}, min_pass_rate: 0.8}}"
+        yield f"the label of the gate is tested alone: if {adjusted[0]} decides, name it in the pipeline, such as {clause}"
+
+
+def _passing(counts: Figures | None) -> str:
+    """Return the numbers of subjects that pass in both runs, among the subjects with an answer in both; empty if they are not known."""
+    if counts is None or not counts["known"] or counts.get("reasons"):
+        return ""
+    before, after = (counts[side] + counts["both"] for side in ("a", "b"))
+    return f"{before:,} to {after:,} of {counts['known']:,} pass; "
+
+
+def _is_adjusted_away(answer: Figures) -> bool:
+    """Return whether the label alone would have an answer, but not among all labels."""
+    p_value, adjusted = answer["p_value"], answer["adjusted_p_value"]
+    return p_value is not None and adjusted is not None and p_value < ALPHA <= adjusted
 
 
 def _gate_faults(a: Results, b: Results, answers: Mapping[str, Figures]) -> Iterator[Line]:
