@@ -221,11 +221,10 @@ class Report:
             self._note_score(label, events, scores)
 
     def _note_score(self, label: str, events: Records, scores: Sequence[float | None]) -> None:
-        """Count the tiers if *label* is the label of the run's score, and note the lowest *scores* if it is the gate's, else the score's."""
+        """Count the tiers if *label* is the label of the run's score, and note the lowest *scores*."""
         if label == self.score_label:
             self.tiers.update([str(event.payload["tier"]) for event in events])
-        if label == self.lowest_label:
-            self._note_worst(events, scores)
+        self._note_worst(label, events, scores)
 
     def _tally_recorded(self, label: str, events: Records) -> None:
         """Count the scores of another tool. They make no subject judged or scored."""
@@ -283,8 +282,7 @@ class Report:
             scored = [(event, value) for event, value in zip(events, values, strict=True) if value is not None]
             if label == self.score_label:
                 self.tiers.update([tier_of(event.payload, label) for event, _ in scored])
-            if label == self.lowest_label:
-                self._note_worst([event for event, _ in scored], [v for _, v in scored])
+            self._note_worst(label, [event for event, _ in scored], [v for _, v in scored])
         if (watched := self.watched.get(label)) is not None:
             watched.add_scores(sessions, values, weights)
             spared = [
@@ -303,9 +301,9 @@ class Report:
         on = self.started.get("on", {}).get(label)
         return [event for event in events if event.subject_kind in on] if on else events
 
-    def _note_worst(self, events: Records, scores: Sequence[float | None]) -> None:
-        """Keep the lowest *scores* with their subjects. Raw values are skipped: their best value is unknown."""
-        if self.lowest_label not in self.raw:
+    def _note_worst(self, label: str, events: Records, scores: Sequence[float | None]) -> None:
+        """Keep the lowest *scores* of the gate's label, or the score's, with their subjects; no raw values, as their best value is unknown."""
+        if label == self.lowest_label and label not in self.raw:
             self.lowest.add(((event.subject_kind, event.subject_id) for event in events), scores)
 
     def _fail(self, event: Event) -> None:
@@ -339,8 +337,7 @@ class Report:
         weights, metrics = self.weights.of([event]), event.payload["metrics"]
         for label in self.criteria:
             score = self.watched[label].add_record(event.session_id, metrics, label, weights)
-            if label == self.lowest_label and score is not None:
-                self._note_worst([event], [score])
+            self._note_worst(label, [event], [score])
             if score is None and label in self._due_criteria:
                 message = f"the record has no score of {label}"
                 self._fail_criterion(event, label, "invalid_score", message)
