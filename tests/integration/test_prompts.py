@@ -88,6 +88,25 @@ def test_a_ledger_of_digests_has_the_digest_of_a_prompt(run, shop):
     assert "not filled in: the ledger keeps digests of texts" in shop.dicast("show", "t").out
 
 
+def test_the_prompt_of_an_erased_subject_is_a_template(run, shop):
+    run(ONE)
+    erased = shop.dicast("ledger", "erase", "t", "--reason", "asked")
+    line = "events still have texts of it: record.completed, task.replied; the chain keeps them. Run with content: digest to record digests only"
+    assert erased.out.splitlines() == [f"before: 2 {line}", "1 contents erased", f"2 {line}"]
+    shown = shop.dicast("show", "t").out
+    assert "  user: Where is {{ city }}?\n  not filled in: the content of the subject was erased\n" in shown
+    assert "Ankara" not in shown.partition("prompt:")[2].partition("output")[0]
+
+
+def test_an_erasure_reports_the_events_with_texts_as_json(run, shop):
+    run(ONE)
+    run(ONE, "ledger: {ledger/sqlite: {path: digests.db, content: digest}}\n")
+    document = shop.dicast("ledger", "erase", "t", "--reason", "asked", "--json").json
+    assert document["events_with_texts"] == {"record.completed": 1, "task.replied": 1}
+    kept = shop.dicast("ledger", "erase", "t", "--reason", "asked", "--ledger", "digests.db", "--json").json
+    assert kept["events_with_texts"] == {}
+
+
 def test_a_secret_in_a_prompt_is_masked(run, shop):
     recorded = run(ONE.replace("Know", "key-4Hj8Lp2M"), key="key-4Hj8Lp2M")
     assert recorded["default"]["system"] == "*** cities."

@@ -28,10 +28,10 @@ class Prompts:
         return {"texts": self.texts, "not_filled": self.reason}
 
 
-def prompts_about(ledger: Ledger, start: Event, subject_id: str, context: object) -> Prompts | None:
-    """Return the prompts of the run of the event *start* about a subject with this *context*.
+def prompts_about(ledger: Ledger, start: Event, subject_id: str, subject: Mapping[str, Any]) -> Prompts | None:
+    """Return the prompts of the run of the event *start* about a subject that was read as *subject*.
 
-    None if the run recorded no prompts, or has no record of the subject.
+    None if the run recorded no prompts, or has no record of the subject. The prompts of an erased subject are templates.
     """
     texts: Texts | None = start.payload.get("prompts")  # type: ignore[assignment]  # a payload is JSON
     ends = Query(start.run_id, RECORD_ENDS, subject_id=subject_id, newest_first=True, limit=1)
@@ -40,7 +40,9 @@ def prompts_about(ledger: Ledger, start: Event, subject_id: str, context: object
         return None
     if any("digest" in prompt for prompt in texts.values()):
         return Prompts(texts, "the ledger keeps digests of texts (content: digest)")
-    return _filled(str(start.payload["task"]), texts, {"context": context, **row})
+    if "input" not in subject:
+        return Prompts(texts, "the content of the subject was erased")
+    return _filled(str(start.payload["task"]), texts, {"context": subject.get("context"), **row})
 
 
 def _filled(task: str, texts: Texts, row: Mapping[str, object]) -> Prompts:

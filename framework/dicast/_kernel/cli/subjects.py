@@ -54,7 +54,7 @@ class SubjectInRun:
         content = subject(ledger, subject_id, start.run_id) or {}
         turns = _turn_results(ledger, start.run_id, subject_id) if content.get("kind") == "session" else {}
         passes = subject_passes(ledger, start, (subject_id, *turns))
-        prompts = prompts_about(ledger, start, subject_id, content.get("context"))
+        prompts = prompts_about(ledger, start, subject_id, content)
         return cls(start, content, verdicts, failures, steps, passes, turns, prompts)
 
     def json(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from dicast.toolkit.ids import stamp
 from dicast.toolkit.printable import one_line
 
 from .cost import moment
+from .leftover import leftover, leftover_line
 
 
 @click.command()
@@ -76,29 +77,38 @@ def _proof(live: Ledger, eval_id: str) -> dict[str, Any]:
 def erase(subject: str | None, before: datetime | None, reason: str, ledger: Path | str | None, as_json: bool) -> None:
     """Remove the judged texts of SUBJECT, or all texts from before a time. Verdicts, amounts and the chain stay.
 
-    Explanations of verdicts, payloads of traces, and rows and replies of tasks stay too: they are in the chain.
+    Explanations of verdicts, payloads of traces, and rows and replies of tasks stay too: they are in the chain. The command
+    counts these events.
     """
     if (subject is None) == (before is None):
         raise ConfigError("name one subject, or give --before TIME: dicast ledger erase SUBJECT --reason TEXT")
     until = None if before is None else before.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
-    result = read_ledger(ledger, lambda live: _erased(live, subject, until, reason))
+    result, still = read_ledger(ledger, lambda live: _erased(live, subject, until, reason, as_json=as_json))
     if as_json:
-        print_json({"digests": list(result.digests), "other_subjects": result.others})
+        print_json({"digests": list(result.digests), "other_subjects": result.others, "events_with_texts": still})
         return
     shared = f"; {result.others} other subjects had one of them too" if result.others else ""
     click.echo(one_line(f"{len(result.digests)} contents erased{shared}"))
+    if still:
+        click.echo(one_line(leftover_line(still)))
 
 
-def _erased(live: Ledger, subject: str | None, before: str | None, reason: str) -> Any:
+def _erased(
+    live: Ledger, subject: str | None, before: str | None, reason: str, *, as_json: bool
+) -> tuple[Any, Mapping[str, int]]:
+    """Erase the contents; return the result, and the number of events by type that still have texts."""
     function = getattr(live, "erase", None)
     if function is None:
         raise ConfigError("only a ledger of format 4 erases contents: convert it with dicast ledger convert OLD NEW")
+    if not as_json and (kept := leftover(live, subject, before)):
+        click.echo(one_line(f"before: {leftover_line(kept)}"))
 
     def event(digests: Sequence[str]) -> Event:
         id_, time = stamp()
         return Event(id_, "content.erased", time, "", {"digests": list(digests), "reason": reason})
 
-    return function(subject, before, event)
+    result = function(subject, before, event)
+    return result, leftover(live, subject, before)
 
 
 @click.command(name="check-proof")
