@@ -343,11 +343,11 @@ def refusing():
             thread.join()
 
 
-def asking(folder, url, more=""):
+def asking(folder, url, budget=""):
     """Write a pipeline whose task asks a model at *url*."""
     model = f"{{model: m-1, base_url: '{url}', api_key: sk-secret, price: {{input_per_mtok: 1, output_per_mtok: 1}}}}"
     task = f"define: {{m: {{openai/chat: {model}}}}}\ntask: {{prompt/chat: {{model: m, user: Name, max_output_tokens: 9, retries: 0}}}}\n"
-    (folder / "asking.yaml").write_text(PIPELINE + GATE + task + more)
+    (folder / "asking.yaml").write_text(PIPELINE + GATE + task + budget)
 
 
 def test_a_provider_that_refuses_is_named_in_the_comment_with_the_next_step(folder):

@@ -44,12 +44,12 @@ def reason_lines(done: Document, file: str, ledger: Path | None) -> Iterator[str
         faults = {
             f"{stopped['model']} at {_QUERY.sub('', stopped['url'])}: no connection after {stopped['calls']:,} calls": None
         }
-    if shown := next(iter(faults), None):
-        yield f"- {code(shown, 500)}"
+    if first_fault := next(iter(faults), None):
+        yield f"- {code(first_fault, 500)}"
     command = f"dicast ci {file}"
     caps = [] if is_judged(done) else [*_cap_lines(done, ledger)]
     yield from caps
-    if shown or stopped.get("reason") in _REFUSED:
+    if first_fault or stopped.get("reason") in _REFUSED:
         yield f"- next: correct the key, the address or the model, then {code(command)} with the same options"
     elif caps:
         yield f"- next: raise the cap in the section `budget`, then {code(command)} with the same options"

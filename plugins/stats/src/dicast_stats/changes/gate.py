@@ -134,11 +134,11 @@ class Regression:
 
     def _words(self, change: LabelChange, passed: Answer, bound: str) -> str:
         limit = self.max_drop or 0.0
-        held = held_back_text(change.held_back, is_raw=change.is_raw)
-        drop = "; ".join(filter(None, [held, change.figures, f"max_drop is {limit:g}"]))
+        held_back = held_back_text(change.held_back, is_raw=change.is_raw)
+        drop = "; ".join(filter(None, [held_back, change.figures, f"max_drop is {limit:g}"]))
         if passed is not None:
             return f"{'no drop beyond the limit' if passed else 'dropped'}: {drop}"
-        if held:
+        if held_back:
             return f"cannot tell: {drop}"
         mean = change.estimate.mean or 0.0
         missing = more_pairs(change.estimate, abs(mean + limit) if bound == "interval" else abs(mean))

@@ -83,8 +83,8 @@ class LabelChange:
         """The number of further pairs that are needed to tell, or of subjects that the proxies held back, as a sentence; None if not known or needed."""
         if self.answer != "cannot tell":
             return None
-        held = held_back_text(self.held_back, is_raw=self.is_raw)
-        return held or (None if self.missing_pairs is None else more_pairs_text(self.missing_pairs))
+        held_back = held_back_text(self.held_back, is_raw=self.is_raw)
+        return held_back or (None if self.missing_pairs is None else more_pairs_text(self.missing_pairs))
 
     @property
     def figures(self) -> str:
@@ -107,8 +107,8 @@ class LabelChange:
         parts = []
         if self.needed is not None:
             parts.append(self.needed)
-        elif held := held_back_text(self.held_back, is_raw=self.is_raw):  # also next to an answer
-            parts.append(held)
+        elif held_back := held_back_text(self.held_back, is_raw=self.is_raw):  # also next to an answer
+            parts.append(held_back)
         elif self.answer == "cannot tell" and self.is_raw and self.margin is None and self.estimate.low is not None:
             parts.append("no margin is set for the raw scale (--margin)")
         estimate, adjusted = self.estimate, self.adjusted_p_value
