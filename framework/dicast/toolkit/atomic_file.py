@@ -135,6 +135,8 @@ class AtomicFile:
     def _refuse_to_replace(self) -> None:
         if self.path.is_symlink():  # it is resolved
             raise FileExistsError(0, "it is a link that leads to itself")
+        if is_of_system(self.path) and not self.path.parent.exists():
+            raise FileNotFoundError(0, f"its folder {self.path.parent} does not exist")
         if (self.path.exists() and not self.path.is_file()) or is_of_system(self.path):
             raise FileExistsError(0, "it is not a regular file")
         if self.path.exists() and not self._overwrite:

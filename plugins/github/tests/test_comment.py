@@ -190,7 +190,7 @@ def test_a_label_that_the_gate_does_not_compare_has_no_answer_in_the_table(folde
     assert code == 0
     assert f"is not compared with main (run {text.partition('(run ')[2][:26]}): {reason}" in text
     assert "| `city` | not compared |  |  |  | 0.0000 |" in text
-    assert f"- Not compared: `{reason}`" in text
+    assert f"- Not compared: `{reason}: 10 not in it ('30', " in text
     assert "### dicast: `answers`: passed, without an answer on `metrics`\n" in text
     assert "**worse**" not in text
 

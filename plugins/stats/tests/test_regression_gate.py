@@ -98,7 +98,10 @@ def test_the_gate_and_compare_have_equal_numbers(folder):
     [
         ({"metrics": [{"check/contains": {"as": "good", "value": "yes "}}]}, "metrics[good]"),
         ({"scoring": {"threshold": 0.6}}, "scoring"),
-        ({"of": 30}, "10 of 40 subjects of the baseline have no score in the other run, more than 5%"),
+        (
+            {"of": 30},
+            "10 of 40 subjects of the baseline have no score in the other run, more than 5%: 10 not in it ('30', ",
+        ),
         ({"of": 50}, "10 of 50 subjects of the run have no score in the other run, more than 5%"),
         (
             {"rows": [{"id": str(n), "input": f"other {n}", "output": "no"} for n in range(40)]},
@@ -220,7 +223,10 @@ def test_compare_names_the_reasons_for_which_a_gate_does_not_decide(folder):
     reason = "10 of 40 subjects of A have no score in the other run, more than 5%"
     assert f"a gate does not decide by this comparison: {reason}" in text
     answer = json.loads(invoke("main", "new", "--json")[1])["answers"]["good"]
-    assert answer["faults"] == [reason.replace("of A", "of the baseline")]
+    (fault,) = answer["faults"]
+    assert fault.startswith(
+        f"{reason.replace('of A', 'of the baseline')}: 10 not in it ('30', '31', '32', '33', '34' and 5 more; "
+    )
     judge(20, "all")
     assert "a gate does not" not in invoke("main", "all")[1]
 
@@ -336,3 +342,14 @@ def test_a_baseline_file_keeps_the_subjects_that_were_held_back(folder):
     run = judge_outputs("newest", ["yes"] * 40, gate={"baseline": "older.json"})
     assert clause_of(run)["passed"] is None
     assert "8 of 40 subjects of the run have no score in the other run" in " ".join(run.gate["reasons"])
+
+
+def test_subjects_without_a_score_in_the_run_are_named_with_the_cause_and_the_next_step(folder):
+    judge(40)
+    rows = [{"id": str(n), "input": f"q{n}", "output": None if n < 8 else "yes"} for n in range(37)]
+    run = judge(0, "new", rows=rows, gate={"undecided": "exit3"})
+    (words,) = [reason for reason in run.gate["reasons"] if "not compared" in reason]
+    failed = f"8 without a score there ('0', '1', '2', '3', '4' and 3 more; dicast verdicts --run {run.run_id} --failed"
+    assert "11 of 40 subjects of the baseline have no score in the other run" in words
+    assert failed in words
+    assert "3 not in it ('37', '38', '39'; judge the same subjects in both runs)" in words

@@ -49,6 +49,8 @@ def save(name: str, run: str, file: Path | None, ledger: Path | str | None, as_j
     if as_json:
         print_json(entry)
         return
+    if "warning" in entry:
+        click.echo(f"warning: {one_line(entry['warning'])}", err=True)
     file_note = "" if file is None else f", and wrote it to {file}"
     click.echo(one_line(f"saved run {entry['run_id']} ({entry['pipeline']}) as {name}{file_note}"))
 
@@ -60,6 +62,10 @@ def _save(ledger: Ledger, name: str, run: str, file: Path | None) -> dict[str, A
         problem = none_completed if results is None else f"{run} is a file; name a run of this ledger"
         raise ConfigError(Problem(problem, path="RUN", value=run))
     run_document = document(ledger, results.run_id)
+    early = None if results.stopped is None else _stopped_text(results.run_id, results.stopped)
+    if early is not None and run.upper() not in results.run_id:  # the run was not named by its id
+        fix = f"name a complete run, or save this run all the same: dicast baseline save {name} {results.run_id}"
+        raise ConfigError(Problem(f"{early}; {fix}", path="RUN", value=run))
     output = None if file is None else AtomicFile(file, replaces=PREFIX)
     if output is None:
         save_baseline(ledger, name, results.run_id)
@@ -70,7 +76,13 @@ def _save(ledger: Ledger, name: str, run: str, file: Path | None) -> dict[str, A
         "run_id": results.run_id,
         "pipeline": results.name,
         "file": None if file is None else str(file),
+        **({} if early is None else {"warning": early}),
     }
+
+
+def _stopped_text(run_id: str, reason: str) -> str:
+    """Return the message that the run was stopped before its end."""
+    return f"run {run_id} was stopped before its end ({reason}), so no gate compares with it"
 
 
 def _write(output: AtomicFile, content: bytes) -> None:

@@ -177,5 +177,6 @@ def of_file(path: Path) -> Results:
                 yield record["subject_id"], {"subject_kind": "row", **record}
 
     if not sum(1 for _ in records()):  # reads the whole file
-        raise DataError(Problem("the file has no record to compare with; jsonl/rows writes such files", file=str(path)))
+        fix = "dicast baseline save NAME --file PATH writes a baseline, and the sink jsonl/rows writes records"
+        raise DataError(Problem(f"the file has no record to compare with; {fix}", file=str(path)))
     return Results(str(path), path.stem, records, weighted=lambda: any("weight" in record for _, record in records()))

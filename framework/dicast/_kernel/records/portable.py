@@ -131,8 +131,14 @@ def _loaded(path: Path) -> dict[str, Any] | None:
             first = file.read(_START).removeprefix(BOM_UTF8)
             if not first.lstrip().startswith(b"{") or _is_record(first.split(b"\n", 1)[0]):
                 return None
-            content = orjson.loads(first + file.read(MAX_DATA_BYTES))
-    except (OSError, orjson.JSONDecodeError):  # reading the file as records reports the error
+            text = first + file.read(MAX_DATA_BYTES)
+        content = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        if first.startswith(PREFIX):
+            cut = "this baseline is cut or damaged; save it again with dicast baseline save NAME --file"
+            raise DataError(Problem(cut, file=str(path))) from error
+        return None
+    except OSError:  # reading the file as records reports the error
         return None
     return content if isinstance(content, dict) and isinstance(content.get("format"), str) else None
 

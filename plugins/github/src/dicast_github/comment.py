@@ -101,7 +101,7 @@ def _run_parts(done: Document, file: str, baseline: str | None, url: str | None)
     yield f"### dicast: {code(done['name'])}: {run_answer(done)}{_open_clauses(done)}"
     ledger = (done.get("ledger") or {}).get("path")
     reasons = dict.fromkeys([*((done["gate"] or {}).get("reasons") or ()), *done["undecided"]])
-    lines = [f"- {code(reason)}" for reason in reasons]
+    lines = [f"- {code(reason, 1_000)}" for reason in reasons]
     lines += reason_lines(done, file, Path(ledger) if ledger else None)
     if lines:
         yield "\n".join(lines)
@@ -202,7 +202,7 @@ class _Pair:
                 labels.setdefault(fault, []).append(label)
         for fault, names in labels.items():
             shown = "" if len(names) == len(figures) else f" {', '.join(map(code, sorted(names)))}"
-            yield f"- Not compared{shown}: {code(fault)}"
+            yield f"- Not compared{shown}: {code(fault, 1_000)}"
 
 
 def _compare(ledger: Path, name: str, run_id: str) -> Document:

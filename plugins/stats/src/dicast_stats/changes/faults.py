@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dicast import Results
 from dicast.reporting import find_faults
 
+from .unpaired import unpaired_text
+
 MAX_UNPAIRED = 0.05
 """Largest share of subjects of either run that may have a score in that run alone."""
 
@@ -32,11 +34,14 @@ def end_faults(baseline: Results, variant: Results, names: tuple[str, str] = ROL
             yield f"{name} was stopped before its end: {run.stopped}"
 
 
-def pair_faults(pairs: int, unpaired: tuple[int, int], names: tuple[str, str] = ROLES) -> Iterator[str]:
+def pair_faults(
+    pairs: int, unpaired: tuple[int, int], runs: tuple[Results, Results], label: str, names: tuple[str, str] = ROLES
+) -> Iterator[str]:
     """Yield the reasons why the subjects of a label are too few, or too different, to be compared.
 
     :param pairs: the number of subjects with a score in both runs.
     :param unpaired: the numbers of subjects with a score in the baseline alone, and in the variant alone.
+    :param runs: both runs.
     :param names: the names of both runs.
     """
     if not pairs:
@@ -45,4 +50,6 @@ def pair_faults(pairs: int, unpaired: tuple[int, int], names: tuple[str, str] = 
     for count, name in zip(unpaired, names, strict=True):
         total = pairs + count
         if count > MAX_UNPAIRED * total:
-            yield f"{count:,} of {total:,} subjects of {name} have no score in the other run, more than {MAX_UNPAIRED:.0%}"
+            causes = unpaired_text(*runs, label, of_baseline=name == names[0])
+            share = f"more than {MAX_UNPAIRED:.0%}"
+            yield f"{count:,} of {total:,} subjects of {name} have no score in the other run, {share}: {causes}"

@@ -227,7 +227,7 @@ def label_changes(
         least = MARGIN if margin is None and name not in raw else margin
         answer, missing = _decide(estimates[name], p_values[name], least)
         counts = (pair.identical, pair.unpaired_baseline, pair.unpaired_variant)
-        faults = [*ends, *pair_faults(estimates[name].n, counts[1:])]
+        faults = [*ends, *pair_faults(estimates[name].n, counts[1:], (baseline, variant), name)]
         changes[name] = LabelChange(
             name,
             estimates[name],

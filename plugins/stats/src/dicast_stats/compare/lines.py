@@ -93,7 +93,8 @@ def _gate_faults(a: Results, b: Results, answers: Mapping[str, Figures]) -> Iter
     sides, labels = ("A", "B"), dict[str, list[str]]()
     for label, answer in answers.items():
         unpaired = answer["unpaired_a"], answer["unpaired_b"]
-        for fault in (*end_faults(a, b, sides), *(pair_faults(answer["n"], unpaired, sides) if answer["n"] else ())):
+        pairs = pair_faults(answer["n"], unpaired, (a, b), label, sides) if answer["n"] else ()
+        for fault in (*end_faults(a, b, sides), *pairs):
             labels.setdefault(fault, []).append(label)
     for fault, names in labels.items():
         rest = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
