@@ -234,6 +234,7 @@ def _labels(case: SubjectInRun) -> Iterator[CaseSection]:
     for verdict in case.verdicts:
         state = _state(case.passes, key, verdict.judge)
         title = f"{verdict.judge}: {_figure(verdict.score, verdict.raw)}, {state}, confidence {verdict.confidence:.2f}, basis {verdict.basis}"
+        title += ", taken back" * (verdict.eval_id in case.retracted)
         yield CaseSection(one_line(title), [*_reasons(verdict)], verdict.judge)
         yield from _metrics(verdict, key, case.passes)
     for failure in case.failures:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .._kernel.resume.retractions import LABEL_RETRACTED, place_of_label, retracted_labels
 from .activity import CALLED, READ, ROUTED, ActivityColumns, ActivityOrigin, activity_of, read_activity
 from .columns import Floats, Ints
 from .digests import read_digest
 from .names import HASH_BYTES, Names, joined_numbers, name_hash
 from .open_judgments import read_open_judgments, still_open
-from .retractions import LABEL_RETRACTED, place_of_label, retracted_labels
 from .verdict_columns import (
     DOWN,
     ESCALATED,

@@ -12,13 +12,13 @@ from .._kernel.classes import define, evolve, field, frozen
 from .._kernel.contract.protocols import Ledger
 from .._kernel.events import RUN_STARTED
 from .._kernel.resume.named_runs import known_run
+from .._kernel.resume.retractions import place_of_label, retracted_labels
 from .._kernel.values import RECORDED_PREFIX, Event, Query
 from .._kernel.values.errors import ConfigError, DataError, Problem
 from ..toolkit.gold import GoldLabel, gold_labels
 from ..toolkit.input_file import InputCheck, InputFile
 from .outputs import JudgedOutput, JudgedOutputs
 from .recorded_gold import labels_of_scores
-from .retractions import place_of_label, retracted_labels
 
 LABEL_GIVEN = "label.given"
 """The event of a label: ``{subject, subject_kind, score, labeller, output_digest, drawn}``."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 
 from .._kernel.events import EVAL_COMPLETED, EVAL_FAILED
+from .._kernel.resume.retractions import Place, retracted_labels
 from .._kernel.values import RECORDED, Entry, Event, Query
 from ..toolkit.money import rounded
 from .columns import code_of, growing
 from .names import Names
-from .retractions import Place, retracted_labels
 
 if TYPE_CHECKING:
     from .columns import Floats, Ints

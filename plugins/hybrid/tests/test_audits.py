@@ -104,6 +104,7 @@ def answers(*payloads, waiting=()):
         ([judged("a"), labeled("a", 0.0, subject_kind="row")], [("a", 0.75, 0.0)]),
         ([judged("a"), labeled("a", 0.0)], [("a", 0.75, 0.0)]),
         ([judged("a"), labeled("a", 0.0, subject_kind="row"), retracted("a", "run 2")], []),
+        ([judged("a"), labeled("a", 0.0), retracted("a", "run 2")], []),
         ([judged("a"), labeled("a", 0.0, subject_kind="turn")], []),
         ([judged("a"), labeled("b")], []),
         ([labeled("a"), judged("a")], []),

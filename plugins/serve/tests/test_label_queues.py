@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import entry_points
 
 import attrs
 import pytest
@@ -21,6 +22,7 @@ from .conftest import HOST, LABELLING, READING, trace
 
 AUTHORIZED = {"authorization": f"Bearer {LABELLING}"}
 ROWS = 12
+(COMMAND,) = entry_points(group="console_scripts", name="dicast")
 
 
 @attrs.frozen
@@ -206,6 +208,26 @@ def test_undo_retracts_a_label_and_deletes_nothing(client, path):
     assert client.get("/labels/case?run=last&kind=row&subject=r1&labeller=ada").json()["evaluations"] is None
     label(client, 1, 0.5)
     assert labels(path) == {("ada", "r1"): 0.5}
+
+
+def test_the_terminal_marks_the_verdict_of_a_retracted_label(client, path, capsys):
+    main = COMMAND.load()
+    kept, undone = label(client, 1, 1), label(client, 1, 0)
+    retract(client, 1, undone["run_id"])
+    assert main(["verdicts", "--judge", "ada", "--ledger", str(path)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.count("ada: ") == 2
+    assert text.count("taken back") == 1
+    assert text.endswith(", taken back")  # of the newest verdict
+    for command in (["verdicts"], ["show", "r1", "--all"]):
+        assert main([*command, "--json", "--ledger", str(path)]) == 0
+        verdicts = json.loads(capsys.readouterr().out)["verdicts"]
+        marks = {verdict["run_id"]: verdict.get("retracted") for verdict in verdicts if verdict["judge"] == "ada"}
+        assert marks == {kept["run_id"]: None, undone["run_id"]: True}
+    assert main(["show", "r1", "--all", "--ledger", str(path)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.count("basis human, taken back") == 1
+    assert text.index("taken back") < text.rindex("ada: ")  # the newest run is first
 
 
 def test_only_a_persons_own_label_is_retracted(client, path):

@@ -18,6 +18,7 @@ from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
 from ..resume.named_runs import named_run
 from ..resume.queries import Selection, failure, verdict
+from ..resume.retractions import retracted_among, verdict_documents
 from ..values import Verification
 from ..values.errors import ConfigError
 from .ledger_export import export
@@ -82,8 +83,9 @@ def _print(ledger: Ledger, selection: Selection, *, failed: bool, as_json: bool)
         _list("failures", [document for document, _ in items], lines, as_json=as_json)
     else:
         judgments = [verdict(event) for event in selection.events(ledger, EVAL_COMPLETED)]
-        lines = [f"{short_run(item.run_id)}  {verdict_line(item)}" for item in judgments] if not as_json else []
-        _list("verdicts", judgments, lines, as_json=as_json)
+        retracted = retracted_among(ledger, judgments)
+        texts = (f"{short_run(item.run_id)}  {verdict_line(item, retracted)}" for item in judgments)
+        _list("verdicts", verdict_documents(judgments, retracted), texts, as_json=as_json)
 
 
 def _failed(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED, SUBJECT_READ
 from ..records.passes import ledger_passes, recorded_rule
 from ..resume.named_runs import LEAST, TOOL, run_kind, started_runs
 from ..resume.queries import Selection, failure, subject, verdict
+from ..resume.retractions import retracted_among, verdict_documents
 from ..values import Entry, Event, Query, Verdict
 from ..values.errors import ConfigError
 from ..values.names import nearest
@@ -33,6 +34,7 @@ class SubjectInRun:
 
     *passes* are the labels under which it and its turns pass. *turns* are, for a session, the newest ``eval.completed`` or
     ``eval.failed`` payload of each label by turn. *prompts* are the prompts of the task about the subject, if the run recorded them.
+    *retracted* are the ids of the verdicts whose labels a person took back.
     """
 
     start: Event
@@ -43,6 +45,7 @@ class SubjectInRun:
     passes: SubjectPasses
     turns: Mapping[str, Mapping[str, Mapping[str, Any]]]
     prompts: Prompts | None
+    retracted: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, ledger: Ledger, subject_id: str, start: Event) -> SubjectInRun:
@@ -55,12 +58,14 @@ class SubjectInRun:
         turns = _turn_results(ledger, start.run_id, subject_id) if content.get("kind") == "session" else {}
         passes = subject_passes(ledger, start, (subject_id, *turns))
         prompts = prompts_about(ledger, start, subject_id, content)
-        return cls(start, content, verdicts, failures, steps, passes, turns, prompts)
+        retracted = retracted_among(ledger, verdicts)
+        return cls(start, content, verdicts, failures, steps, passes, turns, prompts, retracted)
 
     def json(self) -> dict[str, Any]:
         """Return the document for one run."""
         prompts = {} if self.prompts is None else {"prompts": self.prompts.json()}
-        return {"subject": self.subject, "verdicts": self.verdicts, "failures": self.failures, **prompts}
+        verdicts = verdict_documents(self.verdicts, self.retracted)
+        return {"subject": self.subject, "verdicts": verdicts, "failures": self.failures, **prompts}
 
 
 def subject_passes(ledger: Ledger, start: Event, only: Sequence[str] = ()) -> SubjectPasses:
@@ -94,7 +99,9 @@ class SubjectHistory:
             return self.runs[0].json()
         return {
             "subject": self.runs[0].subject,
-            "verdicts": [item for run in reversed(self.runs) for item in run.verdicts],
+            "verdicts": [
+                item for run in reversed(self.runs) for item in verdict_documents(run.verdicts, run.retracted)
+            ],
             "failures": [item for run in reversed(self.runs) for item in run.failures],
             "runs": [{"run_id": run.start.run_id, **run.json()} for run in self.runs],
         }
@@ -161,11 +168,11 @@ def _value(verdict: Verdict) -> str:
     return "no value (the gate on proxy metrics failed)" if verdict.raw is None else f"{verdict.raw:g} raw"
 
 
-def verdict_line(verdict: Verdict) -> str:
-    """Return a verdict in one line."""
+def verdict_line(verdict: Verdict, retracted: frozenset[str] = frozenset()) -> str:
+    """Return a verdict in one line; *retracted* are the ids of verdicts whose labels a person took back."""
     subject = f"{verdict.subject_kind} {short_name(verdict.subject_id)}"
     rubric = f"{verdict.rubric_id}@{verdict.rubric_version}"
     return one_line(
         f"{verdict.created_at}  {subject}  {verdict.judge}: {_value(verdict)}, confidence {verdict.confidence:.2f} "
-        f"({verdict.basis}, {rubric})"
+        f"({verdict.basis}, {rubric}){', taken back' * (verdict.eval_id in retracted)}"
     )
