@@ -183,3 +183,9 @@ def test_the_reason_of_a_system_error_has_neither_number_nor_path(tmp_path):
         (tmp_path / "none").read_bytes()
     assert error_reason(caught.value) == "No such file or directory"
     assert error_reason(ValueError("odd")) == "odd"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="this system has no /proc")
+def test_a_file_of_the_system_in_a_missing_folder_is_refused_with_the_folder():
+    with pytest.raises(ConfigError, match="its folder /proc/x does not exist"):
+        AtomicFile(Path("/proc/x/j.xml"))
