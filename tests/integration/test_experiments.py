@@ -619,10 +619,14 @@ def test_suite_from_python_takes_no_subjects_and_names_what_is_wrong_with_it(sho
     assert model.count == 0
 
 
-def test_suite_ends_with_a_table(shop, model):
+def test_suite_starts_with_a_table_and_ends_with_the_comparison(shop, model):
     text = shop.dicast("run", shop.pipeline(SUITE + AGAINST_PLAIN).name).out
-    table = text[text.index("EXPERIMENT") :].split("\n")
-    assert table[0].split() == ["EXPERIMENT", "SCORED", "FAILED", "SCORE", "clarity", "depth", "USD"]
+    table = text.split("\n")
+    heads = ["EXPERIMENT", "SCORED", "FAILED JUDGMENTS", "MEAN SCORE", "clarity", "depth", "USD"]
+    assert re.split(" {2,}", table[0]) == heads
+    (step,) = re.findall("^next: dicast (.*)$", text, re.MULTILINE)
+    assert step.startswith("compare trial/plain trial/")
+    assert shop.dicast(*step.split()).code == 0
     assert table[1].split() == ["plain", "(baseline)", "6", "0", "-", "2.5000", "3.5000", str(12 * CALL)]
     assert table[2].split()[-3:-1] == ["3.5000", "4.5000"]
 

@@ -317,4 +317,4 @@ def test_in_a_suite_the_figures_of_its_table_are_left_out():
     done = DONE | {"labels": {"polite": label(0.5)}, "score": SCORE, "worst": worst(0.1)}
     lines = shown(done, is_in_suite=True)
     assert lines[0] == "gate: none"
-    assert not any(line.startswith(("label ", "lowest", "next", "details")) for line in lines)
+    assert not any(line.startswith(("label ", "spent", "next", "details")) for line in lines)

@@ -141,8 +141,8 @@ def screen_parts(
         return
     gate, failures, findings, notes = _gate(done), _failures(done), _findings(done), _notes(done)
     labels = _Section() if is_in_suite else _labels(done)
-    worst = _Section() if is_in_suite else _Section([*_lowest_lines(done)])
-    spent, next_ = _spent(done), _Section([*_next_lines(done, command, next_command, is_in_suite=is_in_suite)])
+    worst = _Section([*_lowest_lines(done)])
+    spent, next_ = _spent(done, is_in_suite=is_in_suite), _Section([*_next_lines(done, command, next_command, is_in_suite=is_in_suite)])
     sections = [gate, _title(done), labels, worst, failures, findings, notes, spent, next_]
     _fit(sections, ((notes, findings, failures, spent), (gate, labels), sections), rows)
     for section in sections:
@@ -284,14 +284,15 @@ def _warning_lines(warnings: Sequence[Document]) -> Iterator[str]:
         yield f"warning: {message}" + (f" (+ {count - 1:,} more of this kind)" if count > 1 else "")
 
 
-def _spent(done: Document) -> _Section:
+def _spent(done: Document, *, is_in_suite: bool) -> _Section:
     lost, reserved = amounts_text(done["spend_lost"]), amounts_text(done.get("reserved", {}))
     parts = [f"spent: {amounts_text(done['cost']) or 'nothing'}"]
     parts += [f"lost, reserved for calls without a reply: {lost}"] if lost else []
     parts += [f"reserved for calls in batches: {reserved}"] if reserved else []
     waiting = [*waiting_lines(done)]
-    items = [*waiting, *spared_lines(done)]
-    return _Section(["; ".join(parts)], items, "line", min(len(waiting), _BATCHES))
+    items = waiting if is_in_suite else [*waiting, *spared_lines(done)]
+    lines = [] if is_in_suite and len(parts) == 1 else ["; ".join(parts)]  # the table of a suite has the cost
+    return _Section(lines, items, "line", min(len(waiting), _BATCHES))
 
 
 def _next_lines(

@@ -1,7 +1,8 @@
-"""Output of ``dicast run`` for a suite: the summary of each experiment, and a table of all experiments."""
+"""Output of ``dicast run`` for a suite: a table of all experiments, the summary of each experiment, and the next command."""
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,11 +12,14 @@ from ...toolkit.terminal import Drawing, Part
 from ...toolkit.text_table import TextTable
 from ..run.suite import Suite
 from .output import problems_json, problems_text
-from .screen import ROWS, screen_parts
-from .summary import run_parts
+from .screen import ROWS, ledger_option, screen_parts
+from .summary import lowest_label, run_parts
 
 _LABELS = 6
 """The most labels of the table, if they fit next to each other."""
+
+_TABLE_ROWS = 6
+"""The rows of a table with three experiments, and of the next commands."""
 
 _LEAST_ROWS = 4
 """The fewest rows for an experiment of a suite with many experiments."""
@@ -32,15 +36,24 @@ def suite_json(suite: Suite) -> dict[str, Any]:
 
 
 def suite_parts(suite: Suite, *, full: bool = False) -> Iterator[Part]:
-    """Yield the summary of each experiment, and a table of all experiments; with *full*, every figure of each experiment."""
+    """Yield a table of all experiments, and the summary of each experiment; with *full*, every figure of each experiment."""
     documents = {name: outcome.document for name, outcome in suite.outcomes.items()}
-    rows = max(_LEAST_ROWS, ROWS // (len(documents) + 1))
+    yield from _table_parts(suite, documents, full=full)
+    rows = max(_LEAST_ROWS, (ROWS - _TABLE_ROWS) // max(1, len(documents)) - 1)
     for done in documents.values():
+        yield ""
         if full:
             yield from run_parts(done, suite.command)
         else:
             yield from screen_parts(done, suite.command, rows=rows, is_in_suite=True)
-        yield ""
+    if not full and documents:
+        yield from _next_lines(suite, documents)
+    if suite.error is not None:
+        yield from ("", f"not started: {problems_text(suite.error)}")
+
+
+def _table_parts(suite: Suite, documents: Mapping[str, Mapping[str, Any]], *, full: bool) -> Iterator[Part]:
+    """Yield the table of all experiments, and the number of labels that do not fit."""
     means = {name: _means(done) for name, done in documents.items()}
     labels = list(dict.fromkeys(label for run_means in means.values() for label in run_means))
     shown = labels if full else labels[:_LABELS]
@@ -51,11 +64,26 @@ def suite_parts(suite: Suite, *, full: bool = False) -> Iterator[Part]:
     yield table
     if omitted := len(labels) - len(shown):
         yield f"+ {omitted:,} more label{'s' * (omitted != 1)} (--full)"
-    if not full and documents:
-        name = next(iter(documents.values()))["name"]
-        yield f"details of an experiment, such as {name}: dicast show {shlex.quote(name)} --full"
-    if suite.error is not None:
-        yield from ("", f"not started: {problems_text(suite.error)}")
+
+
+def _next_lines(suite: Suite, documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the command that compares the baseline, else the first experiment, with the highest mean score among the others."""
+    scored = [name for name, done in documents.items() if done["scored"]]
+    first = suite.baseline if suite.baseline in scored else next(iter(scored), None)
+    others = [name for name in scored if name != first]
+    if first is not None and others:
+        best = max(others, key=lambda name: _lead(documents[name]))
+        names = " ".join(shlex.quote(documents[name]["name"]) for name in (first, best))
+        yield f"next: dicast compare {names}{ledger_option(documents[best]['ledger'])}"
+    name = next(iter(documents.values()))["name"]
+    yield f"details: dicast show {shlex.quote(name)} --full"
+
+
+def _lead(done: Mapping[str, Any]) -> float:
+    """Return the mean of the gate's label, else of the score; below every mean without one."""
+    figures = done["labels"] | done["metrics"]
+    mean = (figures.get(lowest_label(done)) or done["score"] or {}).get("mean")
+    return -math.inf if mean is None else mean
 
 
 def _table(
@@ -64,7 +92,7 @@ def _table(
     labels: Sequence[str],
     baseline: str | None,
 ) -> Drawing:
-    """Return a table with a row for each experiment: scored and failed subjects, the score, the *means* of *labels*, and the cost."""
+    """Return a table with a row for each experiment: scored subjects, failed judgments, the mean score, the *means* of *labels*, and the cost."""
     rows = []
     for name, done in documents.items():
         score = done["score"] and done["score"]["mean"]
@@ -72,7 +100,7 @@ def _table(
         cells = ["-" if figure is None else f"{figure:.4f}" for figure in figures]
         title = f"{name} (baseline)" if name == baseline else name
         rows.append([title, f"{done['scored']:,}", f"{done['failed']:,}", *cells, done["cost"].get("usd") or "unknown"])
-    heads = ["EXPERIMENT", "SCORED", "FAILED", "SCORE", *map(short_name, labels), "USD"]
+    heads = ["EXPERIMENT", "SCORED", "FAILED JUDGMENTS", "MEAN SCORE", *map(short_name, labels), "USD"]
     table = TextTable(heads, rows, right=heads[1:], uncut=heads[1:])
     return Drawing(table, [*table.lines()])
 
