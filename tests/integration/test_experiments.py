@@ -619,6 +619,27 @@ def test_suite_from_python_takes_no_subjects_and_names_what_is_wrong_with_it(sho
     assert model.count == 0
 
 
+def test_an_experiment_runs_alone_against_the_newest_run_of_its_baseline(shop, model):
+    name = shop.pipeline(SUITE + AGAINST_PLAIN).name
+    first = shop.dicast("run", name, "--experiment", "plain", "--json")
+    assert (first.code, first.json["name"], first.json["baseline"]) == (0, "trial/plain", None)
+    done = shop.dicast("run", name, "--experiment", "strict", "--json")
+    assert (done.code, done.json["name"]) == (0, "trial/strict")
+    assert done.json["baseline"]["run_id"] == first.json["run_id"]
+    assert model.count == 24
+
+
+def test_an_unknown_experiment_is_refused_with_the_nearest_name(shop, model):
+    name = shop.pipeline(SUITE).name
+    done = shop.dicast("run", name, "--experiment", "strikt")
+    assert (done.code, model.count) == (2, 0)
+    assert "no experiment 'strikt'" in done.err
+    assert "did you mean 'strict'?" in done.err
+    done = shop.dicast("run", name, "--watch")
+    assert done.code == 2
+    assert "name one: --experiment strict" in done.err
+
+
 def test_suite_starts_with_a_table_and_ends_with_the_comparison(shop, model):
     text = shop.dicast("run", shop.pipeline(SUITE + AGAINST_PLAIN).name).out
     table = text.split("\n")

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Also write the run to FILE.html, .md, .csv, or .json (the document of --json). Repeatable.",
 )
+@click.option("--experiment", metavar="NAME", help="Run only this experiment of a suite, also with --watch.")
 @overrides
 @click.option(
     "--resume",
@@ -103,6 +104,7 @@ def run(
     filters: tuple[str, ...],
     only: tuple[str, ...],
     out: tuple[Path, ...],
+    experiment: str | None,
     overrides: tuple[str, ...],
     resume: str | None,
     retry_failed: bool,
@@ -125,6 +127,8 @@ def run(
         raise click.UsageError("Missing argument 'FILE': dicast run FILE")
     if head is not None and (limit is not None or resume is not None or out):
         raise click.UsageError("--head N starts a separate run of N subjects; remove --limit, --resume and --out")
+    if experiment is not None and shard is not None:
+        raise click.UsageError("dicast merge does not read suites; remove --shard, or give the experiment its own file")
     if metric_lines and (as_json or head is not None):
         raise click.UsageError("--metric-lines prints METRIC lines alone; remove --json and --head")
     if primary is not None and not metric_lines:
@@ -132,7 +136,8 @@ def run(
     if watch and (resume is not None or metric_lines or as_json):
         raise click.UsageError("--watch runs again and again; remove --resume, --metric-lines and --json")
     with Outputs(out) as outputs:
-        flags = [*(["--yes"] if yes else []), *selection(filters, only, ledger, shard), *outputs.flags]
+        chosen = [] if experiment is None else ["--experiment", experiment]
+        flags = [*(["--yes"] if yes else []), *chosen, *selection(filters, only, ledger, shard), *outputs.flags]
         caller = click.get_current_context().find_object(CallingCommand) or CallingCommand(("dicast", "run"))
         request = Request(
             limit if head is None else head,
@@ -144,11 +149,11 @@ def run(
             filters=_rules(filters),
             shard=_part(shard, only, is_whole=head is None and not (watch or metric_lines)),
         )
-        read = partial(read_chosen, file, overrides, only, outputs, ledger)
+        read = partial(read_chosen, file, overrides, only, outputs, ledger, experiment)
         if watch and not switched_off():
             return _watch(file, read, request, outputs, head=head is not None, full=full)
         pipeline = file if switched_off() else read()
-        if isinstance(pipeline, PipelineFile) and pipeline.experiments:
+        if isinstance(pipeline, PipelineFile) and pipeline.is_suite:
             return _run_suite(
                 pipeline, request, outputs, head=head is not None, has_lines=metric_lines, full=full, as_json=as_json
             )
@@ -172,8 +177,10 @@ def _watch(
 
     def run_once(ask: Callable[[Pipeline], Request], find_next: Callable[[Mapping[str, Any]], str | None]) -> int:
         pipeline = read()
-        if pipeline.experiments:
-            raise click.UsageError(f"--watch is for one pipeline, and {file} has several experiments")
+        if pipeline.is_suite:
+            first = next(iter(pipeline.experiments))
+            message = f"--watch is for one pipeline, and {file} has several experiments; name one: --experiment {first}"
+            raise click.UsageError(message)
         return run_and_print(pipeline, ask, head=head, outputs=outputs, full=full, find_next=find_next, as_json=False)
 
     return run_again(file, request, run_once)
@@ -207,11 +214,18 @@ def _rules(filters: Sequence[str]) -> tuple[Condition | Failing, ...]:
 
 
 def read_chosen(
-    file: Path, overrides: Sequence[str], only: Sequence[str], outputs: Outputs, ledger: Path | str | None
+    file: Path,
+    overrides: Sequence[str],
+    only: Sequence[str],
+    outputs: Outputs,
+    ledger: Path | str | None,
+    experiment: str | None = None,
 ) -> PipelineFile:
-    """Return the pipeline *file* for the labels *only*, with the sinks of *outputs*, and the ledger at *ledger* if it is given."""
+    """Return the pipeline *file*, or its *experiment*, for the labels *only*, with the sinks of *outputs*, and the ledger at *ledger* if it is given."""
     pipeline = read_pipeline(file, overrides)
-    outputs.check(pipeline.experiments)
+    if experiment is not None:
+        pipeline = pipeline.alone(experiment)
+    outputs.check(pipeline.experiments if pipeline.is_suite else {})
     for sink in outputs.sinks:
         pipeline = pipeline.with_sink(sink, "--out")
     if ledger is not None:
@@ -231,7 +245,9 @@ def _run_suite(
 ) -> int:
     """Run the experiments of *pipeline*, print the results, and return the exit code."""
     if has_lines:
-        raise click.UsageError(f"--metric-lines is for one pipeline, and {pipeline.start.file} has several experiments")
+        raise click.UsageError(
+            f"--metric-lines is for one pipeline, and {pipeline.start.file} has several experiments; name one: --experiment NAME"
+        )
     if request.shard is not None:
         raise click.UsageError(
             f"--shard is for one pipeline, and {pipeline.start.file} has several experiments; give each experiment a file of its own"
@@ -286,12 +302,17 @@ def run_and_print(
             outcome = not_run(file)
         else:
             read = file if isinstance(file, PipelineFile) else read_pipeline(file, overrides)
-            pipeline = build_pipeline(read, needs_source=needs_source)
+            pipeline, experiments = build_pipeline(read, needs_source=needs_source), dict[str, str]()
+            if read.chosen is not None:
+                from ..run.suite import without_suite  # most runs are of no suite
+
+                pipeline, experiments = without_suite(pipeline, read.experiments)
             if uncapped:
                 pipeline = attrs.evolve(pipeline, budget=Budget(session=(), day=()))
             if lines is not None:
                 lines.check(pipeline)
-            request = attrs.evolve(make_request(pipeline), signals=True, progress=progress.update)
+            request = make_request(pipeline)
+            request = attrs.evolve(request, signals=True, progress=progress.update, experiments=experiments)
             command = request.command and request.command.masked(pipeline)
             outcome = in_loop((try_rows if head else run_unless_disabled)(pipeline, request))
             details = [] if lines is None else in_loop(_details(pipeline, outcome.document["run_id"]))

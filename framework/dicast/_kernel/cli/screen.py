@@ -142,7 +142,10 @@ def screen_parts(
     gate, failures, findings, notes = _gate(done), _failures(done), _findings(done), _notes(done)
     labels = _Section() if is_in_suite else _labels(done)
     worst = _Section([*_lowest_lines(done)])
-    spent, next_ = _spent(done, is_in_suite=is_in_suite), _Section([*_next_lines(done, command, next_command, is_in_suite=is_in_suite)])
+    spent, next_ = (
+        _spent(done, is_in_suite=is_in_suite),
+        _Section([*_next_lines(done, command, next_command, is_in_suite=is_in_suite)]),
+    )
     sections = [gate, _title(done), labels, worst, failures, findings, notes, spent, next_]
     _fit(sections, ((notes, findings, failures, spent), (gate, labels), sections), rows)
     for section in sections:

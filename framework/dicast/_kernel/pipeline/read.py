@@ -71,7 +71,8 @@ class Document:
 class PipelineFile:
     """A pipeline file that was read once: *root* has its includes and the overrides, *experiments* are a suite's experiments.
 
-    *problems* are the problems of reading; :meth:`document` raises them. *only* are the labels to judge; all if empty.
+    *problems* are the problems of reading; :meth:`document` raises them. *only* are the labels to judge; all if empty. *chosen* is the
+    experiment that runs alone.
     """
 
     start: Place
@@ -80,6 +81,26 @@ class PipelineFile:
     environ: Mapping[str, str] = field(repr=False)
     problems: tuple[Problem, ...]
     only: tuple[str, ...] = ()
+    chosen: str | None = None
+
+    @property
+    def is_suite(self) -> bool:
+        """Whether several experiments run."""
+        return bool(self.experiments) and self.chosen is None
+
+    def alone(self, experiment: str) -> PipelineFile:
+        """Return the pipeline of one *experiment*.
+
+        :raises ConfigError: if the file has no experiment of that name.
+        """
+        if experiment in self.experiments or self.problems:
+            return evolve(self, chosen=experiment)
+        names, near = ", ".join(self.experiments), nearest(experiment, self.experiments)
+        known = f"the experiments are {names}" if names else "it has no section experiments"
+        hint = "" if near is None else f", did you mean {near!r}?"
+        raise ConfigError(
+            Problem(f"{self.start.file} has no experiment {experiment!r}; {known}{hint}", path="--experiment")
+        )
 
     def with_ledger(self, at: Path | str) -> PipelineFile:
         """Return the pipeline with its ledger at a path, where other options of the ledger are unchanged, or with the URL or component *at*."""
@@ -107,6 +128,7 @@ class PipelineFile:
         :raises ConfigError: with every problem, if the file, an override or the experiment has any.
         """
         reader, root, suite = _Reader(self.environ, problems=[*self.problems]), self.root, self.experiments
+        experiment = self.chosen if experiment is None else experiment
         if experiment is not None and experiment in suite:
             at = (SECTION, experiment, "variables")
             texts = {(*at, name): text for name, text in suite[experiment].variables.items()}

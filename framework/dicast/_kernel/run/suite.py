@@ -133,6 +133,20 @@ async def run_suite(read: PipelineFile, request: Request, run: RunOne) -> Suite:
     return Suite(file, baseline, outcomes, command=command)
 
 
+def without_suite(pipeline: Pipeline, experiments: Iterable[str]) -> tuple[Pipeline, dict[str, str]]:
+    """Return the *pipeline* of an experiment that runs alone, and the names of the runs of the other *experiments*.
+
+    The baseline and the gate compare it with the newest runs of these names; a baseline that is the experiment itself is left out.
+    """
+    suite = pipeline.name.removesuffix(f"/{pipeline.experiment}")
+    names = {name: f"{suite}/{name}" for name in experiments if name != pipeline.experiment}
+    baseline = pipeline.baseline
+    if baseline is not None:
+        is_itself = baseline.run == pipeline.experiment
+        baseline = None if is_itself else evolve(baseline, run=names.get(baseline.run, baseline.run))
+    return evolve(pipeline, baseline=baseline), names
+
+
 def _needed_experiments(pipelines: Mapping[str, Pipeline]) -> dict[str, list[str]]:
     """Return the other experiments that each experiment is compared with, by its baseline and by its gate."""
     needed: dict[str, list[str]] = {}
