@@ -372,7 +372,7 @@ def test_a_shard_that_does_not_exist_is_refused(shop, shard):
     [
         ("metrics: [fake/act: {}]\nearly_stop: [stats/threshold: {on: metrics, threshold: 0.5}]\n", [], "early_stop"),
         ("metrics: [fake/act: {}]\nexperiments: {a: {}, b: {}}\n", [], "several experiments"),
-        ("metrics: [fake/act: {}]\n", ["--head", "1"], "remove --head, --watch and --metric-lines"),
+        ("metrics: [fake/act: {}]\n", ["--head", "1"], "remove --head, --watch, --metric-lines and --experiment"),
     ],
 )
 def test_runs_without_shards_are_refused(shop, text, arguments, message):

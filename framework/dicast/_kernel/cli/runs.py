@@ -127,8 +127,6 @@ def run(
         raise click.UsageError("Missing argument 'FILE': dicast run FILE")
     if head is not None and (limit is not None or resume is not None or out):
         raise click.UsageError("--head N starts a separate run of N subjects; remove --limit, --resume and --out")
-    if experiment is not None and shard is not None:
-        raise click.UsageError("dicast merge does not read suites; remove --shard, or give the experiment its own file")
     if metric_lines and (as_json or head is not None):
         raise click.UsageError("--metric-lines prints METRIC lines alone; remove --json and --head")
     if primary is not None and not metric_lines:
@@ -136,8 +134,7 @@ def run(
     if watch and (resume is not None or metric_lines or as_json):
         raise click.UsageError("--watch runs again and again; remove --resume, --metric-lines and --json")
     with Outputs(out) as outputs:
-        chosen = [] if experiment is None else ["--experiment", experiment]
-        flags = [*(["--yes"] if yes else []), *chosen, *selection(filters, only, ledger, shard), *outputs.flags]
+        flags = [*(["--yes"] if yes else []), *selection(filters, only, ledger, shard, experiment), *outputs.flags]
         caller = click.get_current_context().find_object(CallingCommand) or CallingCommand(("dicast", "run"))
         request = Request(
             limit if head is None else head,
@@ -147,7 +144,7 @@ def run(
             cancel_batches=cancel_batches,
             command=caller.command(str(file), overrides, flags),
             filters=_rules(filters),
-            shard=_part(shard, only, is_whole=head is None and not (watch or metric_lines)),
+            shard=_part(shard, only, is_whole=head is None and not (watch or metric_lines or experiment)),
         )
         read = partial(read_chosen, file, overrides, only, outputs, ledger, experiment)
         if watch and not switched_off():
@@ -192,15 +189,22 @@ def _part(shard: Shard | None, only: tuple[str, ...], *, is_whole: bool) -> Shar
     :param is_whole: False for a run that is not judged and shown as a whole.
     """
     if shard is not None and not is_whole:
-        raise click.UsageError("--shard judges a part of the subjects; remove --head, --watch and --metric-lines")
+        raise click.UsageError(
+            "--shard judges a part of the subjects; remove --head, --watch, --metric-lines and --experiment"
+        )
     return None if shard is None else attrs.evolve(shard, only=only)
 
 
 def selection(
-    filters: Sequence[str], only: Sequence[str], ledger: Path | str | None, shard: Shard | None = None
+    filters: Sequence[str],
+    only: Sequence[str],
+    ledger: Path | str | None,
+    shard: Shard | None = None,
+    experiment: str | None = None,
 ) -> list[str]:
-    """Return the options that select subjects, labels and the ledger, for a command that resumes the run."""
+    """Return the options that select the experiment, subjects, labels and the ledger, for a command that resumes the run."""
     options = {"--filter": filters, "--only": only, "--ledger": [] if ledger is None else [without_password(ledger)]}
+    options["--experiment"] = [] if experiment is None else [experiment]
     options["--shard"] = [] if shard is None else [str(shard)]
     return [word for option, texts in options.items() for text in texts for word in (option, text)]
 
