@@ -65,6 +65,14 @@ def test_a_filter_selects_subjects_by_their_parts_and_columns(folder, capsys, ru
     assert f"{len(expected)} of 4 subjects are accepted" in warning["message"]
 
 
+@pytest.mark.parametrize("option", ["--limit", "--head"])
+def test_a_run_of_the_first_subjects_is_named_as_a_part(folder, capsys, option):
+    _, done = run(capsys, option, "2")
+    message = "only the first 2 subjects are judged (--limit or --head)"
+    assert done["warnings"] == [{"kind": "limited", "message": message}]
+    assert run(capsys, option, "9")[1]["warnings"] == []
+
+
 def test_failing_selects_the_subjects_that_did_not_pass_before(folder, capsys):
     _, whole = run(capsys)
     _, part = run(capsys, "--filter", "failing")

@@ -108,6 +108,11 @@ def stopped_document(name: str, reason: str | None) -> Document:
 def _warnings(report: Report, stopped: Mapping[str, object] | None, intervals: Mapping[str, object]) -> list[Document]:
     """Return the warnings that cast doubt on scores although nothing failed."""
     warnings = []
+    limit = report.started.get("limit")
+    if limit and report.subjects >= limit:
+        subjects = "subject is" if limit == 1 else f"{limit:,} subjects are"
+        message = f"only the first {subjects} judged (--limit or --head)"
+        warnings.append({"kind": "limited", "message": message})
     if report.weights:
         message = "subjects have weights: means, medians, pass rates and their intervals use them; figures that would count each subject once are refused"
         warnings.append({"kind": "weights", "message": message})
