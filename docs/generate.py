@@ -134,7 +134,8 @@ def event_types(source: str) -> Iterator[tuple[str, str, str, Mapping[str, str]]
             case ast.Assign(value=ast.Constant(value=str(name))), ast.Expr(value=ast.Constant(value=str(text))):
                 when, _, parameters = text.partition("\n\n")
                 when, users, where = markdown(" ".join(when.split())).partition(" User controlled")
-                members = re.findall(r"^:param (\w+\??): (.+)$", parameters, re.MULTILINE)
+                joined = re.sub(r"\n +", " ", parameters)
+                members = re.findall(r"^:param (\w+\??): (.+)$", joined, re.MULTILINE)
                 kind = f"`user_controlled`{where.rstrip('.')}" if users else "`pseudonymous`"
                 yield name, when, kind, {member: markdown(description) for member, description in members}
 

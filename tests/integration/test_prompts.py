@@ -113,6 +113,28 @@ def test_a_secret_in_a_prompt_is_masked(run, shop):
     assert "key-4Hj8Lp2M" not in shop.dicast("show", "t").out
 
 
+@pytest.mark.parametrize("is_criterion", [True, False])
+def test_a_prompt_is_recorded_with_the_names_of_environment_variables(run, shop, monkeypatch, is_criterion):
+    monkeypatch.setenv("MYSECRET", "value-7Qw2Zx9C")
+    prompt = 'user: "$${x} ${MYSECRET} ${TONE:-kindly} {{ city }}"'
+    if is_criterion:
+        prompt = "criteria: {place: {SAME}}".replace("SAME", prompt)
+    recorded = run(prompt)
+    assert [*recorded.values()] == [{"user": "${x} ${MYSECRET} ${TONE:-kindly} {{ city }}"}]
+    shown = shop.dicast("show", "t").out
+    assert "  user: ${x} ${MYSECRET} ${TONE:-kindly} Ankara\n" in shown
+    exported = shop.dicast("ledger", "export").out
+    assert "value-7Qw2Zx9C" not in exported
+
+
+def test_a_prompt_is_recorded_with_the_variables_of_its_experiment(run, shop, monkeypatch):
+    monkeypatch.setenv("MYSECRET", "value-7Qw2Zx9C")
+    suite = "experiments: {kind: {variables: {TONE: kindly}}}\n"
+    assert run('user: "${MYSECRET} ${TONE} {{ city }}"', suite) == {
+        "default": {"user": "${MYSECRET} kindly {{ city }}"}
+    }
+
+
 def test_a_task_without_prompts_records_none(shop):
     shop.write("data.jsonl", [{"id": "t", "input": "Turkey", "reference": "Turkey"}])
     assert shop.run("task: {task/command: {command: [cat]}}\nmetrics: [proxy/format]\n").code == 0

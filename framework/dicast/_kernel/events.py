@@ -20,7 +20,8 @@ RUN_STARTED = "run.started"
 :param assumed?: the values that components assume for options that the file does not have, one sentence each.
 :param task: the task's name, or null.
 :param prompts?: the texts of the task's prompts before a row fills them, ``{CRITERION: {ROLE: TEXT}}`` with the roles ``system`` and ``user``; the
-    criterion is ``default`` for a task without criteria. A ledger with ``content: digest`` has ``{CRITERION: {"digest": SHA256}}``.
+    criterion is ``default`` for a task without criteria. An environment variable is recorded by its name, as the file has it (``${NAME}``), and the value of
+    an option that is a secret as ``***``. A ledger with ``content: digest`` has ``{CRITERION: {"digest": SHA256}}``.
 :param extractors: the extractors' labels.
 :param outputs: the places that the sinks write to: the ``path`` of each, or the digest of its options.
 :param labels?: the labels of the file: ``metrics`` for all metrics together, each judge, each criterion of the task.

@@ -114,8 +114,7 @@ class _Building:
         baseline, sinks = experiment.baseline(), sections.labeled("sinks", "sink")
         ledger = sections.single("ledger", "ledger")
         sections.check_labels([*metrics, *judges])
-        for at, message, value in metric_faults(metrics, scoring, task):
-            sections.fault(at, message, value)
+        self._check_scale(metrics, scoring, task)
         is_open = bool(extractors) and not experiment.score_names
         labels = GatedLabels(_slots(metrics), _slots(judges), experiment.score_names, experiment.criteria, is_open)
         stops = with_score_label(sections, stops, gate, labels.declared)
@@ -134,6 +133,7 @@ class _Building:
             name=name if self._document.experiment is None else f"{name}/{self._document.experiment}",
             experiment=self._document.experiment,
             file=self._document.file,
+            named=self._document.named,
             base=self._document.base,
             source=source,
             task=task,
@@ -154,6 +154,10 @@ class _Building:
             files=self._files([ledger, *_slots(sinks)]),
             **lists,
         )
+
+    def _check_scale(self, metrics: Sequence[Placed], scoring: Scoring, task: Slot | None) -> None:
+        for at, message, value in metric_faults(metrics, scoring, task):
+            self._sections.fault(at, message, value)
 
     def _files(self, written: Sequence[Slot | None]) -> tuple[Path, ...]:
         """Return the files and folders that the pipeline is made of or reads, without the files that *written* write."""

@@ -38,7 +38,7 @@ class Document:
     *data* has plain mappings, lists and scalars. *file* is the file as the user wrote it, ``<text>`` or ``<mapping>``. *base* is the folder
     of relative paths in the main file. *experiment* is the experiment's name in a suite. *varied* are the paths that experiments of the
     suite change. *problems* are problems of variables; values with such variables are :data:`MISSING` in *data*. *only* are the labels to
-    judge; all if empty.
+    judge; all if empty. *named* has each text with the value of an environment variable, and the text with the variable's name in its place.
     """
 
     data: dict[str, object]
@@ -49,6 +49,7 @@ class Document:
     problems: tuple[Problem, ...] = ()
     varied: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
+    named: Mapping[str, str] = field(factory=dict, repr=False)
 
     def files(self) -> list[Path]:
         """Return the pipeline file and its included files, if its values come from files."""
@@ -135,7 +136,7 @@ class PipelineFile:
             variables = {
                 path[-1]: str(reader.data(Node(text, root.find(path).place), path)) for path, text in texts.items()
             }
-            reader = evolve(reader, environ={**self.environ, **variables})
+            reader = evolve(reader, environ={**self.environ, **variables}, variables=variables)
             root = suite[experiment].apply_to(root, reader.problems)
         elif suite:
             message = f"this is a suite of {len(suite)} experiments ({', '.join(suite)}), but a single pipeline is needed here; dicast run runs suites"
@@ -146,7 +147,8 @@ class PipelineFile:
         file = self.start.file
         if not is_complete:
             raise ConfigError(sorted(reader.problems, key=lambda problem: (problem.file != file, problem.line or 0)))
-        return Document(data, file, self.start.base, root, experiment, tuple(reader.problems), varied, self.only)
+        problems = tuple(reader.problems)
+        return Document(data, file, self.start.base, root, experiment, problems, varied, self.only, reader.named)
 
 
 def read_pipeline(
@@ -189,6 +191,8 @@ class _Reader:
     budget: int = MAX_BYTES  # characters left for the values of variables
     problems: list[Problem] = field(factory=list)
     read: dict[str, Node] = field(factory=dict)  # a file that is included twice is read and reported once
+    variables: Mapping[str, str] = field(factory=dict)  # of the experiment, by name: they are in the file
+    named: dict[str, str] = field(factory=dict)
 
     def root(self, source: Source, start: Place, overrides: Mapping[str, object] | Sequence[str]) -> Node:
         """Return *source* with its includes and *overrides*."""
@@ -259,8 +263,15 @@ class _Reader:
         if isinstance(node.value, str) and "${" in node.value:
             before = len(self.problems)
             text = _VARIABLE.sub(lambda match: self._variable(match, node, path), node.value)
-            return text if len(self.problems) == before else MISSING
+            if len(self.problems) > before:
+                return MISSING
+            self.named[text] = _VARIABLE.sub(self._name, node.value)
+            return text
         return node.value
+
+    def _name(self, match: re.Match[str]) -> str:
+        """Return the variable as the file has it, or its value if the file has the value."""
+        return "${" if match[0] == "$${" else self.variables.get(match[1], match[0])
 
     def _variable(self, match: re.Match[str], node: Node, path: Address) -> str:
         """Return the replacement for ``${NAME}``, ``${NAME:-default}`` (if unset or empty) or ``$${``."""

@@ -230,7 +230,8 @@ class Pipeline:
     everything that can change a number. *setup* has digests of everything that must stay the same between a run and its resume.
     *criteria* are the task's criteria that an extractor scores. *notes* are warnings about parts of the file that the run leaves out.
     *files* are the files and folders that the pipeline is made of or reads. *place* returns the file, the line and the column of the value at
-    an address, or of the nearest value around it.
+    an address, or of the nearest value around it. *named* has each text of the file with the value of an environment variable, and the text
+    with the variable's name in its place.
     """
 
     name: str
@@ -261,6 +262,7 @@ class Pipeline:
     place: Callable[[tuple[str | int, ...]], tuple[str, int | None, int | None]] = field(
         default=lambda _: ("", None, None), eq=False, repr=False
     )
+    named: Mapping[str, str] = field(factory=dict, eq=False, repr=False)
 
     @property
     def is_observed(self) -> bool:

@@ -165,9 +165,16 @@ def run_started(
 
 
 def _prompts(pipeline: Pipeline, *, keeps_content: bool) -> dict[str, Any]:
-    """Return the texts of the task's prompts by criterion and role; only their digests if the ledger keeps no content; empty without prompts."""
+    """Return the texts of the task's prompts by criterion and role; only their digests if the ledger keeps no content; empty without prompts.
+
+    The texts have the names of environment variables, because their values may be secrets.
+    """
     texts = getattr(pipeline.task and pipeline.task.component, "prompt_texts", None)
     prompts: Mapping[str, Mapping[str, str]] = texts() if callable(texts) else {}
+    prompts = {
+        name: {role: pipeline.named.get(text, text) for role, text in prompt.items()}
+        for name, prompt in prompts.items()
+    }
     if not keeps_content:
         prompts = {
             name: {"digest": sha256(orjson.dumps(prompt, option=orjson.OPT_SORT_KEYS)).hexdigest()}
