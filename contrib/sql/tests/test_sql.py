@@ -157,6 +157,20 @@ def test_a_wrong_query_is_refused_before_the_ledger_is_read(ask, query, message,
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "show tables",
+        " SHOW TABLES;",
+        "select name from (show tables) order by name",
+        "select table_name as name from information_schema.tables order by name",
+        "select table_name as name from duckdb_tables() order by name",
+    ],
+)
+def test_a_query_about_the_tables_lists_all_tables(rows_of, query):
+    assert rows_of(query) == [["events"], ["labels"], ["spend"], ["verdicts"]]
+
+
 def test_a_table_with_a_computed_name_is_refused(ask):
     with pytest.raises(ConfigError, match="does not exist"):
         ask("select count(*) from query_table('ver' || 'dicts')")

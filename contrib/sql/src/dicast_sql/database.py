@@ -18,6 +18,14 @@ from dicast.toolkit.printable import one_line
 
 from .tables import TABLES, Table
 
+_LISTING = re.compile(r"\s*(?:show|describe|desc)\b", re.IGNORECASE)
+"""Start of a statement about names of tables and columns, which reads no rows."""
+
+_CATALOG = re.compile(
+    r"\b(?:show|describe|information_schema|pg_catalog|sqlite_master|duckdb_\w+|pragma_\w+)\b", re.IGNORECASE
+)
+"""Catalog of the tables in a query."""
+
 _LEAST_BYTES = 1 << 24
 """DuckDB's default for the longest line in bytes."""
 
@@ -38,6 +46,9 @@ class Database:
 
     def __init__(self, query: str, folder: Path) -> None:
         self._folder, self._names = folder, [name for name in TABLES if re.search(rf"\b{name}\b", query, re.IGNORECASE)]
+        self._is_listing = not self._names and _LISTING.match(query) is not None
+        if not self._names and not self._is_listing and _CATALOG.search(query) is not None:
+            self._names = [*TABLES]
         settings: dict[str, Any] = {"temp_directory": str(folder / "spill"), "autoinstall_known_extensions": "false"}
         self._connection = duckdb.connect(str(folder / "ledger.duckdb"), config=settings)
         try:
@@ -60,7 +71,7 @@ class Database:
             self._connection.execute(f"CREATE TABLE {name} ({columns})")
         with _errors():
             self._connection.execute(f"EXPLAIN {self._query}")
-        for name in TABLES.keys() - self._names:
+        for name in () if self._is_listing else TABLES.keys() - self._names:
             self._connection.execute(f"DROP TABLE {name}")  # no query reads it by a computed name, as if it had no rows
 
     def _statement(self, query: str) -> str:

@@ -60,6 +60,11 @@ class ShardRecord:
         members = {key: value for key, value in self.started.items() if key not in NOT_SHARED}
         return {**members, "setup": {**self.started["setup"], "shard": f"of {self.started['shard']['of']}"}}
 
+    @property
+    def run_name(self) -> str:
+        """The shard and its run, for a message that starts with the place."""
+        return f"shard {self.name} (run {self.run_id})"
+
     def __str__(self) -> str:
         return f"shard {self.name} (run {self.run_id} in {self.place})"
 
@@ -184,8 +189,10 @@ def _records(place: str, ledger: Ledger) -> Iterable[ShardRecord]:
 
 
 def _foreign(record: ShardRecord, model: ShardRecord) -> Problem:
-    differs = ", ".join(_differences(record.common, model.common))
-    message = f"{record} is no part of the run of {model}: {differs} differ; merge shards of one file, one data set and one number of shards"
+    names = _differences(record.common, model.common)
+    differs = f"{', '.join(names)} {'differs' if len(names) == 1 else 'differ'}"
+    advice = "merge shards of one file, one data set and one number of shards"
+    message = f"{record.run_name} is no part of the run of {model}: {differs}; {advice}"
     return Problem(message, file=record.place)
 
 
@@ -226,7 +233,7 @@ def _running(shards: Sequence[ShardRecord]) -> Iterable[Problem]:
     for shard in shards:
         lease = shard.ledger.lease_of(shard.run_id) if implements(shard.ledger, Leasing) else None
         if not shard.document and lease is not None and live_run_check(shard.ledger)(shard.run_id):
-            yield Problem(f"{shard} is still running; wait for its end", file=shard.place)
+            yield Problem(f"{shard.run_name} is still running; wait for its end", file=shard.place)
 
 
 def _unequal(shards: Sequence[ShardRecord]) -> Iterable[Problem]:
