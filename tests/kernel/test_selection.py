@@ -73,6 +73,18 @@ def test_a_run_of_the_first_subjects_is_named_as_a_part(folder, capsys, option):
     assert run(capsys, option, "9")[1]["warnings"] == []
 
 
+def test_check_looks_up_the_baseline_in_the_ledger(folder, capsys):
+    (folder / "new.yaml").write_text(PIPELINE + "baseline: {run: slected}\n")
+    assert main(["check", "new.yaml"]) == 0
+    assert "the baseline 'slected' was not looked up: there is no ledger yet" in capsys.readouterr().out
+    run(capsys)
+    assert main(["check", "new.yaml"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("new.yaml:6:17: ")
+    assert "did you mean 'selected'?" in error
+    assert main(["check", "new.yaml", "--set", "baseline.run=selected"]) == 0
+
+
 def test_failing_selects_the_subjects_that_did_not_pass_before(folder, capsys):
     _, whole = run(capsys)
     _, part = run(capsys, "--filter", "failing")

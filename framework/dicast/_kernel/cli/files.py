@@ -12,7 +12,7 @@ from ...toolkit.printable import one_line
 from ..contract.registry import Registry
 from ..pipeline.schema import json_schema
 from ..plan.sections import Pipeline
-from ..run.check_data import check_data
+from ..run.check_data import check_baselines, check_data
 from ..run.suite import load_experiments
 from ..timing.system import missing_promises
 from ..values.errors import ConfigError, Problem, RequestError
@@ -33,7 +33,7 @@ def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) ->
                 pipelines = load_experiments(file, overrides)
                 if weightless := [*_weightless(pipelines)]:
                     raise ConfigError(weightless)
-                unread = check_data(pipelines)
+                unread = [*check_data(pipelines), *check_baselines(pipelines)]
         except RequestError as error:
             errors.append(error)
             if click.get_current_context().find_root().obj:  # --traceback

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from ..pipeline.slots import ledger_slot
 from ..plan.sections import Pipeline
+from ..records.baseline import find_baseline
+from ..resume.named_runs import LAST
 from ..source.columns import checked_data
 from ..source.source import is_live
 from ..stream.opening import open_component
+from ..stream.opening_context import opening
 from ..timing.event_loop import in_loop
 from ..values import RunContext
 from ..values.clock import Clock
@@ -52,6 +56,37 @@ def check_data(pipelines: Iterable[Pipeline]) -> list[str]:
     if problems:
         raise ConfigError(problems)
     return [*notes]
+
+
+def check_baselines(pipelines: Sequence[Pipeline]) -> list[str]:
+    """Look up the run that each of *pipelines* is compared with; return a note for each that has no ledger file yet.
+
+    :raises ConfigError: with every name that the ledger does not have.
+    """
+    problems: dict[Problem, None] = {}
+    notes: dict[str, None] = {}
+    experiments = {pipeline.experiment for pipeline in pipelines}
+    for pipeline in pipelines:
+        wanted = None if pipeline.baseline is None else pipeline.baseline.run
+        path = getattr(ledger_slot(pipeline).component, "path", None)
+        if wanted in (None, LAST, *experiments) or not isinstance(path, Path):
+            continue
+        if not path.is_file():
+            is_known = (pipeline.base / str(wanted)).is_file()
+            notes |= {} if is_known else {f"the baseline {wanted!r} was not looked up: there is no ledger yet": None}
+            continue
+        try:
+            in_loop(_check_baseline(pipeline))
+        except RequestError as error:
+            problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise ConfigError(problems)
+    return [*notes]
+
+
+async def _check_baseline(pipeline: Pipeline) -> None:
+    async with opening(ledger_slot(pipeline).component, None, create=False) as ledger:
+        find_baseline(ledger, pipeline)
 
 
 async def _check_file(pipeline: Pipeline) -> None:
