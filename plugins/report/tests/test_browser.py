@@ -125,6 +125,14 @@ def test_the_theme_can_be_chosen(open_page, capitals):
         assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(250, 249, 246)"
 
 
+def test_the_button_of_the_theme_follows_the_system(open_page, capitals):
+    with open_page(capitals / "out/report.html") as page:
+        page.emulate_media(color_scheme="dark")
+        page.get_by_role("button", name="Use the light theme").wait_for()
+        page.emulate_media(color_scheme="light")
+        page.get_by_role("button", name="Use the dark theme").wait_for()
+
+
 def test_the_keyboard_is_enough(open_page, capitals):
     with open_page(capitals / "out/report.html") as page:
         page.keyboard.press("Tab")

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
@@ -16,7 +18,7 @@ import pytest
 import dicast
 from dicast import Judgment, Subject
 
-from .serving import READING, Server
+from .serving import DICAST, READING, Server
 from .test_dashboard import Tab
 
 pytestmark = pytest.mark.slow
@@ -33,8 +35,18 @@ PARTS = {
     "run": (".bar nav", "main h1", ".gate", ".figures", ".trend-of", ".toolbar", ".virtual"),
     "subject": (".bar nav", "main h1", ".steps", ".what", ".said-of"),
     "compare": (".bar nav", "main h1", ".figures-of", ".toolbar", ".virtual"),
+    "report": ("h1", ".page-head button", ".gate", ".tiles", "#rows .toolbar", "#rows .virtual"),
+    "report-compared": (
+        "h1",
+        ".gate",
+        ".tiles",
+        "section[aria-labelledby^=baseline]",
+        "#rows .toolbar",
+        "#rows .virtual",
+    ),
+    "report-case": (".drawer-head h2", ".drawer-head .actions", ".side .side:first-child", ".side .side:last-child"),
 }
-"""The parts of each page, as selectors."""
+"""The parts of each page, as selectors. Pages of a report start with ``report``."""
 
 PIXELS = 16
 """Largest difference of a left edge or a width, in pixels: a scroll bar, or the digits of another font."""
@@ -47,7 +59,7 @@ BOXES = """(parts) => Object.fromEntries(parts.map((part) => {
   return [part, [box.left, box.top + window.scrollY, box.width, box.height].map(Math.round)];
 }))"""
 
-CLIPPED = """() => [...document.querySelectorAll('main *, header *')].filter((element) => {
+CLIPPED = """() => [...document.querySelectorAll('main *, header *, dialog *')].filter((element) => {
   const style = getComputedStyle(element);
   const isCut = element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 0 && style.display !== 'inline';
   return isCut && ['hidden', 'clip'].includes(style.overflowX) && style.textOverflow !== 'ellipsis' && !element.closest('.hidden, svg');
@@ -87,8 +99,37 @@ def write_runs(folder):
             executor.submit(dicast.run, pipeline, subjects=rows).result()
 
 
+def write_reports(folder, server):
+    """Write a report of the last run, and a report that compares it with the first run."""
+    last, first = run_ids(server)
+    for name, options in (("report", ()), ("compared", ("--baseline", first))):
+        command = [DICAST, "report", last, *options, "--ledger", "ledger.db", "--out", f"{name}.html"]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+
+def run_ids(server):
+    return [run["run_id"] for run in server.get("/runs")["data"]]
+
+
+@contextmanager
+def opened(browser, server, page_name, width):
+    """Open a page of the dashboard, or of a report in the folder of the server."""
+    if not page_name.startswith("report"):
+        wait = ".virtual-row" if ".virtual" in PARTS[page_name] else PARTS[page_name][-1]
+        with Tab(browser, server, hashes(server)[page_name], token=READING, width=width, wait=wait) as page:
+            yield page
+        return
+    name = "report" if page_name == "report" else "compared"
+    hash = "#row=row%2Fcustomer-4417-conversation-2" if page_name == "report-case" else ""
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    page = context.new_page()
+    page.goto(f"{(server.log.parent / f'{name}.html').as_uri()}{hash}")
+    yield page
+    context.close()
+
+
 def hashes(server):
-    last, first = (run["run_id"] for run in server.get("/runs")["data"])
+    last, first = run_ids(server)
     return {
         "today": "#/",
         "run": f"#/run/{last}",
@@ -99,8 +140,7 @@ def hashes(server):
 
 def measured(browser, server, page_name, width):
     """Return the boxes of a page, after checks that need no earlier boxes: its width, and cut texts in both themes."""
-    wait = ".virtual-row" if ".virtual" in PARTS[page_name] else PARTS[page_name][-1]
-    with Tab(browser, server, hashes(server)[page_name], token=READING, width=width, wait=wait) as page:
+    with opened(browser, server, page_name, width) as page:
         for part in PARTS[page_name]:
             page.wait_for_selector(part)
         page.wait_for_function("() => !document.documentElement.hasAttribute('aria-busy')")
@@ -144,6 +184,7 @@ def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("layouts")
     write_runs(folder)
     running = Server(folder)
+    write_reports(folder, running)
     yield running
     running.end()
 
@@ -192,6 +233,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
         write_runs(Path(name))
         serving = Server(Path(name))
+        write_reports(Path(name), serving)
         executable = shutil.which("chromium-headless-shell") or shutil.which("chromium")
         chrome = driver.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         boxes_by_page = {

@@ -48,7 +48,7 @@ export function Runs({ live, query }) {
     <label class="pick"><input type="checkbox" checked=${query.tools === "1"} onChange=${(event) => alter({ tools: event.currentTarget.checked ? "1" : "" })} /> also runs of tools: labels of people, dicast doctor</label>
     ${found.error ? html`<${Problem} error=${found.error} />` : null}
     ${found.read && found.items.length === 0 ? html`<p class="empty">No run yet. <code>dicast run pipeline.yaml</code> makes the first.</p>` : html`
-    <div class="scroll" tabindex="0" role="group" aria-label="Runs"><table class="list"><thead><tr><th scope="col"><span class="hidden">compare</span></th><th scope="col">began (UTC)</th><th scope="col">pipeline</th><th scope="col">gate</th><th scope="col" class="num">score</th><th scope="col" class="roomy">rests on</th><th scope="col" class="num roomy">scored</th><th scope="col" class="num roomy">of</th><th scope="col" class="num roomy">cost</th><th scope="col" class="roomy">state</th></tr></thead>
+    <div class="scroll" tabindex="0" role="group" aria-label="Runs"><table class="list"><thead><tr><th scope="col"><span class="hidden">compare</span></th><th scope="col">started (UTC)</th><th scope="col">pipeline</th><th scope="col">gate</th><th scope="col" class="num">score</th><th scope="col" class="roomy">rests on</th><th scope="col" class="num roomy">scored</th><th scope="col" class="num roomy">of</th><th scope="col" class="num roomy">cost</th><th scope="col" class="roomy">state</th></tr></thead>
       <tbody>${found.items.map(({ item: run, at }) => html`<tr key=${run.run_id}><td><input type="checkbox" checked=${picked.includes(run.run_id)} onChange=${() => toggle(run.run_id)} aria-label=${`Compare ${run.name} of ${when(run.started_at)}`} /></td>
         <td class="still">${when(run.started_at)}</td><th scope="row" dir="auto"><a href=${ofRun(run.run_id)}>${run.name}</a>${run.kind === "pipeline" || run.kind === undefined ? null : html` <span class="soft">${run.kind}</span>`}</th><td><${Gate} run=${run} /></td>
         <td class="num"><${RunScore} run=${run} at=${at} /></td><td class="roomy">${run.basis === null ? "–" : restingOn(run.basis)}</td>
@@ -82,7 +82,7 @@ function Outcome({ run, document, at, label }) {
       <div><dt>coverage</dt><dd><${Figure} value=${document.coverage} path=${at("document.coverage")} form=${percent} /></dd></div>
       <div><dt>failed</dt><dd><${Figure} value=${document.failed} path=${at("document.failed")} /></dd></div>
       <div><dt>cost</dt><dd><${Spent} usd=${document.cost.usd} msat=${document.cost.msat} at=${(unit) => at(`document.cost.${unit}`)} /></dd></div>
-      <div><dt>began</dt><dd>${when(run.started_at)}</dd></div></dl>
+      <div><dt>started</dt><dd>${when(run.started_at)}</dd></div></dl>
     ${document.warnings.length ? html`<ul class="warnings">${document.warnings.map((one) => html`<li dir="auto">${one.message}</li>`)}</ul>` : null}
     <${Means} document=${document} at=${at} />`;
 }

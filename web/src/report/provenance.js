@@ -10,7 +10,7 @@ export function Provenance({ run, made }) {
     <dl class="facts wide">
       <div><dt>run</dt><dd><code>${run.document.run_id}</code></dd></div>
       <div><dt>pipeline</dt><dd dir="auto">${provenance.pipeline ?? run.document.name}</dd></div>
-      <div><dt>began</dt><dd>${run.started_at}</dd></div>
+      <div><dt>started</dt><dd>${run.started_at}</dd></div>
       <div><dt>ended</dt><dd>${run.ended_at ?? "–"}</dd></div>
       ${Object.entries(run.document.models ?? {}).map(([label, models]) => html`<div><dt dir="auto">answered ${label}</dt><dd dir="auto">${models.join(", ")}</dd></div>`)}
       ${ledger?.path ? html`<div><dt>ledger</dt><dd><code dir="auto">${ledger.path}</code></dd></div>` : null}

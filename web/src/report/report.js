@@ -61,10 +61,10 @@ function Report({ report }) {
 
   return html`<a class="skip" href="#rows">Skip to the rows</a>
     <header class="page-head"><div><p class="brand">dicast report</p><h1 dir="auto">${report.title}</h1>
-      <p class="small">${report.runs.length > 1 ? html`<${Figure} value=${report.runs.length} /> runs` : html`run <code>${run.document.run_id}</code>, began ${when(run.started_at)}`}</p></div><${ThemeToggle} /></header>
+      <p class="small">${report.runs.length > 1 ? html`<${Figure} value=${report.runs.length} /> runs` : html`run <code>${run.document.run_id}</code>, started ${when(run.started_at)}`}</p></div><${ThemeToggle} /></header>
     <main>
       ${report.runs.length > 1 ? html`<${Sides} runs=${report.runs} chosen=${chosen} onChoose=${choose} />
-        <h2 class="of-run" dir="auto">${run.title} <span class="soft">run <code>${run.document.run_id}</code>, began ${when(run.started_at)}</span></h2>` : null}
+        <h2 class="of-run" dir="auto">${run.title} <span class="soft">run <code>${run.document.run_id}</code>, started ${when(run.started_at)}</span></h2>` : null}
       <${Headline} run=${run} key=${run.key} />
       <${Distribution} run=${run} />
       ${run.document.score ? null : html`<${Labels} run=${run} />`}
