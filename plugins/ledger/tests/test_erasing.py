@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dicast import Event, Query
+from dicast_ledger.leftover import leftover
 
 
 @pytest.fixture
@@ -83,3 +84,41 @@ def test_without_texts_a_later_ledger_stores_the_text_for_both(path, opened, mak
         ledger.append(make_subject(1))
         assert outputs(ledger) == ["Answer 1", "Answer 1"]
         assert ledger.verify().ok
+
+
+@pytest.fixture
+def traced(path, opened, make_event):
+    """A ledger with a session of one turn: readings, a step, an explained verdict, a label, and a replied task, the last two days later."""
+    turn = {"subject_kind": "turn", "subject_id": "t1", "session_id": "s1"}
+    content = {"digest": "0", "content": {"output": "text"}}
+    later = {"time": "2026-03-03T12:00:00.000Z"}
+    events = [
+        make_event("subject.read", content, **turn),
+        make_event(
+            "tool.call_completed", {"output": "text"}, session_id="s1", turn_id="t1", sensitivity="user_controlled"
+        ),
+        make_event("eval.completed", {"score": 1.0, "feedback": "text"}, **turn),
+        make_event("eval.completed", {"score": 1.0, "feedback": ""}, **turn),
+        make_event("label.given", {"subject": "t1", "score": 1.0}, session_id="s1", sensitivity="user_controlled"),
+        make_event("task.replied", {"reply": "text"}, **turn, **later, sensitivity="user_controlled"),
+        make_event("task.replied", {"digest": "0"}, **turn, **later, sensitivity="user_controlled"),
+        make_event("task.replied", {"reply": "text"}, subject_id="t2", session_id="s2", sensitivity="user_controlled"),
+    ]
+    with opened(path) as ledger:
+        ledger.append(events)
+        yield ledger
+
+
+@pytest.mark.parametrize(
+    ("subject", "before", "expected"),
+    [
+        ("t1", None, {"eval.completed": 1, "task.replied": 1, "tool.call_completed": 1}),
+        ("s1", None, {"eval.completed": 1, "subject.read": 1, "task.replied": 1, "tool.call_completed": 1}),
+        ("t2", None, {"task.replied": 1}),
+        ("t3", None, {}),
+        (None, "2026-03-02T00:00:00.000Z", {"eval.completed": 1, "task.replied": 1, "tool.call_completed": 1}),
+        (None, "2026-03-01T12:00:00.000Z", {}),
+    ],
+)
+def test_events_with_texts_in_the_chain_are_counted_by_type(traced, subject, before, expected):
+    assert leftover(traced, subject, before) == expected
