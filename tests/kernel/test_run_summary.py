@@ -611,3 +611,8 @@ def test_a_list_of_runs_has_a_row_for_each_and_for_labels_of_several():
     assert table.uncut == {"start (UTC)", "run", "kind", "result", "scored", "score", "basis", "usd"}
     assert (table.right, table.least) == (("scored", "score", "usd"), 10)
     assert "kind" in runs_table([LISTED, LISTED | {"kind": "preview"}]).columns
+
+
+def test_a_single_lost_event_is_counted_in_the_singular():
+    lines = shown(DONE | {"sinks": {"x": {"lost": 1, "error": "full"}}})
+    assert "sink x LOST 1 event: full" in lines

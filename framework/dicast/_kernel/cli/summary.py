@@ -287,7 +287,7 @@ def loss_lines(done: Document) -> Iterator[str]:
     """Yield a line for each sink that lost events."""
     for label, sink in done["sinks"].items():
         if sink["lost"]:
-            yield f"sink {label} LOST {sink['lost']:,} events: {sink.get('error')}"
+            yield f"sink {label} LOST {sink['lost']:,} event{'s' * (sink['lost'] != 1)}: {sink.get('error')}"
 
 
 def stop_lines(done: Document) -> Iterator[str]:
