@@ -524,3 +524,61 @@ def test_an_empty_ledger_says_what_to_do(chromium, tmp_path):
                     check_accessibility(page, width)
     finally:
         running.end()
+
+
+@attrs.frozen
+class Refusing:
+    """A judge that refuses the first subject, and fails the second."""
+
+    name = "helpful"
+    judge_kind = "llm"
+
+    def judge(self, subject, children):
+        if subject.id == "r0":
+            raise ValueError("no verdict in the reply")
+        return Judgment(
+            0.2 if subject.id == "r1" else 0.9, 0.9, "llm", signals={"rationale_redacted": "names a source"}
+        )
+
+
+@attrs.frozen
+class Passing:
+    """A judge that passes all subjects."""
+
+    name = "even"
+
+    def judge(self, subject, children):
+        return Judgment(1.0, 1.0)
+
+
+def test_the_failures_of_a_judge_are_one_click_away_and_a_chosen_label_fills_the_page(chromium, tmp_path):
+    pipeline = {
+        "name": "two",
+        "judges": [Passing(), Refusing()],
+        "gate": {"on": "even", "min_score": 0.5},
+        "ledger": {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}},
+    }
+    rows = [Subject("row", f"r{number}", "?", "!") for number in range(4)]
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(dicast.run, pipeline, subjects=rows).result()
+    server = Server(tmp_path)
+    try:
+        run = server.get("/runs")["data"][0]["run_id"]
+        with Tab(chromium, server, f"#/run/{run}", wait=".rows .count") as page:
+            tiles, table = page.locator("dl.figures"), page.locator(".rows")
+            assert "mean of even" in tiles.inner_text()
+            page.locator(".rows .pick select").select_option("helpful")
+            page.wait_for_function("() => document.querySelector('dl.figures').innerText.includes('mean of helpful')")
+            page.wait_for_function("() => document.querySelector('.rows .chips').innerText.includes('no score')")
+            counts = " ".join(table.get_by_role("group", name="Outcome").inner_text().split())
+            assert counts.startswith("all 4 ✓ pass 2 ✗ fail 1 ! no score 1")
+            page.reload()
+            page.wait_for_selector(".rows .count")
+            assert "mean of helpful" in tiles.inner_text()
+            page.goto(f"{server.address}#/run/{run}")
+            page.wait_for_selector("dl.figures")
+            page.get_by_role("link", name="1 failed to score helpful: show them").first.click()
+            page.wait_for_function("() => document.querySelector('.rows .count').innerText.startsWith('1 of 4 shown')")
+            assert "no verdict in the reply" in table.inner_text()
+    finally:
+        server.end()

@@ -134,6 +134,38 @@ def test_counts_are_of_the_rows_that_each_further_filter_would_leave(ask):
     assert counts == {"all": 6, "pass": 3, "fail": 2, "none": 1, "open": 0, "fixed": 1, "regressed": 1, "odds": 2}
 
 
+def test_a_chosen_label_gives_its_outcomes_scores_and_reasons(ask):
+    document = ask("/runs/new/subjects?label=even")
+    assert document["counts"] == {**document["counts"], "all": 6, "pass": 3, "fail": 3, "none": 0}
+    assert document["score_label"] == "even"
+    assert ids(document)[:3] == ["r1", "r3", "r5"]
+    assert [(row["outcome"], row["score"], row["reason"]) for row in document["data"][:1]] == [("fail", 0.0, "")]
+    assert set(ids(ask("/runs/new/subjects?label=even&outcome=fail"))) == {"r1", "r3", "r5"}
+    (failed,) = ask("/runs/new/subjects?label=good&outcome=none")["data"]
+    assert failed["subject_id"] == "r3"
+    assert failed["score"] is None
+    assert "the endpoint refused" in failed["reason"]
+    around = ask("/runs/new/neighbors?kind=row&subject=r3&label=even")
+    assert (around["place"], around["matched"]) == (2, 6)
+
+
+def test_the_failures_of_a_judge_are_listed_next_to_the_label_of_the_gate(tmp_path):
+    ledger = {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}}
+    rows = [Subject("row", f"r{number}", "?", "!") for number in range(6)]
+    file = {"name": "both", "judges": [Good("new"), Even()], "gate": {"on": "even", "min_score": 0.5}, "ledger": ledger}
+    dicast.run(file, subjects=rows)
+    app = application([tmp_path / "ledger.db"], Tokens(READING), [HOST], "dicast_8600")
+    with TestClient(app, f"http://{HOST}") as client:
+        client.headers["authorization"] = f"Bearer {READING}"
+        failed = client.get("/runs/last/subjects?label=good&outcome=none").json()
+        searched = client.get("/runs/last/subjects?q=reason it is 0.5").json()
+        refused = client.get("/runs/last/subjects?q=endpoint refused").json()
+    assert ids(failed) == ["r3"]
+    assert failed["counts"] == {**failed["counts"], "pass": 3, "fail": 2, "none": 1}
+    assert "the endpoint refused" in failed["data"][0]["reason"]
+    assert (ids(searched), ids(refused)) == (["r4"], ["r3"])
+
+
 def test_a_baseline_gives_changes_flips_and_its_outputs(ask):
     document = ask("/runs/new/subjects?baseline=old&sort=change")
     rows = {row["subject_id"]: row for row in document["data"]}

@@ -59,11 +59,11 @@ export function Problem({ error }) {
   return html`<p class="warnings" role="alert" dir="auto">${error.message}</p>`;
 }
 
-/** An answer on the page: its error, a word while it loads, or the result of `children` for the document. */
+/** An answer on the page: its error, a word while it loads, or the result of `children` for the document. Figures of an earlier choice are marked until the answer to the new choice is there. */
 export function Answer({ answer, children, none = null }) {
   if (answer.error) return none ? none(answer.error) : html`<${Problem} error=${answer.error} />`;
   if (!answer.document) return html`<p class="empty" role="status">Reading …</p>`;
-  return children(answer.document);
+  return html`<div class=${answer.fresh === false ? "answer earlier" : "answer"} aria-busy=${answer.fresh === false ? "true" : undefined}>${answer.fresh === false ? html`<p class="hidden" role="status">The figures of the earlier choice remain until the new ones are read.</p>` : null}${children(answer.document)}</div>`;
 }
 
 export function Tile({ title, id, wide = false, children, more = null }) {

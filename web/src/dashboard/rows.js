@@ -125,7 +125,7 @@ export function Rows({ run, query, tick, name, isComparing = false }) {
     left.set(place, { ...left.get(place), row });
     location.hash = ofSubject(subject.kind, subject.id, { ...listOf(query), run: String(document.run_id) });
   };
-  return html`<div class="rows">
+  return html`<div class=${found.isFresh ? "rows" : "rows earlier"} aria-busy=${found.isFresh ? undefined : "true"}>
     <${Toolbar} wanted=${wanted} want=${want} counts=${counts} kinds=${Object.entries(document.kinds)} bases=${[]} labels=${labels} flips=${isCompared ? [["lost", "regressed"], ["gained", "fixed"]] : []}>
       ${labels.length > 1 ? html`<label class="pick">label <select value=${document.label} onChange=${(event) => alter({ label: event.currentTarget.value })}>${labels.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>` : null}
       ${narrow ? null : html`<${Chooser} columns=${columns} chosen=${chosen} onChoose=${(keys) => alter({ columns: keys === null ? "" : keys.map(encodeURIComponent).join(",") })} />`}

@@ -1,6 +1,6 @@
 // Runs over time, and one run with its rows.
 import { html, useEffect, useState } from "../html.js";
-import { Figure, percent, score } from "../figures.js";
+import { Figure, percent, plain, score } from "../figures.js";
 import { Interval } from "../charts.js";
 import { answer as gateAnswer, gateOf, Mark, restingOn } from "../marks.js";
 import { address, ask, useAnswer } from "./api.js";
@@ -72,6 +72,7 @@ function Outcome({ run, document, at, label }) {
   if (document === null) return null;
   const { outcome, word, reasons, clauses } = gateOf(document);
   const own = headline(run, document, label);
+  const failures = failuresOf(document, own, label);
   return html`${run.state === "running" ? html`<p class="note">This run continues. The figures are of its last pause; all its rows are below.</p>` : null}<div class=${`gate ${outcome}`}><p class="verdict"><${Mark} outcome=${outcome} word=${word} /></p>
       ${reasons.length ? html`<ul class="reasons">${reasons.map((one) => html`<li dir="auto">${one}</li>`)}</ul>` : null}
       ${clauses.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Gate"><table><thead><tr><th scope="col">on</th><th scope="col">rule</th><th scope="col" class="num">line</th><th scope="col" class="num">value</th><th scope="col">outcome</th></tr></thead><tbody>${clauses.map((one, number) => html`<tr><td dir="auto">${one.on ?? "all"}</td><td>${one.rule}</td><td class="num"><${Figure} value=${one.line} path=${at(`document.gate.clauses[${number}].line`)} /></td><td class="num"><${Figure} value=${one.value} path=${at(`document.gate.clauses[${number}].value`)} /></td><td><${Mark} outcome=${gateAnswer(one.passed)[0]} word=${gateAnswer(one.passed)[1]} /></td></tr>`)}</tbody></table></div>` : null}</div>
@@ -80,11 +81,23 @@ function Outcome({ run, document, at, label }) {
         <div><dt>pass rate</dt><dd><${Figure} value=${own.found.pass_rate} path=${at(`${own.path}.pass_rate`)} form=${percent} /> <${Spread} low=${own.found.passes?.ci_low} high=${own.found.passes?.ci_high} at=${(end) => at(`${own.path}.passes.ci_${end}`)} form=${percent} /></dd></div>` : null}
       <div><dt>subjects</dt><dd><${Figure} value=${document.subjects} path=${at("document.subjects")} /></dd></div>
       <div><dt>coverage</dt><dd><${Figure} value=${document.coverage} path=${at("document.coverage")} form=${percent} /></dd></div>
-      <div><dt>failed</dt><dd><${Figure} value=${document.failed} path=${at("document.failed")} /></dd></div>
+      <div><dt>${failures.of === null ? "failed" : html`failed to score <span dir="auto">${failures.of}</span>`}</dt><dd><${Failed} run=${run} label=${failures.label} count=${failures.count}><${Figure} value=${failures.count} path=${at(failures.path)} /></${Failed}></dd></div>
       <div><dt>cost</dt><dd><${Spent} usd=${document.cost.usd} msat=${document.cost.msat} at=${(unit) => at(`document.cost.${unit}`)} /></dd></div>
       <div><dt>started</dt><dd>${when(run.started_at)}</dd></div></dl>
     ${document.warnings.length ? html`<ul class="warnings">${document.warnings.map((one) => html`<li dir="auto">${one.message}</li>`)}</ul>` : null}
-    <${Means} document=${document} at=${at} />`;
+    <${Means} run=${run} document=${document} at=${at} />`;
+}
+
+/** The failed judgments of the chosen label, else of the run: `{of, label, count, path}`. The list is of the label with the most failures. */
+function failuresOf(document, own, chosen) {
+  if (own && chosen === own.label && own.found.failed !== undefined) return { of: own.label, label: own.label, count: own.found.failed, path: `${own.path}.failed` };
+  const [most] = Object.entries(document.labels ?? {}).filter(([, one]) => Number(one.failed ?? 0) > 0).sort(([, one], [, other]) => Number(other.failed) - Number(one.failed));
+  return { of: null, label: most?.[0] ?? null, count: document.failed, path: "document.failed" };
+}
+
+/** A count of failures, as a link to the subjects without a score. */
+function Failed({ run, label, count, children }) {
+  return Number(count ?? 0) === 0 ? children : html`<a href=${ofRun(run.run_id, { label, outcome: "none" })} onClick=${() => setTimeout(() => document.getElementById("rows")?.scrollIntoView(), 0)} aria-label=${`${plain(count)} failed${label === null ? "" : ` to score ${label}`}: show them`}>${children}</a>`;
 }
 
 /** The figures of the chosen label, else of the gate's, with their place in the document. */
@@ -98,9 +111,9 @@ function Spread({ low, high, at, form }) {
 }
 
 /** Every label of the file, then the metrics where there are several. */
-function Means({ document, at }) {
+function Means({ run, document, at }) {
   const metrics = Object.keys(document.metrics).length > 1 ? ["metrics"] : [];
   const rows = ["labels", ...metrics].flatMap((part) => Object.entries(document[part] ?? {}).map(([name, one]) => [name, one, `document.${part}[${JSON.stringify(name)}]`]));
   if (rows.length === 0) return null;
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Metrics and judges"><table><thead><tr><th scope="col">label</th><th scope="col" class="num">mean</th><th scope="col"><span class="hidden">drawn</span></th><th scope="col" class="num">pass rate</th><th scope="col" class="num">scored</th><th scope="col" class="num">failed</th></tr></thead><tbody>${rows.map(([name, one, path]) => html`<tr><th scope="row" dir="auto">${name}</th><td class="num"><${Figure} value=${one.mean} path=${at(`${path}.mean`)} form=${score} /></td><td>${one.mean === null ? null : html`<${Interval} value=${Number(one.mean)} from=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_low)} to=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_high)} label=${`mean ${score(one.mean)}`} />`}</td><td class="num"><${Figure} value=${one.pass_rate} path=${at(`${path}.pass_rate`)} form=${percent} /></td><td class="num"><${Figure} value=${one.scored} path=${at(`${path}.scored`)} /></td><td class="num">${one.failed === undefined ? "–" : html`<${Figure} value=${one.failed} path=${at(`${path}.failed`)} />`}</td></tr>`)}</tbody></table></div>`;
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Metrics and judges"><table><thead><tr><th scope="col">label</th><th scope="col" class="num">mean</th><th scope="col"><span class="hidden">drawn</span></th><th scope="col" class="num">pass rate</th><th scope="col" class="num">scored</th><th scope="col" class="num">failed</th></tr></thead><tbody>${rows.map(([name, one, path]) => html`<tr><th scope="row" dir="auto">${name}</th><td class="num"><${Figure} value=${one.mean} path=${at(`${path}.mean`)} form=${score} /></td><td>${one.mean === null ? null : html`<${Interval} value=${Number(one.mean)} from=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_low)} to=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_high)} label=${`mean ${score(one.mean)}`} />`}</td><td class="num"><${Figure} value=${one.pass_rate} path=${at(`${path}.pass_rate`)} form=${percent} /></td><td class="num"><${Figure} value=${one.scored} path=${at(`${path}.scored`)} /></td><td class="num">${one.failed === undefined ? "–" : html`<${Failed} run=${run} label=${name} count=${one.failed}><${Figure} value=${one.failed} path=${at(`${path}.failed`)} /></${Failed}>`}</td></tr>`)}</tbody></table></div>`;
 }

@@ -11,10 +11,13 @@ import attrs
 from dicast import ALL_METRICS
 from dicast.reporting import PassRule, metric_values, value_of
 
-from .subjects import SubjectResults
+from .subjects import RECORD, SubjectResults
 
 Outcome = Literal["pass", "fail", "none", "open"]
 """``none``: without a score; ``open``: without a verdict of a counted label."""
+
+
+_OUTCOMES: Mapping[bool | None, Outcome] = {True: "pass", False: "fail", None: "open"}
 
 
 @attrs.frozen
@@ -65,6 +68,28 @@ class Marking:
         if False in passes:
             return "fail"
         return "open" if None in passes or not passes else "pass"
+
+    def label_outcomes(self, subject: SubjectResults, values: Mapping[str, float]) -> dict[str, Outcome]:
+        """Return whether *subject* passes under each label by itself; *values* are those of :meth:`all_values`. A label that has no result is missing."""
+        flags = _metrics(subject).get("score_flags")
+        flags = flags if isinstance(flags, Mapping) else {}
+        outcomes: dict[str, Outcome] = {}
+        for label, value in values.items():
+            flag = flags.get(label)
+            outcomes[label] = _OUTCOMES[self.rule.reaches(label, value) if flag is None else bool(flag)]
+        for label, result in subject.results.items():
+            if label not in (ALL_METRICS, RECORD):
+                outcomes[label] = "none" if "failure_mode" in result else _OUTCOMES[self.passes(subject, label)]
+        combined = subject.results.get(ALL_METRICS)
+        if combined is None:
+            return outcomes
+        has_failed = "failure_mode" in combined
+        if len(self.metrics) > 1 and self.judges:
+            outcomes[ALL_METRICS] = "none" if has_failed else _OUTCOMES[self.passes(subject, ALL_METRICS)]
+        for label in self.metrics:
+            if has_failed or label in values or label in _left_out(subject):
+                outcomes[label] = "none" if has_failed else _OUTCOMES[self.rule.metric(label, combined)]
+        return outcomes
 
     def deciding_labels(self, subject: SubjectResults) -> tuple[str, ...]:
         """Return the labels whose verdicts decide whether *subject* passes: the labels of its score and of the gate."""

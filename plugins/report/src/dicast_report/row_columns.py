@@ -18,7 +18,7 @@ from .conversation import Turn
 from .marking import Marking
 from .media import Pictures
 from .older_rows import OlderRows
-from .subjects import SubjectResults
+from .subjects import RECORD, SubjectResults
 
 _ORDER = {False: 0, None: 1, True: 2}
 """Order in which labels give a reason: failing labels first."""
@@ -106,14 +106,38 @@ class RowColumns:
         flips = {label: [baseline.flip(subject.key, label) for subject in rows] for label in baseline.pairs.labels}
         return {"was": {"": _tokens(baseline.score(subject) for subject in rows), **was}, "flips": flips}
 
-    def reason(self, subject: SubjectResults) -> str:
-        """Return the reason for the outcome of *subject* on one line, cut to 240 characters; without content, the kind of a failure."""
+    def reason(self, subject: SubjectResults, label: str | None = None) -> str:
+        """Return the reason for the outcome of *subject* on one line, cut to 240 characters; without content, the kind of a failure.
+
+        With a *label*, return the reason of its result.
+        """
         if not self.content:
             return next((kind for _, kind in subject.failures()), "")
         ending = output_ending(subject.record or {})
         is_bad = normalize_stop_reason(ending) in ("max_tokens", "refusal")
-        text = f"[output ended: {ending}] {self._why(subject)}" if is_bad else self._why(subject)
+        why = self._why(subject) if label is None else self._why_of(subject, label)
+        text = f"[output ended: {ending}] {why}" if is_bad else why
         return " ".join(text.split())[:_REASON]
+
+    def reasons(self, subject: SubjectResults) -> list[str]:
+        """Return the whole reasons of all results of *subject*: failures, rationales, and details of metrics."""
+        if not self.content:
+            return []
+        metrics = [name for name in self.marking.metrics if ALL_METRICS in subject.results]
+        return list(filter(None, (self._why_of(subject, label) for label in (*subject.results, *metrics))))
+
+    def _why_of(self, subject: SubjectResults, label: str) -> str:
+        """Return the reason of the result of *label*, or of the failure that left *subject* without a result."""
+        is_metric = label in self.marking.metrics
+        result = subject.results.get(ALL_METRICS if is_metric else label) or subject.results.get(RECORD)
+        if result is None:
+            return ""
+        if "failure_mode" in result:
+            return f"{result['failure_mode']}: {result.get('error_message') or ''}"
+        if not is_metric:
+            return self._of_verdict(label, result)
+        scores = (score for score in result.get("scores", ()) if score["metric"] == label)
+        return next((f"{label}: {score['details']}" for score in scores if score.get("details")), "")
 
     def _why(self, subject: SubjectResults) -> str:
         """Return the reason for a missing or low score: the first reason of a label, failing labels first.

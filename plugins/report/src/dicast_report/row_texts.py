@@ -28,11 +28,17 @@ Subject = tuple[SubjectResults, Mapping[str, Any]]
 
 
 def read_rows(
-    ledger: Ledger, *, run_id: str, subjects: Sequence[tuple[str, str, Place | None]], most: int | None = None
+    ledger: Ledger,
+    *,
+    run_id: str,
+    subjects: Sequence[tuple[str, str, Place | None]],
+    most: int | None = None,
+    label: str | None = None,
 ) -> dict[str, Any]:
     """Return the texts of *subjects*, each a kind, an id and a place from :func:`~dicast_report.table.read_table`, in a run.
 
     Each of ``data`` has ``input``, ``output``, ``reference`` and ``reason``; a text that the ledger does not have is null. With *most*, each text has its first characters only.
+    With *label*, ``reason`` is the reason of the result of this label.
     """
     writer = _writer(ledger.read, run_id)
     results = [read_subject(ledger.read, run_id, (kind, id), place) for kind, id, place in subjects]
@@ -45,7 +51,7 @@ def read_rows(
         row["input"] = row["input"] or next(_said(messages, "user"), None)
         row["output"] = row["output"] or next(_said(reversed(messages), "assistant"), None)
         cut = {name: None if text is None else text[:most] for name, text in row.items()}
-        data.append({"subject_kind": kind, "subject_id": id, **cut, "reason": writer.reason(subject)})
+        data.append({"subject_kind": kind, "subject_id": id, **cut, "reason": writer.reason(subject, label)})
     return {"data": data}
 
 
@@ -139,7 +145,15 @@ def _texts(read: Read, read_all: Read, run_id: str) -> Iterator[tuple[str, str, 
         yield kind, id, "\n".join(filter(None, (id, *row_texts[:3], str(event.payload.get("place") or ""))))
     for subject in read_subjects(read, run_id):
         record_texts = texts({}, subject.record, WHOLE)[0][:2] if subject.record else ()
-        yield subject.kind, subject.id, "\n".join(filter(None, (subject.id, *record_texts, writer.reason(subject))))
+        yield (
+            subject.kind,
+            subject.id,
+            "\n".join(
+                dict.fromkeys(
+                    filter(None, (subject.id, *record_texts, writer.reason(subject), *writer.reasons(subject)))
+                )
+            ),
+        )
     agents = {run: sub_agents(read_all, run) for run, _ in sessions}
     for (run, session_id), id in sessions.items():
         turns = conversations(read_all, run, {session_id}, agents[run]).get(session_id, [])

@@ -37,7 +37,7 @@ def read_table(
     ``labels`` are the metrics, judges and criteria with their lines. ``label`` is the gate's label, else the score's, else the first.
     ``score_label`` is the label of ``scores``, null if it differs from subject to subject.
     ``columns`` has ``kinds``, ``ids``, ``sessions``, ``outcomes``, ``bases``, ``scores``, ``worst`` (the lower, the worse the subject), ``odds`` (one
-    label passes the subject, another does not) and ``places``, which :func:`read_rows` needs. ``values`` has a column for each label. ``baseline`` has the
+    label passes the subject, another does not) and ``places``, which :func:`read_rows` needs. ``values`` and ``label_outcomes`` have a column for each label; the outcome is null if the label has not judged the subject. ``baseline`` has the
     same columns of the baseline, and ``flips`` by label: "gained" for a subject that now passes and did not, "lost" for the reverse, or "".
 
     ``upto`` is the newest row of the ledger that was read. *known* is an earlier result for the same run: its columns grow by the events after ``upto``,
@@ -61,6 +61,7 @@ def read_table(
         "columns": columns.cells,
         "numbers": columns.numbers,
         "values": columns.values,
+        "label_outcomes": columns.outcomes,
         "baseline": None if compared is None else _baseline_columns(ledger, compared, list(columns.numbers)),
         "upto": columns.upto,
         "expected": columns.expected,
@@ -82,6 +83,7 @@ class _Columns:
     expected: int | None
     numbers: dict[Key, int] = attrs.field(factory=dict)
     values: dict[str, list[float | None]] = attrs.field(factory=dict)
+    outcomes: dict[str, list[str | None]] = attrs.field(factory=dict)
     cells: dict[str, list[Any]] = attrs.field(factory=_no_cells)
     pace: deque[tuple[str, int]] = attrs.field(factory=lambda: deque(maxlen=PACE))
     upto: int = 0
@@ -127,20 +129,23 @@ class _Columns:
         number, count = self.numbers.setdefault(subject.key, len(self.numbers)), len(self.cells["ids"])
         if number == count:
             self._last = subject
-            for column in (*self.cells.values(), *self.values.values()):
+            columns: tuple[list[Any], ...] = (*self.cells.values(), *self.values.values(), *self.outcomes.values())
+            for column in columns:
                 column.append(None)
             self._note_time(subject.time, count + 1)
         else:
             if subject is not self._last:
                 subject = attrs.evolve(read_subject(read, self.run_id, subject.key)[0], session_id=subject.session_id)
                 subject.events, self._last = 0, None
-            for column in self.values.values():
+            old: tuple[list[Any], ...] = (*self.values.values(), *self.outcomes.values())
+            for column in old:
                 column[number] = None
         values = self.marking.all_values(subject)
-        for label, value in values.items():
+        for label, outcome in self.marking.label_outcomes(subject, values).items():
             if label not in self.values:
-                self.values[label] = [None] * len(self.cells["ids"])
-            self.values[label][number] = value
+                count = len(self.cells["ids"])
+                self.values[label], self.outcomes[label] = [None] * count, [None] * count
+            self.values[label][number], self.outcomes[label][number] = values.get(label), outcome
         row = self._row(subject, self._reads.get(subject.key, 0), values)
         for column, cell in zip(self.cells.values(), row, strict=True):
             column[number] = cell

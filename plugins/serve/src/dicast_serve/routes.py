@@ -45,7 +45,10 @@ OUTCOMES = ("pass", "fail", "none", "open")
 LIST = (
     in_path("run_id", "An id, its first or last characters, a run's name (its newest run), or last."),
     text("baseline", "The run to compare with, likewise; its values and outputs are next to the run's."),
-    text("label", "The metric, judge or criterion that changes and values are about; by default the gate's."),
+    text(
+        "label",
+        "The metric, judge or criterion of outcomes, scores, reasons, changes and values; by default changes are of the gate's, outcomes of all that decide.",
+    ),
     text("q", "Only subjects whose texts or reasons have all these words; with regex, that match this expression."),
     flag("regex", "q is a regular expression (RE2). Case does not matter."),
     choice("outcome", "pass, fail, none (without a score), or open (no verdict of a label that counts).", OUTCOMES),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any
 
 from dicast import ConfigError, Ledger
@@ -36,13 +37,13 @@ def subjects(ledger: Ledger, values: Values) -> Document:
         "run_id": table.document["run_id"],
         "baseline": None if table.baseline is None else table.baseline["run_id"],
         "label": label,
-        "score_label": table.document["score_label"],
+        "score_label": values["label"] or table.document["score_label"],
         "labels": table.document["labels"],
         "kinds": _kinds(table),
         "total": len(table.ids),
-        "counts": {"all": len(matching), **counts_of(table, matching, label)},
+        "counts": {"all": len(matching), **counts_of(table, matching, label, values["label"])},
         "matched": len(rows),
-        "data": _documents(ledger, table, page, label, most=None if values["texts"] == "whole" else PREVIEW),
+        "data": _documents(ledger, table, page, label, values),
         "next_cursor": end if end < len(rows) else None,
     }
 
@@ -114,7 +115,7 @@ def _search(ledger: Ledger, table: Table, text: str, *, is_expression: bool) -> 
 
 def _narrowed(table: Table, rows: Sequence[int], values: Values, label: str | None) -> list[int]:
     """Return the rows of an outcome, of a change, and with labels that disagree."""
-    outcomes, flips, odds = table.column("outcomes"), table.flips(label), table.column("odds")
+    outcomes, flips, odds = table.outcomes(values["label"]), table.flips(label), table.column("odds")
     outcome, changes = values["outcome"], FLIPS.get(values["change"])
     return [
         row
@@ -130,23 +131,37 @@ def _sorted(table: Table, rows: list[int], values: Values, label: str | None) ->
     sort, is_down = values["sort"], values["down"]
     if sort == "seq":
         return rows[::-1] if is_down else rows
-    keys = dict(zip(rows, _keys(table, rows, sort, values["by"], label), strict=True))
+    keys = dict(zip(rows, _keys(table, rows, sort, values, label), strict=True))
     known = [row for row in rows if keys[row] is not None]
     return [*sorted(known, key=keys.__getitem__, reverse=is_down), *(row for row in rows if keys[row] is None)]
 
 
-def _keys(table: Table, rows: Sequence[int], sort: str, by: str | None, label: str | None) -> list[Any]:
+def _keys(table: Table, rows: Sequence[int], sort: str, values: Values, label: str | None) -> list[Any]:
     """Return the sort key of each row in *rows*; None if the row has none."""
     if sort == "change":
         return [table.change(label, row) for row in rows]
     if sort == "subject":
         return [_natural(table.ids[row]) for row in rows]
     if sort == "outcome":
-        return [_ORDER.index(table.column("outcomes")[row]) for row in rows]
+        outcomes = table.outcomes(values["label"])
+        return [_ORDER.index(outcomes[row]) for row in rows]
     if sort == "worst":
-        return [table.column("worst")[row] for row in rows]
-    numbers = table.values(None if sort == "score" else by or label)
+        return _badness(table, rows, values["label"])
+    numbers = table.values(values["label"] if sort == "score" else values["by"] or label)
     return [numbers[row] for row in rows]
+
+
+def _badness(table: Table, rows: Sequence[int], chosen: str | None) -> list[Any]:
+    """Return keys of *rows*, the worst lowest; under a chosen label: no score, then failed, then the others, each by value."""
+    if chosen is None:
+        return [table.column("worst")[row] for row in rows]
+    outcomes, numbers = table.outcomes(chosen), table.values(chosen)
+    keys: list[Any] = []
+    for row in rows:
+        number = numbers[row]
+        rank = {"none": 0, "fail": 1}.get(outcomes[row], 2 if number is not None else 3)
+        keys.append((rank, inf if number is None else number))
+    return keys
 
 
 def _natural(id: str) -> list[tuple[int, int, str]]:
@@ -161,23 +176,27 @@ def _kinds(table: Table) -> dict[str, int]:
     return dict(Counter(table.column("kinds")).most_common())
 
 
-def _documents(
-    ledger: Ledger, table: Table, rows: Sequence[int], label: str | None, *, most: int | None
-) -> list[Document]:
+def _documents(ledger: Ledger, table: Table, rows: Sequence[int], label: str | None, values: Values) -> list[Document]:
     """Return *rows* as documents, with their texts."""
     if not rows:
         return []
-    texts = _texts(ledger, table.document["run_id"], table, rows, table.column("places"), most)
+    most, chosen = None if values["texts"] == "whole" else PREVIEW, values["label"]
+    texts = _texts(ledger, table.document["run_id"], table, rows, table.column("places"), (most, chosen))
     older: Sequence[Values] = [_NO_TEXTS] * len(rows)
     if table.baseline is not None:
-        older = _texts(ledger, table.baseline["run_id"], table, rows, table.baseline["places"], most)
-    columns = {name: table.column(name) for name in ("sessions", "outcomes", "bases", "scores", "odds")}
-    names = ("session_id", "outcome", "basis", "score", "odds")
+        older = _texts(ledger, table.baseline["run_id"], table, rows, table.baseline["places"], (most, chosen))
+    columns = {
+        "session_id": table.column("sessions"),
+        "outcome": table.outcomes(chosen),
+        "basis": table.column("bases"),
+        "score": table.values(chosen),
+        "odds": table.column("odds"),
+    }
     flips = table.flips(label)
     return [
         {
             **_subject(table.keys[row]),
-            **{name: column[row] for name, column in zip(names, columns.values(), strict=True)},
+            **{name: column[row] for name, column in columns.items()},
             "values": {name: value for name in table.labels if (value := table.values(name)[row]) is not None},
             **({} if table.baseline is None else _compared(table, row, label, flips[row], old)),
             **{name: text[name] for name in ("input", "output", "reference", "reason")},
@@ -187,11 +206,17 @@ def _documents(
 
 
 def _texts(
-    ledger: Ledger, run_id: str, table: Table, rows: Sequence[int], places: Sequence[Any], most: int | None
+    ledger: Ledger,
+    run_id: str,
+    table: Table,
+    rows: Sequence[int],
+    places: Sequence[Any],
+    form: tuple[int | None, str | None],
 ) -> Sequence[Values]:
     present = [row for row in rows if places[row] is not None]
     subjects = [(*table.keys[row], places[row]) for row in present]
-    data = reader("run_rows")(ledger, run_id=run_id, subjects=subjects, most=most)["data"]
+    most, label = form
+    data = reader("run_rows")(ledger, run_id=run_id, subjects=subjects, most=most, label=label)["data"]
     texts: dict[int, Values] = dict(zip(present, data, strict=True))
     return [texts.get(row, _NO_TEXTS) for row in rows]
 

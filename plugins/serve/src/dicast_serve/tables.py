@@ -98,6 +98,17 @@ class Table:
         """Return a column: ``kinds``, ``ids``, ``sessions``, ``outcomes``, ``bases``, ``scores``, ``worst``, ``odds`` or ``places``."""
         return self.document["columns"][name]  # type: ignore[no-any-return]
 
+    def outcomes(self, label: str | None) -> Sequence[str]:
+        """Return the outcomes under a label alone: "open" if it has not judged the subject, "none" if nothing could; for None, the outcomes of the run."""
+        overall = self.column("outcomes")
+        if label is None:
+            return overall
+        column = self.document["label_outcomes"].get(label) or [None] * len(overall)
+        return [
+            (outcome if outcome == "none" else "open") if own is None else own
+            for own, outcome in zip(column, overall, strict=True)
+        ]
+
     def values(self, label: str | None) -> Sequence[float | None]:
         """Return the values of a label; the scores for None."""
         empty = [None] * len(self.ids)
@@ -188,9 +199,9 @@ class Texts:
         yield from zip(self._rows, self._pieces, strict=True)
 
 
-def counts_of(table: Table, rows: Sequence[int], label: str | None) -> dict[str, int]:
-    """Return the numbers of *rows* by outcome, by change under *label*, and of rows whose labels disagree."""
-    outcomes, flips, odds = table.column("outcomes"), table.flips(label), table.column("odds")
+def counts_of(table: Table, rows: Sequence[int], label: str | None, chosen: str | None) -> dict[str, int]:
+    """Return the numbers of *rows* by outcome under *chosen*, by change under *label*, and of rows whose labels disagree."""
+    outcomes, flips, odds = table.outcomes(chosen), table.flips(label), table.column("odds")
     by_outcome, by_flip = Counter(outcomes[row] for row in rows), Counter(flips[row] for row in rows)
     return {
         **{name: by_outcome[name] for name in ("pass", "fail", "none", "open")},
