@@ -28,7 +28,7 @@ def test_the_page_shows_what_is_printed(tmp_path, monkeypatch):
     page_text, flips, sentence, refusal = (text for language, _, text in blocks if language == "text")
     assert page_text.strip() in printed
     assert flips.strip() in printed
-    assert printed.startswith(sentence)
+    assert CliRunner().invoke(compare, ["plain", "warm"], catch_exceptions=False).output.startswith(sentence)
     stopped = dicast.run(Path("enough.yaml")).stopped
     assert (stopped["reason"], stopped["plugin"]) == ("early_stop", "stats/threshold")
     dicast.run(Path("plain.yaml"), overrides={"name": "strict", "extractors": ["score_extractor/scores"]})
