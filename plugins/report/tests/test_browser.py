@@ -8,7 +8,11 @@ import sys
 from pathlib import Path
 from urllib.parse import quote
 
+import attrs
 import pytest
+
+import dicast as kernel
+from dicast import Judgment, Subject
 
 pytestmark = pytest.mark.slow
 
@@ -664,3 +668,28 @@ def test_a_baseline_is_read_row_by_row_under_a_chosen_label(open_page, tmp_path,
         sides = page.locator("dialog .side .side")
         assert sides.nth(0).locator(".text").inner_text() in ("Lima", "Oslo")
         assert sides.nth(1).locator("ins, del").count() > 0
+
+
+@attrs.frozen
+class Rising:
+    """A judge whose scores rise with the number of the subject, by *gain*."""
+
+    gain: float
+    name = "a"
+
+    def judge(self, subject, children):
+        number = int(subject.id)
+        return Judgment(number / 20 + (self.gain + (number % 2) / 100 if self.gain else 0.0), 1.0)
+
+
+@pytest.mark.slow
+def test_a_report_names_the_test_that_decides_if_another_has_another_answer(open_page, tmp_path, dicast):
+    ids = []
+    for gain in (0.0, 0.02):
+        ledger = {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}}
+        rows = [Subject("row", str(number), "?", "!") for number in range(20)]
+        ids.append(kernel.run({"name": "one", "judges": [Rising(gain)], "ledger": ledger}, subjects=rows).run_id)
+    dicast(tmp_path, "report", ids[1], "--baseline", ids[0], "--ledger", "ledger.db", "--out", "page.html")
+    with open_page(tmp_path / "page.html") as page:
+        notes = page.locator(".finding .note").all_inner_texts()
+        assert any(note.startswith("a: the answer of the first sentences decides") for note in notes)

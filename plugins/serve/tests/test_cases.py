@@ -164,3 +164,17 @@ def test_nothing_is_in_the_way_of_a_reader(chromium, server, width, theme):
             assert page.evaluate("document.documentElement.scrollWidth") == width
             report = Axe().run(page)
             assert report.violations_count == 0, (view, report.generate_report())
+
+
+def test_a_comparison_names_both_runs_and_has_the_figures_of_its_sentences(chromium, server):
+    runs = {run["name"]: run["run_id"] for run in server.get("/runs")["data"]}
+    query = f"a={runs['old']}&b={runs['new']}"
+    answers = server.get(f"/compare?{query}&allow_incomparable=true")["answers"]
+    with Tab(chromium, server, f"#/compare?{query}&any=1", token=READING, wait=".virtual-row") as page:
+        text = " ".join(page.locator("main").inner_text().split())
+        assert f"A is the baseline, old {runs['old'][-6:]}; B is new {runs['new'][-6:]}." in text
+        for label, answer in answers.items():
+            row = page.locator(f"[aria-label='Differences by label'] tr:has(th:text-is('{label}'))")
+            cells = [cell.inner_text() for cell in row.locator("td").all()]
+            assert cells[0] == answer["answer"]
+            assert cells[4:7] == [str(answer[name]) for name in ("n", "unpaired_a", "unpaired_b")]

@@ -213,6 +213,34 @@ class Strict:
         return Judgment(0.2, 0.9, "llm", judge_model="gpt-big")
 
 
+def test_the_pair_of_an_agreement_is_in_the_address_with_the_cautions_of_the_terminal(chromium, server):
+    with Tab(chromium, server, "#/", wait="[aria-labelledby=agreement] .warnings") as page:
+        assert (
+            "subjects are too few for a conclusion"
+            in page.locator("[aria-labelledby=agreement] .warnings").inner_text()
+        )
+        names = page.eval_on_selector_all(
+            "[aria-labelledby=agreement] .picks select", "(all) => all.map((one) => one.value)"
+        )
+        assert page.evaluate("location.hash") == f"#/?one={names[0]}&two={names[1]}"
+
+
+def test_the_proposed_baseline_of_an_experiment_is_its_sibling(chromium, tmp_path):
+    ids = []
+    for name in ("two/chatty", "two/brief", "two/chatty", "two/brief"):
+        ledger = {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}}
+        pipeline = {"name": name, "judges": [Passing()], "ledger": ledger}
+        with ThreadPoolExecutor(1) as executor:
+            result = executor.submit(dicast.run, pipeline, subjects=[Subject("row", "a", "?", "!")]).result()
+        ids.append(result.run_id)
+    server = Server(tmp_path)
+    try:
+        with Tab(chromium, server, f"#/compare?b={ids[3]}", wait=".picks select") as page:
+            page.wait_for_function("(id) => document.querySelector('.picks select').value === id", arg=ids[2])
+    finally:
+        server.end()
+
+
 def test_the_banner_does_not_blame_the_judges_model_for_rows_that_another_wrote(chromium, tmp_path):
     ledger = {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}}
     rows = [Subject("row", str(number), "q", "a", context={"model": "qwen3-8b"}) for number in range(3)]

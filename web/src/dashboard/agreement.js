@@ -1,6 +1,6 @@
 // How far two judges agree, in all and day by day, within a window that is chosen here.
-import { html, useState } from "../html.js";
-import { Figure, percent, score } from "../figures.js";
+import { html, useEffect, useState } from "../html.js";
+import { Figure, percent, plain, score } from "../figures.js";
 import { Id } from "../id.js";
 import { address, useAnswer } from "./api.js";
 import { Course } from "./course.js";
@@ -14,6 +14,9 @@ export function Agreement({ later, kind, judges, tick, query, mayLabel }) {
   const window_ = within(query.window);
   const asked = { judge: [one, two], subject_kind: kind, window: window_ };
   const enough = names.length > 1 && kind !== null;
+  useEffect(() => {
+    if (enough && (query.one !== one || query.two !== two)) alter({ one, two }); // later runs do not change the pair then
+  }, [enough, one, two, query.one, query.two]);
   const whole = useAnswer(enough && !later ? address("/analytics/agreement", { ...asked, worst: 5 }) : null, tick);
   const days = useAnswer(enough && !later ? address("/analytics/agreement/days", asked) : null, tick);
   return html`<${Tile} title="Agreement" id="agreement">${!enough ? html`<p class="empty">Only one judge has judged these: there is nothing to compare. <a href=${place(["label"])}>Give verdicts of your own</a> to see how far you can trust it.</p>` : html`
@@ -24,8 +27,22 @@ export function Agreement({ later, kind, judges, tick, query, mayLabel }) {
       <${Over} days=${days} />
       <p class="soft">alpha <${Figure} value=${document.alpha} path=${whole.at("alpha")} form=${score} />${document.alpha_ci === null ? null : html` (95 %: <${Figure} value=${document.alpha_ci[0]} path=${whole.at("alpha_ci[0]")} form=${score} /> to <${Figure} value=${document.alpha_ci[1]} path=${whole.at("alpha_ci[1]")} form=${score} />)`},
         ${" "}kappa <${Figure} value=${document.kappa} path=${whole.at("kappa")} form=${score} />. At 1 they agree always, at 0 as often as by chance.</p>
+      <${Cautions} document=${document} />
       <${Worst} document=${document} at=${whole.at} />`}</${Answer}>
     ${mayLabel ? html`<p><a href=${place(["label"])}>Give verdicts of your own</a></p>` : null}`}</${Tile}>`;
+}
+
+const FEW = 10; // fewer subjects are too few for a conclusion
+const TENTATIVE = 0.667; // the least alpha of a conclusion (Krippendorff, Content Analysis, 2004, 11.4.4)
+
+/** The cautions of `dicast agreement`. */
+function Cautions({ document }) {
+  const { n, alpha, different_content: different, several_contents: several } = document;
+  const cautions = [
+    ...(Number(n) < FEW ? [`${plain(n)} subjects are too few for a conclusion`] : alpha !== null && Number(alpha) < TENTATIVE ? ["alpha is too little to rely on"] : []),
+    ...(Number(different) ? [`different content: ${plain(different)} subjects have verdicts on other contents, which are not compared`] : []),
+    ...(Number(several) ? [`several contents: ${plain(several)} of the compared subjects were read with other contents too; check that the right one counts`] : [])];
+  return cautions.length ? html`<ul class="warnings">${cautions.map((text) => html`<li>${text}</li>`)}</ul>` : null;
 }
 
 /** The two judges to compare: the chosen ones, else a person with the judge of most verdicts, else the two judges of most verdicts. */

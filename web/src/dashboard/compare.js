@@ -9,6 +9,7 @@ import { Rows } from "./rows.js";
 import { useTitle } from "./title.js";
 
 
+const PAIRED = "stats/paired"; // its differences are those of the answers
 const FEW = 3; // labels whose figures are shown at once; the figures of more labels are folded
 
 export function Compare({ query }) {
@@ -33,11 +34,20 @@ function BothPrompts({ a, b }) {
   return html`<${Prompts} before=${older.document.prompts} after=${newer.document.prompts} />`;
 }
 
-/** The runs of the query; without them the newest and the one before it of the same name. */
+/** The other experiment of the suite of `run` that started nearest to it. */
+function siblingOf(listed, run) {
+  const suite = (name) => name.slice(0, name.lastIndexOf("/") + 1);
+  const apart = (one) => Math.abs(Date.parse(one.started_at) - Date.parse(run.started_at));
+  if (!run || suite(run.name) === "") return null;
+  return listed.filter((one) => one.name !== run.name && suite(one.name) === suite(run.name)).sort((one, other) => apart(one) - apart(other))[0] ?? null;
+}
+
+/** The runs of the query; without them the newest, and a sibling in its suite or the run before it of the same name. */
 function sides(listed, query) {
   const b = query.b ?? (listed.find((one, number) => listed.some((other, place) => place > number && other.name === one.name)) ?? listed[0])?.run_id;
   const place = listed.findIndex((one) => one.run_id === b);
-  const before = listed.find((one, number) => number > place && one.name === listed[place]?.name);
+  const sibling = siblingOf(listed, listed[place]);
+  const before = sibling ?? listed.find((one, number) => number > place && one.name === listed[place]?.name);
   return [query.a ?? before?.run_id ?? listed.find((one) => one.run_id !== b)?.run_id, b];
 }
 
@@ -48,19 +58,31 @@ function Side({ word, name, runs, value }) {
 
 function Found({ document, at }) {
   const passes = Object.entries(document.passes);
-  return html`${(document.sentences ?? []).map((text) => html`<p class="lead words" dir="auto">${text}</p>`)}
+  const answers = Object.entries(document.answers ?? {});
+  const others = Object.entries(document.comparisons).filter(([name]) => name !== PAIRED || answers.length === 0);
+  return html`<p class="small">A is the baseline, <a href=${ofRun(document.a.run_id)}><span dir="auto">${document.a.name}</span> <code>${document.a.run_id.slice(-6)}</code></a>; B is <a href=${ofRun(document.b.run_id)}><span dir="auto">${document.b.name}</span> <code>${document.b.run_id.slice(-6)}</code></a>. Differences are B minus A.</p>
+    ${(document.sentences ?? []).map((text) => html`<p class="lead words" dir="auto">${text}</p>`)}
     ${document.comparable ? null : html`<p class="warnings">Not comparable: <span dir="auto">${document.faults.join(", ")}</span></p>`}
-    <details class="figures-of" open=${passes.length <= FEW}><summary>Differences with their intervals</summary>${Object.entries(document.comparisons).map(([name, found]) => html`<${Comparison} name=${name} found=${found} at=${(path) => at(`comparisons[${JSON.stringify(name)}].${path}`)} />`)}</details>
-    <h2>Passes</h2>${passes.length === 0 ? html`<p class="empty">No label says in both runs who passes.</p>` : html`<${Counts} passes=${passes} at=${at} />`}
-    <p class="fine">Baseline: <a href=${ofRun(document.a.run_id)}><code>${document.a.run_id}</code></a>, with <a href=${ofRun(document.b.run_id)}><code>${document.b.run_id}</code></a>.</p>`;
+    <details class="figures-of" open=${passes.length <= FEW}><summary>Differences with their intervals</summary>${answers.length ? html`<${Answers} answers=${answers} at=${at} />` : null}${others.map(([name, found]) => html`<${Comparison} name=${name} found=${found} at=${(path) => at(`comparisons[${JSON.stringify(name)}].${path}`)} />`)}</details>
+    <h2>Passes</h2>${passes.length === 0 ? html`<p class="empty">No label says in both runs who passes.</p>` : html`<${Counts} passes=${passes} at=${at} />`}`;
 }
 
-/** Who passes in one run alone, by label; the gate's label comes first. */
+/** The figures of the sentences, by label. Subjects that the proxies held back give a lowest and a highest difference. */
+function Answers({ answers, at }) {
+  const isHeld = answers.some(([, one]) => one.held_back_a !== undefined);
+  const figure = (label, one, name, form) => html`<${Figure} value=${one[name]} path=${at(`answers[${JSON.stringify(label)}].${name}`)} form=${form} />`;
+  const mean = (label, one) => (one.mean_difference_low === undefined || one.mean_difference_low === null ? figure(label, one, "mean_difference", signed) : html`${figure(label, one, "mean_difference_low", signed)} to ${figure(label, one, "mean_difference_high", signed)}`);
+  return html`<h2>By label</h2><div class="scroll" tabindex="0" role="group" aria-label="Differences by label"><table class="list"><thead><tr><th scope="col">label</th><th scope="col">answer</th><th scope="col" class="num">difference</th><th scope="col">95 % interval</th><th scope="col" class="num">p (adjusted)</th><th scope="col" class="num">pairs</th><th scope="col" class="num">scored in A only</th><th scope="col" class="num">scored in B only</th>${isHeld ? html`<th scope="col" class="num">held back in A</th><th scope="col" class="num">held back in B</th>` : null}</tr></thead>
+    <tbody>${answers.map(([label, one]) => html`<tr><th scope="row" dir="auto">${label}</th><td>${one.answer}</td><td class="num strong">${mean(label, one)}</td>
+      <td class="still">${one.ci_low === null ? "–" : html`${figure(label, one, "ci_low", signed)} to ${figure(label, one, "ci_high", signed)}`}</td><td class="num">${figure(label, one, "adjusted_p_value", pValue)}</td>${["n", "unpaired_a", "unpaired_b", ...(isHeld ? ["held_back_a", "held_back_b"] : [])].map((name) => html`<td class="num">${figure(label, one, name)}</td>`)}</tr>`)}</tbody></table></div>`;
+}
+
+/** Who passes in one run only, by label; the gate's label comes first. */
 function Counts({ passes, at }) {
   const path = (label, name) => at(`passes[${JSON.stringify(label)}].${name}`);
   const cell = (label, one, name) => html`<td class="num"><${Figure} value=${one[name]} path=${path(label, name)} /></td>`;
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Passes by label"><table class="list counts"><thead><tr><th scope="col">label</th><th scope="col" class="num">pass in B alone</th><th scope="col" class="num">in A alone</th><th scope="col" class="num">in both</th><th scope="col" class="num">in neither</th><th scope="col" class="num">open</th><th scope="col" class="num">in A only</th><th scope="col" class="num">in B only</th></tr></thead>
-    <tbody>${passes.map(([label, one]) => html`<tr><th scope="row" dir="auto">${label}</th>${["b", "a", "both", "neither", "open", "unpaired_a", "unpaired_b"].map((name) => cell(label, one, name))}</tr>`)}</tbody></table></div>`;
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Passes by label"><table class="list counts"><thead><tr><th scope="col">label</th><th scope="col" class="num">pass in B only</th><th scope="col" class="num">pass in A only</th><th scope="col" class="num">pass in both</th><th scope="col" class="num">pass in neither</th><th scope="col" class="num">no answer in one run</th></tr></thead>
+    <tbody>${passes.map(([label, one]) => html`<tr><th scope="row" dir="auto">${label}</th>${["b", "a", "both", "neither", "open"].map((name) => cell(label, one, name))}</tr>`)}</tbody></table></div>`;
 }
 
 /** One comparison: the criteria it has figures of, with its own words. Those that give no difference or delta are left to `dicast compare`. */

@@ -5,16 +5,25 @@ import { at, Figure, Num, pValue } from "../figures.js";
 
 const MOST = 30; // entries of a list or rows of a table that are shown
 const isMap = (value) => value !== null && typeof value === "object" && !Array.isArray(value) && !(value instanceof Num);
+const ANSWERS = ["better", "worse", "no difference found", "cannot tell"];
 const title = (key) => key.replaceAll("_", " ");
 
-export function Findings({ name, found, path, folded = false }) {
+export function Findings({ name, found, path, folded = false, answers = {} }) {
   if (!isMap(found)) return html`<article class="card finding"><h3 dir="auto">${name}</h3><p>${value(found, path)}</p></article>`;
   const { words, sentences, ...figures } = found; // the sentences of a comparison are shown above its figures
   return html`<article class="card finding">
     <h3 dir="auto">${name}</h3>
     ${words && !sentences ? html`<p class="words" dir="auto">${words}</p>` : null}
+    <${OtherAnswers} found=${found} answers=${answers} />
     ${folded ? html`${sentences ? null : html`<${Words} found=${found} />`}<details><summary>Figures</summary><${Members} found=${figures} path=${path} /></details>` : html`<${Members} found=${figures} path=${path} />`}
   </article>`;
+}
+
+/** The labels for which a test that ignores pairs has another answer than the first sentences, and the test that decides. */
+function OtherAnswers({ found, answers }) {
+  const tests = Object.entries(found.criteria ?? {}).filter(([name, test]) => answers[name] && isMap(test) && test.n_baseline !== undefined);
+  const others = tests.filter(([name, test]) => { const word = String(test.words).split(":")[0]; return ANSWERS.includes(word) && word !== answers[name].answer; }).map(([name]) => name);
+  return others.length ? html`<p class="note"><span dir="auto">${others.join(", ")}</span>: the answer of the first sentences decides, because they compare each subject with itself. This test ignores the pairs; it is for runs over different subjects.</p>` : null;
 }
 
 /** The words of each criterion, where its figures are folded. */
@@ -110,6 +119,6 @@ export function Comparison({ run, onFlips }) {
       <button type="button" class="chip fail" onClick=${() => onFlips("lost")}><${Figure} value=${one.a} /> pass in A alone</button>
       <span class="small">of <${Figure} value=${one.known} /> subjects with an answer in both runs${Number(one.open) ? html`; <${Figure} value=${one.open} /> open` : null}${unpaired(one) ? html`; ${unpaired(one)} in one run only` : null}</span></div>`
     : html`<p class="words" dir="auto">${one.words}</p>`)}
-    ${found.length ? html`<div class="stack">${found.map(([name, one]) => html`<${Findings} name=${name} found=${one} path=${at(path, name)} folded />`)}</div>` : null}
+    ${found.length ? html`<div class="stack">${found.map(([name, one]) => html`<${Findings} name=${name} found=${one} path=${at(path, name)} answers=${compared?.answers ?? baseline?.answers ?? {}} folded />`)}</div>` : null}
   </section>`;
 }
