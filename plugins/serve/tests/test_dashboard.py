@@ -225,6 +225,25 @@ def test_the_pair_of_an_agreement_is_in_the_address_with_the_cautions_of_the_ter
         assert page.evaluate("location.hash") == f"#/?one={names[0]}&two={names[1]}"
 
 
+def test_figures_of_an_earlier_choice_are_marked_until_the_new_ones_are_there(chromium, server):
+    with Tab(chromium, server, "#/", wait="[aria-labelledby=agreement] .big") as page:
+        settled(page)
+        waiting = []
+
+        def hold(route):
+            waiting.append(route)
+
+        page.route(re.compile(r"/analytics/agreement\?"), hold)
+        assert page.locator("[aria-labelledby=agreement] .earlier").count() == 0
+        page.locator("[aria-labelledby=agreement] .slider input").fill("0.3")
+        page.wait_for_selector("[aria-labelledby=agreement] .earlier[aria-busy=true] .big")
+        page.wait_for_timeout(50)
+        for route in waiting:
+            route.continue_()
+        page.wait_for_selector("[aria-labelledby=agreement] .earlier", state="detached")
+        assert "within 0.3" in page.locator("[aria-labelledby=agreement] .head").inner_text()
+
+
 def test_the_proposed_baseline_of_an_experiment_is_its_sibling(chromium, tmp_path):
     ids = []
     for name in ("two/chatty", "two/brief", "two/chatty", "two/brief"):
