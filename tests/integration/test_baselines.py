@@ -330,3 +330,22 @@ def test_a_cut_baseline_file_is_refused_with_the_command_that_saves_it(folder, s
     (folder / "main.json").write_bytes(b"")
     with pytest.raises(RequestError, match="no record to compare with; dicast baseline save NAME --file PATH writes"):
         run(folder, baseline={"run": "main.json"})
+
+
+def test_an_interrupted_run_is_named_if_an_older_run_is_saved(folder, say, monkeypatch):
+    old = run(folder)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dicast_check.check.Check.score", interrupt)
+        with pytest.raises((KeyboardInterrupt, dicast.DicastError)):
+            run(folder, name="live")
+    (newest,) = [entry["run_id"] for entry in say("runs", "--name", "live", "--json")[1]["runs"]]
+    code, entry, errors = say("baseline", "save", "main", "--json")
+    assert (code, entry["run_id"]) == (0, old.run_id)
+    assert entry["warning"].startswith(f"the newest run, {newest} (live), was not completed")
+    code, _, errors = say("baseline", "save", "main")
+    assert " ".join(errors.split()).startswith(f"warning: {entry['warning']}")
+    assert "warning" not in say("baseline", "save", "main", old.run_id, "--json")[1]

@@ -7,12 +7,13 @@ from math import sqrt
 import attrs
 import numpy as np
 import pytest
+import scipy.special
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast import Results
 from dicast.reporting import ContentDigests
-from dicast_stats.changes.estimate import MIN_EQUAL, estimate_mean, more_pairs
+from dicast_stats.changes.estimate import MIN_EQUAL, Estimate, estimate_mean, more_pairs
 from dicast_stats.changes.label_changes import label_changes, round_up
 
 JUDGES = {"metrics[a]": "1", "scoring": "1"}
@@ -297,3 +298,14 @@ def test_the_ends_hold_for_every_score_of_the_subjects_held_back(scores, values)
     assert (least, most) == (worst.estimate.mean, best.estimate.mean)
     answers = {worst.answer, best.answer}
     assert got.answer == (answers.pop() if len(answers) == 1 else "cannot tell")
+
+
+@pytest.mark.parametrize(("mean", "margin"), [(0.0, 0.02), (0.005, 0.02), (-0.008, 0.02)])
+def test_the_number_of_further_pairs_gives_an_answer_in_four_of_five_cases(mean, margin):
+    estimate = Estimate(80, 80, mean, mean - 0.0349, mean + 0.0349, 0.9, 0.0175)
+    pairs = 80 + more_pairs(estimate, margin - abs(mean), far=margin + abs(mean))
+    error = 0.0175 * (80 / pairs) ** 0.5
+    draws = np.random.default_rng(1).normal(mean, error, 40_000)
+    quantile = float(scipy.special.stdtrit(pairs - 1, 0.975))
+    within = (abs(draws) + quantile * error <= margin).mean()
+    assert within == pytest.approx(0.8, abs=0.01)

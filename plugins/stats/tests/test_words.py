@@ -41,7 +41,7 @@ def test_without_evidence_it_says_how_many_more_pairs_would_tell(results):
     first, second = [0.5] * 20, [0.5 + 0.2 * (-1) ** row for row in range(20)]
     assert (
         words(results, first, second)
-        == "cannot tell: +0.00, 95 % -0.10 to 0.10, over 20 pairs; about 810 more pairs are needed to tell"
+        == "cannot tell: +0.00, 95 % -0.10 to 0.10, over 20 pairs; about 1,100 more pairs are needed to tell"
     )
     assert words(results, first, second, difference=0.2).startswith("no difference found: +0.00")
 

@@ -13,11 +13,13 @@ from ...toolkit.terminal import print_lines
 from ...toolkit.text_table import TextTable
 from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
+from ..events import RUN_STARTED
 from ..records.baseline import find_results
 from ..records.portable import PREFIX, portable
 from ..records.saved import check_name, remove_baseline, save_baseline, saved_baselines
-from ..resume.named_runs import LAST, find_run
+from ..resume.named_runs import LAST, find_run, newest_run
 from ..resume.queries import document
+from ..values import Query, Results
 from ..values.errors import ConfigError, Problem
 from .options import as_json, ledger_path
 from .output import print_json
@@ -66,6 +68,7 @@ def _save(ledger: Ledger, name: str, run: str, file: Path | None) -> dict[str, A
     if early is not None and run.upper() not in results.run_id:  # the run was not named by its id
         fix = f"name a complete run, or save this run all the same: dicast baseline save {name} {results.run_id}"
         raise ConfigError(Problem(f"{early}; {fix}", path="RUN", value=run))
+    warning = early or (_open_run_text(ledger, results) if run == LAST else None)
     output = None if file is None else AtomicFile(file, replaces=PREFIX)
     if output is None:
         save_baseline(ledger, name, results.run_id)
@@ -76,8 +79,20 @@ def _save(ledger: Ledger, name: str, run: str, file: Path | None) -> dict[str, A
         "run_id": results.run_id,
         "pipeline": results.name,
         "file": None if file is None else str(file),
-        **({} if early is None else {"warning": early}),
+        **({} if warning is None else {"warning": warning}),
     }
+
+
+def _open_run_text(ledger: Ledger, results: Results) -> str | None:
+    """Return the message that a run newer than *results* was not completed; None if there is no such run."""
+    run_id = newest_run(ledger.read)
+    if run_id is None or run_id == results.run_id:
+        return None
+    name = next(entry.event.payload.get("name") for entry in ledger.read(Query(run_id, (RUN_STARTED,), limit=1)))
+    return (
+        f"the newest run, {run_id} ({name}), was not completed, so the run before it was saved: "
+        f"{results.run_id} ({results.name})"
+    )
 
 
 def _stopped_text(run_id: str, reason: str) -> str:

@@ -104,24 +104,28 @@ def exact_zero(count: int, groups: int) -> Estimate:
     return Estimate(count, groups, 0.0, 0.0, 0.0, 1.0, 0.0)
 
 
-def more_pairs(estimate: Estimate, reach: float, alpha: float = ALPHA) -> int | None:
+def more_pairs(estimate: Estimate, reach: float, alpha: float = ALPHA, *, far: float | None = None) -> int | None:
     """Return how many more pairs would likely tell the mean from a value at the distance *reach*; None if no number would.
 
-    It is the least number with which the half width of the interval, plus the standard error times the normal quantile of the power (.8), is at
-    most *reach*, if further pairs have the same variance and as many subjects in a session.
+    It is the least number with which the interval leaves out that value in 80 % of cases, if further pairs have the same variance and as many
+    subjects in a session. The mean is taken as normal, its standard error as known.
+
+    :param far: the distance of a second value on the other side of the mean, which the same interval must leave out too.
     """
-    from scipy.special import ndtri, stdtrit
+    from scipy.special import ndtr, stdtrit
 
     if estimate.error is None or not estimate.n:
         return None
     if not estimate.error:
         missing = floor(1 - log2(alpha)) + 1 - estimate.sessions  # for the sign test
         return -(-missing * estimate.n // estimate.sessions) if missing > 0 else None
-    error, ratio, power = estimate.error, estimate.sessions / estimate.n, float(ndtri(POWER))
+    error, ratio = estimate.error, estimate.sessions / estimate.n
 
     def is_enough(pairs: int) -> bool:
-        quantile = float(stdtrit(max(pairs * ratio - 1, 1), 1 - alpha / 2)) + power
-        return quantile * error * sqrt(estimate.n / pairs) <= reach
+        quantile = float(stdtrit(max(pairs * ratio - 1, 1), 1 - alpha / 2))
+        error_then = error * sqrt(estimate.n / pairs)
+        misses = sum(1 - float(ndtr(side / error_then - quantile)) for side in (reach, far) if side is not None)
+        return misses <= 1 - POWER
 
     low, high = estimate.n, 2 * estimate.n
     while not is_enough(high):

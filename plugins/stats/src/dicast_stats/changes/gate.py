@@ -102,15 +102,14 @@ class Regression:
         label = gated_label(current, run.on)
         is_known = label in shared_labels(baseline, current)
         change = label_changes(baseline, current, labels=(label,))[label] if is_known else None
-        if change is not None:
-            estimate = change.estimate
-            finding = attrs.evolve(finding, value=estimate.mean, low=estimate.low, high=estimate.high)
         ends = ["a run has no score of the label"] if change is None else change.faults
         faults = [*way_faults(baseline, current)] or ends
         if change is None or faults:
             reason = f"{run.on} is not compared with {self.baseline} (run {baseline.run_id}): {'; '.join(faults)}"
             return attrs.evolve(finding, passed=None, reason=reason)
-        passed = self._answer(change.estimate, run.bound)
+        estimate = change.estimate
+        finding = attrs.evolve(finding, value=estimate.mean, low=estimate.low, high=estimate.high)
+        passed = self._answer(estimate, run.bound)
         return attrs.evolve(finding, passed=passed, reason=f"{against}: {self._words(change, passed, run.bound)}")
 
     def _answer(self, estimate: Estimate, bound: str) -> Answer:

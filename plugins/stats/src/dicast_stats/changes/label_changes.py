@@ -295,4 +295,5 @@ def _decide(estimate: Estimate, adjusted: float | None, margin: float | None) ->
     reach = max(abs(mean), 0.0 if margin is None else margin - abs(mean))
     is_adjusted = adjusted is not None and estimate.p_value is not None
     alpha = ALPHA * (estimate.p_value or 0.0) / (adjusted or 1.0) if is_adjusted else ALPHA
-    return "cannot tell", more_pairs(estimate, reach, alpha)
+    far = None if margin is None or abs(mean) >= margin - abs(mean) else margin + abs(mean)
+    return "cannot tell", more_pairs(estimate, reach, alpha, far=far)
