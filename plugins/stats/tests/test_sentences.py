@@ -54,3 +54,7 @@ def test_counts_and_unknown_figures_have_words():
 def test_a_corrected_difference_has_a_sentence(figures, text):
     names = ("mean", "ci_low", "ci_high")
     assert correction_text({"n_labelled": 1200, **dict(zip(names, figures, strict=True))}) == text
+
+
+def test_ends_whose_distance_is_no_number_have_a_sentence():
+    assert interval_text(0.0, -1.5e308, 1.5e308) == "+0.00, 95 % -1.5e+308 to 1.5e+308"

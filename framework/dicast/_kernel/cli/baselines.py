@@ -65,9 +65,6 @@ def _save(ledger: Ledger, name: str, run: str, file: Path | None) -> dict[str, A
         raise ConfigError(Problem(problem, path="RUN", value=run))
     run_document = document(ledger, results.run_id)
     early = None if results.stopped is None else _stopped_text(results.run_id, results.stopped)
-    if early is not None and run.upper() not in results.run_id:  # the run was not named by its id
-        fix = f"name a complete run, or save this run all the same: dicast baseline save {name} {results.run_id}"
-        raise ConfigError(Problem(f"{early}; {fix}", path="RUN", value=run))
     warning = early or (_open_run_text(ledger, results) if run == LAST else None)
     output = None if file is None else AtomicFile(file, replaces=PREFIX)
     if output is None:

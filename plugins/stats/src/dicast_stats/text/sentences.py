@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import floor, log10
+from math import floor, inf, log10
 from typing import Any
 
 ALPHA, POWER = 0.05, 0.8
@@ -61,4 +61,4 @@ def _format_number(value: float, places: int, sign: str = "-") -> str:
 
 def _decimal_places(width: float) -> int:
     """Return the number of decimal places that show two digits of an interval's *width*, from 2 to 6."""
-    return min(6, max(2, 1 - floor(log10(width)))) if width > 0 else 2
+    return min(6, max(2, 1 - floor(log10(width)))) if 0 < width < inf else 2
