@@ -9,6 +9,7 @@ import pytest
 import dicast
 from dicast import ConfigError, RequestError, read_ledger
 from dicast.reading import reader
+from dicast_notify import webhook
 
 GOOD, BAD = "It is Ankara.", "SECRET-ANSWER: it is Bonn."
 
@@ -242,3 +243,29 @@ def test_wrong_options_are_refused_before_the_run_without_the_address(run, recei
     assert isinstance(caught.value, ConfigError)
     assert "verysecretword" not in str(caught.value)
     assert receiver.requests == []
+
+
+def test_a_message_whose_comparison_was_ended_in_between_is_sent_by_the_next_try(run, receiver, monkeypatch):
+    whole, calls = webhook.standing_of, []
+
+    def ended_once(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise TimeoutError("the comparison took too long")
+        return whole(*arguments)
+
+    monkeypatch.setattr(webhook, "standing_of", ended_once)
+    done = run([BAD] * 4, gate={"min_pass_rate": 0.75}, when="failed")
+    assert triggers(receiver) == ["failed"]
+    assert done.sinks["notify/webhook"] == {"written": 1, "lost": 0}
+
+
+def test_a_message_whose_comparison_never_ends_is_lost_and_counted(run, receiver, monkeypatch):
+    def never(*_):
+        raise TimeoutError("the comparison took too long")
+
+    monkeypatch.setattr(webhook, "standing_of", never)
+    done = run([BAD] * 4, gate={"min_pass_rate": 0.75}, when="failed")
+    assert receiver.messages == []
+    assert done.sinks["notify/webhook"]["lost"] == 1
+    assert done.exit_code == 4
