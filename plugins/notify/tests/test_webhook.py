@@ -246,13 +246,13 @@ def test_wrong_options_are_refused_before_the_run_without_the_address(run, recei
 
 
 def test_a_message_whose_comparison_was_ended_in_between_is_sent_by_the_next_try(run, receiver, monkeypatch):
-    whole, calls = webhook.standing_of, []
+    compare, calls = webhook.standing_of, []
 
     def ended_once(*arguments):
         calls.append(arguments)
         if len(calls) == 1:
             raise TimeoutError("the comparison took too long")
-        return whole(*arguments)
+        return compare(*arguments)
 
     monkeypatch.setattr(webhook, "standing_of", ended_once)
     done = run([BAD] * 4, gate={"min_pass_rate": 0.75}, when="failed")

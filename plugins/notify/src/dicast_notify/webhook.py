@@ -87,7 +87,7 @@ class Messenger:
         self.wants = (*Webhook.wants, *(() if verdicts is None else VERDICTS))
         self._started: Event | None = None
         self._batch: tuple[str, str] | None = None
-        self._taken = 0
+        self._position = 0
         self._due: list[Message] = []
         self._rest_until = 0.0
         self._is_reported = False
@@ -108,10 +108,10 @@ class Messenger:
         """
         batch = events[0].id, events[-1].id
         if batch != self._batch:
-            self._batch, self._taken = batch, 0
-        for event in events[self._taken :]:  # a call that was ended in between goes on with its event
+            self._batch, self._position = batch, 0
+        for event in events[self._position :]:  # a call that was ended in between goes on with its event
             self._due += [*self._messages(event)]
-            self._taken += 1
+            self._position += 1
         if any(event.type in ENDS for event in events):
             self._is_reported = True
             return await self._send()
