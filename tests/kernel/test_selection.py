@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import pytest
 
 from dicast._kernel.cli import main
+from dicast.toolkit import files
 
 ROWS = [
     {"id": "a1", "output": "Ankara", "topic": "cities", "meta": {"level": 1}},
@@ -205,6 +207,23 @@ def test_out_replaces_a_file_of_a_run_and_no_other_file(folder, capsys, name):
     first = (folder / name).read_bytes()
     assert run(capsys, "--out", name, "--limit", "1")[0] == 0
     assert (folder / name).read_bytes() != first
+
+
+def test_out_replaces_no_file_that_cannot_be_read(folder, capsys, monkeypatch):
+    (folder / "mine.md").write_text("# Notes\n")
+    read = files.open_file
+
+    def refuse(path):
+        if path.name == "mine.md":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return read(path)
+
+    monkeypatch.setattr(files, "open_file", refuse)
+    code, refused = run(capsys, "--out", "mine.md")
+    assert code == 2
+    assert "cannot write mine.md: the file there cannot be read (Permission denied)" in refused["error"]["message"]
+    assert (folder / "mine.md").read_text() == "# Notes\n"
+    assert not (folder / ".dicast").exists(), "the run was started"
 
 
 def test_out_protects_the_files_of_each_experiment(folder, capsys):

@@ -1,6 +1,6 @@
 """The places of the parts of the main pages, at the width of a phone and of a desk, against ``layouts.json``.
 
-``python -m plugins.serve.tests.test_layouts`` writes the file anew. Boxes are compared, not pixels: fonts differ between machines.
+``python -m plugins.serve.tests.test_layouts`` writes the file again. Boxes are compared, not pixels: fonts differ between machines.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ function Found({ document, at }) {
     ${(document.sentences ?? []).map((text) => html`<p class="lead words" dir="auto">${text}</p>`)}
     ${document.comparable ? null : html`<p class="warnings">Not comparable: <span dir="auto">${document.faults.join(", ")}</span></p>`}
     <details class="figures-of" open=${passes.length <= FEW}><summary>Differences with their intervals</summary>${answers.length ? html`<${Answers} answers=${answers} at=${at} />` : null}${others.map(([name, found]) => html`<${Comparison} name=${name} found=${found} at=${(path) => at(`comparisons[${JSON.stringify(name)}].${path}`)} />`)}</details>
-    <h2>Passes</h2>${passes.length === 0 ? html`<p class="empty">No label says in both runs who passes.</p>` : html`<${Counts} passes=${passes} at=${at} />`}`;
+    <h2>Passes</h2>${passes.length === 0 ? html`<p class="empty">No label has passes and failures in both runs.</p>` : html`<${Counts} passes=${passes} at=${at} />`}`;
 }
 
 /** The figures of the sentences, by label. Subjects that the proxies held back give a lowest and a highest difference. */

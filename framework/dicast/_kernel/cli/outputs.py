@@ -72,8 +72,11 @@ class Outputs(AbstractContextManager["Outputs"]):
             for path in self._paths
             for name in (experiments if _EXPERIMENT in str(path) else ("",))
         ]
-        message = "it has other content than such a file; name another one, or move it away"
-        problems = [Problem(f"cannot write {path}: {message}", path="--out") for path in named if _is_foreign(path)]
+        problems = [
+            Problem(f"cannot write {path}: {reason}; name another one, or move it away", path="--out")
+            for path in named
+            if (reason := _refusal(path)) is not None
+        ]
         if problems:
             raise ConfigError(problems)
 
@@ -96,19 +99,19 @@ class Outputs(AbstractContextManager["Outputs"]):
         return code
 
 
-def _is_foreign(path: Path) -> bool:
-    """Return whether the file at *path* has content that no sink of its format writes. An unreadable file is for the sink to report."""
+def _refusal(path: Path) -> str | None:
+    """Return the reason not to replace the file at *path*: content that no sink of its format writes, or content that cannot be read."""
     beginning = _BEGINNINGS.get(path.suffix.lower())
     if beginning is None or not path.is_file():
-        return False
+        return None
     from ...toolkit.files import open_file  # most runs write no file
 
     try:
         with open_file(path) as file:
             head = file.read(_HEAD)
-    except OSError:
-        return False
-    return bool(head) and re.match(beginning, head) is None
+    except OSError as error:
+        return f"the file there cannot be read ({error.strerror or error})"
+    return "it has other content than such a file" if head and re.match(beginning, head) is None else None
 
 
 def _document_file(path: Path) -> AtomicFile:

@@ -15,7 +15,7 @@ const keyOf = (item) => JSON.stringify([item.subject_kind, item.subject_id]);
 
 /**
  * `{document, at, error, item, shown, isEnd, next, back}`: the answer about the queue, the current item with its case in `shown` (`null` while it loads), and the ways to others.
- * `wanted` are the parameters of the queue; `start` is the place of the first item; `tick` reads the progress anew.
+ * `wanted` are the parameters of the queue; `start` is the place of the first item; `tick` reads the progress again.
  */
 export function useQueue(wanted, start, blind, tick) {
   const url = (more) => address("/labels/queue", { ...wanted, ...more });
