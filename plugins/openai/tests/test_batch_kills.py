@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from contextlib import closing
@@ -42,40 +42,50 @@ class Campaign:
         text = PIPELINE.replace("URL", server.url).replace("BUDGET", str(calls * Decimal("0.01")))
         (folder / "p.yaml").write_text(text)
         self.process, self.step, self.kills = None, None, Counter()
+        self.event, self.events_before, self.killing = None, 0, threading.Lock()
         server.hook = self.hook
         server.seconds = 1e9
         self.killed = None
 
     def hook(self, step, detail):
-        if step == self.step and self.process is not None:
-            self.kill(step)
+        """Kill the process at its step, or at its first request after the event of its step."""
+        if self.process is not None and (step == self.step or self.has_event()):
+            self.kill()
             return "drop"
         return None
 
-    def kill(self, step):
-        self.step = None
-        os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        self.kills[step] += 1
+    def has_event(self):
+        return self.event is not None and self.count(self.event) > self.events_before
+
+    def kill(self):
+        with self.killing:
+            step = self.step or self.event
+            if step is None:  # the hook, or the loop of run(), was first
+                return
+            self.step = self.event = None
+            self.process.kill()
+            self.process.wait()
+            self.kills[step] += 1
 
     def run(self, step=None):
         """Run, or take the run up; kill it at *step*. Return the document of a run that was not killed."""
         resumes = ["--resume"] if self.count("run.started") else []
-        base = self.count(step) if step in EVENTS else 0
-        self.step = None if step in EVENTS else step
         self.process = None
+        self.step, self.event = (None, step) if step in EVENTS else (step, None)
+        self.events_before = self.count(step) if step in EVENTS else 0
         command = [sys.executable, "-m", "dicast", "run", "p.yaml", "--json", *resumes]
         with (self.folder / "out").open("w+b") as out:
             self.process = subprocess.Popen(command, cwd=self.folder, stdout=out, stderr=subprocess.DEVNULL)
             ends = time.monotonic() + 60
             while step in EVENTS and self.process.poll() is None and time.monotonic() < ends:
-                if self.count(step) > base:
-                    self.kill(step)
+                if self.has_event():
+                    self.kill()
                 time.sleep(0.002)
             try:
                 self.process.wait(60)
             finally:
                 self.process.kill()
+                self.process.wait()
         return None if self.process.returncode < 0 else json.loads((self.folder / "out").read_bytes())
 
     def finish(self):
