@@ -17,6 +17,8 @@ from types import FrameType
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = ROOT / "framework" / "dicast"
+LEDGER_LINES = KERNEL / "toolkit" / "ledger_lines"
+"""Code of ledgers, which are plugins: several of them share it."""
 
 
 def sources(root: Path = ROOT) -> dict[str, Path]:
@@ -69,7 +71,7 @@ def homonyms(modules: Mapping[str, Path]) -> dict[str, list[str]]:
     """The public classes and functions of the kernel that two or more modules define, each with its modules."""
     found: dict[str, dict[str, None]] = {}
     for name, path in modules.items():
-        if KERNEL in path.parents and "testing" not in name:
+        if KERNEL in path.parents and LEDGER_LINES not in path.parents and "testing" not in name:
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
                 if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_":
                     found.setdefault(node.name, {})[name] = None  # overloads are one
@@ -95,7 +97,8 @@ def route(rows: int, folder: Path) -> list[str]:
     def called(frame: FrameType, event: str, _: object) -> None:
         path = frame.f_code.co_filename
         name = frame.f_code.co_qualname
-        if event == "call" and path.startswith(str(KERNEL)) and "<" not in name and name not in TICKS:
+        is_kernel = path.startswith(str(KERNEL)) and not path.startswith(str(LEDGER_LINES))
+        if event == "call" and is_kernel and "<" not in name and name not in TICKS:
             steps.append(path.removeprefix(str(KERNEL) + "/"))
 
     before = sys.getprofile()

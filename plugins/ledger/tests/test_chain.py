@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicast import LedgerError, Query
-from dicast_ledger.format4.blocks import lines_in
+from dicast.toolkit.ledger_lines.blocks import lines_in
 
 JSON_VALUES = st.recursive(
     st.none()

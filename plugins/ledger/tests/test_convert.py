@@ -14,8 +14,8 @@ import pytest
 
 from dicast import LedgerError, LedgerRefused, Query
 from dicast.reading import read_verdicts
+from dicast.toolkit.ledger_lines.blocks import lines_in
 from dicast_ledger.format4 import convert as convert_module
-from dicast_ledger.format4.blocks import lines_in
 from dicast_ledger.format4.convert import convert
 from dicast_ledger.format4.making import Layouts, columns_of
 from dicast_ledger.format4.reading import Makers

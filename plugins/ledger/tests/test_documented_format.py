@@ -11,9 +11,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from dicast_ledger.format4.chain import START, chained, leaf_of
-from dicast_ledger.format4.lines import Encoder, events_of
-from dicast_ledger.format4.makers import Maker
+from dicast.toolkit.ledger_lines.chain import START, chained, leaf_of
+from dicast.toolkit.ledger_lines.lines import Encoder, events_of
+from dicast.toolkit.ledger_lines.makers import Maker
 
 PAGE = Path(__file__).parents[3] / "docs" / "concepts" / "ledger-format.md"
 

@@ -8,8 +8,8 @@ from contextlib import closing
 import orjson
 import pytest
 
-from dicast_ledger.format4.blocks import body_of, lines_in
-from dicast_ledger.format4.chain import START, chained, leaf_of
+from dicast.toolkit.ledger_lines.blocks import body_of, lines_in
+from dicast.toolkit.ledger_lines.chain import START, chained, leaf_of
 
 PLACE = 60
 

@@ -14,7 +14,7 @@ import pytest
 
 from dicast import LedgerError, Query
 from dicast.reading import ActivityColumns, VerdictColumns
-from dicast_ledger.format4.blocks import is_packed, lines_in
+from dicast.toolkit.ledger_lines.blocks import is_packed, lines_in
 from dicast_ledger.format4.columns import inflated, parts_in
 from dicast_ledger.format4.connecting import add_functions
 

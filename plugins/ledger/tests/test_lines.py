@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast import Event
-from dicast_ledger.format4.lines import Encoder, events_of
-from dicast_ledger.format4.makers import Maker
+from dicast.toolkit.ledger_lines.lines import Encoder, events_of
+from dicast.toolkit.ledger_lines.makers import Maker
 
 TIME = "2026-03-01T12:00:00.000Z"
 

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager, suppress
 
 import pytest
 
-from dicast_ledger.format4.blocks import COLUMNS, is_packed
+from dicast.toolkit.ledger_lines.blocks import COLUMNS, is_packed
 from dicast_ledger.format4.check import verify
 
 VALUES = {

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from dicast import Event, LedgerError, Query
 from dicast.reading import ActivityColumns, VerdictColumns
+from dicast.toolkit.ledger_lines.lines import Encoder, events_of
+from dicast.toolkit.ledger_lines.makers import Maker
 from dicast_ledger.format4.connecting import add_functions
-from dicast_ledger.format4.lines import Encoder, events_of
-from dicast_ledger.format4.makers import Maker
 from dicast_ledger.format4.proofs import check_proof
 
 TIME = "2026-03-01T12:00:00.000Z"

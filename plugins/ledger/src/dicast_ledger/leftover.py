@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from dicast import Event, Ledger, Query
-
-from .texts import without_texts
+from dicast.toolkit.ledger_lines.redaction import without_texts
 
 _LABELS = "label."
 """Prefix of types of labels and retractions, whose payloads have scores and names, no judged text."""

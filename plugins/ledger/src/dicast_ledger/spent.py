@@ -15,8 +15,7 @@ import orjson
 
 from dicast import Cost, Event, InvalidCost
 from dicast.reading import Names, milliseconds
-
-from .texts import plain
+from dicast.toolkit.ledger_lines.redaction import plain
 
 if TYPE_CHECKING:
     from dicast.reading import Ints

@@ -12,18 +12,19 @@ import attrs
 import orjson
 
 from dicast import Head, LedgerError, Verification
+from dicast.toolkit.ledger_lines.blocks import Hints, is_end, is_packed, list_in, split
+from dicast.toolkit.ledger_lines.chain import MARK_BYTES, START, chain_of
+from dicast.toolkit.ledger_lines.lines import CONTENT, CONVERTED, EVENT, event_of
+from dicast.toolkit.ledger_lines.makers import FIRST_EVENT, JUDGED, MAKER, SUBJECT, Maker
+from dicast.toolkit.ledger_lines.traced import SUBJECTS, TRACED, traces_of
 
 from ..old_chain import integrity
 from ..spending import SPENDING_TABLES, Spending
-from .blocks import ROW, Hints, is_end, is_packed, list_in, split
-from .chain import MARK_BYTES, START, chain_of
 from .columns import inflated, parts_in
 from .contents import Contents
-from .lines import CONTENT, CONVERTED, EVENT, event_of
-from .makers import FIRST_EVENT, JUDGED, MAKER, SUBJECT, Maker
 from .making import Layouts, columns_of
+from .rows import ROW
 from .texts import short_keys
-from .traced import SUBJECTS, TRACED, traces_of
 
 
 class Wrong(Exception):

@@ -6,8 +6,9 @@ import sqlite3
 import zlib
 from pathlib import Path
 
+from dicast.toolkit.ledger_lines.blocks import is_packed
+
 from .. import file
-from .blocks import is_packed
 
 _TIMEOUT = 5.0
 

@@ -8,7 +8,8 @@ from hashlib import sha256
 from itertools import takewhile
 from typing import Any
 
-from .blocks import lines_in
+from dicast.toolkit.ledger_lines.blocks import lines_in
+
 from .sealing import ERASED
 from .texts import KEY_BYTES, PLACES, Texts
 

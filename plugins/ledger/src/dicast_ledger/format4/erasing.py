@@ -9,13 +9,14 @@ from typing import Any
 import attrs
 import orjson
 
-from .blocks import body_of, is_packed, lines_in, list_in
-from .lines import CONTENT, EVENT
-from .makers import SUBJECT
+from dicast.toolkit.ledger_lines.blocks import body_of, is_packed, lines_in, list_in
+from dicast.toolkit.ledger_lines.lines import CONTENT, EVENT
+from dicast.toolkit.ledger_lines.makers import SUBJECT
+from dicast.toolkit.ledger_lines.traced import SUBJECTS
+
 from .reading import Makers
 from .sealing import ERASED
 from .texts import PLACES, Texts, keys_of
-from .traced import SUBJECTS
 
 _TIME, _SUBJECT_OF_EVENT = 3, 8
 """Places in the line of an event."""

@@ -12,9 +12,9 @@ from dicast import Claim, Entry, Event, Head, LedgerError, Query, Refusal, Verif
 
 from ..opened import Opened
 from ..spending import Spending, claimed_amount
-from .blocks import newest
 from .reading import digest_at, entries, entries_at
 from .recent import Recent
+from .rows import newest
 from .writer import Prepared, Writer
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import attrs
 import orjson
 
 from dicast.reading import flags_of, milliseconds
+from dicast.toolkit.ledger_lines.blocks import Columns
+from dicast.toolkit.ledger_lines.judged import Place
+from dicast.toolkit.ledger_lines.lines import EVENT, event_of, events_of
+from dicast.toolkit.ledger_lines.makers import FIRST_EVENT, JUDGED, SUBJECT, Maker
+from dicast.toolkit.ledger_lines.traced import SUBJECTS, trace_event, traces_of
 
-from .blocks import Columns
 from .columns import ABOUT, ACTIVITY, VERDICTS, BlockColumns
-from .judged import Place
-from .lines import EVENT, event_of, events_of
-from .makers import FIRST_EVENT, JUDGED, SUBJECT, Maker
-from .traced import SUBJECTS, trace_event, traces_of
 
 _READ, _COMPLETED = "subject.read", "eval.completed"
 

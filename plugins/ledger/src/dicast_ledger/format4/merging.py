@@ -18,9 +18,9 @@ from dicast.reading import (
     VerdictColumns,
     VerdictOrigin,
 )
+from dicast.toolkit.ledger_lines.blocks import list_in
 
 from ..spent import Payer, Spent
-from .blocks import list_in
 from .columns import ACTIVITY, EVALS, SPENT, VERDICTS, StoredColumns, StoredTable, Table, columns_in, inflated, parts_in
 from .making import Layouts, columns_of
 from .reading import Makers, selection_of

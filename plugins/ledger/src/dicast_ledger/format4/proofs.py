@@ -15,14 +15,14 @@ import attrs
 import orjson
 
 from dicast import Event, LedgerError
+from dicast.toolkit.ledger_lines.blocks import lines_in
+from dicast.toolkit.ledger_lines.chain import chained, leaf_of
+from dicast.toolkit.ledger_lines.lines import EVENT, events_of
+from dicast.toolkit.ledger_lines.makers import Maker, name_of
+from dicast.toolkit.ledger_lines.traced import SUBJECTS
 
-from .blocks import lines_in
-from .chain import chained, leaf_of
-from .lines import EVENT, events_of
-from .makers import Maker, name_of
 from .reading import Makers
 from .texts import Texts
-from .traced import SUBJECTS
 
 _VERDICTS = ("eval.completed", "eval.failed")
 _TYPES = " OR ".join(f"instr(types, '{type_}')" for type_ in _VERDICTS)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
 
 from dicast import Entry, Event, Query
+from dicast.toolkit.ledger_lines.blocks import lines_in, list_in
+from dicast.toolkit.ledger_lines.chain import chained, leaf_of
+from dicast.toolkit.ledger_lines.lines import events_in
+from dicast.toolkit.ledger_lines.makers import Maker
+from dicast.toolkit.ledger_lines.selection import matches, refuse_changed
 
-from .blocks import lines_in, list_in, newest
-from .chain import MARK_BYTES, chained, leaf_of
-from .lines import EVENT, event_of, events_of
-from .makers import Maker
-from .recent import Block, Recent, events_in
+from .recent import Block, Recent
+from .rows import newest
 from .texts import Texts
-from .traced import SUBJECTS, count_of, traces_of
-
-Line = Sequence[Any]
 
 _VERIFIED_TYPES = frozenset(("run.started", "run.completed", "run.stopped"))
 """Types whose blocks are checked when they are read: they are few, and every reader depends on them."""
@@ -100,7 +98,7 @@ def entries(connection: sqlite3.Connection, query: Query, recent: Recent) -> Ite
         try:
             is_checked, block = False, None if content else recent.block(connection, first, end, makers)
             if block is None:
-                events = _matches(first, orjson.loads(list_in(*content)), query, makers, texts)
+                events = matches(first, orjson.loads(list_in(*content)), query, makers, texts.get)
                 events = iter(list(events)[::-1]) if query.newest_first else events
             else:
                 events = _few_matches(block, query, makers, texts)
@@ -122,26 +120,11 @@ def _few_matches(block: Block, query: Query, makers: Mapping[str, Maker], texts:
     start = max(0, bisect_right(block.starts, query.after + 1) - 1)
     if not query.newest_first:
         if start < len(block.lines):
-            yield from _matches(block.starts[start], map(orjson.loads, block.lines[start:]), query, makers, texts)
+            yield from matches(block.starts[start], map(orjson.loads, block.lines[start:]), query, makers, texts.get)
         return
     for at in range(len(block.lines) - 1, start - 1, -1):
-        events = _matches(block.starts[at], (orjson.loads(block.lines[at]),), query, makers, texts)
+        events = matches(block.starts[at], (orjson.loads(block.lines[at]),), query, makers, texts.get)
         yield from reversed(list(events))
-
-
-def refuse_changed(prev: bytes, marks: bytes, lines: Sequence[bytes]) -> None:
-    """Check that *marks* follow from the lines of a block after the digest *prev*.
-
-    :raises ValueError: for the first line that was changed.
-    :raises TypeError: if *marks* are not bytes.
-    """
-    _, expected = chained(prev, map(leaf_of, lines))
-    if not isinstance(marks, bytes):
-        raise TypeError(f"its marks are {marks!r}")
-    if marks != expected:
-        places = range(len(lines))
-        place = next((place for place in places if not marks.startswith(expected[: MARK_BYTES * (place + 1)])), 0)
-        raise ValueError(f"line {place + 1} was changed")
 
 
 def entries_at(connection: sqlite3.Connection, seqs: Sequence[int], query: Query) -> Iterator[Entry]:
@@ -157,7 +140,7 @@ def entries_at(connection: sqlite3.Connection, seqs: Sequence[int], query: Query
         while waiting and (waiting[-1] <= last or not numbers):
             numbers.add(waiting.pop())
         try:
-            for seq, event in _matches(first, orjson.loads(list_in(size, body)), query, makers, texts, numbers):
+            for seq, event in matches(first, orjson.loads(list_in(size, body)), query, makers, texts.get, numbers):
                 yield Entry(seq, event, "", "")
         except (ValueError, LookupError, TypeError) as error:
             raise ValueError(f"the block from event {first}: {error}") from error
@@ -186,58 +169,3 @@ def digest_at(connection: sqlite3.Connection, seq: int) -> str | None:
     except (ValueError, LookupError, TypeError) as error:
         raise ValueError(f"the block from event {first}: {error}") from error
     return digest.hex() if last == seq else None
-
-
-def _matches(
-    first: int,
-    lines: Iterable[Line],
-    query: Query,
-    makers: Mapping[str, Maker],
-    texts: Texts,
-    numbers: Collection[int] | None = None,
-) -> Iterator[tuple[int, Event]]:
-    """Yield the events of a block that match *query*, with their numbers; only the numbers *numbers*. Lines that cannot match are not decoded."""
-    seq, types = first, frozenset(query.types)
-    subject, session, kind, run_id = query.subject_id, query.session_id, query.subject_kind, query.run_id
-    for line in lines:
-        if line[0] == EVENT:
-            if (
-                (not types or line[2] in types)
-                and subject in (None, line[8])
-                and session in (None, line[5])
-                and run_id in (None, line[4])
-                and kind in (None, line[7])
-                and (query.until is None or line[3] <= query.until)
-                and seq > query.after
-                and (numbers is None or seq in numbers)
-            ):
-                yield seq, event_of(line, texts.get)
-            seq += 1
-        elif line[0] in SUBJECTS:
-            maker = makers[line[1]]
-            if session in (None, line[3]) and run_id in (None, maker.run_id):
-                places = _places(line, maker, query, types, query.after - seq)
-                if numbers is not None:
-                    places = [place for place in places if seq + place in numbers]
-                yield from ((seq + place, event) for place, event in events_of(line, makers, texts.get, places))
-            seq += count_of(line, makers)
-
-
-def _places(line: Line, maker: Maker, query: Query, types: Collection[str], after: int) -> list[int]:
-    """Return the places of the events of a judged subject that match. Trace events have no subject."""
-    traces, until, (subject, kind) = traces_of(line), query.until, (query.subject_id, query.subject_kind)
-    places = []
-    if subject in (None, line[2]) and kind in (None, maker.kind):
-        places = [
-            place + len(traces) if place else 0
-            for place, part in enumerate(maker.parts)
-            if (not types or part.type in types) and (until is None or line[6 + 2 * place] <= until)
-        ]
-    if traces and subject is None and kind is None:
-        places += [
-            place
-            for place, item in enumerate(traces, 1)
-            if (not types or item[1] in types) and (until is None or item[2] <= until)
-        ]
-        places.sort()
-    return [place for place in places if place > after]

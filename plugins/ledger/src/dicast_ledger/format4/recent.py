@@ -10,15 +10,11 @@ from typing import Any, TypeVar
 import attrs
 import orjson
 
-from .blocks import lines_in
-from .lines import EVENT
-from .makers import Maker
-from .traced import SUBJECTS, count_of
+from dicast.toolkit.ledger_lines.blocks import lines_in
+from dicast.toolkit.ledger_lines.lines import events_in
+from dicast.toolkit.ledger_lines.makers import Maker
 
 _MOST_BLOCKS, _MOST_GROUPS, _MOST_MAKERS = 4, 4, 1_000
-
-_RUN = 4
-"""The place of the run in the line of an event."""
 
 V = TypeVar("V")
 
@@ -68,24 +64,6 @@ class Recent:
     def add_maker(self, maker: Maker) -> None:
         """Keep a maker."""
         _keep(self.makers, maker.name, maker, _MOST_MAKERS)
-
-
-def events_in(line: Sequence[Any], makers: Mapping[str, Maker]) -> int:
-    """Return the number of events of a line.
-
-    :raises LookupError: if *makers* does not have its maker.
-    """
-    return count_of(line, makers) if line[0] in SUBJECTS else int(line[0] == EVENT)
-
-
-def run_of(line: Sequence[Any], makers: Mapping[str, Maker]) -> str | None:
-    """Return the run of the events of a line; None for a line without events.
-
-    :raises LookupError: if *makers* does not have its maker.
-    """
-    if line[0] in SUBJECTS:
-        return makers[line[1]].run_id
-    return line[_RUN] if line[0] == EVENT else None
 
 
 def _keep(items: dict[Any, V], key: object, value: V, most: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..leases import LEASES_TABLE
 from ..spending import SPENDING_TABLES
-from .blocks import BLOCKS_TABLE
+from .rows import BLOCKS_TABLE
 from .texts import TEXTS_TABLES
 from .views import VIEWS
 

@@ -10,9 +10,11 @@ from typing import Any
 import attrs
 import orjson
 
-from .blocks import INSERT, MOST_BYTES, MOST_LINES, ROW, is_packed, joined, lines_in
+from dicast.toolkit.ledger_lines.blocks import MOST_BYTES, MOST_LINES, is_packed, joined, lines_in
+from dicast.toolkit.ledger_lines.lines import events_in, run_of
+
 from .reading import Makers
-from .recent import events_in, run_of
+from .rows import INSERT, ROW
 from .texts import PLACES, Group, groups_of, keys_of
 
 SEALED_APPENDS, SEALED_LINES = 256, 1_000

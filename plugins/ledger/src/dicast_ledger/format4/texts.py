@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 
-from .blocks import MOST_BYTES, body_of, lines_in, parts_of
+from dicast.toolkit.ledger_lines.blocks import MOST_BYTES, body_of, lines_in, parts_of
 
 TEXTS_TABLES = (
     "CREATE TABLE texts (id INTEGER PRIMARY KEY, size INTEGER, body BLOB)",

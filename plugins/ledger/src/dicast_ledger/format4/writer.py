@@ -11,12 +11,13 @@ import attrs
 import orjson
 
 from dicast import Event, Head
+from dicast.toolkit.ledger_lines.blocks import COLUMNS, Columns, Hints, Sheet, is_end, is_packed, parts_of
+from dicast.toolkit.ledger_lines.chain import START
+from dicast.toolkit.ledger_lines.judged import RECORD
+from dicast.toolkit.ledger_lines.lines import CONVERTED, Encoder, Line
+from dicast.toolkit.ledger_lines.makers import Maker
 
-from .blocks import COLUMNS, INSERT, Columns, Hints, Sheet, is_end, is_packed, newest, parts_of
-from .chain import START
-from .judged import RECORD
-from .lines import CONVERTED, Encoder, Line
-from .makers import Maker
+from .rows import INSERT, newest
 from .sealing import SEALED_APPENDS, SEALED_LINES, Sealing, overdue, seal, sealing_of, small_appends
 from .texts import Group, Texts, add_groups, groups_of, unknown
 

@@ -9,14 +9,13 @@ verdicts (see :mod:`.columns`), or NULL for small appends.
 
 from __future__ import annotations
 
-import sqlite3
 import zlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import attrs
 
-from .chain import START, chained, leaf_of
+from .chain import chained, leaf_of
 from .judged import RECORD
 
 MOST_LINES, MOST_BYTES = 1_000, 512 * 1024
@@ -29,11 +28,6 @@ COLUMNS = (
     *("first", "last", "lines", "run_id", "types", "low", "high", "began", "ended", "prev", "digest", "marks"),
     *("columns", "size", "body"),
 )
-ROW = ", ".join(COLUMNS)
-BLOCKS_TABLE = """CREATE TABLE blocks (first INTEGER PRIMARY KEY, last INTEGER, lines INTEGER, run_id TEXT, types TEXT, low TEXT, high TEXT,
-    began TEXT, ended TEXT, prev BLOB, digest BLOB, marks BLOB, columns BLOB, size INTEGER, body BLOB)"""
-INSERT = f"INSERT INTO blocks ({ROW}) VALUES ({', '.join('?' * len(COLUMNS))})"
-
 _JUDGED_TYPES = "subject.read", "eval.started", "eval.completed"
 
 _START, _BETWEEN, _END = b"[\n", b",\n", b"\n]"
@@ -213,17 +207,3 @@ def joined(rows: Sequence[Sequence[Any]], columns: Columns) -> tuple[Any, ...]:
 def _hints_in(row: Sequence[Any]) -> Hints:
     run_id, types, low, high, began, ended = row[3:9]
     return Hints(run_id, types.split(" "), low, high, began, ended)
-
-
-def newest(connection: sqlite3.Connection) -> tuple[int, bytes] | None:
-    """Return the number of the last event and the digest of the last line, or None for an empty ledger.
-
-    :raises sqlite3.DatabaseError: if the newest block was changed.
-    """
-    row = connection.execute("SELECT last, digest FROM blocks ORDER BY first DESC LIMIT 1").fetchone()
-    if row is None:
-        return None
-    last, digest = row
-    if not (isinstance(last, int) and isinstance(digest, bytes) and len(digest) == len(START)):
-        raise sqlite3.DatabaseError("the newest block was changed: run dicast ledger verify")
-    return last, digest

@@ -11,8 +11,8 @@ import orjson
 
 from dicast import Event
 
-from ..texts import plain
 from .makers import FIRST_EVENT, SUBJECT, Maker
+from .redaction import plain
 
 RECORD = "judged"
 """The type of a record that stands for the three events of a judged subject."""

@@ -21,17 +21,17 @@ import orjson
 
 from dicast import Event, LedgerError
 
-from ..texts import plain, without_texts
 from .judged import RECORD, Judged, Templates
 from .makers import FIRST_EVENT, MAKER, Maker, Part, learned
+from .redaction import plain, without_texts
 from .shapes import fill
-from .traced import SUBJECTS, TRACED, end_of_traces, trace_event, traced, traces_of
+from .traced import SUBJECTS, TRACED, count_of, end_of_traces, trace_event, traced, traces_of
 
 EVENT, CONVERTED = 0, 3
 """The first values of the line of an event, and of the line of a conversion."""
 
-CONTENT = 11
-"""The place of the digest of the content in the line of an event that has a content."""
+_RUN, CONTENT = 4, 11
+"""The places of the run, and of the digest of the content, in the line of an event."""
 
 _READ, _STARTED, _COMPLETED = _OF_SUBJECT = ("subject.read", "eval.started", "eval.completed")
 _MOST_MAKERS = 32
@@ -314,3 +314,21 @@ def event_of(line: Sequence[Any], content: Content) -> Event:
         if text is not None:
             payload["content"] = orjson.loads(text)
     return Event.of(id_, type_, time, run_id, payload, session, turn, kind, subject, sensitivity)
+
+
+def events_in(line: Sequence[Any], makers: Mapping[str, Maker]) -> int:
+    """Return the number of events of a line.
+
+    :raises LookupError: if *makers* does not have its maker.
+    """
+    return count_of(line, makers) if line[0] in SUBJECTS else int(line[0] == EVENT)
+
+
+def run_of(line: Sequence[Any], makers: Mapping[str, Maker]) -> str | None:
+    """Return the run of the events of a line; None for a line without events.
+
+    :raises LookupError: if *makers* does not have its maker.
+    """
+    if line[0] in SUBJECTS:
+        return makers[line[1]].run_id
+    return line[_RUN] if line[0] == EVENT else None

@@ -18,7 +18,7 @@ import orjson
 
 from dicast import Event
 
-from ..texts import plain
+from .redaction import plain
 from .shapes import Build, Piece, Places, build_of, marked_judgment, marked_read, pattern_of, pieces_of
 
 MAKER, JUDGED = 1, 2
