@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from dicast import ConfigError, Entry, Event, RunContext, Secret
-from dicast_azure import Monitor
+from dicast_azure import Monitor, rows
 
 KEY = "7c1f4f5e-3f0a-4d59-9d4a-0123456789ab"
 
@@ -161,6 +161,29 @@ def test_a_batch_that_failed_is_sent_when_told_again(ingested):
     assert asyncio.run(go()) == 11
     assert len(ingested.rows()) == 11
     assert dict(ingested.rows())["llm_retry_exhausted"]["azure_sequence"] == "az-3"
+
+
+def test_a_batch_whose_conversion_failed_is_converted_and_sent_by_the_next_try(ingested, monkeypatch):
+    original, calls = rows._prefixed, []
+
+    def failed_once(metrics):
+        calls.append(metrics)
+        if len(calls) == 2:
+            raise TimeoutError("the conversion took too long")
+        return original(metrics)
+
+    monkeypatch.setattr(rows, "_prefixed", failed_once)
+
+    async def go() -> int:
+        async with Monitor(Secret(ingested.connection_string)).open(RunContext("r1", "nightly", None)) as live:
+            with pytest.raises(TimeoutError):
+                await live.write(RUN)
+            return await live.write(RUN)
+
+    assert asyncio.run(go()) == 11
+    assert len(ingested.rows()) == 11
+    requests = [row["azure_sequence"] for name, row in ingested.rows() if name == "llm_request"]
+    assert requests == ["az-1", "az-2", "az-3"]
 
 
 @pytest.mark.parametrize("status", [206, 307, 400, 401, 402, 404, 500])

@@ -15,7 +15,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from dicast import ConfigError, Entry, Event, RunContext, Secret, Subject
 from dicast.testing import FakeChatModel, FakeJudge, run_pipeline
-from dicast_telemetry import Otel
+from dicast_telemetry import Otel, spans
 from dicast_telemetry.attributes import describe
 
 RESULT = "gen_ai.evaluation.result"
@@ -297,6 +297,31 @@ def test_a_batch_that_failed_is_sent_once_when_told_again(receiver):
 
     assert asyncio.run(go()) == 2
     assert len(receiver.spans()) == 2
+
+
+@pytest.mark.parametrize("name", ["log_record", "describe", "without_content"])
+@pytest.mark.parametrize("failing", range(1, 4))
+def test_a_batch_whose_conversion_failed_is_converted_and_sent_by_the_next_try(receiver, monkeypatch, name, failing):
+    original, calls = getattr(spans, name), []
+
+    def failed_once(*arguments):
+        calls.append(arguments)
+        if len(calls) == failing:
+            raise TimeoutError("the conversion took too long")
+        return original(*arguments)
+
+    events = [STARTED, *SUBJECT, *FAILED, COMPLETED]
+    monkeypatch.setattr(spans, name, failed_once)
+
+    async def go() -> int:
+        async with Otel(receiver.url, content=True).open(RunContext(RUN, "nightly")) as live:
+            with pytest.raises(TimeoutError):
+                await live.write(events)
+            return await live.write(events)
+
+    assert asyncio.run(go()) == 3
+    assert subjects(receiver) == ["q1", "q2", "dicast run"]
+    assert len(receiver.logs()) == 5
 
 
 def test_what_was_sent_of_a_batch_is_not_sent_again(receiver):

@@ -90,6 +90,7 @@ class Feed:
         self._ingestion = ingestion
         self._rows = rows
         self._batch: tuple[str, str] | None = None
+        self._converted = 0
         self._waiting: list[Row] = []
         self._sent = 0
 
@@ -100,8 +101,10 @@ class Feed:
         """
         batch = events[0].id, events[-1].id
         if batch != self._batch:  # rows of the previous batch were counted as lost
-            self._batch, self._sent = batch, 0
-            self._waiting = [row for event in events for row in self._rows.add(event)]
+            self._batch, self._converted, self._waiting, self._sent = batch, 0, [], 0
+        for event in events[self._converted :]:  # a conversion that failed goes on with its event
+            self._waiting += [*self._rows.add(event)]
+            self._converted += 1
         while self._waiting:
             part = self._waiting[:BATCH]
             await asyncio.to_thread(self._ingestion.send, part)

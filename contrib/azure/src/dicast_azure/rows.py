@@ -47,11 +47,16 @@ class Rows:
         self._aggregates: dict[str, object] = {}
 
     def add(self, event: Event) -> Sequence[Row]:
-        """Add *event*, and return its rows."""
+        """Add *event*, and return its rows. If it raises an error, the same event may be added again."""
         if event.id in self._stops:
             self._received = None if event.id == self._received else self._received
             return ()
-        rows = tuple(self._of(event))
+        sequence = self._sequence
+        try:
+            rows = tuple(self._of(event))
+        except BaseException:
+            self._sequence = sequence
+            raise
         return () if self._received else rows
 
     def _of(self, event: Event) -> Iterator[Row]:

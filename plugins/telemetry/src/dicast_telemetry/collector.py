@@ -14,6 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from dicast import DicastError, Event
@@ -124,6 +125,9 @@ class Feed:
         self._collector, self._log_collector = collector, logs
         self._spans = spans
         self._batch: tuple[str, str] | None = None
+        self._converted = 0
+        self._new_spans: list[Span] = []
+        self._new_logs: list[LogRecord] = []
         self._waiting: list[_Part] = []
         self._sent = 0
 
@@ -134,9 +138,14 @@ class Feed:
         """
         batch = events[0].id, events[-1].id
         if batch != self._batch:  # spans of the previous batch were counted as lost
-            spans = self._spans.add(events)
-            self._batch, self._sent = batch, 0
-            self._waiting = self._parts(spans)
+            self._batch, self._converted, self._sent = batch, 0, 0
+            self._new_spans, self._new_logs, self._waiting = [], [], []
+        for event in events[self._converted :]:  # a conversion that failed goes on with its event
+            self._new_spans += self._spans.add([event])
+            self._new_logs += self._spans.take_logs()
+            self._converted += 1
+        self._waiting += self._parts()
+        self._new_spans, self._new_logs = [], []
         while self._waiting:
             parts = self._waiting[:PARALLEL_REQUESTS]
             errors = await asyncio.gather(*map(self._send, parts), return_exceptions=True)
@@ -144,14 +153,13 @@ class Feed:
                 raise error
         return self._sent
 
-    def _parts(self, spans: list[Span]) -> list[_Part]:
-        """Return the requests with *spans* and their log events."""
-        requests = [spans[start : start + SPANS] for start in range(0, len(spans), SPANS)]
+    def _parts(self) -> list[_Part]:
+        """Return the requests with the new spans and their log events."""
+        requests = [self._new_spans[start : start + SPANS] for start in range(0, len(self._new_spans), SPANS)]
         parts = [_Part(self._collector, self._spans.request(part), len(part)) for part in requests]
-        logs = self._spans.take_logs()
         if self._log_collector is not None:
-            for start in range(0, len(logs), SPANS):
-                request = self._spans.log_request(logs[start : start + SPANS])
+            for start in range(0, len(self._new_logs), SPANS):
+                request = self._spans.log_request(self._new_logs[start : start + SPANS])
                 parts.append(_Part(self._log_collector, request, 0))
         return parts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from itertools import takewhile
@@ -76,7 +76,8 @@ class Spans:
             elif event.id in self._stops:
                 self._received = None if event.id == self._received else self._received
             elif event.type in ("run.completed", "run.stopped"):
-                spans += [*self._finished(self._left_at_end(event)), self._run_span(event)]
+                run = self._run_span(event)
+                spans += [*self._finished(self._left_at_end(event)), run]
             else:
                 self._begin(event)
         return spans
@@ -129,11 +130,16 @@ class Spans:
             names = ("security_level", "determinism_level")
             self._level = {f"dicast.{name}": event.payload[name] for name in names if event.payload.get(name)}
 
-    def _finished(self, keys: Iterable[Key]) -> list[Span]:
-        done = [(key, self._subjects.pop(key)) for key in keys]
-        return [] if self._received else [self._subject_span(key, events) for key, events in done]
+    def _finished(self, keys: Sequence[Key]) -> list[Span]:
+        """Remove the subjects of *keys* and return their spans. If a span cannot be built, all of them remain."""
+        logs: list[LogRecord] = []
+        spans = [] if self._received else [self._subject_span(key, self._subjects[key], logs) for key in keys]
+        for key in keys:
+            del self._subjects[key]
+        self._logs += logs
+        return spans
 
-    def _subject_span(self, key: Key, events: Sequence[Event]) -> Span:
+    def _subject_span(self, key: Key, events: Sequence[Event], logs: list[LogRecord]) -> Span:
         kind, subject_id = key
         first = events[0]
         span = self._span(str(kind), _digest(self._run_id, str(kind), str(subject_id), first.id)[:8], events)
@@ -145,7 +151,7 @@ class Spans:
             attributes |= self._attributes(event)
             for evaluation in evaluations(event, content=self._content):
                 if self._as_logs:
-                    self._logs.append(log_record(event, evaluation, origin or Origin(span.trace_id, span.span_id)))
+                    logs.append(log_record(event, evaluation, origin or Origin(span.trace_id, span.span_id)))
                 else:
                     _add_event(span, event, evaluation)
         newest = {event.payload.get("judge"): event for event in events if event.type in ENDS}
