@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,8 +17,9 @@ from ..contract.kinds import parts
 from ..contract.protocols import Ledger, Source
 from ..events import PLAN_MADE
 from ..pipeline.build import load_pipeline
+from ..pipeline.ledger_path import FILE
 from ..pipeline.raw_scale import raw_labels
-from ..pipeline.slots import ledger_slot
+from ..pipeline.slots import ledger_at, ledger_slot
 from ..plan.labels import pipeline_labels, score_label
 from ..plan.sections import METRICS, Pipeline, Slot
 from ..source.columns import checked_data
@@ -25,13 +27,16 @@ from ..source.source import is_live, read
 from ..stream.opening import open_component
 from ..stream.opening_context import opening
 from ..timing.event_loop import in_loop
-from ..values import Cost, Event, RunContext, Subject
+from ..values import Cost, Event, Query, RunContext, Subject
 from ..values.clock import Clock
 from ..values.errors import ConfigError, LedgerRefused
 from ..values.score import zero_costs
 from .plan import file_identity, lookahead, make_plan
 from .request import Request, RunOutcome
 from .run import execute
+
+_BATCH = 1_000
+"""Events that are copied together."""
 
 T = TypeVar("T")
 Visit = Callable[[Subject, Mapping[str, Cost]], None]
@@ -176,6 +181,32 @@ class Prospect:
         return in_loop(
             execute(self._pipeline, ledger_slot(self._pipeline), Request(pause_after=subjects, signals=True))
         )
+
+    def trial(self, subjects: int, path: Path) -> RunOutcome:
+        """Judge the first *subjects* subjects without sinks, aggregates and comparisons. A new SQLite file at *path* records the run."""
+        pipeline = attrs.evolve(self._pipeline, aggregates=(), early_stop=(), baseline=None, sinks=())
+        return in_loop(execute(pipeline, self._ledger_at(path), Request(limit=subjects, preview=True)))
+
+    def copy(self, run_id: str, path: Path) -> None:
+        """Copy the events of the run *run_id* to a new SQLite file at *path*."""
+
+        async def copy() -> None:
+            async with (
+                opening(ledger_slot(self._pipeline).component, None) as ledger,
+                opening(self._ledger_at(path).component, None, create=True) as new,
+            ):
+                events = (entry.event for entry in ledger.read(Query(run_id=run_id)))
+                while batch := list(islice(events, _BATCH)):
+                    new.append(batch)
+
+        in_loop(copy())
+
+    def _ledger_at(self, path: Path) -> Slot:
+        """Return the ledger at *path*, with the options of the pipeline's ledger if that is a file, too."""
+        slot = self._pipeline.ledger
+        if slot is None or slot.name != FILE:
+            return ledger_at(path)
+        return attrs.evolve(slot, component=attrs.evolve(slot.component, path=path))
 
     def read(self, function: Callable[[Ledger], T], *, create: bool = False) -> T | None:
         """Return the result of *function* on the pipeline's ledger; None if there is no ledger yet, unless *create*."""

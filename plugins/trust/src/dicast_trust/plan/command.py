@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from click.core import ParameterSource
 from dicast import ConfigError, Cost, InvalidCost, Ledger, Query, prospect, started_runs
 from dicast.commands import as_json, overrides, print_json
 from dicast.reading import refuse_weights
-from dicast.toolkit.terminal import print_lines
+from dicast.toolkit.terminal import Part, print_lines
 
 from ..terminal.options import rate
 from .document import Plan
@@ -71,6 +72,11 @@ def _money(_context: click.Context, _option: click.Parameter, text: str | None) 
     show_default=True,
     help="Probability that the cost lies within its range.",
 )
+@click.option(
+    "--scale",
+    is_flag=True,
+    help="Also estimate 10^6, 10^8 and 10^9 verdicts: judges without cost are measured on some of the subjects.",
+)
 @click.option("--labels", is_flag=True, help="Report the number of labels that a calibration needs, at the --rates.")
 @click.option(
     "--rates",
@@ -101,13 +107,17 @@ def plan(
         from .labels import labels_document, labels_lines
 
         document: Mapping[str, Any] = labels_document(rates, target, alpha)
-        lines = labels_lines(document)
+        lines: Iterable[Part] = labels_lines(document)
     else:
         _check_labels()
         if file is None:
             raise click.UsageError("FILE is missing: name the pipeline, as in dicast plan FILE")
         document = make_plan(PlanRequest(file, overrides, **options))
         lines = plan_lines(document)
+        if "scale" in document:
+            from .scale import scale_parts
+
+            lines = chain(lines, scale_parts(document["scale"]))
     if as_json:
         print_json(document)
     else:
@@ -150,7 +160,12 @@ def make_plan(request: PlanRequest) -> dict[str, Any]:
         data = subject.visit(sizes.add).data
         setup = {**subject.setup, **({} if data is None else {"data": data})}
         earlier = attrs.evolve(earlier, can_resume=earlier.setup == setup)
-        document = Plan(request, subject, earlier, rows, sizes).document()
+        plan = Plan(request, subject, earlier, rows, sizes)
+        document = plan.document()
+        if request.scale:
+            from .scale import scale_document
+
+            document["scale"] = scale_document(plan)
     subject.record(document, data)
     return document
 

@@ -64,6 +64,53 @@ class Plan:
         self._add_notes()
         return {**document, "words": self._notes, "reasons": self._reasons}
 
+    def at_scale(self, subjects: int) -> dict[str, Any]:
+        """Return the cost and the seconds of *subjects* other subjects; an unknown figure is None.
+
+        The cost of each unit has ``low``, ``mid`` and ``high``; without enough rows only ``high`` is known, the greatest cost.
+        """
+        costs = {unit: self._cost_at_scale(unit, subjects) for unit in UNITS}
+        if self._row_count < LEAST_AT_ALL:
+            return {"cost": costs, "seconds": None}
+        seconds = self._rows.moments("seconds").x * subjects / self._subject.concurrency
+        return {"cost": costs, "seconds": seconds}
+
+    def _cost_at_scale(self, unit: str, subjects: int) -> dict[str, str | None]:
+        if self._has_enough_rows:
+            costs = from_rows(self._rows.moments(unit), subjects, self._request.level)
+            return {name: _text(_rounded(getattr(costs, name), ROUND_HALF_EVEN)) for name in ("low", "mid", "high")}
+        rest, paid = self._sizes.projected[unit], self._sizes.projected_paid[unit]
+        if rest is None or paid is None or not self._sizes.subjects:
+            return {"low": None, "mid": None, "high": None}
+        most = (rest + paid) * subjects / self._sizes.subjects
+        return {"low": None, "mid": None, "high": _text(rounded(most, _DIGITS, ROUND_CEILING))}
+
+    @property
+    def is_free(self) -> bool:
+        """True if no subject of the source can cost money."""
+        sums = (*self._sizes.projected.values(), *self._sizes.projected_paid.values())
+        return all(amount == 0 for amount in sums)
+
+    @property
+    def subject(self) -> Any:
+        """The planned pipeline."""
+        return self._subject
+
+    @property
+    def run_id(self) -> str | None:
+        """The id of the earlier run; None without one."""
+        return self._earlier.run_id
+
+    @property
+    def subjects(self) -> int:
+        """The number of subjects in the source."""
+        return self._sizes.subjects
+
+    @property
+    def judged(self) -> int:
+        """The number of subjects that the earlier run judged."""
+        return self._row_count
+
     def _add_notes(self) -> None:
         least = LEAST_STAGED if self._subject.has_stages else LEAST
         if not self._row_count:

@@ -27,6 +27,7 @@ class PlanRequest:
     difference: float | None = None
     power: float = 0.8
     level: float = 0.9
+    scale: bool = False
 
     def check(self) -> None:
         """Check that the options suffice for a plan.
