@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import attrs
+import orjson
 
 from .chain import chained, leaf_of
 from .judged import RECORD
@@ -33,8 +34,8 @@ _JUDGED_TYPES = "subject.read", "eval.started", "eval.completed"
 _START, _BETWEEN, _END = b"[\n", b",\n", b"\n]"
 
 
-Columns = Callable[[bytes], bytes]
-"""Function that makes the columns of a block from the JSON list of its lines."""
+Columns = Callable[[Iterable[Sequence[Any]]], bytes]
+"""Function that makes the columns of a block from its parsed lines."""
 
 
 @attrs.define
@@ -95,12 +96,10 @@ class Sheet:
     body: bytes
 
     @classmethod
-    def of(cls, lines: Sequence[bytes], events: int, hints: Hints, columns: Columns | None) -> Sheet:
-        """Return the sheet of *lines*. With *columns*, a function of the body as JSON, it is compressed if this makes it smaller."""
-        raw = _list_of(lines)
-        packed_columns = None if columns is None else columns(raw)
-        size, body = _stored(raw, packed=columns is not None)
-        return cls([leaf_of(line) for line in lines], events, hints, packed_columns, size, body)
+    def of(cls, lines: Sequence[bytes], events: int, hints: Hints, columns: bytes | None) -> Sheet:
+        """Return the sheet of *lines*. With *columns* it is compressed if this makes it smaller."""
+        size, body = body_of(lines, packed=columns is not None)
+        return cls([leaf_of(line) for line in lines], events, hints, columns, size, body)
 
     def row(self, first: int, prev: bytes) -> tuple[Any, ...]:
         """Return the row of the block whose first event has the number *first*, after the digest *prev*."""
@@ -199,7 +198,7 @@ def joined(rows: Sequence[Sequence[Any]], columns: Columns) -> tuple[Any, ...]:
     return (
         *(rows[0][0], rows[-1][1], sum(row[2] for row in rows), hints.run_id, " ".join(sorted(hints.types))),
         *(hints.low, hints.high, hints.began, hints.ended, rows[0][9], rows[-1][10], marks),
-        columns(raw),
+        columns(orjson.loads(raw)),
         *_stored(raw, packed=True),
     )
 

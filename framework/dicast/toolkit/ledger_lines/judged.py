@@ -87,10 +87,11 @@ class Template:
         note_places = [(details.number, signals.number) for details, signals in notes]
         shared = maker, record.maker, record.verdict, orjson.loads(line), members, maker.content
         template = cls(*shared, needed[0].number, needed[1].number, note_places, (maker.content, "digest") in members)
-        return template if template.line(record, {}) == line else None
+        values = template.values_of(record, {})
+        return None if values is None or orjson.dumps(values, plain) != line else template
 
-    def line(self, record: Judged, contents: dict[str, bytes]) -> bytes | None:
-        """Return the line of *record*, and add its content to *contents*; None if it must be written as events.
+    def values_of(self, record: Judged, contents: dict[str, bytes]) -> list[Any] | None:
+        """Return the values of the line of *record*, and add its content to *contents*; None if it must be written as events.
 
         :raises TypeError: if a value is not JSON.
         """
@@ -117,7 +118,7 @@ class Template:
                     return None
             values[self.content] = digest
             contents[digest] = text
-        return b"%b" % orjson.dumps(values, plain)  # a copy of the right size: orjson leaves its buffer in place
+        return values
 
 
 MakeLine = Callable[[Sequence[Event]], tuple[Maker, bytes] | None]

@@ -46,9 +46,13 @@ Content = Callable[[str], bytes | None]
 
 @attrs.define
 class Encoded:
-    """Lines in their order, the contents of their subjects by digest, and the makers that are among them."""
+    """Lines in their order, the contents of their subjects by digest, and the makers that are among them.
+
+    *values* are the values of lines that were made from values, by the place of the line; other lines must be parsed.
+    """
 
     lines: list[Line] = attrs.field(factory=list)
+    values: dict[int, Sequence[Any]] = attrs.field(factory=dict)
     contents: dict[str, bytes] = attrs.field(factory=dict)
     makers: list[Maker] = attrs.field(factory=list)
 
@@ -95,17 +99,20 @@ class Encoder:
 
     def _record(self, record: Judged, encoded: Encoded) -> None:
         """Add the line of a judged subject without its events, if a template has its form."""
-        template = line = None
+        template = line = values = None
         if self._store_content:
             template = self._templates.of(record, lambda events: self._line(events, *self._bodies(events, Encoded())))
             try:
-                line = None if template is None else template.line(record, encoded.contents)
+                values = None if template is None else template.values_of(record, encoded.contents)
+                # a copy of the right size: orjson leaves its buffer in place
+                line = None if values is None else b"%b" % orjson.dumps(values, plain)
             except TypeError:  # reported with the name of the event
                 line = None
-        if template is None or line is None:
+        if template is None or line is None or values is None:
             self._judged(record.events(), encoded)
         else:
             self._add(template.maker, line, (record,), encoded)
+            encoded.values[len(encoded.lines) - 1] = values
 
     def _judged(self, events: Sequence[Event], encoded: Encoded) -> None:
         """Add the line of a judged subject, or the lines of its events if no maker has their shapes. Trace events follow the first event."""

@@ -9,7 +9,6 @@ from itertools import accumulate, chain, groupby
 from typing import Any
 
 import attrs
-import orjson
 
 from dicast.reading import flags_of, milliseconds
 from dicast.toolkit.ledger_lines.blocks import Columns
@@ -119,7 +118,7 @@ def columns_of(lines: Iterable[Sequence[Any]], layouts: Layouts) -> BlockColumns
 def packed_columns(makers: Mapping[str, Maker]) -> Columns:
     """Return the function that makes the stored columns of a block."""
     layouts = Layouts(makers)
-    return lambda lines: columns_of(orjson.loads(lines), layouts).packed()
+    return lambda lines: columns_of(lines, layouts).packed()
 
 
 def _kind_and_maker(line: Sequence[Any]) -> tuple[Any, str]:

@@ -14,7 +14,7 @@ from dicast import Event, Head
 from dicast.toolkit.ledger_lines.blocks import COLUMNS, Columns, Hints, Sheet, is_end, is_packed, parts_of
 from dicast.toolkit.ledger_lines.chain import START
 from dicast.toolkit.ledger_lines.judged import RECORD
-from dicast.toolkit.ledger_lines.lines import CONVERTED, Encoder, Line
+from dicast.toolkit.ledger_lines.lines import CONVERTED, Encoded, Encoder, Line
 from dicast.toolkit.ledger_lines.makers import Maker
 
 from .rows import INSERT, newest
@@ -90,14 +90,8 @@ class Writer:
         encoded = self._encoder.encode(records)
         lines, contents = encoded.lines, encoded.contents
         is_large = len(lines) >= LARGE
-        columns = self._columns if is_large else None
         sheets = [
-            Sheet.of(
-                [line for line, _, _ in lines[part]],
-                count,
-                Hints.of([record for _, _, records in lines[part] for record in records]),
-                columns,
-            )
+            self._sheet(encoded, part, count, packed=is_large)
             for part, count in parts_of([(len(line), count) for line, count, _ in lines])
         ]
         version = self._file_version() if contents or self._version is None else self._version
@@ -110,6 +104,15 @@ class Writer:
         return Prepared(
             _numbered(lines), _runs(lines), sheets, encoded.makers, contents, known, groups, version, sealing
         )
+
+    def _sheet(self, encoded: Encoded, part: slice, count: int, *, packed: bool) -> Sheet:
+        """Return a *part* of the lines, with *count* events, as a sheet; compressed with columns if *packed*."""
+        items = encoded.lines[part]
+        lines, columns = [line for line, _, _ in items], None
+        if packed:
+            values = map(encoded.values.get, range(part.start, part.stop))
+            columns = self._columns(known or orjson.loads(line) for known, line in zip(values, lines, strict=True))
+        return Sheet.of(lines, count, Hints.of([record for _, _, records in items for record in records]), columns)
 
     def newest(self) -> tuple[int, bytes]:
         """Return the number of the last event and the digest of the last line; zeros for an empty ledger."""
