@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from attrs import evolve
 from click.testing import CliRunner
 
 from dicast import ConfigError, DataError
+from dicast.toolkit.gold import GoldLabel
 from dicast_quality.agreement import agreement
+from dicast_quality.people import PooledLabels
 
 VERSIONS = [{"rubric_id": "turn-heuristic-v1", "rubric_version": version} for version in ("1.1.0", "1.2.0")]
 
@@ -406,3 +409,69 @@ def test_wider_window_holds_more(pairs, ask):
 def test_few_subjects_are_never_called_reliable(pairs, ask, n, words):
     pairs(*[(float(number % 2), float(number % 2)) for number in range(n)])
     assert words in words_of(ask(agreement, as_json=False))
+
+
+@pytest.fixture
+def labeled(ledger):
+    """Write labels of people: scores by name and subject; the name of a decision is ``decision``."""
+
+    def write(**labels):
+        for name, scores in labels.items():
+            for id, score in scores.items():
+                fields = {"adjudicated": True} if name == "decision" else {}
+                payload = {"subject": id, "subject_kind": "turn", "score": score, "labeller": name, "drawn": None}
+                ledger.tell("label.given", payload | fields, subject_kind="turn", subject_id=id)
+
+    return write
+
+
+def test_labels_of_all_people_are_pooled_by_decision_and_majority(ledger, labeled, ask):
+    for number, score in enumerate((1.0, 0.0, 1.0, 0.2, 0.9)):
+        ledger.judged(f"T{number}", score)
+    labeled(
+        ada={"T0": 1, "T1": 1, "T2": 1, "T3": 1},
+        bob={"T0": 1, "T1": 0, "T2": 0, "T3": 0, "T4": 1},
+        cid={"T0": 1, "T1": 0},
+        decision={"T3": 0},
+    )
+    document = ask(agreement, "--judge", "helpful", "--gold", "people", "--window", "0")
+    people = document["people"]
+    assert people["labellers"] == {"ada": 4, "bob": 5, "cid": 2}
+    assert (people["equal"], people["majority"], people["adjudicated"], people["ties"]) == (2, 1, 1, 1)
+    assert (document["n"], list(document["raters"])) == (4, ["helpful", "people"])
+    assert document["within"] == 0.5
+    assert [entry["scores"] for entry in document["worst"]] == [
+        {"helpful": 0.2, "people": 0},
+        {"helpful": 0.9, "people": 1},
+    ]
+    text = ask(agreement, "--judge", "helpful", "--gold", "people", as_json=False)
+    assert "  outputs: 2 with equal labels, 1 by majority, 1 decided, 1 left out\n" in text
+
+
+def test_a_label_without_an_output_does_not_replace_an_output_on_which_people_differ(ledger):
+    plain = GoldLabel("T0", 1.0, "turn", "ada")
+    named = GoldLabel("T0", 0.0, "turn", "bob", output_digest="d" * 64)
+    pooled = PooledLabels.of([plain, named])
+    assert (pooled.ties, list(pooled.gold.entries)) == (1, [])
+    agreed = PooledLabels.of([plain, evolve(named, score=1.0)])
+    assert (agreed.equal, agreed.ties, len(agreed.gold.entries)) == (1, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        ({}, [], "the ledger has no labels; label subjects in the dashboard or by dicast label FILE"),
+        ({"ada": {"T0": 1}}, ["--prevalence"], "--prevalence needs labels of randomly drawn subjects"),
+    ],
+)
+def test_no_labels_and_labels_for_a_correction_are_refused(ledger, labeled, ask, labels, options, message):
+    ledger.judged("T0", 1.0)
+    labeled(**labels)
+    assert message in refused(ask, "--judge", "helpful", "--gold", "people", *options)
+
+
+def test_people_who_differ_on_every_output_give_no_figures(ledger, labeled, ask):
+    ledger.judged("T0", 1.0)
+    labeled(ada={"T0": 1}, bob={"T0": 0})
+    document = ask(agreement, "--judge", "helpful", "--gold", "people")
+    assert (document["n"], document["alpha"], document["people"]["ties"]) == (0, None, 1)

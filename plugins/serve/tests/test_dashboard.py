@@ -540,7 +540,7 @@ def test_a_persons_verdict_is_recorded_and_agreement_moves(chromium, fresh):
         page.get_by_role("link", name="Today").click()
         page.wait_for_selector("[data-path*='/analytics/agreement?'][data-path$='#within']")
         asked_number = page.locator("[data-path$='#within']").first
-        assert "judge=human" in asked_number.get_attribute("data-path")
+        assert "gold=people" in asked_number.get_attribute("data-path")
         page.wait_for_function("() => document.querySelector(\"[data-path$='#within']\").dataset.value === '0.0'")
     verdict = server.get("/analytics/turns/chat%2F1")["data"]["evaluations"][-1]
     assert (verdict["judge_kind"], verdict["score"], verdict["signals"]["reason"]) == (

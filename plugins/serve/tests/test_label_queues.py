@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 
 import attrs
 import pytest
+from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 import dicast
@@ -19,6 +20,7 @@ from dicast_serve.guard import Tokens
 from dicast_serve.guide import Guide
 
 from .conftest import HOST, LABELLING, READING, trace
+from .test_answers import COMMANDS, rounded
 
 AUTHORIZED = {"authorization": f"Bearer {LABELLING}"}
 ROWS = 12
@@ -264,6 +266,26 @@ def test_labels_at_the_same_time_enter_once_each(client, path):
     assert len(set(runs)) == 2
     assert labels(path) == {("ada", "r3"): 1.0, ("bob", "r3"): 1.0}
     assert len(events(path, "label.given")) == 2
+
+
+def test_a_judge_is_compared_with_all_people_as_by_the_command(client, path):
+    for number, scores in ((0, (1, 1, 1)), (1, (1, 0, 0)), (2, (1, 0)), (4, (0, 1)), (5, (0,))):
+        for person, score in zip(("ada", "bob", "cid"), scores, strict=False):
+            label(client, number, score, person)
+    label(client, 4, 1, "eve", adjudicated=True)
+    judges = {row["judge"]: row["labeled"] for row in client.get("/judges").json()["data"]}
+    assert (judges["even"], judges["third"]) == (5, 5)
+    options = ["--judge", "even", "--gold", "people", "--ledger", str(path), "--json"]
+    printed = CliRunner().invoke(COMMANDS["agreement"].load(), options, catch_exceptions=False)
+    answer = client.get("/analytics/agreement?judge=even&gold=people").json()
+    assert answer == rounded(json.loads(printed.stdout))
+    people = answer["people"]
+    assert people["labellers"] == {"ada": 5, "bob": 4, "cid": 2}
+    assert (people["equal"], people["majority"], people["adjudicated"], people["ties"]) == (2, 1, 1, 1)
+    assert (answer["n"], answer["raters"]["people"]) == (4, {"n": 4, "base_rate": 0.5})
+    assert answer["kappa"] == 1.0
+    refused = client.get("/analytics/agreement?judge=even&gold=gold.jsonl")
+    assert refused.status_code == 400
 
 
 def test_people_who_differ_are_decided_between_and_their_labels_stay(client, path):

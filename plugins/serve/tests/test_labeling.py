@@ -198,6 +198,26 @@ def test_people_who_differ_are_compared_and_decided_between(chromium, server):
             for key in keys:
                 press(page, key)
             recorded(page, server, 3 if person == "ada" else 6)
+    with Tab(chromium, server, wait="section[aria-labelledby=agreement] .big") as page:
+        settled(page)
+        tile = page.locator("section[aria-labelledby=agreement]")
+        answer = server.get("/analytics/agreement?judge=even&subject_kind=row&gold=people")
+        places = {
+            "within": ("within",),
+            "alpha": ("alpha",),
+            **{f"people.{k}": ("people", k) for k in ("equal", "ties")},
+        }
+        for place, keys in places.items():
+            value = answer
+            for key in keys:
+                value = value[key]
+            assert tile.locator(f"[data-path$='#{place}']").get_attribute("data-value") == value
+        assert (answer["people"]["labellers"], answer["people"]["ties"]) == ({"ada": "3", "bob": "3"}, "2")
+        assert "the label of more than half of them" in tile.inner_text()
+        tile.locator("[data-path*='/labels/agreement'][data-path$='agree_ci[0]']").wait_for()
+        check_accessibility(page, 1280)
+        tile.get_by_role("button", name="decide between them").click()
+        page.wait_for_selector("form.who")
     with Tab(chromium, server, "#/label", labeller="eve", wait=".material") as page:
         page.get_by_text("Agreement of people").click()
         page.wait_for_selector("[data-path*='/labels/agreement'][data-path$='agree_ci[0]']")

@@ -199,6 +199,23 @@ def test_a_table_keeps_its_place_while_rows_are_added(chromium, tmp_path, server
         slow.end()
 
 
+def test_a_comparison_with_a_running_run_is_read_again_as_it_grows(chromium, tmp_path, server):
+    run(tmp_path, "slow", rows=40)
+    slow = Slow(tmp_path, rows=40, last=20)
+    try:
+        with Tab(chromium, server, "#/compare?any=1", wait=".virtual-row") as page:
+            page.wait_for_selector("[role=status]:has-text('has not ended')")
+            pair = page.url.partition("#/compare?")[2]
+            run(tmp_path, "later")
+            page.wait_for_selector("option:has-text('later')", state="attached")
+            assert page.url.partition("#/compare?")[2] == pair
+            slow.end()
+            page.wait_for_selector("[role=status]:has-text('40 of 40 shown')", timeout=30_000)
+            page.wait_for_selector("[data-path$='].n'][data-value='40']")
+    finally:
+        slow.end()
+
+
 def test_a_run_whose_process_died_is_dead_and_not_running(chromium, tmp_path, server, dead_run):
     run_id = dead_run(tmp_path / "ledger.db")
     with Tab(chromium, server, f"#/run/{run_id}", wait=".progress .note") as page:

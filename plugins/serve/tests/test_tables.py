@@ -129,6 +129,17 @@ def test_rows_are_filtered(ask, query, expected):
     assert document["matched"] == len(expected)
 
 
+def test_the_basis_is_of_the_score_or_of_the_chosen_label(ask):
+    score, even = ask("/runs/new/subjects"), ask("/runs/new/subjects?label=even")
+    assert score["bases"] == {"model": 5}
+    assert even["bases"] == {"truth": 6}
+    assert {row["basis"] for row in even["data"]} == {"truth"}
+    assert ask("/runs/new/subjects?basis=truth")["matched"] == 0
+    assert ask("/runs/new/subjects?basis=model")["matched"] == 5
+    assert ask("/runs/new/subjects?label=even&basis=truth")["matched"] == 6
+    assert ask("/runs/new/subjects?label=even&basis=model")["matched"] == 0
+
+
 def test_counts_are_of_the_rows_that_each_further_filter_would_leave(ask):
     counts = ask("/runs/new/subjects?baseline=old&outcome=pass&q=question")["counts"]
     assert counts == {"all": 6, "pass": 3, "fail": 2, "none": 1, "open": 0, "fixed": 1, "regressed": 1, "odds": 2}

@@ -1,36 +1,45 @@
-// How far two judges agree, in all and day by day, within a window that is chosen here.
+// How far two judges, or a judge and people, agree, in all and day by day, within a window that is chosen here.
 import { html, useEffect, useState } from "../html.js";
 import { Figure, percent, plain, score } from "../figures.js";
 import { Id } from "../id.js";
 import { address, useAnswer } from "./api.js";
 import { Course } from "./course.js";
+import { People } from "./label/people.js";
 import { Answer, Tile } from "./parts.js";
 import { alter, ofSubject, place } from "./router.js";
+
+const PEOPLE = "*"; // the key of all people together, which no judge's name has
 
 export function Agreement({ later, kind, judges, tick, query, mayLabel }) {
   const found = (judges.document?.data ?? []).filter((one) => one.subject_kind === kind);
   const names = [...new Set(found.map((one) => one.judge))];
   const [one, two] = pair(found, names, query);
+  const isPooled = two === PEOPLE;
   const window_ = within(query.window);
-  const asked = { judge: [one, two], subject_kind: kind, window: window_ };
-  const enough = names.length > 1 && kind !== null;
+  const asked = { judge: isPooled ? one : [one, two], subject_kind: kind, window: window_ };
+  const enough = one !== null && two !== null && kind !== null;
   useEffect(() => {
     if (enough && (query.one !== one || query.two !== two)) alter({ one, two }); // later runs do not change the pair then
   }, [enough, one, two, query.one, query.two]);
-  const whole = useAnswer(enough && !later ? address("/analytics/agreement", { ...asked, worst: 5 }) : null, tick);
-  const days = useAnswer(enough && !later ? address("/analytics/agreement/days", asked) : null, tick);
+  const whole = useAnswer(enough && !later ? address("/analytics/agreement", { ...asked, gold: isPooled ? "people" : null, worst: 5 }) : null, tick);
+  const days = useAnswer(enough && !isPooled && !later ? address("/analytics/agreement/days", asked) : null, tick);
   return html`<${Tile} title="Agreement" id="agreement">${!enough ? html`<p class="empty">Only one judge has judged these: there is nothing to compare. <a href=${place(["label"])}>Give verdicts of your own</a> to see how far you can trust it.</p>` : html`
-    <div class="picks"><${Pick} word="of" names=${names} value=${one} name="one" /><${Pick} word="and" names=${names} value=${two} name="two" /></div>
+    <div class="picks"><${Pick} word="of" names=${names} value=${one} name="one" /><${Pick} word="and" names=${names} value=${two} name="two" others=${found.some(hasLabels) ? [[PEOPLE, "people, all together"]] : []} /></div>
     <${Answer} answer=${whole}>${(document) => html`<p class="head"><span class="big"><${Figure} value=${document.within} path=${whole.at("within")} form=${percent} none="–" /></span>
         <span class="soft"> of <${Figure} value=${document.n} path=${whole.at("n")} /> subjects within <${Figure} value=${document.window} path=${whole.at("window")} /></span></p>
       <${Slider} value=${window_} />
-      <${Over} days=${days} />
+      ${isPooled ? null : html`<${Over} days=${days} />`}
       <p class="soft">alpha <${Figure} value=${document.alpha} path=${whole.at("alpha")} form=${score} />${document.alpha_ci === null ? null : html` (95 %: <${Figure} value=${document.alpha_ci[0]} path=${whole.at("alpha_ci[0]")} form=${score} /> to <${Figure} value=${document.alpha_ci[1]} path=${whole.at("alpha_ci[1]")} form=${score} />)`},
         ${" "}kappa <${Figure} value=${document.kappa} path=${whole.at("kappa")} form=${score} />. At 1 they agree always, at 0 as often as by chance.</p>
+      ${document.people ? html`<${Pooled} document=${document} at=${whole.at} />` : null}
       <${Cautions} document=${document} />
       <${Worst} document=${document} at=${whole.at} />`}</${Answer}>
+    ${found.some(hasLabels) ? html`<${People} tick=${tick} onDecide=${mayLabel ? () => { location.hash = place(["label"], { queue: "differ" }); } : null} />` : null}
     ${mayLabel ? html`<p><a href=${place(["label"])}>Give verdicts of your own</a></p>` : null}`}</${Tile}>`;
 }
+
+/** Whether people have labeled subjects of a judge. */
+const hasLabels = (judge) => Number(judge.labeled) > 0;
 
 const FEW = 10; // fewer subjects are too few for a conclusion
 const TENTATIVE = 0.667; // the least alpha of a conclusion (Krippendorff, Content Analysis, 2004, 11.4.4)
@@ -45,19 +54,28 @@ function Cautions({ document }) {
   return cautions.length ? html`<ul class="warnings">${cautions.map((text) => html`<li>${text}</li>`)}</ul>` : null;
 }
 
-/** The two judges to compare: the chosen ones, else a person with the judge of most verdicts, else the two judges of most verdicts. */
+/** The judges to compare: the chosen ones, else all people together with the judge of most verdicts, else a person with it, else the two judges of most verdicts. */
 function pair(found, names, query) {
-  const person = found.find((one) => one.judge_kind === "human")?.judge;
-  const first = names.includes(query.one) ? query.one : (names.find((name) => name !== person) ?? names[0] ?? null);
+  const persons = found.filter((one) => one.judge_kind === "human").map((one) => one.judge);
+  const first = names.includes(query.one) ? query.one : (names.find((name) => !persons.includes(name)) ?? names[0] ?? null);
   const others = names.filter((name) => name !== first);
-  const second = others.includes(query.two) ? query.two : others.includes(person) ? person : (others[0] ?? null);
+  const isLabeled = !persons.includes(first) && found.some((one) => one.judge === first && hasLabels(one));
+  const second = others.includes(query.two) || query.two === PEOPLE ? query.two : isLabeled ? PEOPLE : (others.find((name) => persons.includes(name)) ?? others[0] ?? null);
   return [first, second];
 }
 
 const within = (text) => (text !== undefined && Number(text) >= 0 && Number(text) <= 1 ? String(Number(text)) : "0.15");
 
-function Pick({ word, names, value, name }) {
-  return html`<label class="pick">${word} <select value=${value} onChange=${(event) => alter({ [name]: event.currentTarget.value })}>${names.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`;
+/** The labels of people that were compared, and the rule by which they were put together. */
+function Pooled({ document, at }) {
+  const { people } = document;
+  const count = (name) => html`<${Figure} value=${people[name]} path=${at(`people.${name}`)} form=${plain} />`;
+  return html`<p class="small">Labels: ${Object.entries(people.labellers).map(([name, n], number) => html`${number ? ", " : ""}<span dir="auto">${name}</span> <${Figure} value=${n} path=${at(`people.labellers[${JSON.stringify(name)}]`)} form=${plain} />`)}. Labeled outputs: ${count("equal")} with equal labels, ${count("majority")} by majority, ${count("adjudicated")} decided, ${count("ties")} left out.</p>
+    <p class="fine">For each output: ${people.rule}.</p>`;
+}
+
+function Pick({ word, names, value, name, others = [] }) {
+  return html`<label class="pick">${word} <select value=${value} onChange=${(event) => alter({ [name]: event.currentTarget.value })}>${others.map(([key, text]) => html`<option value=${key}>${text}</option>`)}${names.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`;
 }
 
 function Slider({ value }) {

@@ -1,8 +1,9 @@
 // Two runs compared: differences with their intervals and words, then subject by subject, those with the largest change first.
-import { html } from "../html.js";
+import { html, useEffect } from "../html.js";
 import { Prompts } from "../prompts.js";
 import { Figure, pValue, signed } from "../figures.js";
 import { address, useAnswer } from "./api.js";
+import { isOpen } from "./progress.js";
 import { Answer, TOOL, Problem, when } from "./parts.js";
 import { alter, ofRun } from "./router.js";
 import { Rows } from "./rows.js";
@@ -12,19 +13,24 @@ import { useTitle } from "./title.js";
 const PAIRED = "stats/paired"; // its differences are those of the answers
 const FEW = 3; // labels whose figures are shown at once; the figures of more labels are folded
 
-export function Compare({ query }) {
-  const runs = useAnswer(address("/runs", { limit: 200, without_kind: TOOL }), 0);
+export function Compare({ query, live }) {
+  const runs = useAnswer(address("/runs", { limit: 200, without_kind: TOOL }), live.tick);
   const listed = runs.document?.data ?? [];
   const [a, b] = sides(listed, query);
+  useEffect(() => {
+    if (a && b && (query.a !== a || query.b !== b)) alter({ a, b }); // later runs do not change the pair then
+  }, [a, b, query.a, query.b]);
+  const growing = listed.filter((run) => (run.run_id === a || run.run_id === b) && isOpen(run));
+  const tick = growing.length ? live.tick : 0;
   const named = (id) => { const run = listed.find((one) => one.run_id === id); return run ? `${run.name} ${id.slice(-6)}` : (id ?? "").slice(-6); };
   useTitle(a && b ? `Compare ${named(a)} with ${named(b)}` : "Compare");
-  const answer = useAnswer(a && b && a !== b ? address("/compare", { a, b, allow_incomparable: query.any === "1" ? "true" : null }) : null, 0);
+  const answer = useAnswer(a && b && a !== b && !growing.length ? address("/compare", { a, b, allow_incomparable: query.any === "1" ? "true" : null }) : null, tick);
   return html`<div class="top"><h1>Compare</h1></div>
     <div class="picks"><${Side} word="baseline" name="a" runs=${listed} value=${a} /><${Side} word="with" name="b" runs=${listed} value=${b} />
       <label class="pick"><input type="checkbox" checked=${query.any === "1"} onChange=${(event) => alter({ any: event.currentTarget.checked ? "1" : "" })} /> also runs that are not comparable</label></div>
     ${runs.document && listed.length < 2 ? html`<p class="empty">A comparison needs two runs.</p>` : a === b && a ? html`<p class="empty">Choose two different runs.</p>` : html`
-    <${Answer} answer=${answer} none=${(error) => html`<${Problem} error=${error} />`}>${(document) => html`<${Found} document=${document} at=${answer.at} />`}</${Answer}>
-    ${a && b && a !== b ? html`<${BothPrompts} a=${a} b=${b} key=${`prompts ${a} ${b}`} /><h2>Subjects</h2><${Rows} run=${b} name=${listed.find((one) => one.run_id === b)?.name ?? b} query=${{ sort: "change", ...query, baseline: a }} tick=${0} isComparing key=${`${a} ${b}`} />` : null}`}`;
+    ${growing.length ? html`<p class="note" role="status">${growing.map((run) => html`<a href=${ofRun(run.run_id)} dir="auto">${run.name} ${run.run_id.slice(-6)}</a> `)}${growing.length > 1 ? "have" : "has"} not ended. The differences follow at the end; the subjects judged so far are below.</p>` : html`<${Answer} answer=${answer} none=${(error) => html`<${Problem} error=${error} />`}>${(document) => html`<${Found} document=${document} at=${answer.at} />`}</${Answer}>`}
+    ${a && b && a !== b ? html`<${BothPrompts} a=${a} b=${b} key=${`prompts ${a} ${b}`} /><h2>Subjects</h2><${Rows} run=${b} name=${listed.find((one) => one.run_id === b)?.name ?? b} query=${{ sort: "change", ...query, baseline: a }} tick=${tick} isComparing key=${`${a} ${b}`} />` : null}`}`;
 }
 
 /** The prompts of both runs, where their tasks have any. */

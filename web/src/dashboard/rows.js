@@ -126,7 +126,7 @@ export function Rows({ run, query, tick, name, isComparing = false }) {
     location.hash = ofSubject(subject.kind, subject.id, { ...listOf(query), run: String(document.run_id) });
   };
   return html`<div class=${found.isFresh ? "rows" : "rows earlier"} aria-busy=${found.isFresh ? undefined : "true"}>
-    <${Toolbar} wanted=${wanted} want=${want} counts=${counts} kinds=${Object.entries(document.kinds)} bases=${[]} labels=${labels} flips=${isCompared ? [["lost", "regressed"], ["gained", "fixed"]] : []}>
+    <${Toolbar} wanted=${wanted} want=${want} counts=${counts} kinds=${Object.entries(document.kinds)} bases=${Object.keys(document.bases)} labels=${labels} flips=${isCompared ? [["lost", "regressed"], ["gained", "fixed"]] : []}>
       ${labels.length > 1 ? html`<label class="pick">label <select value=${document.label} onChange=${(event) => alter({ label: event.currentTarget.value })}>${labels.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>` : null}
       ${narrow ? null : html`<${Chooser} columns=${columns} chosen=${chosen} onChoose=${(keys) => alter({ columns: keys === null ? "" : keys.map(encodeURIComponent).join(",") })} />`}
       <p class="count"><span role="status">${plain(found.count)} of ${plain(document.total)} shown${sort.key === "worst" ? ", the worst first" : ""}${found.isFresh ? "" : " …"}</span>

@@ -65,7 +65,7 @@ export function Run({ id, live, query, mayLabel }) {
     ${isOpen(run) ? html`<p class="small">Started ${when(run.started_at)} UTC. <${Gate} run=${run} /></p><${Progress} run=${run} tick=${live.tick} />` : null}
     <${Outcome} run=${run} document=${document} at=${answer.at} label=${query.label} />
     <details class="trend-of" open><summary>Trend of the last runs</summary><${Trend} name=${run.name} label=${query.label ?? null} onLabel=${(label) => alter({ label })} own=${run.run_id} tick=${run.state === "completed" ? 0 : live.tick} /></details>
-    <h2 id="rows">Subjects</h2><${Rows} run=${run.run_id} name=${run.name} query=${query} tick=${run.state === "completed" ? 0 : live.tick} />`}</${Answer}>`;
+    <h2 id="rows">Subjects</h2><${Rows} run=${run.run_id} name=${run.name} query=${query} tick=${run.state === "completed" && !query.baseline ? 0 : live.tick} />`}</${Answer}>`;
 }
 
 function Outcome({ run, document, at, label }) {

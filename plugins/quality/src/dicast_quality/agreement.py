@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import click
@@ -19,6 +19,7 @@ from dicast.toolkit.terminal import Line, print_lines
 from .comparison import Comparison
 from .many_ratings import ratings_of
 from .options import check_labels, share
+from .people import PooledLabels, is_people, people_lines, read_people
 from .ratings import BETWEEN, RECORDED, Between, Ratings, VerdictFilter
 from .text import lines
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     "--gold",
     type=click.Path(path_type=Path),
     help="Labels to compare with: JSON lines {subject_id, score}, or CSV; - is stdin, ledger the ledger's own labels, "
-    "recorded/NAME the scores of another tool.",
+    "people the ledger's labels of all people together, recorded/NAME the scores of another tool.",
 )
 @click.option(
     "--any-output",
@@ -91,6 +92,8 @@ def agreement(
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
         return
     text = [*lines(document)]
+    if "people" in document:
+        text += people_lines(document["people"])
     if "prevalence" in document:
         from .prevalence import prevalence_lines
 
@@ -107,13 +110,15 @@ def read_agreement(
     subject_kind: str | None = None,
     window: float = 0.15,
     worst: int = 10,
+    gold: Literal["people"] | None = None,
 ) -> dict[str, Any]:
-    """Return the document that ``dicast agreement --json`` prints for *ledger*.
+    """Return the document that ``dicast agreement --json`` prints for *ledger*. With *gold* it compares judges with the labels of all people together.
 
     :raises ConfigError: when the ledger lacks a requested item, or there are not two raters.
     """
-    options = ComparisonOptions(tuple(dict.fromkeys(judge)), tuple(dict.fromkeys(run)), subject_kind, between, None)
-    return options.compare(ledger, window, worst)[0].document() | options.weighted(ledger)
+    labels = None if gold is None else Path(gold)
+    options = ComparisonOptions(tuple(dict.fromkeys(judge)), tuple(dict.fromkeys(run)), subject_kind, between, labels)
+    return options.document(ledger, window, worst)
 
 
 @attrs.frozen
@@ -135,29 +140,41 @@ class ComparisonOptions:
             raise ConfigError("--prevalence corrects by labels: add --gold FILE")
         if self.of is not None and (not self.prevalence or (self.between or "judges") != "judges"):
             raise ConfigError("--of needs --prevalence and compares judges: leave --between out")
-        comparison, rates = self.compare(ledger, window, worst)
-        corrected = {} if rates is None else {"prevalence": rates.document()}
-        return comparison.document() | self.weighted(ledger) | corrected
+        people = self._people(ledger)
+        comparison, rates = self.compare(ledger, window, worst, people)
+        members = {} if rates is None else {"prevalence": rates.document()}
+        members |= {} if people is None else {"people": people.document()}
+        return comparison.document() | self.weighted(ledger) | members
+
+    def _people(self, ledger: Ledger) -> PooledLabels | None:
+        """Return the labels of all people together, if they are chosen."""
+        if self.gold is None or not is_people(self.gold):
+            return None
+        if self.prevalence:
+            raise ConfigError("--prevalence needs labels of randomly drawn subjects: use --gold ledger, or a file")
+        return read_people(ledger)
 
     def weighted(self, ledger: Ledger) -> dict[str, Any]:
         """Return the member with the runs whose subjects have weights, which the agreement does not use; empty without such runs."""
         runs = weighted_runs(ledger, [named_run(ledger, run) for run in self.runs])
         return {"weighted_runs": runs} if runs else {}
 
-    def compare(self, ledger: Ledger, window: float, worst: int) -> tuple[Comparison, Prevalences | None]:
+    def compare(
+        self, ledger: Ledger, window: float, worst: int, people: PooledLabels | None = None
+    ) -> tuple[Comparison, Prevalences | None]:
         """Return the comparison of raters in *ledger*, and with *prevalence* the rates of judges corrected by labels.
 
         :raises ConfigError: when the ledger lacks a requested item, or there are not two raters.
         :raises DataError: when the labels are invalid, or about other subjects.
         """
-        labels = self._labels(ledger)
+        labels = self._labels(ledger, people)
         ratings, between = self.ratings(ledger, labels)
         gold = None if labels is None or self.gold is None else ratings.add_gold(labels, self._gold_name(self.gold))
         comparison = Comparison(between, ratings.raters, window, worst, gold)
         comparison.read(ratings)
         if labels is not None:
             labels.check()
-        if gold is not None and not comparison.matched:
+        if gold is not None and people is None and not comparison.matched:
             raise DataError(self._no_match(comparison, ratings))
         return comparison, self._prevalences(ledger, ratings, gold) if self.prevalence else None
 
@@ -167,11 +184,11 @@ class ComparisonOptions:
         label = gold.as_posix()
         return label if label.startswith(RECORDED) and is_in_ledger(gold) else gold.name
 
-    def _labels(self, ledger: Ledger) -> LabeledOutputs | None:
+    def _labels(self, ledger: Ledger, people: PooledLabels | None) -> LabeledOutputs | None:
         """Return the labels with their outputs."""
         if self.gold is None:
             return None
-        gold = read_gold(self.gold, ledger, draws=self.prevalence)
+        gold = read_gold(self.gold, ledger, draws=self.prevalence) if people is None else people.gold
         return LabeledOutputs.of(ledger, gold, any_output=self.any_output)
 
     def ratings(self, ledger: Ledger, labels: LabeledOutputs | None = None) -> tuple[Ratings, Between]:

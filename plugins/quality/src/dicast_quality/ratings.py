@@ -22,6 +22,7 @@ from dicast.reading import (
 
 from .contents import Contents, Place
 from .made_outputs import with_made_outputs
+from .people import PEOPLE
 
 Between = Literal["judges", "runs", "rubrics"]
 BETWEEN: tuple[str, ...] = get_args(Between)
@@ -182,9 +183,9 @@ class Ratings:
         return dict(zip(places(failed), failed, strict=True)) | dict(zip(places(scored), scored, strict=True))
 
     def add_gold(self, labels: LabeledOutputs, name: str) -> str:
-        """Add *labels* as a rater; return its name: *name* for scores of another tool, else a name that may contain *name*, the file's."""
+        """Add *labels* as a rater; return its name: *name* for scores of another tool and for people, else a name that may contain *name*, the file's."""
         self.gold = labels
-        rater = name if name.startswith(RECORDED) else GOLD
+        rater = name if name.startswith(RECORDED) or name == PEOPLE else GOLD
         rater = rater if rater not in self.raters else f"{GOLD} ({name})"
         self._number(rater)
         return rater

@@ -126,8 +126,14 @@ class Marking:
         labels = self.scoring_labels(subject)
         if len(labels) != 1:
             return None
-        result = subject.results[labels[0]]
-        return result.get("basis") or result.get("tier")
+        return _basis(subject.results[labels[0]])
+
+    @staticmethod
+    def label_bases(subject: SubjectResults) -> dict[str, str | None]:
+        """Return the basis of the score of each metric and judge. Failures and values without a basis, such as criteria, are missing or None."""
+        combined = subject.results.get(ALL_METRICS, {})
+        bases = {str(score["metric"]): _basis(score) for score in combined.get("scores", ())}
+        return bases | {label: _basis(result) for label, result in subject.results.items()}
 
     def values(self, subject: SubjectResults) -> dict[str, float]:
         """Return the value that each metric, judge and criterion gave *subject*."""
@@ -154,6 +160,10 @@ class Marking:
         if label == ALL_METRICS:
             return "all metrics"
         return "metric" if label in self.metrics else "judge" if label in self.judges else "criterion"
+
+
+def _basis(result: Mapping[str, Any]) -> str | None:
+    return result.get("basis") or result.get("tier")
 
 
 def _left_out(subject: SubjectResults) -> set[str]:

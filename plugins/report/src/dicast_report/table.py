@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from sys import intern
 from typing import Any
 
 import attrs
@@ -37,7 +38,7 @@ def read_table(
     ``labels`` are the metrics, judges and criteria with their lines. ``label`` is the gate's label, else the score's, else the first.
     ``score_label`` is the label of ``scores``, null if it differs from subject to subject.
     ``columns`` has ``kinds``, ``ids``, ``sessions``, ``outcomes``, ``bases``, ``scores``, ``worst`` (the lower, the worse the subject), ``odds`` (one
-    label passes the subject, another does not) and ``places``, which :func:`read_rows` needs. ``values`` and ``label_outcomes`` have a column for each label; the outcome is null if the label has not judged the subject. ``baseline`` has the
+    label passes the subject, another does not) and ``places``, which :func:`read_rows` needs. ``values``, ``label_outcomes`` and ``label_bases`` have a column for each label; the outcome is null if the label has not judged the subject. ``baseline`` has the
     same columns of the baseline, and ``flips`` by label: "gained" for a subject that now passes and did not, "lost" for the reverse, or "".
 
     ``upto`` is the newest row of the ledger that was read. *known* is an earlier result for the same run: its columns grow by the events after ``upto``,
@@ -62,6 +63,7 @@ def read_table(
         "numbers": columns.numbers,
         "values": columns.values,
         "label_outcomes": columns.outcomes,
+        "label_bases": columns.bases,
         "baseline": None if compared is None else _baseline_columns(ledger, compared, list(columns.numbers)),
         "upto": columns.upto,
         "expected": columns.expected,
@@ -84,6 +86,7 @@ class _Columns:
     numbers: dict[Key, int] = attrs.field(factory=dict)
     values: dict[str, list[float | None]] = attrs.field(factory=dict)
     outcomes: dict[str, list[str | None]] = attrs.field(factory=dict)
+    bases: dict[str, list[str | None]] = attrs.field(factory=dict)
     cells: dict[str, list[Any]] = attrs.field(factory=_no_cells)
     pace: deque[tuple[str, int]] = attrs.field(factory=lambda: deque(maxlen=PACE))
     upto: int = 0
@@ -129,26 +132,31 @@ class _Columns:
         number, count = self.numbers.setdefault(subject.key, len(self.numbers)), len(self.cells["ids"])
         if number == count:
             self._last = subject
-            columns: tuple[list[Any], ...] = (*self.cells.values(), *self.values.values(), *self.outcomes.values())
-            for column in columns:
+            for column in (*self.cells.values(), *self._by_label()):
                 column.append(None)
             self._note_time(subject.time, count + 1)
         else:
             if subject is not self._last:
                 subject = attrs.evolve(read_subject(read, self.run_id, subject.key)[0], session_id=subject.session_id)
                 subject.events, self._last = 0, None
-            old: tuple[list[Any], ...] = (*self.values.values(), *self.outcomes.values())
-            for column in old:
+            for column in self._by_label():
                 column[number] = None
-        values = self.marking.all_values(subject)
+        values, bases = self.marking.all_values(subject), self.marking.label_bases(subject)
         for label, outcome in self.marking.label_outcomes(subject, values).items():
             if label not in self.values:
                 count = len(self.cells["ids"])
                 self.values[label], self.outcomes[label] = [None] * count, [None] * count
+                self.bases[label] = [None] * count
             self.values[label][number], self.outcomes[label][number] = values.get(label), outcome
+            basis = bases.get(label)
+            self.bases[label][number] = None if basis is None else intern(basis)
         row = self._row(subject, self._reads.get(subject.key, 0), values)
         for column, cell in zip(self.cells.values(), row, strict=True):
             column[number] = cell
+
+    def _by_label(self) -> list[list[Any]]:
+        """Return the columns of the labels."""
+        return [*self.values.values(), *self.outcomes.values(), *self.bases.values()]
 
     def _note_time(self, time: str, judged: int) -> None:
         if self.pace and self.pace[-1][0][:_SECOND] == time[:_SECOND]:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from dicast import Ledger
-from dicast.reading import read_open_judgments, read_verdicts
+from dicast.reading import FAILED, VerdictColumns, given_labels, read_open_judgments, read_verdicts
 from dicast.toolkit.money import rounded
 
 from .reading import reader
@@ -109,19 +109,39 @@ def backlog(ledger: Ledger, values: Values) -> Document:
 
 
 def judges(ledger: Ledger, values: Values) -> Document:
-    """Return the number of verdicts and failures of each judge, by kind of subject."""
+    """Return the number of verdicts and failures of each judge, by kind of subject. ``labeled`` counts its scored subjects with labels of people."""
     rows = read_verdicts(ledger)
     counts: Counter[tuple[str, str, str | None]] = Counter()
     for code, count in Counter(rows.codes).items():
         origin = rows.origins[code]
         counts[origin.judge, origin.kind, origin.judge_kind] += count
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0][0], item[0][1], item[0][2] or ""))
+    labeled = _labeled(ledger, rows)
     return {
         "data": [
-            {"judge": judge, "subject_kind": kind, "judge_kind": by, "count": count}
+            {
+                "judge": judge,
+                "subject_kind": kind,
+                "judge_kind": by,
+                "count": count,
+                "labeled": len(labeled.get((judge, kind, by), ())),
+            }
             for (judge, kind, by), count in ordered
-        ]
+        ],
     }
+
+
+def _labeled(ledger: Ledger, rows: VerdictColumns) -> Mapping[tuple[str, str, str | None], set[str]]:
+    """Return by judge, kind of subject and kind of judge the ids of scored subjects with labels of people."""
+    kinds: dict[str, set[str]] = {}
+    for _, label in given_labels(ledger):
+        kinds.setdefault(label.subject_id, set()).add(label.kind)
+    labeled: dict[tuple[str, str, str | None], set[str]] = {}
+    for code, flag, id in zip(rows.codes, rows.flags, rows.ids, strict=True) if kinds else ():
+        origin = rows.origins[code]
+        if id in kinds and not flag & FAILED and kinds[id] & {"", origin.kind}:
+            labeled.setdefault((origin.judge, origin.kind, origin.judge_kind), set()).add(id)
+    return labeled
 
 
 def _reader_arguments(ledger: Ledger, values: Values) -> dict[str, Any]:

@@ -57,7 +57,7 @@ LIST = (
     ),
     flag("odds", "Only subjects that one label passes and another does not."),
     KIND,
-    text("basis", "Only scores on this basis, such as human or model."),
+    text("basis", "Only scores on this basis, such as human or model; with label, scores of the label."),
     number("min_value", "Only subjects with at least this value of the label.", **NUMBER),
     number("max_value", "Only subjects with at most this value of the label.", **NUMBER),
     choice(
@@ -137,6 +137,9 @@ ROUTES = (
             KIND,
             number("window", "The largest difference of agreeing scores.", 0.15),
             integer("worst", "How many of the worst disagreements to list.", 10, 0, 1000),
+            choice(
+                "gold", "people: also compare with the labels of all people together, as --gold people.", ("people",)
+            ),
         ),
         ("n", "within", "kappa", "alpha", "alpha_ci", "base_rate", "failures", "worst"),
     ),

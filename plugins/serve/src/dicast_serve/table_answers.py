@@ -39,7 +39,8 @@ def subjects(ledger: Ledger, values: Values) -> Document:
         "label": label,
         "score_label": values["label"] or table.document["score_label"],
         "labels": table.document["labels"],
-        "kinds": _kinds(table),
+        "kinds": _counts(table.column("kinds")),
+        "bases": _counts(table.bases(values["label"])),
         "total": len(table.ids),
         "counts": {"all": len(matching), **counts_of(table, matching, label, values["label"])},
         "matched": len(rows),
@@ -89,9 +90,9 @@ def _matching(ledger: Ledger, table: Table, values: Values, label: str | None) -
     if values["q"] is not None:
         found = _search(ledger, table, values["q"], is_expression=values["regex"])
         rows = [row for row in rows if row in found]
-    for column, value in (("kinds", values["subject_kind"]), ("bases", values["basis"])):
+    columns = table.column("kinds"), table.bases(values["label"])
+    for cells, value in zip(columns, (values["subject_kind"], values["basis"]), strict=True):
         if value is not None:
-            cells = table.column(column)
             rows = [row for row in rows if cells[row] == value]
     low, high = values["min_value"], values["max_value"]
     if low is not None or high is not None:
@@ -172,8 +173,9 @@ def _natural(id: str) -> list[tuple[int, int, str]]:
     ]
 
 
-def _kinds(table: Table) -> dict[str, int]:
-    return dict(Counter(table.column("kinds")).most_common())
+def _counts(column: Sequence[str | None]) -> dict[str, int]:
+    """Return how often each text is in *column*, the most frequent first."""
+    return dict(Counter(text for text in column if text is not None).most_common())
 
 
 def _documents(ledger: Ledger, table: Table, rows: Sequence[int], label: str | None, values: Values) -> list[Document]:
@@ -188,7 +190,7 @@ def _documents(ledger: Ledger, table: Table, rows: Sequence[int], label: str | N
     columns = {
         "session_id": table.column("sessions"),
         "outcome": table.outcomes(chosen),
-        "basis": table.column("bases"),
+        "basis": table.bases(chosen),
         "score": table.values(chosen),
         "odds": table.column("odds"),
     }

@@ -109,6 +109,11 @@ class Table:
             for own, outcome in zip(column, overall, strict=True)
         ]
 
+    def bases(self, label: str | None) -> Sequence[str | None]:
+        """Return the bases of the scores of a label; for None, of the scores of the run."""
+        empty = [None] * len(self.ids)
+        return self.column("bases") if label is None else self.document["label_bases"].get(label, empty)
+
     def values(self, label: str | None) -> Sequence[float | None]:
         """Return the values of a label; the scores for None."""
         empty = [None] * len(self.ids)
