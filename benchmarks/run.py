@@ -25,6 +25,7 @@ import memory
 import processes_executor
 import proxy
 import readers
+import real_texts
 import report
 import sandbox
 import storage
@@ -35,6 +36,7 @@ from processes import Figure, Wrong
 
 WHAT = (
     "throughput",
+    "texts",
     "memory",
     "cold-start",
     "kill",
@@ -78,6 +80,8 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
     match what:
         case "throughput":
             return throughput.measure(folder, given.rows, given.repeats, given.peers and given.peers.absolute())
+        case "texts":
+            return real_texts.measure(folder, given.rows, given.repeats)
         case "memory":
             return memory.measure(folder, given.rows)
         case "cold-start":

@@ -27,8 +27,8 @@ def _against_floor(folder: Path, count: int, repeats: int) -> Iterator[Figure]:
     workload.write(folder, count)
     floors, dicasts, verifies = [], [], []
     for _ in range(repeats):
-        floors.append(_floor(folder))
-        dicasts.append(_dicast(folder, count))
+        floors.append(floor_run(folder))
+        dicasts.append(dicast_run(folder, count))
         verifies.append(_verify(folder))
     name = f"throughput.{count}"
     cost = median(each.cpu for each in dicasts)
@@ -46,12 +46,14 @@ def _against_floor(folder: Path, count: int, repeats: int) -> Iterator[Figure]:
     yield Figure(f"{name}.ledger_size", (folder / "ledger.db").stat().st_size / 2**20, "MB")
 
 
-def _floor(folder: Path) -> Measured:
+def floor_run(folder: Path) -> Measured:
+    """Run the floor over the rows in *folder*."""
     clear(folder, "store.db*")
     return run([sys.executable, HERE / "floor.py", "rows.jsonl", "store.db"], folder)
 
 
-def _dicast(folder: Path, count: int) -> Measured:
+def dicast_run(folder: Path, count: int) -> Measured:
+    """Run dicast over the *count* rows in *folder*, with a new ledger."""
     clear(folder, "ledger.db*")
     done = run([DICAST, "run", "pipeline.yaml", "--json"], folder)
     if json.loads(done.output)["scored"] != count:
