@@ -67,6 +67,43 @@ def test_a_filter_selects_subjects_by_their_parts_and_columns(folder, capsys, ru
     assert f"{len(expected)} of 4 subjects are accepted" in warning["message"]
 
 
+OWN_NAMES = [
+    {"id": 1, "kind": "billing", "output": "Ankara", "column": {"x": "a"}, "column.y": "b"},
+    {"id": 2, "kind": "login", "output": "Bonn", "column": {"x": "c"}, "column.y": "d"},
+]
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (["column.kind=login"], ["2"]),
+        (["column.kind!=login"], ["1"]),
+        (["kind=row", "column.kind~^b"], ["1"]),
+        (["column.id=2"], ["2"]),
+        (["column.output=Bonn"], ["2"]),
+        (["column.x=c"], ["2"]),
+        (["column.column.x=c"], ["2"]),
+        (["column.y=d"], ["2"]),
+    ],
+    ids=str,
+)
+def test_a_column_with_the_name_of_a_part_is_reached(folder, capsys, rules, expected):
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in OWN_NAMES))
+    _, done = run(capsys, *(word for rule in rules for word in ("--filter", rule)))
+    assert judged(capsys, done["run_id"]) == expected
+
+
+def test_a_filter_on_a_part_names_the_column_of_the_same_name(folder, capsys):
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in OWN_NAMES))
+    code, refused = run(capsys, "--filter", "kind=login")
+    assert code == 2
+    hint = "'kind' is the subject's kind; for the column of that name write column.kind"
+    assert hint in refused["error"]["message"]
+    _, done = run(capsys, "--filter", "kind!=login", "--filter", "id=1")
+    (warning,) = [warning for warning in done["warnings"] if warning["kind"] == "filtered"]
+    assert warning["message"].endswith(f"not judged: {hint}"), "the number 1 is the id 1, so id is no other column"
+
+
 @pytest.mark.parametrize("option", ["--limit", "--head"])
 def test_a_run_of_the_first_subjects_is_named_as_a_part(folder, capsys, option):
     _, done = run(capsys, option, "2")

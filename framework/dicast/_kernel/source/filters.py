@@ -22,6 +22,9 @@ FAILING = "failing"
 """The filter of subjects that did not pass in an earlier run."""
 
 _PARTS = ("id", "kind", "session_id", "input", "output", "reference")
+"""Keys of the parts of a subject. A column of the same name is reached as ``column.NAME``."""
+
+_COLUMN = "column."
 _CONDITION = re.compile(r"(?P<key>[^=~!]+)(?P<sign>!?[=~])(?P<value>.*)", re.DOTALL)
 _FORMS = "write KEY=TEXT, KEY!=TEXT, KEY~PATTERN, KEY!~PATTERN, failing or failing=RUN"
 
@@ -39,7 +42,7 @@ class Filter(Protocol):
 
 @frozen
 class Condition:
-    """A rule about the value of *key*: a part of the subject, or a dotted path in its context or its columns."""
+    """A rule about the value of *key*: a part of the subject, a column ``column.NAME``, or a dotted path in its context or its columns."""
 
     text: str
     key: str
@@ -52,7 +55,7 @@ class Condition:
         value = value_at(subject, self.key)
         if value is MISSING or value is None:
             return self.is_negative
-        text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+        text = _text(value)
         matches = text == self.value if self._expression is None else self._expression.search(text) is not None
         return matches is not self.is_negative
 
@@ -109,14 +112,31 @@ def read_filters(texts: Sequence[str]) -> tuple[Condition | Failing, ...]:
 
 
 def value_at(subject: Subject, key: str) -> object:
-    """Return the value of *key* in *subject*, or MISSING. A column of the data has its name there too."""
+    """Return the value of *key* in *subject*, or MISSING.
+
+    A part of the subject comes before a column of the same name; ``column.NAME`` is the column.
+    """
     if key in _PARTS:
         return getattr(subject, key)
-    if key in subject.columns:
-        return subject.columns[key]
+    if (value := _column_at(subject, key)) is not MISSING or not key.startswith(_COLUMN):
+        return value
+    name = key.removeprefix(_COLUMN)
+    column = _column_at(subject, name)
+    is_mapped = column is MISSING and name in _PARTS and name != "kind"  # a column with its part's name is the part alone
+    return getattr(subject, name) if is_mapped else column
+
+
+def _text(value: object) -> str:
+    """Return *value* as a rule compares it: a text unchanged, other values as JSON."""
+    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+
+
+def _column_at(subject: Subject, key: str) -> object:
+    """Return the value of the column *key*, or at the dotted path *key* in the context, or MISSING."""
+    for columns in (subject.columns, subject.context):
+        if key in columns:
+            return columns[key]
     value: object = subject.context
-    if key in subject.context:
-        return subject.context[key]
     for name in key.split("."):
         if not isinstance(value, Mapping) or name not in value:
             return MISSING
@@ -135,6 +155,8 @@ class FilteredSource:
         self._read, self._accepted, self._is_complete = 0, 0, False
         self._unknown = {rule.key for rule in rules if isinstance(rule, Condition) and rule.key not in _PARTS}
         self._keys: dict[str, None] = {}
+        self._parts = {rule.key for rule in rules if isinstance(rule, Condition) and rule.key in _PARTS}
+        self._hidden_columns = set[str]()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
@@ -162,25 +184,33 @@ class FilteredSource:
         if self._unknown:
             self._unknown = {key for key in self._unknown if value_at(subject, key) is MISSING}
             self._keys |= dict.fromkeys([*subject.context, *subject.columns])
+        for key in self._parts - self._hidden_columns:
+            column = _column_at(subject, key)
+            if column is not MISSING and _text(column) != _text(getattr(subject, key)):
+                self._hidden_columns.add(key)
 
     @property
     def _named(self) -> str:
         return " ".join(f"--filter {rule.text!r:.100}" for rule in self._rules)
 
     def _hint(self) -> str:
-        """Return the keys that no subject has, with the most similar names; empty if there are none."""
+        """Return the keys that no subject has, with the most similar names, and the keys with a column of the same name; empty if there are none."""
         hints = []
         for key in sorted(self._unknown):
             near = nearest(key, [*_PARTS, *self._keys])
             advice = f", did you mean {near!r}?" if near else f"; keys are {', '.join([*_PARTS, *self._keys][:20])}"
             hints.append(f"no subject has {key!r}{advice}")
+        hints += [
+            f"{key!r} is the subject's {key}; for the column of that name write {_COLUMN}{key}"
+            for key in sorted(self._hidden_columns)
+        ]
         return "".join(f": {hint}" for hint in hints)
 
     def warnings(self) -> list[dict[str, Any]]:
-        """Return the warning that the run judges a part of the subjects, with the keys that no subject has."""
+        """Return the warning that the run judges a part of the subjects, with the hints about its keys."""
         of = f"of {self._read:,}" if self._is_complete else f"of the first {self._read:,}"
-        unknown = self._hint() if self._is_complete else ""
-        message = f"{self._named}: {self._accepted:,} {of} subjects are accepted; the others are not judged{unknown}"
+        hint = self._hint() if self._is_complete or not self._unknown else ""
+        message = f"{self._named}: {self._accepted:,} {of} subjects are accepted; the others are not judged{hint}"
         return [{"kind": "filtered", "message": message}]
 
 
