@@ -15,7 +15,7 @@ from dicast import Failure, Judgment, Subject
 from dicast._kernel.cli import main
 
 LABELS = ("metrics", "helpful", "polite")
-HEADS = ("EXPERIMENT", "SCORED", "FAILED JUDGMENTS", "MEAN SCORE")
+HEADS = ("EXPERIMENT", "SCORED", "FAILED JUDGMENTS")
 SINKS = [
     {"report/html": {"path": "run.html"}},
     {"report/markdown": {"path": "run.md"}},
@@ -135,7 +135,7 @@ def test_the_table_of_a_suite_has_a_column_for_each_label(folder, capfd):
     Path("suite.yaml").write_text(json.dumps(suite))
     assert main(["run", "suite.yaml"]) in (0, 3)
     heads = [line for line in capfd.readouterr().out.splitlines() if line.startswith("EXPERIMENT")]
-    assert re.split(r"\s{2,}", heads[0])[:6] == [*HEADS, "metrics", "turn"]
+    assert re.split(r"\s{2,}", heads[0])[:5] == [*HEADS, "proxy/format", "turn"]
 
 
 def test_the_table_of_a_suite_has_the_labels_that_fit_and_counts_the_others(folder, capfd):
@@ -151,7 +151,7 @@ def test_the_table_of_a_suite_has_the_labels_that_fit_and_counts_the_others(fold
     main(["run", "suite.yaml"])
     lines = capfd.readouterr().out.splitlines()
     (heads,) = [re.split(r"\s{2,}", line) for line in lines if line.startswith("EXPERIMENT")]
-    assert heads == [*HEADS, "m7", "m0", "m1", "USD"]
-    assert "+ 6 more labels (--full)" in lines
+    assert heads == [*HEADS, "metrics", "m7", "m0", "m1", "USD"]
+    assert "+ 6 more columns (--full)" in lines
     main(["run", "suite.yaml", "--full"])
     assert " m8 " in capfd.readouterr().out

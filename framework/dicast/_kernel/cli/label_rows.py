@@ -49,11 +49,23 @@ class LabelRow:
 
 def label_rows(done: Document) -> list[LabelRow]:
     """Return a row for each label and single metric of the document *done*, in the order of :func:`ordered_labels`."""
+    rules = _rules(done)
+    return [_row(label, figures, rules.get(label, {})) for label, figures in ordered_labels(done).items()]
+
+
+def label_row(done: Document, label: str) -> LabelRow | None:
+    """Return the row of *label* in the document *done*, also of a label that :func:`label_rows` leaves out because another is equal."""
+    figures = {**done.get("recorded", {}), **done["metrics"], **done["labels"]}.get(label)
+    return None if figures is None else _row(label, figures, _rules(done).get(label, {}))
+
+
+def _rules(done: Document) -> dict[str, dict[str, Document]]:
+    """Return the clauses of the gate by label and rule."""
     rules: dict[str, dict[str, Document]] = {}
     for clause in (done["gate"] or {}).get("clauses", ()):  # documents of older versions have none
         if clause["on"] is not None:
             rules.setdefault(clause["on"], {})[clause["rule"]] = clause
-    return [_row(label, figures, rules.get(label, {})) for label, figures in ordered_labels(done).items()]
+    return rules
 
 
 def labels_table(rows: list[LabelRow]) -> Drawing:

@@ -136,13 +136,14 @@ def run(
     with Outputs(out) as outputs:
         flags = [*(["--yes"] if yes else []), *selection(filters, only, ledger, shard, experiment), *outputs.flags]
         caller = click.get_current_context().find_object(CallingCommand) or CallingCommand(("dicast", "run"))
+        command = caller.command(str(file), overrides, flags)
         request = Request(
             limit if head is None else head,
             resume,
             retry_failed,
             trusts_all=yes,
             cancel_batches=cancel_batches,
-            command=caller.command(str(file), overrides, flags),
+            command=attrs.evolve(command, is_resumable=head is None),
             filters=_rules(filters),
             shard=_part(shard, only, is_whole=head is None and not (watch or metric_lines or experiment)),
         )
@@ -258,6 +259,8 @@ def _run_suite(
         )
     if request.filters and request.resume is not None:
         raise click.UsageError("a suite with --filter cannot be resumed; remove --resume to start a new one")
+    if request.filters and request.command is not None:
+        request = attrs.evolve(request, command=attrs.evolve(request.command, is_resumable=False))
     from ..run.suite import run_suite  # a single pipeline does not need it
     from .suites import suite_json, suite_parts
 
@@ -316,7 +319,13 @@ def run_and_print(
             if lines is not None:
                 lines.check(pipeline)
             request = make_request(pipeline)
-            request = attrs.evolve(request, signals=True, progress=progress.update, experiments=experiments)
+            request = attrs.evolve(
+                request,
+                signals=True,
+                progress=progress.update,
+                experiments=experiments,
+                preview=request.preview or head,
+            )
             command = request.command and request.command.masked(pipeline)
             outcome = in_loop((try_rows if head else run_unless_disabled)(pipeline, request))
             details = [] if lines is None else in_loop(_details(pipeline, outcome.document["run_id"]))

@@ -128,12 +128,14 @@ def screen_parts(
     *,
     rows: int = ROWS,
     is_in_suite: bool = False,
+    resumes: bool = True,
     next_command: str | None = None,
 ) -> Iterator[Part]:
     """Yield the summary of a run's document in at most *rows* rows of 80 columns, unless the lines that are always shown need more.
 
     :param command: the command that started the run, for the next step.
     :param is_in_suite: leave out the figures that the table of a suite has.
+    :param resumes: False leaves out the next commands, which the suite has for all its runs.
     :param next_command: the next command of a run that did not stop, in place of a look at a failure or at the lowest score.
     """
     if done.get("disabled") or done["run_id"] is None:
@@ -142,10 +144,9 @@ def screen_parts(
     gate, failures, findings, notes = _gate(done), _failures(done), _findings(done), _notes(done)
     labels = _Section() if is_in_suite else _labels(done)
     worst = _Section([*_lowest_lines(done)])
-    spent, next_ = (
-        _spent(done, is_in_suite=is_in_suite),
-        _Section([*_next_lines(done, command, next_command, is_in_suite=is_in_suite)]),
-    )
+    spent = _spent(done, is_in_suite=is_in_suite)
+    steps = _next_lines(done, command, next_command, is_in_suite=is_in_suite) if resumes else ()
+    next_ = _Section([*steps])
     sections = [gate, _title(done), labels, worst, failures, findings, notes, spent, next_]
     _fit(sections, ((notes, findings, failures, spent), (gate, labels), sections), rows)
     for section in sections:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from shlex import split
 from typing import Any
 
 import click
@@ -11,14 +12,17 @@ import click
 from ...toolkit.terminal import print_lines
 from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
+from ..events import RUN_STARTED
 from ..pipeline.ledger_path import printed_place
 from ..pipeline.slots import ledger_at
 from ..resume.named_runs import LAST, by_part, find_run, named_run, run_ids, started_runs
+from ..resume.open_runs import RunCommand, command_of
 from ..resume.queries import document, runs_of
+from ..values import Query
 from ..values.errors import ConfigError
 from .options import as_json, full, ledger_path
 from .output import print_json
-from .screen import screen_parts
+from .screen import ledger_option, screen_parts
 from .subjects import SubjectHistory, subject_history, whole_id
 from .summary import run_parts
 
@@ -58,19 +62,20 @@ def show(
         raise click.UsageError("--all shows every run and --run only one; remove one of the two")
     if name is None and (run_id is None or every):
         raise click.UsageError("Missing argument 'RUN|SUBJECT': dicast show last")
-    result = read_ledger(ledger, lambda open_ledger: _find(open_ledger, name, run_id, every=every))
+    result, started = read_ledger(ledger, lambda open_ledger: _find(open_ledger, name, run_id, every=every))
     if full and isinstance(result, SubjectHistory):
         raise click.UsageError(f"{name!r} is a subject, and --full shows every figure of a run; remove --full")
     if isinstance(result, dict) and isinstance(ledger, str):
         slot = ledger_at(ledger)
         result["ledger"]["place"] = printed_place(slot.name, slot.component)
+    command = command_of(started, *split(ledger_option(result["ledger"]))) if isinstance(result, dict) else None
     if as_json:
         print_json(result.json() if isinstance(result, SubjectHistory) else result)
     else:
         print_lines(
             _history_lines(result)
             if isinstance(result, SubjectHistory)
-            else (run_parts if full else screen_parts)(result)
+            else (run_parts if full else screen_parts)(result, command)
         )
 
 
@@ -99,8 +104,10 @@ def _browse(ledger: Ledger, name: str | None, run_id: str | None) -> None:
         browse(ledger, subject.start.run_id, str(subject.subject["id"]))
 
 
-def _find(ledger: Ledger, name: str | None, run_id: str | None, *, every: bool) -> dict[str, Any] | SubjectHistory:
-    """Return the document of a run, or a subject. Without a *name* it is the run that *run_id* names.
+def _find(
+    ledger: Ledger, name: str | None, run_id: str | None, *, every: bool
+) -> tuple[dict[str, Any] | SubjectHistory, Mapping[str, Any]]:
+    """Return the document of a run with the payload of its ``run.started``, or a subject. Without a *name* it is the run that *run_id* names.
 
     If a run and a subject have the same name, the run is returned if *name* is its full id, else the subject.
     """
@@ -109,7 +116,7 @@ def _find(ledger: Ledger, name: str | None, run_id: str | None, *, every: bool) 
         return _run(ledger, str(only))
     if not every and only is None and (run := _named_run(ledger, name)) is not None:
         return _run(ledger, run)
-    return _subject(ledger, name, only, every=every)
+    return _subject(ledger, name, only, every=every), {}
 
 
 def _subject(ledger: Ledger, name: str, only: str | None, *, every: bool) -> SubjectHistory:
@@ -135,10 +142,13 @@ def _run_by_name(ledger: Ledger, name: str) -> str | None:
     return by_part(name, run_ids(ledger))
 
 
-def _run(ledger: Ledger, run_id: str) -> dict[str, Any]:
+def _run(ledger: Ledger, run_id: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
     from ..run.end import ledger_json
 
+    started = next(entry.event.payload for entry in ledger.read(Query(run_id, (RUN_STARTED,), limit=1)))
     done = document(ledger, run_id)
     if done is None:
-        raise ConfigError(f"run {run_id} is not completed; dicast run FILE --resume {run_id} resumes it")
-    return dict(done) | {"ledger": ledger_json(ledger)}
+        command = command_of(started) or RunCommand("FILE")
+        resuming = f"; {command.resuming(run_id)} resumes it" if command.is_resumable else ""
+        raise ConfigError(f"run {run_id} is not completed{resuming}")
+    return dict(done) | {"ledger": ledger_json(ledger)}, started

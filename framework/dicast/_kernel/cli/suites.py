@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...toolkit.printable import short_name
-from ...toolkit.terminal import Drawing, Part
+from ...toolkit.terminal import Drawing, Line, Part
 from ...toolkit.text_table import TextTable
+from ..classes import frozen
+from ..report.label_order import ordered_labels
 from ..run.suite import Suite
+from ..values import ALL_METRICS
+from .label_rows import label_row
 from .output import problems_json, problems_text
 from .screen import ROWS, ledger_option, screen_parts
-from .summary import lowest_label, run_parts
+from .summary import is_resumed, lowest_label, run_parts, short_run
 
 _LABELS = 6
 """The most labels of the table, if they fit next to each other."""
@@ -40,12 +43,14 @@ def suite_parts(suite: Suite, *, full: bool = False) -> Iterator[Part]:
     documents = {name: outcome.document for name, outcome in suite.outcomes.items()}
     yield from _table_parts(suite, documents, full=full)
     rows = max(_LEAST_ROWS, (ROWS - _TABLE_ROWS) // max(1, len(documents)) - 1)
-    for done in documents.values():
+    stopped = next((name for name, done in documents.items() if is_resumed(done)), None)
+    for name, done in documents.items():
+        resumes = name == stopped  # the command resumes the whole suite
         yield ""
         if full:
-            yield from run_parts(done, suite.command)
+            yield from run_parts(done, suite.command, resumes=resumes)
         else:
-            yield from screen_parts(done, suite.command, rows=rows, is_in_suite=True)
+            yield from screen_parts(done, suite.command, rows=rows, is_in_suite=True, resumes=resumes)
     if not full and documents:
         yield from _next_lines(suite, documents)
     if suite.error is not None:
@@ -53,74 +58,105 @@ def suite_parts(suite: Suite, *, full: bool = False) -> Iterator[Part]:
 
 
 def _table_parts(suite: Suite, documents: Mapping[str, Mapping[str, Any]], *, full: bool) -> Iterator[Part]:
-    """Yield the table of all experiments, and the number of labels that do not fit."""
-    means = {name: _means(done) for name, done in documents.items()}
-    labels = list(dict.fromkeys(label for run_means in means.values() for label in run_means))
-    shown = labels if full else labels[:_LABELS]
-    table = _table(documents, means, shown, suite.baseline)
+    """Yield the table of all experiments, the figures of its columns, and the number of columns that do not fit."""
+    columns = _columns(documents)
+    shown = columns if full else columns[:_LABELS]
+    table = _table(documents, shown, suite.baseline)
     while not full and len(shown) > 1 and "" in table.lines:  # the columns do not fit next to each other
         shown = shown[:-1]
-        table = _table(documents, means, shown, suite.baseline)
+        table = _table(documents, shown, suite.baseline)
     yield table
-    if omitted := len(labels) - len(shown):
-        yield f"+ {omitted:,} more label{'s' * (omitted != 1)} (--full)"
+    figures: dict[str, list[str]] = {}
+    for column in shown:
+        figures.setdefault(column.figure, []).append(short_name(column.label))
+    if figures:
+        yield Line("; ".join(f"{name} of {', '.join(labels)}" for name, labels in figures.items()))
+    if omitted := len(columns) - len(shown):
+        yield f"+ {omitted:,} more column{'s' * (omitted != 1)} (--full)"
 
 
 def _next_lines(suite: Suite, documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the command that compares the baseline, else the first experiment, with the highest mean score among the others."""
-    scored = [name for name, done in documents.items() if done["scored"]]
-    first = suite.baseline if suite.baseline in scored else next(iter(scored), None)
-    others = [name for name in scored if name != first]
-    if first is not None and others:
-        best = max(others, key=lambda name: _lead(documents[name]))
-        names = " ".join(shlex.quote(documents[name]["name"]) for name in (first, best))
-        yield f"next: dicast compare {names}{ledger_option(documents[best]['ledger'])}"
-    name = next(iter(documents.values()))["name"]
-    yield f"details: dicast show {shlex.quote(name)} --full"
+    """Yield the command that compares the baseline, else the first experiment, with the highest mean score among the comparable others.
+
+    Ids name the runs, because a name is the newest run without ``--head``.
+    """
+    best = None if suite.pairs is None else suite.pairs.best(lambda name: _lead(documents[name]))
+    if suite.pairs is not None and best is not None:
+        runs = [short_run(documents[name]["run_id"]) for name in (suite.pairs.base, best)]
+        command = " ".join(["dicast compare", *runs, *suite.pairs.variants[best]])
+        yield f"next: {command}{ledger_option(documents[best]['ledger'])}"
+    done = next((done for done in documents.values() if done["run_id"] is not None), None)
+    if done is not None:
+        yield f"details: dicast show {short_run(done['run_id'])} --full{ledger_option(done['ledger'])}"
 
 
-def _lead(done: Mapping[str, Any]) -> float:
-    """Return the mean of the gate's label, else of the score; below every mean without one."""
-    figures = done["labels"] | done["metrics"]
-    mean = (figures.get(lowest_label(done)) or done["score"] or {}).get("mean")
-    return -math.inf if mean is None else mean
+def _lead(done: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the figure of the gate's label, else of the score, and the mean of the label; below every figure without one."""
+    label = lowest_label(done)
+    row = None if label is None else label_row(done, label)
+    mean = (done["score"] or {}).get("mean")
+    figure = None if row is None else row.value
+    return -math.inf if figure is None else figure, -math.inf if mean is None else mean
 
 
-def _table(
-    documents: Mapping[str, Mapping[str, Any]],
-    means: Mapping[str, Mapping[str, float | None]],
-    labels: Sequence[str],
-    baseline: str | None,
-) -> Drawing:
-    """Return a table with a row for each experiment: scored subjects, failed judgments, the mean score, the *means* of *labels*, and the cost."""
+@frozen
+class _Column:
+    """A *figure*, the pass rate or the mean, of *label* in each experiment, by name."""
+
+    label: str
+    figure: str
+    values: Mapping[str, float | None]
+
+
+def _columns(documents: Mapping[str, Mapping[str, Any]]) -> list[_Column]:
+    """Return a column for each label that the summary of any experiment shows, the labels of gates first, then the criteria.
+
+    A criterion with a pass rate has a column for its mean too, which is on the scale of its judge. So has a label whose figure is a pass
+    rate in one experiment and a mean in another.
+    """
+    values: dict[tuple[str, str], dict[str, float | None]] = {}
+    for label in _labels(documents):
+        for name, done in documents.items():
+            if done.get("labels") and (row := label_row(done, label)) is not None:
+                values.setdefault((label, row.figure), {})[name] = row.value
+    for name, done in documents.items():
+        criteria = next((found for found in map(_criteria, done["aggregates"].values()) if found is not None), {})
+        for label, mean in criteria.items():
+            values.setdefault((label, "mean"), {})[name] = mean
+    return [_Column(label, figure, means) for (label, figure), means in values.items()]
+
+
+def _labels(documents: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the labels that the summary of any experiment shows: the labels of gates first, then in the order of the file."""
+    scored = [done for done in documents.values() if done.get("labels")]  # a run that was not started has none
+    shown = {label for done in scored for label in ordered_labels(done)}
+    gated = (clause["on"] for done in scored for clause in (done["gate"] or {}).get("clauses", ()))
+    first = () if ALL_METRICS in shown else (label for done in scored for label in done["metrics"])
+    others = (label for done in scored for label in (*done["labels"], *done["metrics"]))
+    order = dict.fromkeys([*gated, *first, *others])
+    return [label for label in order if label in shown]
+
+
+def _criteria(aggregate: Any) -> dict[str, float | None] | None:
+    """Return the mean of each criterion of an aggregate; None for an aggregate without criteria."""
+    criteria = (aggregate or {}).get("criteria")
+    if not isinstance(criteria, Mapping):
+        return None
+    return {name: criterion.get("mean") for name, criterion in criteria.items() if isinstance(criterion, Mapping)}
+
+
+def _table(documents: Mapping[str, Mapping[str, Any]], columns: Sequence[_Column], baseline: str | None) -> Drawing:
+    """Return a table with a row for each experiment: scored subjects, failed judgments, the *columns*, and the cost."""
     rows = []
     for name, done in documents.items():
-        score = done["score"] and done["score"]["mean"]
-        figures = [score, *(means[name].get(label) for label in labels)]
+        figures = [column.values.get(name) for column in columns]
         cells = ["-" if figure is None else f"{figure:.4f}" for figure in figures]
         title = f"{name} (baseline)" if name == baseline else name
         rows.append([title, f"{done['scored']:,}", f"{done['failed']:,}", *cells, done["cost"].get("usd") or "unknown"])
-    heads = ["EXPERIMENT", "SCORED", "FAILED JUDGMENTS", "MEAN SCORE", *map(short_name, labels), "USD"]
+    labels = [column.label for column in columns]
+    names = [
+        short_name(item.label) + f" {item.figure}" * (item.label in labels[:at]) for at, item in enumerate(columns)
+    ]
+    heads = ["EXPERIMENT", "SCORED", "FAILED JUDGMENTS", *names, "USD"]
     table = TextTable(heads, rows, right=heads[1:], uncut=heads[1:])
     return Drawing(table, [*table.lines()])
-
-
-def _means(done: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the mean of each label and single metric but the score's, and of each criterion from the first aggregate with criteria."""
-    means = dict[str, float | None]()
-    if done.get("labels"):  # a run that was not started has none
-        figures = {**done["labels"], **(done["metrics"] if len(done["metrics"]) > 1 else {})}
-        gated = [clause["on"] for clause in (done["gate"] or {}).get("clauses", ())]
-        order = dict.fromkeys(label for label in (*gated, *figures) if label in figures)
-        means = {label: figures[label]["mean"] for label in order}
-    if len(means) == 1:  # the score is about the only label
-        means = {}
-    score: Mapping[str, Any] = done["score"] or {}
-    means.pop(str(score.get("label")), None)
-    for aggregate in done["aggregates"].values():
-        criteria = (aggregate or {}).get("criteria")
-        if isinstance(criteria, Mapping):
-            return means | {
-                name: criterion.get("mean") for name, criterion in criteria.items() if isinstance(criterion, Mapping)
-            }
-    return means

@@ -33,17 +33,18 @@ RUN = 6
 """Number of last characters of a run's id in lists of runs; the first characters encode the time."""
 
 
-def run_parts(done: Document, command: RunCommand | None = None) -> Iterator[Part]:
+def run_parts(done: Document, command: RunCommand | None = None, *, resumes: bool = True) -> Iterator[Part]:
     """Yield the summary of a run's document.
 
     :param command: the command that started the run, for the next step.
+    :param resumes: False leaves out the command that resumes a stopped run.
     """
     if done.get("disabled"):
         yield f"{done['name']}: disabled; nothing was read and nothing judged"
     elif done["run_id"] is None:
         yield f"{done['name']}: {done['stopped']['reason']} before anything was judged"
     else:
-        yield from map(_wrapped, _parts(done, command))
+        yield from map(_wrapped, _parts(done, command, resumes=resumes))
 
 
 def _wrapped(part: str | Drawing) -> Part:
@@ -52,7 +53,7 @@ def _wrapped(part: str | Drawing) -> Part:
     return attrs.evolve(part, lines=[folded(one_line(line)) for line in part.lines])
 
 
-def _parts(done: Document, command: RunCommand | None) -> Iterator[str | Drawing]:
+def _parts(done: Document, command: RunCommand | None, *, resumes: bool) -> Iterator[str | Drawing]:
     yield f"{done['name']}  run {done['run_id']}"
     yield headline(done)
     yield from read_lines(done)
@@ -68,7 +69,7 @@ def _parts(done: Document, command: RunCommand | None) -> Iterator[str | Drawing
     yield from findings_lines(done)
     yield from model_lines(done)
     yield from _money_lines(done)
-    yield from _ending_lines(done, command)
+    yield from _ending_lines(done, command, resumes=resumes)
     if done.get("head"):
         from .head import head_parts  # few runs need a table
 
@@ -267,10 +268,10 @@ def spared_lines(done: Document) -> Iterator[str]:
             yield f"  the gate spared {runs} of {label}: {amounts_text(tally['saved']) or 'free'}"
 
 
-def _ending_lines(done: Document, command: RunCommand | None) -> Iterator[str | Drawing]:
+def _ending_lines(done: Document, command: RunCommand | None, *, resumes: bool) -> Iterator[str | Drawing]:
     yield from loss_lines(done)
     yield from stop_lines(done)
-    yield from next_lines(done, command)
+    yield from next_lines(done, command) if resumes else ()
     warnings = done.get("warnings", ())  # documents of older versions have none
     yield from (f"warning: {warning['message']}" for warning in warnings if warning["kind"] not in READ_WARNINGS)
     yield from gate_parts(done["gate"], done["undecided"])
@@ -300,16 +301,25 @@ def stop_lines(done: Document) -> Iterator[str]:
         yield f"stopped: {reason}" + (f" ({details})" if details else "")
 
 
+def is_resumed(done: Document) -> bool:
+    """Return whether a command continues the run: it stopped, and not because of an early stop."""
+    return done["stopped"] is not None and done["stopped"]["reason"] != "early_stop"
+
+
 def next_lines(done: Document, command: RunCommand | None) -> Iterator[str]:
     """Yield the commands that continue a stopped run. An early stop needs no next step."""
-    if done["stopped"] is None or done["stopped"]["reason"] == "early_stop":
+    if not is_resumed(done):
         return
-    resuming = (command or RunCommand("FILE")).resuming
+    command = command or RunCommand("FILE")
+    resuming = command.resuming
     is_refused = "message" in done["stopped"]
     address_note = " (with another address or model in the file it is a new run)" if is_refused else ""
     notice = "verdicts are recorded; " if done["scored"] else ""
     if "live" in done["stopped"]:
         yield f"  {notice}the same command continues the run{address_note}"
+        return
+    if not command.is_resumable:
+        yield f"  {notice}this run cannot be resumed (--head, or a suite with --filter); the same command starts a new run"
         return
     yield f"  {notice}to judge the remaining subjects{address_note}:"
     yield f"    {resuming(done['run_id'])}"

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from .. import events
@@ -22,18 +23,25 @@ from .resume import EarlierRun, refuse_changes
 MAX_NAMED = 3
 """The number of runs that an error names."""
 
+_OF_FILES = ("pipeline", "suite", "shard")
+"""Kinds of runs that ``dicast run`` starts."""
+
 _PLAIN = re.compile(r"(?!(?:true|false|null|yes|no|on|off)$)[A-Za-z_][\w./ -]*", re.IGNORECASE)
 """Names that YAML reads as text without quotes."""
 
 
 @frozen
 class RunCommand:
-    """Words of a ``dicast run`` command, or of another *program*: the file, the values of ``--set``, and other options."""
+    """Words of a ``dicast run`` command, or of another *program*: the file, the values of ``--set``, and other options.
+
+    *is_resumable* is False for a run that no command resumes, such as a run with ``--head``.
+    """
 
     file: str
     settings: Sequence[str] = ()
     flags: Sequence[str] = ()
     program: Sequence[str] = ("dicast", "run")
+    is_resumable: bool = True
 
     def resuming(self, run_id: str | None = None, *flags: str, name: str | None = None) -> str:
         """Return the command, quoted for a shell, that resumes the run *run_id*, or the newest open run, under *name*."""
@@ -49,6 +57,24 @@ class RunCommand:
         for mask in map(SecretMask.of, pipelines):
             settings = [mask.text(setting) for setting in settings]
         return evolve(self, settings=settings)
+
+
+def command_of(started: Mapping[str, Any], *flags: str) -> RunCommand | None:
+    """Return the command of a run with the payload *started* of its ``run.started``, with *flags*; None if ``dicast run`` did not start it.
+
+    The values of ``--set`` and ``--only`` are not recorded. If the run had any, resuming it without them is refused.
+    """
+    file, _, experiment = str(started.get("file")).partition("#")
+    if file.startswith("<") or run_kind(started) not in _OF_FILES:
+        return None
+    path = Path(file)
+    suite, shard, filters = started.get("suite"), started.get("shard"), started.get("filter") or ()
+    words = [word for text in filters for word in ("--filter", text)]
+    words += ["--shard", f"{shard['number']}/{shard['of']}"] if shard else []
+    words += ["--experiment", experiment] if experiment and not suite else []
+    name = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    is_resumable = not (started.get("preview") or (suite and filters))
+    return RunCommand(str(name), flags=(*words, *flags), is_resumable=is_resumable)
 
 
 @frozen

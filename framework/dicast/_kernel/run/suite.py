@@ -37,6 +37,7 @@ from ..values.errors import ConfigError, Problem, RequestError
 from .end import gated_document, ledger_json
 from .plan import decided_by, file_identity
 from .request import Request, RunOutcome
+from .suite_pairs import ExperimentPairs, read_pairs
 
 RunOne = Callable[[Pipeline, Request], Awaitable[RunOutcome]]
 """Function that runs one experiment."""
@@ -53,7 +54,7 @@ class Suite:
     """Outcomes of the experiments of *file*, by name.
 
     *baseline* is the experiment that others are compared with; *error* ended the suite early. *command* is the command that the user
-    gave, without secrets.
+    gave, without secrets. *pairs* are the experiments that ``dicast compare`` accepts.
     """
 
     file: str
@@ -61,6 +62,7 @@ class Suite:
     outcomes: Mapping[str, RunOutcome]
     error: RequestError | None = None
     command: RunCommand | None = None
+    pairs: ExperimentPairs | None = None
 
     @property
     def exit_code(self) -> int:
@@ -127,10 +129,10 @@ async def run_suite(read: PipelineFile, request: Request, run: RunOne) -> Suite:
         except RequestError as error:
             if not outcomes:
                 raise
-            return Suite(file, baseline, outcomes, error, command)
+            return Suite(file, baseline, outcomes, error, command, await read_pairs(pipelines, outcomes, baseline))
         if outcomes[name].exit_code in ENDS:
             break
-    return Suite(file, baseline, outcomes, command=command)
+    return Suite(file, baseline, outcomes, None, command, await read_pairs(pipelines, outcomes, baseline))
 
 
 def without_suite(pipeline: Pipeline, experiments: Iterable[str]) -> tuple[Pipeline, dict[str, str]]:

@@ -122,7 +122,9 @@ def value_at(subject: Subject, key: str) -> object:
         return value
     name = key.removeprefix(_COLUMN)
     column = _column_at(subject, name)
-    is_mapped = column is MISSING and name in _PARTS and name != "kind"  # a column with its part's name is the part alone
+    is_mapped = (
+        column is MISSING and name in _PARTS and name != "kind"
+    )  # a column with its part's name is the part alone
     return getattr(subject, name) if is_mapped else column
 
 

@@ -1,0 +1,116 @@
+"""The commands that summaries name as the next step work as printed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+CHECK = "name: tidy\nmetrics: [proxy/keywords: {as: tidy, forbidden: [TODO]}]\n"
+GATED = CHECK + "gate: {on: tidy, min_pass_rate: 0.9}\n"
+SUITE = CHECK + "experiments: {plain: {}, strict: {set: {gate: {on: tidy, min_pass_rate: 0.95}}}}\n"
+INCOMPARABLE = CHECK + "experiments: {plain: {}, other: {set: {metrics: [{proxy/length: {as: long, min: 3}}]}}}\n"
+JUDGED = """
+name: asked
+define: {grader: {openai/chat: {model: m, base_url: "URL", api_key: null, price: free, retries: 0}}}
+judges: [llm/judge: {as: helpful, model: grader, criteria: [It helps.]}]
+"""
+JUDGED_SUITE = JUDGED + "experiments: {a: {}, b: {set: {define.grader.openai/chat.temperature: 0}}}\n"
+STOPPED = 401
+"""The status with which a judge's endpoint ends a run."""
+
+
+def commands(text):
+    """Return the commands in the printed lines."""
+    lines = re.findall(r"^(?:next: |details: |    )dicast (.*)$", text, re.MULTILINE)
+    return [shlex.split(line) for line in lines]
+
+
+@pytest.mark.parametrize("full", [[], ["--full"]], ids=["screen", "full"])
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (CHECK, []),
+        (GATED, []),
+        (GATED, ["--head", "2"]),
+        (GATED, ["--limit", "2"]),
+        (GATED, ["--filter", "id!=r1"]),
+        (GATED, ["--shard", "1/2"]),
+        (GATED, ["--ledger", "books/l.db"]),
+        (GATED, ["--only", "tidy"]),
+        (CHECK + "enabled: false\n", []),
+        (SUITE, []),
+        (SUITE, ["--head", "2"]),
+        (SUITE, ["--limit", "2"]),
+        (SUITE, ["--filter", "id!=r1"]),
+        (SUITE, ["--ledger", "books/l.db"]),
+        (SUITE, ["--experiment", "strict"]),
+        (INCOMPARABLE, []),
+        (INCOMPARABLE, ["--head", "2"]),
+    ],
+    ids=lambda value: "-".join(value).strip("-") if isinstance(value, list) else None,
+)
+def test_next_commands_of_a_run_work(shop, text, options, full):
+    shop.rows("good", "a TODO", "fine", "no")
+    (shop / "books").mkdir()
+    file = shop.pipeline(text).name
+    printed = shop.dicast("run", file, *options, *full).out
+    for command in commands(printed):
+        done = shop.dicast(*command)
+        assert done.code == 0, (command, done.err)
+
+
+OF_ALL = ([], ["--limit", "3"], ["--filter", "id!=r1"], ["--head", "3"])
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        *((JUDGED, options) for options in (*OF_ALL, ["--shard", "1/2"])),
+        *((JUDGED_SUITE, options) for options in (*OF_ALL, ["--experiment", "b"])),
+    ],
+    ids=lambda value: "-".join(value).strip("-") if isinstance(value, list) else None,
+)
+def test_next_commands_of_a_stopped_run_work(shop, chat_server, text, options):
+    shop.rows("good", "bad", "fine", "no")
+    file = shop.pipeline(text.replace("URL", chat_server.url)).name
+    chat_server.answer = lambda asked: STOPPED if asked.number > 1 else chat_server.sealed(score=0.5, confidence=0.9)
+    printed = shop.dicast("run", file, *options).out
+    assert "stopped: refused_by_provider" in printed
+    shown = shop.dicast("show", "last").out
+    chat_server.answer = lambda asked: chat_server.sealed(score=0.5, confidence=0.9)
+    has_resume = any("--resume" in command for command in commands(printed))
+    assert has_resume is not ("--head" in options or ("experiments" in text and "--filter" in options))
+    assert has_resume or "this run cannot be resumed" in printed
+    assert len([command for command in commands(printed) if "--resume" in command]) == has_resume
+    (shop / "copy.db").write_bytes((shop / ".dicast/ledger.db").read_bytes())
+    for command in commands(printed):
+        done = shop.dicast(*command)
+        assert done.code == 0, (command, done.err)
+    for command in commands(shown):  # from the ledger with the stopped run
+        (shop / ".dicast/ledger.db").write_bytes((shop / "copy.db").read_bytes())
+        done = shop.dicast(*command)
+        assert done.code == 0, (command, done.err)
+
+
+def test_next_command_of_a_merged_run_works(shop):
+    shop.rows("good", "a TODO", "fine", "no")
+    file = shop.pipeline(GATED).name
+    for part in ("1/2", "2/2"):
+        shop.dicast("run", file, "--shard", part, "--ledger", f"{part[0]}.db")
+    printed = shop.dicast("merge", "1.db", "2.db", "--ledger", "all.db").out
+    assert commands(printed)
+    for command in commands(printed):
+        assert shop.dicast(*command).code == 0, command
+
+
+def test_incomparable_experiments_are_compared_only_if_no_others_are(shop):
+    shop.rows("good", "a TODO", "fine", "no")
+    text = INCOMPARABLE.replace("plain: {}", "plain: {}, same: {}")
+    (first,) = [line for line in shop.dicast("run", shop.pipeline(text).name).out.splitlines() if "next: " in line]
+    assert "--allow-incomparable" not in first
+    (only,) = [
+        line for line in shop.dicast("run", shop.pipeline(INCOMPARABLE).name).out.splitlines() if "next: " in line
+    ]
+    assert only.endswith(" --allow-incomparable")
