@@ -22,6 +22,7 @@ from .optional_records import HasCriterion as HasCriterion
 from .optional_records import HasFillPrompts as HasFillPrompts
 from .optional_records import HasInterval as HasInterval
 from .optional_records import HasLabelOptions as HasLabelOptions
+from .optional_records import HasMetricOptions as HasMetricOptions
 from .optional_records import HasNeededColumns as HasNeededColumns
 from .optional_records import HasNeedsLine as HasNeedsLine
 from .optional_records import HasNeedsScore as HasNeedsScore

@@ -65,6 +65,14 @@ class HasLabelOptions(Protocol):
         """The labels in its options, by the option, such as ``{"on": (self.on,)}``: the file is refused if a name is not the label of a metric, a judge or a criterion. Without it, none."""
 
 
+class HasMetricOptions(Protocol):
+    """Early stops."""
+
+    @property
+    def metric_options(self) -> Mapping[str, str]:
+        """The dotted paths under a record's ``metrics`` in its options, by the option, such as ``{"metric": self.metric}``: a file without a task and extractors is refused if a path is no score of a metric or a judge. Without it, none."""
+
+
 class HasNeedsShuffle(Protocol):
     """Early stops."""
 

@@ -333,6 +333,10 @@ def test_a_least_score_needs_one_label_that_it_is_about():
     assert (problem.line, problem.path) == (4, "gate[1].min_pass_rate")
     assert problem.message.endswith("set on to metrics or t/any_kind")
     assert build("judges: [t/any_kind]\ngate: {min_score: 0.5}\n", metrics="").gate.clauses[0].min_score == 0.5
+    metrics = "metrics: [proxy/format, {proxy/length: {as: short}}]\n"
+    problem = the_problem("judges: [t/any_kind]\ngate: {min_score: 0.5}\n", metrics=metrics)
+    together = "metrics (proxy/format and short together), t/any_kind, or a single metric: proxy/format, short"
+    assert problem.message.endswith(f"set on to {together}")
 
 
 @pytest.mark.parametrize(

@@ -150,8 +150,33 @@ def test_an_early_stop_on_the_score_needs_a_label():
     text = "metrics: [m]\njudges: [j]\nearly_stop: [stats/threshold: {metric: score, threshold: 0.5}]\n"
     (problem,) = refused(text, m=FakeMetric(Score(1.0)), j=FakeJudge())
     assert "stats/threshold watches the run's score, but the file has several labels (metrics, j)" in problem
+    assert "choose one with gate: {on: LABEL}, or with metric: scores.metrics" in problem
     done = both({"on": "j"}, early_stop=[{"stats/threshold": {"metric": "score", "threshold": 0.5}}])
     assert done.document["stopped"]["value"] == 0.76
+
+
+@pytest.mark.parametrize(
+    ("metric", "hint"),
+    [
+        ("m", "scores.m"),
+        ("j", "scores.j"),
+        ("metrics", "scores.metrics"),
+        ("metrics.scores.m", "scores.m"),
+        ("scores.k", "scores.j"),
+    ],
+)
+def test_an_early_stop_on_a_metric_that_no_row_has_is_refused_with_the_paths(metric, hint):
+    text = f"metrics: [m]\njudges: [j]\nearly_stop: [stats/threshold: {{metric: {metric}, threshold: 0.5}}]\n"
+    (problem,) = refused(text, m=FakeMetric(Score(1.0)), j=FakeJudge())
+    assert f"metric of stats/threshold is {metric!r}, but a row has no such metric" in problem
+    assert "choose from score, scores.metrics, scores.m, scores.j" in problem
+    assert metric == "scores.k" or f"did you mean {hint!r}?" in problem
+
+
+def test_an_early_stop_may_watch_scores_flags_and_recorded_scores():
+    for metric in ("scores.metrics", "scores.j", "score_flags.metrics", "scores.recorded/accuracy"):
+        stop = {"stats/threshold": {"metric": metric, "threshold": 2}}
+        assert both({"on": "j"}, early_stop=[stop]).document["stopped"] is None
 
 
 # Criteria

@@ -45,6 +45,34 @@ def test_an_option_among_the_sections_is_told_its_place(tmp_path, text, place):
     assert (problem.message, problem.hint) == (f"unknown section {name!r}; {place}", None)
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        (
+            "{concurrency: 2}",
+            "executor: {dicast/async: {concurrency: 2}}, or --set executor.dicast/async.concurrency=2",
+        ),
+        (
+            "{async: {concurrency: 2}}",
+            "executor: {dicast/async: {concurrency: 2}}, or --set executor.dicast/async.concur",
+        ),
+        ("{workers: 3}", "executor: {dicast/processes: {workers: 3}}, or --set executor.dicast/processes.workers=3"),
+        ("{speed: 3}", "executor: {dicast/async: {speed: 3}}, or --set executor.dicast/async.speed=3"),
+    ],
+)
+def test_options_in_place_of_an_executor_are_shown_below_its_name(tmp_path, text, written):
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "output": "x"}\n')
+    (tmp_path / "p.yaml").write_text(f"{PIPELINE}executor: {text}\n")
+    with pytest.raises(ConfigError) as raised:
+        load_pipeline(tmp_path / "p.yaml")
+    (problem,) = raised.value.problems
+    assert f"in place of a component; write {written}" in problem.message
+
+
+def test_a_word_of_a_section_has_the_section(tmp_path):
+    assert told(tmp_path, "stop: []").hint == "early_stop"
+
+
 def test_what_is_no_option_of_any_has_the_nearest_section(tmp_path):
     problem = told(tmp_path, "sinkz: []")
     assert (problem.message, problem.hint) == ("unknown section 'sinkz'", "sinks")

@@ -134,6 +134,9 @@ def test_a_metric_that_no_record_has_is_warned_of(observed, caplog, stop):
     message = "could not stop the run: no record has a number at metrics.scores.clairty; a record has 'scores.clarity'"
     assert warning == f"stats/{stop.name} {message}"
     caplog.clear()
+    observed(type(stop)("clarity", 1), rows(1, path="scores.clarity"))
+    assert caplog.messages[0].endswith("a record has 'scores.clarity', did you mean 'scores.clarity'?")
+    caplog.clear()
     observed(stop, [{}, *rows(0.5, path="scores.clairty"), {}])
     observed(stop, [])
     assert caplog.messages == []

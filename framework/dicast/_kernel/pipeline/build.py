@@ -28,7 +28,7 @@ from .gate import GatedLabels, GateSection
 from .metrics import MetricSections
 from .only import OnlyLabels
 from .parts import Placed, SectionBuilder
-from .raw_scale import metric_faults, raw_labels
+from .raw_scale import metric_faults
 from .read import Document, PipelineFile, Source, read_pipeline
 from .slots import digests
 from .stops import check_stops, with_score_label
@@ -119,7 +119,7 @@ class _Building:
         labels = GatedLabels(_slots(metrics), _slots(judges), experiment.score_names, experiment.criteria, is_open)
         stops = with_score_label(sections, stops, gate, labels.declared)
         self._gate.check(gate, scoring, labels, () if task or extractors else (*stops, *sinks))
-        check_stops(sections, stops, gate, source, labels.declared, raw_labels(labels.metrics))
+        check_stops(sections, stops, gate, source, labels, has_metrics=bool(task or extractors))
         self._metrics.check_children(judges)
         self._check_files([(("source",), source), (("ledger",), ledger), *sinks])
         sections.builder.check_unused(self.faults)
@@ -173,7 +173,8 @@ class _Building:
                 from .unknown_keys import right_place  # needed for invalid files alone
 
                 place = right_place(key, self._file[key], executor, clause_keys())
-                hint = None if place else nearest(key, SECTIONS)
+                words = (section for section in SECTIONS if key in section.split("_"))
+                hint = None if place else nearest(key, SECTIONS) or next(words, None)
                 if hint is None and not place:
                     place = f"the sections are {', '.join(SECTIONS)}"
                 message = f"unknown section {key!r}" + (f"; {place}" if place else "")

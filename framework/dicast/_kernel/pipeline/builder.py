@@ -123,6 +123,21 @@ class Builder:
                 with self.data.at(faults=faults):
                     self.shared(name, tuple(KINDS))
 
+    def misplaced_options(self, section: str, value: object, kind: str, default: str) -> str | None:
+        """Return a message if *value*, the content of *section*, has options without the name of a component; None otherwise.
+
+        :param default: the component of a file without the section, which offers another component of *kind* if its options have another name.
+        """
+        if not isinstance(value, Mapping) or not value or any("/" in key or key in self._defined for key in value):
+            return None
+        from .unknown_keys import place_of_options  # needed for invalid files alone
+
+        key, options = next(iter(value.items()))
+        options = options if isinstance(options, Mapping) else value
+        offered = [component for component in self._registry.load(default.partition("/")[0]) if component.kind == kind]
+        written, path = place_of_options(section, options, offered, default)
+        return f"{section} has {key!r} in place of a component; write {written}, or --set {path}"
+
     def _parts(self, value: object, kinds: tuple[str, ...]) -> tuple[str, Mapping[str, Any]]:
         if isinstance(value, str):
             return value, {}

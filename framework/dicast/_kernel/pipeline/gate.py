@@ -44,6 +44,16 @@ class GatedLabels:
         return file_labels(self.metrics, self.judges, self.criteria)
 
     @property
+    def choices(self) -> str:
+        """The labels that the file declares, and its single metrics, which a clause may name too, as words of a message."""
+        metrics = [slot.label for slot in self.metrics]
+        if len(metrics) < 2:
+            return " or ".join(self.declared)
+        together = f"{METRICS} ({', '.join(metrics[:-1])} and {metrics[-1]} together)"
+        others = [label for label in self.declared if label != METRICS]
+        return f"{', '.join([together, *others])}, or a single metric: {', '.join(metrics)}"
+
+    @property
     def of_slots(self) -> list[str]:
         """The labels of metrics and judges."""
         slots = (*self.metrics, *self.judges)
@@ -147,7 +157,7 @@ class GateSection:
         for index, clause in enumerate(gate.clauses):
             path = clause_place(self._file, index)
             if clause.on is None:
-                self._check_on(path, clause, declared)
+                self._check_on(path, clause, labels)
             elif not _exists(clause.on, existing) and not labels.is_open:
                 self._report_label((*path, "on"), "gate.on", clause.on, existing)
             on = clause.on or only_label(declared)
@@ -177,16 +187,16 @@ class GateSection:
         message = f"{message}: {label!r} is none of these (labels: {', '.join(existing) or 'none'})"
         self._sections.fault(path, message, label, nearest(label, existing))
 
-    def _check_on(self, path: Address, clause: Clause, labels: Sequence[str]) -> None:
+    def _check_on(self, path: Address, clause: Clause, labels: GatedLabels) -> None:
         """Report a *clause* about one label without ``on``, in a file without exactly one label."""
         rules = [rule for rule in _RULES if getattr(clause, rule) is not None]
         rules += [key for part in clause.parts if (key := part.label_key) is not None]
-        if not rules or len(labels) == 1:
+        if not rules or len(labels.declared) == 1:
             return
         rule = rules[0]
         message = (
-            f"{rule} needs one label, but the file has several; set on to {' or '.join(labels)}"
-            if labels
+            f"{rule} needs one label, but the file has several; set on to {labels.choices}"
+            if labels.declared
             else f"without metrics and judges there is no score for {rule}; set gate.on to a criterion"
         )
         self._sections.fault((*path, rule), message, self._value(path, rule))

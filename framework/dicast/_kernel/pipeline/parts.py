@@ -60,6 +60,9 @@ class SectionBuilder:
         :param slot_class: an attrs class whose fields may be among the options.
         """
         content = self.file.get(section, default)
+        if default is not None and (advice := self.builder.misplaced_options(section, content, kind, default)):
+            self.fault((section,), advice)
+            return None
         if section in self.file or default is not None:
             with self.structurer.at(section, faults=self.faults):
                 return self.slot((section,), self.builder.component(content, (kind,), slot_class))

@@ -9,8 +9,15 @@ import attrs
 from ..plan.clauses import Gate
 from ..plan.labels import score_label
 from ..plan.sections import Slot
-from .gate import clause_place, gate_line, only_label
+from ..values import RECORDED_PREFIX
+from ..values.names import nearest
+from .faults import Part
+from .gate import GatedLabels, clause_place, gate_line, only_label
 from .parts import Placed, SectionBuilder
+from .raw_scale import raw_labels
+
+_SCORES, _FLAGS = "scores.", "score_flags."
+"""Beginnings of the paths of scores, and of answers whether a score passes, under a record's ``metrics``."""
 
 
 def check_stops(
@@ -18,15 +25,19 @@ def check_stops(
     stops: Sequence[Placed],
     gate: Gate,
     source: Slot | None,
-    labels: Sequence[str],
-    raw: Sequence[str],
+    gated: GatedLabels,
+    *,
+    has_metrics: bool,
 ) -> None:
-    """Report an early stop without the random order, the line or the scores in [0, 1] that it needs, and a clause without its early stop.
+    """Report an early stop without the random order, the line, the metric or the scores in [0, 1] that it needs, and a clause without its early stop.
 
-    :param labels: the labels that the file declares; the labels in *raw* have raw values.
+    :param has_metrics: True if records have other metrics than the scores of the *gated* labels.
     """
     if sections.faults:
         return  # the labels of components with faults are unknown
+    if not has_metrics:
+        _check_watched_metrics(sections, stops, gated.existing)
+    labels, raw = gated.declared, raw_labels(gated.metrics)
     counting = [(path, slot) for path, slot in stops if getattr(slot.component, "needs_shuffle", False)]
     for at, slot in counting if source is not None and source.shuffle is None else ():
         message = f"{slot.name} needs rows in random order; add shuffle: SEED (an integer) to the source's options"
@@ -50,6 +61,21 @@ def check_stops(
             sections.fault((*clause_place(sections.file, index), "bound"), message, clause.bound)
 
 
+def _check_watched_metrics(sections: SectionBuilder, stops: Sequence[Placed], labels: Sequence[str]) -> None:
+    """Report a metric in the options of *stops* that no record has, in a file whose records have only the scores of *labels*."""
+    choices = ["score", *(f"{_SCORES}{label}" for label in labels)]
+    for at, slot in stops:
+        for option, metric in getattr(slot.component, "metric_options", {}).items():
+            if metric in choices or metric.startswith((f"{_SCORES}{RECORDED_PREFIX}", _FLAGS)):
+                continue
+            label = metric.rpartition(".")[2] if metric not in labels else metric
+            hint = f"{_SCORES}{label}" if label in labels else nearest(metric, choices)
+            message = (
+                f"{option} of {slot.name} is {metric!r}, but a row has no such metric; choose from {', '.join(choices)}"
+            )
+            sections.fault((*at, Part(slot.name), option), message, metric, hint)
+
+
 def with_score_label(
     sections: SectionBuilder, stops: Sequence[Placed], gate: Gate, labels: Sequence[str]
 ) -> list[Placed]:
@@ -63,7 +89,10 @@ def with_score_label(
         has_on = getattr(component, "needs_shuffle", False)  # such a stop has an option ``on``
         if label is None and (len(labels) > 1 or has_on):
             state = f"the file has several labels ({', '.join(labels)})" if labels else "the file declares no label"
-            sections.fault(at, f"{slot.name} watches the run's score, but {state}; choose one with gate: {{on: LABEL}}")
+            option = next(iter(getattr(component, "metric_options", {})), None)
+            other = f", or with {option}: scores.{labels[0]}" if option and labels else ""
+            fix = f"choose one with gate: {{on: LABEL}}{other}"
+            sections.fault(at, f"{slot.name} watches the run's score, but {state}; {fix}")
         component = attrs.evolve(component, on=label) if has_on else component
         labeled.append((at, attrs.evolve(slot, component=component)))
     return labeled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-from ..contract.kinds import SLOT_KEYS
+from ..contract.kinds import SLOT_KEYS, Component
 from ..plan.sections import Budget, Scoring, Slot, SlotOptions, SourceOptions
 from . import types as hints
 
@@ -39,6 +39,20 @@ def right_place(key: str, value: object, executor: Slot | None, clause_keys: Con
         if key in _options(cls):
             return f"write it among the options of {owner}, as in NAME: {{{text}}}"
     return None
+
+
+def place_of_options(
+    section: str, options: Mapping[str, object], offered: Iterable[Component], default: str
+) -> tuple[str, str]:
+    """Return *options* as the file has them in *section*, and the first of them as after ``--set``.
+
+    Their component is the first of *offered* that has them, else *default*.
+    """
+    names = [component.name for component in offered if {*options} <= _options(component.cls)]
+    name = default if not options or default in names or not names else names[0]
+    texts = [f"{key}: {_written(value)}" for key, value in options.items()] or ["OPTION: VALUE"]
+    path = texts[0].replace(": ", "=", 1)
+    return f"{section}: {{{name}: {{{', '.join(texts)}}}}}", f"{section}.{name}.{path}"
 
 
 def _options(cls: type) -> set[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from math import isfinite
 from typing import Any
 
@@ -48,8 +47,11 @@ def read_value(record: Record, path: str) -> object:
 
 def missing_metric_text(path: str, noun: str, record: Record) -> str:
     """Return the message that no record has *noun* at *path*, with the metrics that *record* has."""
-    leaves = [repr(name) for name in islice(_leaves(read_metrics(record)), _MAX_NAMES)]
-    return f"no record has {noun} at metrics.{path}; a record has {', '.join(leaves) or 'nothing'}"
+    names = [*_leaves(read_metrics(record))]
+    leaves = [repr(name) for name in names[:_MAX_NAMES]]
+    meant = next((name for name in names if name in (f"scores.{path}", path.removeprefix("metrics."))), None)
+    hint = f", did you mean {meant!r}?" if meant else ""
+    return f"no record has {noun} at metrics.{path}; a record has {', '.join(leaves) or 'nothing'}{hint}"
 
 
 def _leaves(metrics: Mapping[str, object], place: str = "") -> Iterator[str]:

@@ -25,7 +25,8 @@ class Plateau:
     If it has grown by at most *threshold* (in 12 significant digits), the run stops; *window* + 1 records have to count first. The
     reason is ``{metric, window, threshold, value, rows_observed}``, where ``value`` is the best value.
 
-    :param metric: the metric to observe, a dotted path under ``metrics``: ``score``, ``scores.analysis``. Higher is better.
+    :param metric: the metric to observe, as a dotted path under a record's ``metrics``: ``scores.LABEL`` is the score of a metric, a judge or a
+        criterion, such as ``scores.correct``; ``score`` is the run's score; an extractor's value has the path that it writes. Higher is better.
     :param window: how many records in a row may pass without a better value.
     :param threshold: the largest growth that counts as no growth.
     """
@@ -41,6 +42,11 @@ class Plateau:
     def needs_score(self) -> bool:
         """Return whether the metric is the run's score."""
         return self.metric == "score"
+
+    @property
+    def metric_options(self) -> Mapping[str, str]:
+        """Return the path of the observed metric."""
+        return {"metric": self.metric}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Climb]:

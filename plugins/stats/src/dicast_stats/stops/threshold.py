@@ -26,7 +26,7 @@ def check_metric(_instance: object, _attribute: attrs.Attribute[str], metric: st
     :raises ConfigError: if *metric* is empty.
     """
     if not metric.strip():
-        raise ConfigError("metric is empty; it is a dotted path under a record's metrics, such as scores.analysis")
+        raise ConfigError("metric is empty; write scores.LABEL, such as metric: scores.correct, or score")
 
 
 COUNT = Within(1, inf, "a number of records, from 1")
@@ -52,7 +52,8 @@ class Threshold:
     have. The reason is ``{metric, comparison, threshold, value, rows_observed, label}``: ``value`` is the value that stopped the run, and
     ``rows_observed`` the number of records that had counted by then.
 
-    :param metric: the metric to observe, a dotted path under ``metrics``: ``score``, ``scores.analysis``.
+    :param metric: the metric to observe, as a dotted path under a record's ``metrics``: ``scores.LABEL`` is the score of a metric, a judge or a
+        criterion, such as ``scores.correct``; ``score`` is the run's score; an extractor's value has the path that it writes.
     :param threshold: the number to compare the metric with.
     :param comparison: stop if the metric is ``gte`` (at least), ``gt`` (more than), ``lte`` (at most) or ``lt`` (less than) the threshold.
     :param min_rows: how many records have to count before the run can stop.
@@ -72,6 +73,11 @@ class Threshold:
     def needs_score(self) -> bool:
         """Return whether the metric is the run's score."""
         return self.metric == "score"
+
+    @property
+    def metric_options(self) -> Mapping[str, str]:
+        """Return the path of the observed metric."""
+        return {"metric": self.metric}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Watch]:
