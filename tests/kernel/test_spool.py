@@ -54,6 +54,25 @@ def test_scores_are_all_there_beyond_a_batch():
     assert spool.ascending(0, 3) == [0.0, 0.0, 1 / (2 * BATCH)]
 
 
+@given(SCORED, SCORED, st.floats(0, 1))
+def test_subtracted_scores_leave_the_others(pairs, others, mean):
+    spool = spooled([*pairs, *others])
+    spool.subtract(spooled(others))
+    assert spool.count == len(pairs)
+    assert spool.ascending(0, len(pairs)) == sorted(score for _, score in pairs)
+    assert spool.ends() == (min(score for _, score in pairs), max(score for _, score in pairs))
+    assert spool.cluster_residuals(mean) == pytest.approx(spooled(pairs).cluster_residuals(mean), abs=1e-12)
+
+
+def test_equal_scores_of_many_subjects_count_each():
+    spool = spooled([(None, 0.25)] * 3 * BATCH + [("s", 0.25)] * BATCH + [(None, 1.0)] * BATCH)
+    assert spool.ascending(4 * BATCH - 1, 4 * BATCH + 1) == [0.25, 1.0]
+    assert spool.trimmed(BATCH) == 0.25
+    assert spool.cluster_residuals(0.5) == (4 * BATCH + 1, 3 * BATCH / 16 + (BATCH / 4) ** 2 + BATCH / 4)
+    count = spool._database.execute("SELECT count(*) FROM scores").fetchone()[0]
+    assert count <= 5  # rows of the temporary file, not one for each subject
+
+
 UNIT = ("row", "7", "metrics")
 
 

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import chain, islice, repeat, starmap
 
 from ...toolkit.temporary import temporary_database
+from .exact_sum import ExactSum
 
 BATCH = 2000
 _ROUNDING = 1e-12
 
+_SCORES = "(session, score REAL, weight REAL, times INTEGER)"
+
 
 class ScoreFile:
-    """Scores with their sessions, for statistics that need all scores at once.
+    """Scores with their sessions, for statistics that need all scores at once. Equal rows are stored together, with the number of *times*.
 
     *spared* counts the subjects without a score because the proxies held them back. *weight* and *spared_weight* are the sums of the
     weights of both.
     """
 
     def __init__(self) -> None:
-        self._database = temporary_database(self, "CREATE TABLE scores(session, score REAL, weight REAL)")
+        self._database = temporary_database(self, f"CREATE TABLE scores{_SCORES}")
         self._waiting: list[tuple[str | None, float | None, float]] = []
         self.count = self.spared = 0
         self.weight = self.spared_weight = 0.0
@@ -42,12 +46,14 @@ class ScoreFile:
         """Remove the scores that *other* has too."""
         self._flush()
         other._flush()
-        rows = other._database.execute("SELECT session, score FROM scores").fetchall()
-        self._database.execute("CREATE INDEX IF NOT EXISTS sessions ON scores(session)")
-        delete = "DELETE FROM scores WHERE rowid = (SELECT rowid FROM scores WHERE session IS ? AND score IS ? LIMIT 1)"
-        self._database.execute("BEGIN")
-        self._database.executemany(delete, rows)
-        self._database.execute("COMMIT")
+        self._insert(other._database.execute("SELECT session, score, weight, -times FROM scores"))
+        for statement in (
+            f"CREATE TABLE rest{_SCORES}",
+            "INSERT INTO rest SELECT session, score, weight, sum(times) FROM scores GROUP BY 1, 2, 3 HAVING sum(times) > 0",
+            "DROP TABLE scores",
+            "ALTER TABLE rest RENAME TO scores",
+        ):
+            self._database.execute(statement)
         self.count, self.spared = self.count - other.count, self.spared - other.spared
         self.weight, self.spared_weight = self.weight - other.weight, self.spared_weight - other.spared_weight
 
@@ -65,14 +71,14 @@ class ScoreFile:
     def weighted_mean(self) -> float:
         """Return the sum of weighted scores over the sum of weights (Hajek's ratio)."""
         self._flush()
-        query = "SELECT score, weight FROM scores WHERE score IS NOT NULL"
-        total = math.fsum(score * weight for score, weight in self._database.execute(query))
+        query = "SELECT score * weight, times FROM scores WHERE score IS NOT NULL"
+        total = math.fsum(_each(self._database.execute(query)))
         return total / self.weight
 
     def weighted_median(self) -> float:
         """Return the lowest score at which half of the weight is reached."""
         self._flush()
-        ascending = "SELECT score, weight FROM scores WHERE score IS NOT NULL ORDER BY score"
+        ascending = "SELECT score, weight * times FROM scores WHERE score IS NOT NULL ORDER BY score"
         reached = 0.0
         for score, weight in self._database.execute(ascending):
             reached += weight
@@ -89,19 +95,23 @@ class ScoreFile:
     def ascending(self, start: int, stop: int) -> list[float]:
         """Return the scores of ranks *start* to *stop* (exclusive, from 0), lowest first."""
         self._flush()
-        query = "SELECT score FROM scores WHERE score IS NOT NULL ORDER BY score LIMIT ? OFFSET ?"
-        return [score for (score,) in self._database.execute(query, (max(0, stop - start), start))]
+        return list(islice(_each(self._ascending()), start, stop))
 
     def trimmed(self, cut: int) -> float:
-        """Return the mean without the *cut* lowest and the *cut* highest scores; exact, rounded once (:func:`statistics.mean`)."""
-        from statistics import mean  # few pipelines trim a mean
-
+        """Return the mean without the *cut* lowest and the *cut* highest scores; exact, rounded once. Some scores must be left."""
         self._flush()
-        unsorted = "SELECT score FROM scores WHERE score IS NOT NULL"
-        ranked = "SELECT score FROM scores WHERE score IS NOT NULL ORDER BY score LIMIT ? OFFSET ?"
-        query = ranked if cut else unsorted  # sorting takes longer than summing
-        rows = self._database.execute(query, (self.count - 2 * cut, cut) if cut else ())
-        return float(mean(score for (score,) in rows))
+        total, rank = ExactSum(), 0
+        for score, times in self._ascending():
+            start, rank = rank, rank + times
+            total.add_times(score, max(0, min(rank, self.count - cut) - max(start, cut)))
+        mean = total.over(self.count - 2 * cut)
+        assert mean is not None  # some scores are left
+        return mean
+
+    def _ascending(self) -> Iterator[tuple[float, int]]:
+        """Yield the different scores with their numbers, lowest first."""
+        grouped = "SELECT score, sum(times) FROM scores WHERE score IS NOT NULL GROUP BY score ORDER BY score"
+        return self._database.execute(grouped)
 
     def cluster_residuals(self, mean: float, spared: float | None = None) -> tuple[int, float]:
         """Return the number of clusters, and the sum over the clusters of the squared sum of their weighted residuals from *mean*.
@@ -110,23 +120,31 @@ class ScoreFile:
         counted with the score *spared*.
         """
         self._flush()
-        sessions = self._database.execute(
-            "WITH known(session, score, weight) AS (SELECT session, coalesce(score, :spared), weight FROM scores) "
-            "SELECT sum(weight * (score - :mean)) FROM known WHERE session IS NOT NULL AND score IS NOT NULL GROUP BY session "
-            "UNION ALL SELECT weight * (score - :mean) FROM known WHERE session IS NULL AND score IS NOT NULL",
+        residuals = self._database.execute(
+            "WITH known AS (SELECT session, coalesce(score, :spared) AS score, weight, times FROM scores) "
+            "SELECT sum(times * weight * (score - :mean)), 1 FROM known WHERE session IS NOT NULL AND score IS NOT NULL GROUP BY session "
+            "UNION ALL SELECT weight * (score - :mean), sum(times) FROM known WHERE session IS NULL AND score IS NOT NULL GROUP BY score, weight",
             {"mean": mean, "spared": spared},
         )
         clusters, squares = 0, 0.0
-        for (residual,) in sessions:
-            clusters += 1
-            squares += residual * residual
+        for residual, times in residuals:
+            clusters += times
+            squares += times * residual * residual
         return clusters, squares
 
     def _flush(self) -> None:
-        self._database.execute("BEGIN")  # one transaction for all rows
-        self._database.executemany("INSERT INTO scores VALUES (?, ?, ?)", self._waiting)
-        self._database.execute("COMMIT")
+        self._insert((*row, times) for row, times in Counter(self._waiting).items())
         self._waiting.clear()
+
+    def _insert(self, rows: Iterable[tuple[str | None, float | None, float, int]]) -> None:
+        self._database.execute("BEGIN")  # one transaction for all rows
+        self._database.executemany("INSERT INTO scores VALUES (?, ?, ?, ?)", rows)
+        self._database.execute("COMMIT")
+
+
+def _each(groups: Iterable[tuple[float, int]]) -> Iterator[float]:
+    """Yield the number of each group as often as it counts."""
+    return chain.from_iterable(starmap(repeat, groups))
 
 
 class WeightedPasses:
