@@ -235,6 +235,8 @@ def test_people_who_differ_are_compared_and_decided_between(chromium, server):
         assert page.locator(".top select").nth(2).input_value() == "even"
     decisions = [(item["labeller"], item["score"], item["drawn"]) for item in read if item.get("adjudicated")]
     assert decisions == [("eve", 1.0, "random"), ("eve", 0.0, "random")]  # as the labels were drawn
+    with Tab(chromium, server, f"#/subject/row/{read[-1]['subject']}", wait=".card") as page:
+        page.wait_for_selector("h3:has-text('adjudication by eve')")
 
 
 @pytest.mark.parametrize("width", [375, 1280])

@@ -31,7 +31,7 @@ function Failure({ one, shown, at }) {
 /** One verdict: its score, reason, basis, cost, and place in the ledger. */
 function Verdict({ one, shown, at, chosen, only }) {
   return html`<article class=${chosen ? "card chosen" : "card"} aria-current=${chosen ? "true" : undefined}>
-    <header class="verdict-head"><h3 dir="auto">${one.judge}</h3><span class="soft">${one.judge_kind}${one.judge_model === null ? "" : html`, <span dir="auto">${one.judge_model}</span>`} · ${when(one.created_at)}</span></header>
+    <header class="verdict-head"><h3 dir="auto">${one.judge}${one.signals?.labeller ? html` <span class="soft">by ${written(one.signals.labeller)}</span>` : null}</h3><span class="soft">${one.judge_kind}${one.judge_model === null ? "" : html`, <span dir="auto">${one.judge_model}</span>`} · ${when(one.created_at)}</span></header>
     <p class="head"><span class="big"><${Figure} value=${one.score} path=${at("score")} form=${score} /></span> ${one.retracted ? html`<span class="mark none">taken back</span> ` : null}<span class="soft">confidence <${Figure} value=${one.confidence} path=${at("confidence")} form=${score} />${one.calibrated ? ", calibrated" : ""} · <${Spent} usd=${one.judge_cost_usd} msat=${one.judge_cost_msat} at=${(unit) => at(`judge_cost_${unit}`)} /> · <${Figure} value=${one.judge_latency_ms} path=${at("judge_latency_ms")} form=${milliseconds} /></span></p>
     <${Other} one=${one} shown=${shown} />
     <${Why} signals=${one.signals} />
