@@ -67,7 +67,7 @@ def test_the_text_of_a_subject_is_erased(old_ledger, converted):
     reading = next(event for event in old_ledger.events if event["type"] == "subject.read")
     done = run("ledger", "erase", reading["subject_id"], "--reason", "asked", "--ledger", path, "--json")
     assert done.returncode == 0, done.stderr
-    assert len(json.loads(done.stdout)["digests"]) == 1
+    assert len(json.loads(done.stdout)["digests"]) >= 1
     events = [json.loads(line) for line in run("ledger", "export", "--ledger", path).stdout.splitlines()]
     assert events[reading["seq"] - 1]["payload"] == {**reading["payload"], "content": None}
     assert (events[-1]["type"], events[-1]["payload"]["reason"], events[-1]["run_id"]) == (

@@ -66,3 +66,16 @@ def test_an_unknown_verdict_has_no_proof(tmp_path, opened, make_subject):
         ledger.append(make_subject(1))
         with pytest.raises(LedgerError, match="no verdict has the id 'V2'"):
             ledger.prove("V2")
+
+
+def test_a_proof_has_the_texts_of_the_verdict_and_of_its_trace(tmp_path, opened, make_subject, make_event):
+    read, started, completed = make_subject(1, scores=[{"details": "because"}])
+    called = make_event("tool.called", {"input": {"a": "text"}}, sensitivity="user_controlled")
+    with opened(tmp_path / "ledger.db") as ledger:
+        ledger.append([read, called, started, completed])
+        ledger.append([completed])
+        document = ledger.prove("V1")
+    assert [event.payload for event in check_proof(document).events] == [completed.payload]
+    changed = {**document, "texts": [document["texts"][0].replace("because", "why")]}
+    with pytest.raises(ProofError, match="does not have the digest"):
+        check_proof(changed)

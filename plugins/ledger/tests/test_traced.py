@@ -104,7 +104,7 @@ def test_an_event_that_is_not_of_the_trace_is_a_line(make_subject, other):
 
 
 def test_many_or_large_trace_events_are_lines(make_subject):
-    large = trace(1, payload={"output": "x" * 300_000})
+    large = trace(1, payload={"name": "x" * 300_000})
     for traces in (list(map(trace, range(1_001))), [large]):
         encoded = Encoder(store_content=True).encode(of_turn(make_subject(1), *traces))
         assert TRACED not in kinds(encoded)

@@ -3,7 +3,8 @@
 A line is a JSON list in UTF-8 without a newline. The first value is its kind:
 
 - ``[0, id, type, time, run_id, session_id, turn_id, subject_kind, subject_id, sensitivity, payload]`` is an event. An event with a content has
-  two more values: the SHA-256 of the content, and the number of characters of the payload before it. The payload has ``null`` in its place.
+  two more values: the SHA-256 of the content, and the number of characters of the payload before it. The payload has ``null`` in its place. An event with
+  texts of users has the SHA-256 of the texts and their places; see :mod:`.separation`.
 - ``[1, …]`` is a maker and ``[2, …]`` a judged subject, which is several events; see :mod:`.makers`. ``[4, …]`` is a judged subject with trace events;
   see :mod:`.traced`.
 - ``[3, seq, digest]`` is the first line of a converted ledger: the last row of the older ledger. It has no event.
@@ -23,7 +24,8 @@ from dicast import Event, LedgerError
 
 from .judged import RECORD, Judged, Templates
 from .makers import FIRST_EVENT, MAKER, Maker, Part, learned
-from .redaction import plain, without_texts
+from .redaction import failure_without_text, plain, without_texts
+from .separation import Separated, restored, separate
 from .shapes import fill
 from .traced import SUBJECTS, TRACED, count_of, end_of_traces, trace_event, traced, traces_of
 
@@ -31,7 +33,7 @@ EVENT, CONVERTED = 0, 3
 """The first values of the line of an event, and of the line of a conversion."""
 
 _RUN, CONTENT = 4, 11
-"""The places of the run, and of the digest of the content, in the line of an event."""
+"""The places of the run, and of the digest of the content or of the texts, in the line of an event."""
 
 _READ, _STARTED, _COMPLETED = _OF_SUBJECT = ("subject.read", "eval.started", "eval.completed")
 _MOST_MAKERS = 32
@@ -52,9 +54,9 @@ class Encoded:
     """
 
     lines: list[Line] = attrs.field(factory=list)
-    values: dict[int, Sequence[Any]] = attrs.field(factory=dict)
     contents: dict[str, bytes] = attrs.field(factory=dict)
     makers: list[Maker] = attrs.field(factory=list)
+    values: dict[int, Sequence[Any]] = attrs.field(factory=dict)
 
 
 class Encoder:
@@ -121,7 +123,7 @@ class Encoder:
         made = self._line(subject, digest, bodies)
         if made is not None and traces:
             maker, judged = made
-            line = self._traced(judged, traces, subject[0].turn_id)
+            line = self._traced(judged, traces, subject[0].turn_id, encoded)
             made = None if line is None else (maker, line)
         if made is not None:
             self._add(*made, events, encoded)
@@ -129,17 +131,29 @@ class Encoder:
         encoded.lines.append((_event_line(subject[0], bodies[0], digest), 1, subject[:1]))
         for event in traces:
             self._event(event, encoded)
-        for event, body in zip(subject[1:], bodies[1:], strict=True):
-            encoded.lines.append((_event_line(event, body, None), 1, (event,)))
+        for event in subject[1:]:
+            self._event(event, encoded)
 
-    def _traced(self, judged: bytes, traces: Sequence[Event], turn: str | None) -> bytes | None:
+    def _traced(self, judged: bytes, traces: Sequence[Event], turn: str | None, encoded: Encoded) -> bytes | None:
         """Return the line of a judged subject with its trace events, or None."""
-        is_full = self._store_content
-        payloads = [event.payload if is_full else without_texts(event) for event in traces]
         try:
-            return traced(judged, traces, payloads, turn, plain)
+            return traced(judged, traces, [self._separated(event, encoded) for event in traces], turn)
         except TypeError:  # reported with the name of the event
             return None
+
+    def _separated(self, event: Event, encoded: Encoded) -> tuple[Separated, str | None]:
+        """Return the payload of an event without the texts of users, and the digest of the texts, which are a content.
+
+        :raises TypeError: if the payload cannot be written as JSON.
+        """
+        if not self._store_content:
+            return Separated(orjson.dumps(without_texts(event), plain)), None
+        payload = separate(event)
+        if not payload.places:
+            return payload, None
+        digest = sha256(payload.content).hexdigest()
+        encoded.contents[digest] = payload.content
+        return payload, digest
 
     def _line(self, events: Sequence[Event], digest: str | None, bodies: Sequence[bytes]) -> tuple[Maker, bytes] | None:
         """Return the line of *events* and its maker, or None."""
@@ -170,11 +184,16 @@ class Encoder:
         encoded.lines.append((line, count, records))
 
     def _event(self, event: Event, encoded: Encoded) -> None:
-        if event.type == _READ:
+        if event.type == _READ and not (self._store_content and "failure" in event.payload):
             digest, (body,) = self._bodies((event,), encoded)
+            line = _event_line(event, body, digest)
         else:
-            digest, body = None, self._body(event)
-        encoded.lines.append((_event_line(event, body, digest), 1, (event,)))
+            try:
+                payload, digest = self._separated(event, encoded)
+            except TypeError as error:
+                raise _not_json(event, error) from error
+            line = _event_line(event, payload.body, digest, payload.places)
+        encoded.lines.append((line, 1, (event,)))
 
     def _bodies(self, events: Sequence[Event], encoded: Encoded) -> tuple[str | None, list[bytes]]:
         """Return the digest of the content of the first event, a ``subject.read``, and the payloads, with ``null`` as the content."""
@@ -188,6 +207,8 @@ class Encoder:
                 if self._store_content:
                     encoded.contents[digest] = text
                 payload = {**payload, "content": None}
+            if not self._store_content and "failure" in payload:
+                payload = {**payload, **failure_without_text(payload)}
             body = orjson.dumps(payload, plain)
         except TypeError as error:
             raise _not_json(read, error) from error
@@ -227,8 +248,8 @@ def _is_exact(line: bytes, maker: Maker, bodies: Sequence[bytes]) -> bool:
         return False
 
 
-def _event_line(event: Event, body: bytes, digest: str | None) -> bytes:
-    """Return the line of an event. *digest* is the SHA-256 of its content."""
+def _event_line(event: Event, body: bytes, digest: str | None, places: Sequence[int] = ()) -> bytes:
+    """Return the line of an event. *digest* is the SHA-256 of its content, or of its texts, which have *places*."""
     try:
         columns = orjson.dumps(
             [
@@ -240,7 +261,8 @@ def _event_line(event: Event, body: bytes, digest: str | None) -> bytes:
         raise _not_json(event, error) from error
     if digest is None:
         return b"%b,%b]" % (columns[:-1], body)
-    return b'%b,%b,"%b",%d]' % (columns[:-1], body, digest.encode(), _before_content(event.payload))
+    place = orjson.dumps(places) if places else b"%d" % _before_content(event.payload)
+    return b'%b,%b,"%b",%b]' % (columns[:-1], body, digest.encode(), place)
 
 
 def _not_json(event: Event, error: TypeError) -> LedgerError:
@@ -299,7 +321,7 @@ def _events_of_subject(
 
     for place in range(count + len(maker.parts)) if places is None else places:
         if 0 < place <= count:
-            yield place, trace_event(line, traces[place - 1], maker.run_id)
+            yield place, trace_event(line, traces[place - 1], maker.run_id, content)
             continue
         number = place - count if place else 0
         part, at = maker.parts[number], FIRST_EVENT + 2 * number
@@ -317,8 +339,11 @@ def event_of(line: Sequence[Any], content: Content) -> Event:
     if not isinstance(payload, dict):
         raise TypeError(f"the payload of event {id_!r} is not an object")
     if of_content:
-        text = content(of_content[0])
-        if text is not None:
+        digest, place = of_content
+        text = content(digest)
+        if isinstance(place, list):
+            payload = restored(type_, payload, digest, place, text)
+        elif text is not None:
             payload["content"] = orjson.loads(text)
     return Event.of(id_, type_, time, run_id, payload, session, turn, kind, subject, sensitivity)
 

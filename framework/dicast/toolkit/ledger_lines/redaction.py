@@ -11,7 +11,7 @@ import orjson
 
 from dicast import Event
 
-_IN_FULL = ("eval.", "run.", "spend.")
+IN_FULL = ("eval.", "run.", "spend.")
 """Prefixes of types that are never digested: verdicts, events of runs, and the events behind the sums."""
 
 _TEXTS = frozenset(("details", "error_message", "feedback"))
@@ -20,11 +20,11 @@ _TEXTS = frozenset(("details", "error_message", "feedback"))
 _LEFT_OUT = frozenset(("rationale_redacted", "rationale_scope"))
 """Keys of texts of models, and the key next to them; they are removed."""
 
-_RECORDS = ("record.completed", "record.failed")
+RECORDS = ("record.completed", "record.failed")
 _NUMBERED_KEYS = ("response", "responses", "metrics", "retry", "error")
 """Keys of a record that are stored with empty texts."""
 
-_PLAIN_KEYS = ("failure_mode", "timestamp", "security_level", "determinism_level")
+PLAIN_KEYS = ("failure_mode", "timestamp", "security_level", "determinism_level")
 """Keys of a record that hold no user's text."""
 
 
@@ -34,19 +34,24 @@ def without_texts(event: Event) -> Mapping[str, object]:
     The explanations of a verdict, a reply, a failure and a run's end are blanked; scores, kinds, signals and money
     stay in full. A record loses all texts except its row's id. Any other payload that holds a user's text becomes its digest.
     """
-    if event.type in _RECORDS:
+    if event.type in RECORDS:
         payload = orjson.loads(orjson.dumps(event.payload, plain))
         numbers = {key: _numbers(value) for key, value in payload.items() if key in _NUMBERED_KEYS}
-        plain_values = {key: payload[key] for key in _PLAIN_KEYS if key in payload}
+        plain_values = {key: payload[key] for key in PLAIN_KEYS if key in payload}
         return {"digest": _digest(event), "row": {"id": event.subject_id}, **numbers, **plain_values}
-    if event.type.startswith(_IN_FULL):
+    if event.type.startswith(IN_FULL):
         left_out = _LEFT_OUT | {"reply"} if event.type == "eval.failed" else _LEFT_OUT
         return {key: _blanked(key, value) for key, value in event.payload.items() if key not in left_out}
     if event.sensitivity != "user_controlled":
         return event.payload
-    failure = event.payload.get("failure") if event.type == "subject.read" else None
-    failure_part = {"failure": {"kind": failure.get("kind"), "message": ""}} if isinstance(failure, Mapping) else {}
-    return {"digest": _digest(event), **failure_part}
+    failure = failure_without_text(event.payload) if event.type == "subject.read" else {}
+    return {"digest": _digest(event), **failure}
+
+
+def failure_without_text(payload: Mapping[str, object]) -> dict[str, object]:
+    """Return the member ``failure`` of the payload of ``subject.read`` with an empty message; empty without one."""
+    failure = payload.get("failure")
+    return {"failure": {"kind": failure.get("kind"), "message": ""}} if isinstance(failure, Mapping) else {}
 
 
 def _digest(event: Event) -> str:

@@ -17,7 +17,6 @@ from dicast.toolkit.ids import stamp
 from dicast.toolkit.printable import one_line
 
 from .cost import moment
-from .leftover import leftover, leftover_line
 
 
 @click.command()
@@ -68,47 +67,50 @@ def _proof(live: Ledger, eval_id: str) -> dict[str, Any]:
 
 @click.command()
 @click.argument("subject", required=False)
-@click.option(
-    "--before", metavar="TIME", callback=moment, help="Erase contents that no run read at this time or later."
-)
+@click.option("--before", metavar="TIME", callback=moment, help="Erase texts that no event has at this time or later.")
 @click.option("--reason", required=True, help="The reason, which is recorded.")
 @ledger_path
 @as_json
 def erase(subject: str | None, before: datetime | None, reason: str, ledger: Path | str | None, as_json: bool) -> None:
-    """Remove the judged texts of SUBJECT, or all texts from before a time. Verdicts, amounts and the chain stay.
+    """Remove the texts of SUBJECT, a subject, turn or session, or all texts from before a time. Verdicts, amounts and the chain stay.
 
-    Explanations of verdicts, payloads of traces, and rows and replies of tasks stay too: they are in the chain. The command
-    counts these events.
+    Explanations of subjects that were judged at once without a cost, and texts that older versions recorded, are in the chain and
+    stay. The command counts these events.
     """
     if (subject is None) == (before is None):
         raise ConfigError("name one subject, or give --before TIME: dicast ledger erase SUBJECT --reason TEXT")
     until = None if before is None else before.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
-    result, still = read_ledger(ledger, lambda live: _erased(live, subject, until, reason, as_json=as_json))
+    result = read_ledger(ledger, lambda live: _erased(live, subject, until, reason))
     if as_json:
-        print_json({"digests": list(result.digests), "other_subjects": result.others, "events_with_texts": still})
+        print_json({"digests": list(result.digests), "other_subjects": result.others, "events_with_texts": result.left})
         return
     shared = f"; {result.others} other subjects had one of them too" if result.others else ""
     click.echo(one_line(f"{len(result.digests)} contents erased{shared}"))
-    if still:
-        click.echo(one_line(leftover_line(still)))
+    if result.left:
+        click.echo(one_line(_left_line(result.left)))
 
 
-def _erased(
-    live: Ledger, subject: str | None, before: str | None, reason: str, *, as_json: bool
-) -> tuple[Any, Mapping[str, int]]:
-    """Erase the contents; return the result, and the number of events by type that still have texts."""
+def _erased(live: Ledger, subject: str | None, before: str | None, reason: str) -> Any:
+    """Erase the contents, and return the result."""
     function = getattr(live, "erase", None)
     if function is None:
         raise ConfigError("only a ledger of format 4 erases contents: convert it with dicast ledger convert OLD NEW")
-    if not as_json and (kept := leftover(live, subject, before)):
-        click.echo(one_line(f"before: {leftover_line(kept)}"))
 
     def event(digests: Sequence[str]) -> Event:
         id_, time = stamp()
         return Event(id_, "content.erased", time, "", {"digests": list(digests), "reason": reason})
 
-    result = function(subject, before, event)
-    return result, leftover(live, subject, before)
+    return function(subject, before, event)
+
+
+def _left_line(counts: Mapping[str, int]) -> str:
+    """Return the sentence about the events by type whose texts are in the chain."""
+    total = sum(counts.values())
+    noun = "event still has" if total == 1 else "events still have"
+    return (
+        f"{total:,} {noun} texts of it: {', '.join(counts)}; the chain keeps them. "
+        "Record runs with content: digest to keep no explanations"
+    )
 
 
 @click.command(name="check-proof")

@@ -16,6 +16,7 @@ from dicast.toolkit.ledger_lines.blocks import Hints, is_end, is_packed, list_in
 from dicast.toolkit.ledger_lines.chain import MARK_BYTES, START, chain_of
 from dicast.toolkit.ledger_lines.lines import CONTENT, CONVERTED, EVENT, event_of
 from dicast.toolkit.ledger_lines.makers import FIRST_EVENT, JUDGED, MAKER, SUBJECT, Maker
+from dicast.toolkit.ledger_lines.references import references_of
 from dicast.toolkit.ledger_lines.traced import SUBJECTS, TRACED, traces_of
 
 from ..old_chain import integrity
@@ -250,15 +251,14 @@ class Check:
         self._note(maker, facts)
         facts.times.update(values[6 : 6 + 2 * len(maker.parts) : 2])
         traces = traces_of(values)
-        for id_, type_, time, _, payload in traces:
+        for id_, type_, time, _, payload, *_ in traces:
             if not isinstance(payload, dict):
                 raise TypeError(f"the payload of event {id_!r} is not an object")
             facts.types.add(type_)
             facts.times.add(time)
         if values[2] is not None:
             facts.subjects.add(values[2])
-        if maker.content is not None:
-            facts.contents.append(values[maker.content])
+        facts.contents.extend(reference.digest for reference in references_of(values, self.makers))
         self._count(maker.run_id, len(maker.parts) + len(traces))
 
     def _note(self, maker: Maker, facts: Facts) -> None:

@@ -138,16 +138,15 @@ class BlockLedger(Opened):
             return prove(connection, eval_id)
 
     def erase(self, subject_id: str | None, before: str | None, erased: Callable[[Sequence[str]], Event]) -> Erasable:
-        """Remove the contents of a subject, or the contents that were read before a time and not later. Verdicts and the chain stay.
+        """Remove the texts of a subject, a turn or a session, or the texts from before a time that no later event has. Verdicts and the chain stay.
 
-        *erased* returns the event about the digests, which is appended in the same transaction. Nothing is appended without a content to remove.
+        The file has no bytes of them afterwards. *erased* returns the event about the digests, which is appended in the same transaction. Nothing is appended without a content to remove.
 
-        :raises LedgerError: if nothing was removed because of an error.
+        :raises LedgerError: if nothing was removed because of an error, or the log of the file still has the texts.
         """
         from .erasing import erasable, erase  # no run needs it
 
         with self._writing():
-            self._connection.execute("PRAGMA secure_delete = ON")
             with self._transaction(fenced=False) as spending:
                 try:
                     result = erasable(self._connection, subject_id, before)
@@ -157,9 +156,21 @@ class BlockLedger(Opened):
                     erase(self._connection, result.digests)
                     self._write(self._writer.prepare([erased(result.digests)]), spending)
             self._forget()  # the writer may have the removed contents in memory
-            self._connection.execute("PRAGMA secure_delete = OFF")
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._overwrite()
             return result
+
+    def _overwrite(self) -> None:
+        """Write the file again without its free pages and its log, which may have removed contents.
+
+        :raises LedgerError: if another process reads the file.
+        """
+        self._connection.execute("VACUUM")
+        (is_busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            raise LedgerError(
+                f"the texts are erased, but another process reads {self.path}, so its log still has them: "
+                "give the same command again when the process has ended"
+            )
 
     def reserve(
         self, claims: Sequence[Claim], lost: Callable[[Entry], Event], before: Sequence[Event] = ()

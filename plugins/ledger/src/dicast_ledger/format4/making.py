@@ -10,13 +10,15 @@ from typing import Any
 
 import attrs
 
+from dicast import Event
 from dicast.reading import flags_of, milliseconds
 from dicast.toolkit.ledger_lines.blocks import Columns
 from dicast.toolkit.ledger_lines.judged import Place
-from dicast.toolkit.ledger_lines.lines import EVENT, event_of, events_of
+from dicast.toolkit.ledger_lines.lines import CONTENT, EVENT, event_of, events_of
 from dicast.toolkit.ledger_lines.makers import FIRST_EVENT, JUDGED, SUBJECT, Maker
-from dicast.toolkit.ledger_lines.traced import SUBJECTS, trace_event, traces_of
+from dicast.toolkit.ledger_lines.traced import ITEM_TEXTS, SUBJECTS, trace_event, traces_of
 
+from ..spent import AGENT
 from .columns import ABOUT, ACTIVITY, VERDICTS, BlockColumns
 
 _READ, _COMPLETED = "subject.read", "eval.completed"
@@ -101,7 +103,7 @@ def columns_of(lines: Iterable[Sequence[Any]], layouts: Layouts) -> BlockColumns
     for (kind, name), group in groupby(lines, _kind_and_maker):
         if kind == EVENT:
             for line in group:
-                columns.add(place, event_of(line, _no_content))
+                columns.add(place, _identified(event_of(line, _no_content), line[CONTENT:]))
                 place += 1
         elif kind == JUDGED:
             part, count = list(group), len(makers[name].parts)
@@ -109,8 +111,10 @@ def columns_of(lines: Iterable[Sequence[Any]], layouts: Layouts) -> BlockColumns
             *places, end = accumulate(counts, initial=place)
             if not _add_plain(columns, places, part, makers[name], layouts[name]):
                 for start, line in zip(places, part, strict=True):
+                    traces = traces_of(line)
                     for at, event in events_of(line, makers, _no_content):
-                        columns.add(start + at, event)
+                        texts = traces[at - 1][ITEM_TEXTS:] if 0 < at <= len(traces) else ()
+                        columns.add(start + at, _identified(event, texts))
             place = end
     return columns
 
@@ -127,6 +131,11 @@ def _kind_and_maker(line: Sequence[Any]) -> tuple[Any, str]:
 
 def _no_content(digest: str) -> None:
     return None
+
+
+def _identified(event: Event, texts: Sequence[Any]) -> Event:
+    """Return *event* with the digest of its *texts*, if it is a call: other texts make another call."""
+    return attrs.evolve(event, payload={**event.payload, "texts": texts[0]}) if texts and event.type == AGENT else event
 
 
 def _add_plain(
@@ -168,7 +177,8 @@ def _add_plain(
             rows.extend([start + layout.read], reading, [number], [hash_])
             for place, item in enumerate(items, start + 1):
                 if item[1] in _ABOUT:
-                    columns.add_row(ACTIVITY, place, trace_event(line, item, maker.run_id))
+                    event = trace_event(line, item, maker.run_id, _no_content)
+                    columns.add_row(ACTIVITY, place, _identified(event, item[ITEM_TEXTS:]))
     else:
         rows.extend([start + layout.read for start in starts], reading, numbers, hashes)
     return True

@@ -1,6 +1,6 @@
 """Proofs: a document which shows that a verdict is in a ledger, without the ledger.
 
-The document has the line of the verdict, its maker and the content, the digest before the line, and the leaf of each later line up to the
+The document has the line of the verdict, its maker, the content and the texts, the digest before the line, and the leaf of each later line up to the
 head. Who noted the digest of the head knows that the verdict was in the ledger at that time.
 """
 
@@ -19,6 +19,7 @@ from dicast.toolkit.ledger_lines.blocks import lines_in
 from dicast.toolkit.ledger_lines.chain import chained, leaf_of
 from dicast.toolkit.ledger_lines.lines import EVENT, events_of
 from dicast.toolkit.ledger_lines.makers import Maker, name_of
+from dicast.toolkit.ledger_lines.references import references_of
 from dicast.toolkit.ledger_lines.traced import SUBJECTS
 
 from .reading import Makers
@@ -71,8 +72,9 @@ def _document(
 ) -> dict[str, Any]:
     values = orjson.loads(line)
     maker = Makers(connection)[values[1]] if values[0] in SUBJECTS else None
-    place = None if maker is None else maker.content
-    content = None if place is None else Texts(connection).get(values[place])
+    place, texts = None if maker is None else maker.content, Texts(connection)
+    content = None if place is None else texts.get(values[place])
+    others = {reference.digest: texts.get(reference.digest) for reference in references_of(values, Makers(connection))}
     for size, body in connection.execute("SELECT size, body FROM blocks WHERE first > ? ORDER BY first", (first,)):
         later += [leaf_of(other).hex() for other in lines_in(size, body)]
     last, digest = connection.execute("SELECT last, digest FROM blocks ORDER BY first DESC LIMIT 1").fetchone()
@@ -81,6 +83,7 @@ def _document(
         "line": line.decode(),
         "maker": None if maker is None else maker.line.decode(),
         "content": None if content is None else content.decode(),
+        "texts": [text.decode() for text in others.values() if text not in (None, content)],
         "prev": before.hex(),
         "leaves": later,
         "head": {"seq": last, "digest": digest.hex()},
@@ -93,7 +96,8 @@ def check_proof(document: Any) -> Proven:
     :raises ProofError: if it does not hold.
     """
     try:
-        line, maker, content = document["line"].encode(), document["maker"], document["content"]
+        line, maker = document["line"].encode(), document["maker"]
+        texts = [text.encode() for text in (document["content"], *document.get("texts", ())) if text is not None]
         leaves = [leaf_of(line), *map(bytes.fromhex, document["leaves"])]
         digest, _ = chained(bytes.fromhex(document["prev"]), leaves)
         head = document["head"]
@@ -107,8 +111,8 @@ def check_proof(document: Any) -> Proven:
             raise ProofError("the line has no events")
         if values[0] in SUBJECTS and values[1] not in makers:
             raise ProofError(f"the maker of the proof is not {values[1]}, the maker of the line")
-        contents = {} if content is None else {sha256(content.encode()).hexdigest(): content.encode()}
-        if not contents.keys() <= set(filter(lambda value: isinstance(value, str), values)):
+        contents = {sha256(text).hexdigest(): text for text in texts}
+        if not contents.keys() <= {reference.digest for reference in references_of(values, makers)}:
             raise ProofError("the line does not have the digest of the content")
         return Proven([event for _, event in events_of(values, makers, contents.get)], head)
     except (ValueError, LookupError, TypeError, AttributeError) as error:

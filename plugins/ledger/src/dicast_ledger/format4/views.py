@@ -6,6 +6,8 @@ before 3.38 would refuse the whole file.
 
 from __future__ import annotations
 
+from dicast.toolkit.ledger_lines.separation import IDS
+
 from .texts import KEY_BYTES
 
 
@@ -24,6 +26,25 @@ def _content(digest: str) -> str:
     return f"""(SELECT text FROM all_texts WHERE key IN (substr({digest}, 1, {2 * KEY_BYTES}), {digest}) ORDER BY length(key) DESC LIMIT 1)"""
 
 
+def _blank(payload: str) -> str:
+    """Return SQL for the blank at the place ``place.value`` of a payload."""
+    return f"substr({payload}, place.value + 1, CASE substr({payload}, place.value + 1, 1) WHEN 'n' THEN 4 ELSE 2 END)"
+
+
+def _restored(payload: str, digest: str, places: str, type_: str) -> str:
+    """Return SQL for a payload with its texts at *places*, the JSON list of their places. Without the texts a record has a member ``digest``."""
+    blank = _blank("payload")
+    next_place = "coalesce(json_extract(places, '$[' || (place.key + 1) || ']'), length(payload))"
+    text = _json("texts", f"'$[' || (place.key + {IDS}) || ']'")
+    rest = f"substr(payload, place.value + length({blank}) + 1, {next_place} - place.value - length({blank}))"
+    before = "substr(payload, 1, json_extract(places, '$[0]'))"
+    whole = f"{before} || (SELECT group_concat({text} || {rest}, '') FROM json_each(places) AS place)"
+    erased = f"""CASE WHEN {type_} IN ('record.completed', 'record.failed')
+        THEN '{{"digest":"' || {digest} || '",' || substr(payload, 2) ELSE payload END"""
+    return f"""(SELECT CASE WHEN texts IS NULL THEN {erased} ELSE {whole} END
+        FROM (SELECT {payload} AS payload, {places} AS places, {_content(digest)} AS texts))"""
+
+
 def _columns(*paths: int) -> str:
     return ", ".join(_value("lines.line", f"'$[{path}]'") for path in paths)
 
@@ -38,8 +59,10 @@ _NUMBERED = f"""SELECT line, kind, traces,
 
 _NAMES = "seq, id, type, time, run_id, session_id, turn_id, subject_kind, subject_id, sensitivity, payload"
 _PAYLOAD, _BEFORE = _value("lines.line", "'$[10]'"), _value("lines.line", "'$[12]'")
-_OF_EVENTS = f"""SELECT seq, {_columns(*range(1, 10))}, CASE json_array_length(lines.line) WHEN 11 THEN {_PAYLOAD}
-    ELSE substr({_PAYLOAD}, 1, {_BEFORE}) || coalesce({_content(_value("lines.line", "'$[11]'"))}, 'null')
+_DIGEST, _TYPE = _value("lines.line", "'$[11]'"), _value("lines.line", "'$[2]'")
+_OF_EVENTS = f"""SELECT seq, {_columns(*range(1, 10))}, CASE WHEN json_array_length(lines.line) = 11 THEN {_PAYLOAD}
+    WHEN json_type(lines.line, '$[12]') = 'array' THEN {_restored(_PAYLOAD, _DIGEST, _BEFORE, _TYPE)}
+    ELSE substr({_PAYLOAD}, 1, {_BEFORE}) || coalesce({_content(_DIGEST)}, 'null')
         || substr({_PAYLOAD}, {_BEFORE} + 5) END
     FROM lines WHERE kind = 0"""
 
@@ -54,14 +77,15 @@ _OF_JUDGED = f"""SELECT seq + part.key + CASE part.key WHEN 0 THEN 0 ELSE traces
     FROM lines JOIN makers ON makers.name = {_value("lines.line", "'$[1]'")}, json_each(makers.line, '$[3]') AS part
     WHERE kind IN (2, 4)"""
 
-_TRACE = [_value("trace.value", f"'$[{place}]'") for place in range(5)]
-_TRACE_ID, _, _, _TRACE_TURN, _ = _TRACE
+_TRACE = [_value("trace.value", f"'$[{place}]'") for place in range(7)]
+_TRACE_ID, _TRACE_TYPE, _TRACE_TIME, _TRACE_TURN, _TRACE_PAYLOAD, _TRACE_DIGEST, _TRACE_PLACES = _TRACE
 _BEFORE_ID = (
     f"""CASE length({_TRACE_ID}) WHEN 4 THEN substr({_value("lines.line", "'$[#-1][0][0]'")}, 1, 22) ELSE '' END"""
 )
-_OF_TRACES = f"""SELECT seq + 1 + trace.key, {_BEFORE_ID} || {_TRACE_ID}, {_TRACE[1]}, {_TRACE[2]},
+_OF_TRACES = f"""SELECT seq + 1 + trace.key, {_BEFORE_ID} || {_TRACE_ID}, {_TRACE_TYPE}, {_TRACE_TIME},
     {_value("makers.line", "'$[1]'")}, {_columns(3)}, CASE {_TRACE_TURN} WHEN 0 THEN {_columns(4)} ELSE {_TRACE_TURN} END,
-    NULL, NULL, 'user_controlled', {_TRACE[4]}
+    NULL, NULL, 'user_controlled', CASE json_array_length(trace.value) WHEN 5 THEN {_TRACE_PAYLOAD}
+    ELSE {_restored(_TRACE_PAYLOAD, _TRACE_DIGEST, _TRACE_PLACES, _TRACE_TYPE)} END
     FROM lines JOIN makers ON makers.name = {_value("lines.line", "'$[1]'")}, json_each(lines.line, '$[#-1]') AS trace
     WHERE kind = 4"""
 
