@@ -195,7 +195,10 @@ def test_the_first_page_has_each_tile_and_the_floor(chromium, server):
         assert page.locator(".floor p").count() == 1
         assert page.locator(".floor").inner_text().startswith("Under the floor: turns written by small have a mean of")
         assert page.locator(".floor").inner_text().endswith("Consider a stronger model.")
+        costs = page.locator("section[aria-labelledby=cost]").inner_text()
         paths = " ".join(path for path, _ in page.evaluate(NUMBERS))
+    assert "no call in the chosen time" in costs
+    assert "the own calls of a model are of the whole ledger" in costs
     for prefix in ("/analytics/quality", "/analytics/agreement?", "/analytics/agreement/days", "/analytics/backlog"):
         assert prefix in paths
     for prefix in ("/analytics/savings", "/runs?"):  # the trace is older than the days whose cost is shown

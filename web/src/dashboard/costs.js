@@ -11,13 +11,13 @@ export function Costs({ later, from, tick }) {
   return html`<${Tile} title="Cost of judging" id="cost"><div class="pairs">
       <div><p class="soft">the agent's own calls</p><${Answer} answer=${own}>${(document) => html`<${Total} document=${document} at=${own.at} />`}</${Answer}></div>
       <div><p class="soft">with judging</p><${Answer} answer=${all}>${(document) => html`<${Total} document=${document} at=${all.at} />`}</${Answer}></div></div>
-    <${Answer} answer=${saved}>${(document) => document.data.length === 0 ? html`<${ByModel} answer=${all} />` : html`<div class="scroll" tabindex="0" role="group" aria-label="Cost and savings by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">own</th><th scope="col" class="num">judging</th><th scope="col" class="num">saved</th><th scope="col" class="num">mean</th></tr></thead>
+    <${Answer} answer=${saved}>${(document) => document.data.length === 0 ? html`<${ByModel} answer=${all} />` : html`<div class="scroll" tabindex="0" role="group" aria-label="Cost and savings by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">own, all time</th><th scope="col" class="num">judging</th><th scope="col" class="num">saved</th><th scope="col" class="num">mean</th></tr></thead>
       <tbody>${document.data.map((row, number) => html`<tr><th scope="row" dir="auto">${row.chosen_model ?? html`<span class="soft">not known</span>`}</th>
         <td class="num"><${Usd} value=${row.agent_usd_total} path=${saved.at(`data[${number}].agent_usd_total`)} none="–" /></td>
         <td class="num"><${Spent} usd=${row.judge_cost_usd_total} msat=${row.judge_cost_msat_total} at=${(unit) => saved.at(`data[${number}].judge_cost_${unit}_total`)} /></td>
         <td class="num"><${Usd} value=${row.judge_cost_usd_saved} path=${saved.at(`data[${number}].judge_cost_usd_saved`)} none="–" /></td>
         <td class="num"><${Figure} value=${row.mean_score} path=${saved.at(`data[${number}].mean_score`)} form=${score} /></td></tr>`)}</tbody></table></div>
-      <p class="fine">The sums and the table are of the chosen time. Saved is the extra cost if the expensive judge had given every verdict; – where that judge never ran.</p>`}</${Answer}></${Tile}>`;
+      <p class="fine">The sums, judging, saved and mean are of the chosen time; the own calls of a model are of the whole ledger. Saved is the extra cost if the expensive judge had given every verdict; – where that judge never ran.</p>`}</${Answer}></${Tile}>`;
 }
 
 /** What was spent on each model, judges included; without judged turns nothing else is known. */
@@ -32,7 +32,7 @@ function ByModel({ answer }) {
 /** A sum. Where calls have no known price, it is the sum of the other calls, and the text says so. */
 function Total({ document, at }) {
   const { unpriced = null } = document;
-  if (document.data.length === 0) return html`<p class="middle">–</p><p class="soft">no call is recorded</p>`;
+  if (document.data.length === 0) return html`<p class="middle">–</p><p class="soft">no call in the chosen time</p>`;
   return html`<p class="middle">${unpriced === null ? "" : "at least "}<${Spent} usd=${unpriced === null ? document.total_usd : document.known_usd} msat=${document.total_msat} at=${(unit) => at(unit === "usd" && unpriced !== null ? "known_usd" : `total_${unit}`)} /></p>
     ${unpriced === null ? null : html`<p class="soft">plus <${Figure} value=${unpriced} path=${at("unpriced")} /> ${Number(unpriced) === 1 ? "call" : "calls"} whose price is not known</p>`}`;
 }
