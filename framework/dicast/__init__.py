@@ -97,6 +97,7 @@ from ._kernel.values.names import identifier, nearest
 from ._kernel.values.subject import Trail
 
 if TYPE_CHECKING:
+    from ._kernel.api.build import BuiltPipeline, build
     from ._kernel.api.evaluate import evaluate
     from ._kernel.api.judges import PipelineJudges, Slot, pipeline_judges
     from ._kernel.api.reward import Reward, RewardError, reward
@@ -106,6 +107,7 @@ if TYPE_CHECKING:
     from ._kernel.pipeline.alone import component
     from ._kernel.run.finished_run import Run
     from ._kernel.run.forecast import prospect
+    from ._kernel.run.host import Host, Shards
     from ._kernel.values.aggregation import mean
     from ._kernel.values.bounds import Within
     from ._kernel.values.judged import JudgedMaker, JudgedRow
@@ -114,10 +116,12 @@ if TYPE_CHECKING:
     from ._kernel.values.sandbox import Execution, Limits, Program
 
 _ON_FIRST_USE = {
+    "BuiltPipeline": "api.build",
     "Execution": "values.sandbox",
     "JudgedMaker": "values.judged",
     "JudgedRow": "values.judged",
     "KeptReply": "values.reply",
+    "Host": "run.host",
     "Limits": "values.sandbox",
     "PipelineJudges": "api.judges",
     "Program": "values.sandbox",
@@ -125,9 +129,11 @@ _ON_FIRST_USE = {
     "Reward": "api.reward",
     "RewardError": "api.reward",
     "Run": "run.finished_run",
+    "Shards": "run.host",
     "Slot": "api.judges",
     "Within": "values.bounds",
     "as_json": "asking.record",
+    "build": "api.build",
     "columns": "asking.record",
     "component": "pipeline.alone",
     "evaluate": "api.evaluate",
@@ -152,6 +158,7 @@ __all__ = [
     "Answered",
     "Basis",
     "BatchLog",
+    "BuiltPipeline",
     "Cap",
     "ChatModel",
     "ChatRequest",
@@ -172,6 +179,7 @@ __all__ = [
     "Extractor",
     "Failure",
     "Head",
+    "Host",
     "InputPath",
     "Interrupted",
     "InvalidCost",
@@ -217,6 +225,7 @@ __all__ = [
     "Score",
     "ScoringError",
     "Secret",
+    "Shards",
     "Sink",
     "Sizes",
     "Slot",
@@ -233,6 +242,7 @@ __all__ = [
     "Within",
     "arun",
     "as_json",
+    "build",
     "columns",
     "component",
     "estimate",

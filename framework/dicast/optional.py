@@ -4,12 +4,17 @@
 # Components need not inherit from them. ``checked: type[HasEstimate] = MyMetric`` lets a type checker compare.
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ._kernel.contract.has_open import HasOpen as HasOpen
+from .optional_executors import HasHost as HasHost
+from .optional_executors import HasPlacement as HasPlacement
+from .optional_executors import HasRun as HasRun
+from .optional_executors import HasSegments as HasSegments
+from .optional_executors import HasShard as HasShard
 from .optional_ledgers import HasActivityColumns as HasActivityColumns
 from .optional_ledgers import HasAppendJudged as HasAppendJudged
 from .optional_ledgers import HasDigests as HasDigests
@@ -371,20 +376,6 @@ class HasKeepsContent(Protocol):
     @property
     def keeps_content(self) -> bool:
         """True if judged contents can be read back, which watching a trace requires. Without it, True."""
-
-
-class HasHost(Protocol):
-    """Executors."""
-
-    async def host(self, slots: Sequence[Any]) -> Mapping[str, Callable[..., Any]]:
-        """Take over the metrics of some of the *slots*, and return a function that calls each of these metrics, by the slot's path; on the live object. Without it, the kernel calls all metrics."""
-
-
-class HasPlacement(Protocol):
-    """Executors."""
-
-    def placement(self, slots: Sequence[Any]) -> Mapping[str, str]:
-        """Return the reasons why metrics of *slots* stay in the main process, by label; ``dicast check`` prints them."""
 
 
 class HasSandboxCheck(Protocol):

@@ -30,7 +30,7 @@ from dicast import (
 from dicast._kernel.asking import quick_unit
 from dicast._kernel.report import fold
 from dicast._kernel.run import direct
-from dicast._kernel.run.run import Request
+from dicast._kernel.run.request import Request
 from dicast._kernel.stream import sinks, stream
 from dicast._kernel.values.judged import JudgedRow
 from dicast.testing import MemoryLedger, run_pipeline

@@ -38,7 +38,7 @@ from dicast import (
 )
 from dicast._kernel.api.runs import run_unless_disabled, with_ledger
 from dicast._kernel.pipeline.build import load_pipeline
-from dicast._kernel.run.run import Request
+from dicast._kernel.run.request import Request
 from dicast._kernel.source.source import SubjectList
 from dicast._kernel.timing.event_loop import in_loop
 from dicast.testing import FakeChatModel, FakeJudge, FakeMetric, MemoryLedger, run_pipeline

@@ -40,8 +40,10 @@ RUN_STARTED = "run.started"
 :param preview: true for a try on a few rows.
 :param kind: the kind of the run: ``pipeline``, ``suite``, ``watch``, ``evaluate``, ``shard``, or ``tool`` for commands that start a run for their own
     purpose (``label``, ``doctor``, ``calibrate --judge-missing``, ``bisect``). ``last`` skips ``tool``. Older versions did not record it.
-:param shard?: the part of the subjects that the run judges: ``{number, of, file, set, only}``, with words of the command for ``dicast merge``.
+:param shard?: the part of the subjects that the run judges: ``{number, of, file, set, only, run?}``, with words of the command for ``dicast merge``, and the
+    run whose executor started it.
 :param shards?: the runs that a merged run was made of: ``{shard, run_id, ledger}``.
+:param split?: the segments in which workers record the run's shards: ``{of, folder, ledger}`` with the number of shards, and the folder or the ledger.
 :param suite: null, or ``{id, experiments}`` with the names of the suite's experiments in the order in which they run.
 :param security_level?: the secrecy of the records, as the task declares it.
 :param determinism_level?: the reproducibility of the records, as the task declares it.
@@ -280,6 +282,31 @@ COMPARISON_COMPLETED = "comparison.completed"
 :param result: its result.
 """
 
+SHARD_COMMITTED = "shard.committed"
+"""The worker of a shard has ended, and its events are in its segment.
+
+:param number: the number of the shard.
+:param of: the number of shards.
+:param place: the ledger of the segment.
+:param run_id: the id of the shard's run in this ledger.
+:param subjects: the number of subjects in the segment.
+:param is_complete: true if every subject of the shard was reached.
+:param reason: the reason why the shard is not complete, or null.
+:param head: ``{seq, digest}`` of the segment.
+"""
+
+SHARD_MERGING = "shard.merging"
+"""The events of the segments follow, in the order of the source.
+
+:param segments: the rows of each segment: ``{number, after, until}``.
+"""
+
+SHARD_MERGED = "shard.merged"
+"""The events of the segments are in the ledger of the run, and no worker continues a segment.
+
+:param is_complete: false if the run continues without its segments.
+"""
+
 RUN_STOPPED = "run.stopped"
 """A run stopped early and can be resumed; the payload is the run's document.
 
@@ -325,6 +352,6 @@ RECORD_ENDS = (RECORD_COMPLETED, RECORD_FAILED)
 
 RESERVED_AREAS = (
     *("run.", "subject.", "eval.", "record.", "aggregate.", "comparison."),
-    *("spend.", "budget.", "task.", "source.", "sinks.", "baseline.", "plan.", "batch.", "content."),
+    *("spend.", "budget.", "task.", "source.", "sinks.", "baseline.", "plan.", "batch.", "content.", "shard."),
 )
 """Prefixes of event types that only a run records; a trace's event of such a type is recorded as ``trace.TYPE``."""

@@ -36,7 +36,7 @@ pytest.register_assert_rewrite(
 
 from .clauses import GateClauseConformance  # noqa: E402  # after the line above, so that failed checks show their values
 from .conformance import Conformance  # noqa: E402
-from .executors import ExecutorConformance  # noqa: E402
+from .executors import ExecutorConformance, ShardsConformance  # noqa: E402
 from .experiments import (  # noqa: E402
     RECORDS,
     AggregateConformance,
@@ -86,6 +86,7 @@ __all__ = [
     "PresetConformance",
     "ReaderConformance",
     "RubricConformance",
+    "ShardsConformance",
     "SinkConformance",
     "SourceConformance",
     "TaskConformance",

@@ -137,8 +137,8 @@ async def run_unless_disabled(pipeline: Pipeline, request: Request) -> RunOutcom
     """Run *pipeline*, unless it is ``disabled``."""
     from ..pipeline.slots import ledger_slot
     from ..report.document import disabled_document
+    from ..run.execute import execute
     from ..run.request import RunOutcome
-    from ..run.run import execute
 
     if pipeline.disabled:
         return RunOutcome(disabled_document(pipeline.name), 0)

@@ -271,6 +271,11 @@ class Executor(Protocol):
         ...
 
 
+def splits_runs(executor: object) -> bool:
+    """Return True if *executor*, a component, has ``shard``: it divides the subjects of a run into shards, and its ``run`` has them judged elsewhere."""
+    return hasattr(executor, "shard")
+
+
 @runtime_checkable
 class Sandbox(Protocol):
     """Sandbox for untrusted programs. A component that runs a program has a field of this type.

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ...toolkit.overwriting import is_same_file
+from ..classes import evolve
+from ..contract.protocols import splits_runs
 from ..contract.registry import Registry
 from ..plan.sections import (
     SECTIONS,
@@ -74,7 +76,11 @@ def build_pipeline(
         from .problems import refusal  # needed for invalid files alone
 
         raise refusal(document, building.faults) from next((f.cause for f in building.faults if f.cause), None)
-    return pipeline
+    if not splits_runs(pipeline.executor.component):
+        return pipeline
+    from .plain_spec import plain_spec  # few executors need the pipeline as data
+
+    return evolve(pipeline, spec=plain_spec(file, experiment, ready or ()))
 
 
 class _Building:
@@ -152,7 +158,7 @@ class _Building:
             criteria=experiment.criteria,
             notes=tuple(only.warnings),
             files=self._files([ledger, *_slots(sinks)]),
-            **lists,
+            **lists,  # type: ignore[arg-type]  # no list is called spec
         )
 
     def _check_scale(self, metrics: Sequence[Placed], scoring: Scoring, task: Slot | None) -> None:

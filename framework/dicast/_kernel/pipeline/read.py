@@ -159,10 +159,17 @@ def read_pipeline(
     Overrides are dotted paths with values, or texts ``scoring.threshold=0.7`` with YAML values.
     """
     reader, start = _Reader(environ), _start(source)
-    root = reader.root(source, start, overrides)
+    return assembled_file(start, reader.root(source, start, overrides), environ, reader.problems)
+
+
+def assembled_file(
+    start: Place, root: Node, environ: Mapping[str, str], problems: Sequence[Problem] = ()
+) -> PipelineFile:
+    """Return the pipeline file that begins at *start*, from its complete *root*; *problems* are those of reading."""
+    faults = [*problems]
     section = root.value.get(SECTION) if isinstance(root.value, dict) else None
-    suite = {} if section is None else experiments(root, section, reader.problems)
-    return PipelineFile(start, root, suite, environ, tuple(reader.problems))
+    suite = {} if section is None else experiments(root, section, faults)
+    return PipelineFile(start, root, suite, environ, tuple(faults))
 
 
 def read_document(

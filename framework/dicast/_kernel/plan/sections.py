@@ -229,7 +229,8 @@ class Pipeline:
     files that may be run. *source* is None if subjects come from elsewhere. *fingerprints* has digests, by section and component, of
     everything that can change a number. *setup* has digests of everything that must stay the same between a run and its resume.
     *criteria* are the task's criteria that an extractor scores. *notes* are warnings about parts of the file that the run leaves out.
-    *files* are the files and folders that the pipeline is made of or reads. *place* returns the file, the line and the column of the value at
+    *files* are the files and folders that the pipeline is made of or reads. *spec* is the pipeline as plain data for an executor that splits
+    runs, None with objects of a program. *place* returns the file, the line and the column of the value at
     an address, or of the nearest value around it. *named* has each text of the file with the value of an environment variable, and the text
     with the variable's name in its place.
     """
@@ -263,6 +264,7 @@ class Pipeline:
         default=lambda _: ("", None, None), eq=False, repr=False
     )
     named: Mapping[str, str] = field(factory=dict, eq=False, repr=False)
+    spec: Mapping[str, Any] | None = field(default=None, eq=False, repr=False)
 
     @property
     def is_observed(self) -> bool:

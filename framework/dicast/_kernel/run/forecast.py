@@ -31,9 +31,9 @@ from ..values import Cost, Event, Query, RunContext, Subject
 from ..values.clock import Clock
 from ..values.errors import ConfigError, LedgerRefused
 from ..values.score import zero_costs
+from .execute import execute
 from .plan import file_identity, lookahead, make_plan
 from .request import Request, RunOutcome
-from .run import execute
 
 _BATCH = 1_000
 """Events that are copied together."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -31,6 +31,9 @@ _OF_SHARD = frozenset((RUN_STARTED, RUN_STOPPED, RUN_COMPLETED, SINKS_ADDED, AGG
 _BATCH = 1_000
 """Events that are written together."""
 
+Bounds = Mapping[int, tuple[int, int]]
+"""Rows of the ledger of each shard, by its number: the events after the first row, up to the second."""
+
 _SCHEMA = "CREATE TABLE events(position INTEGER, shard INTEGER, seq INTEGER, event BLOB)"
 _SUBJECTS = "CREATE TABLE subjects(kind, id, position, shard, PRIMARY KEY (kind, id)) WITHOUT ROWID"
 
@@ -49,10 +52,12 @@ class MergedEvents:
 
     *has_content* is False if a ledger keeps digests in place of contents.
 
+    :param bounds: the rows with the events; all rows of all shards without it.
     :raises ConfigError: if a subject is in two shards, or in none.
     """
 
-    def __init__(self, shards: ShardSet) -> None:
+    def __init__(self, shards: ShardSet, bounds: Bounds | None = None) -> None:
+        self._bounds = bounds
         self._shards, self._database = shards, temporary_database(self, _SCHEMA)
         self._database.execute(_SUBJECTS)
         self.has_content = True
@@ -70,8 +75,11 @@ class MergedEvents:
         rows: list[tuple[int, int, int, bytes]] = []
         last, unit_position = -1, -1
         unit: tuple[str | None, str | None] = None, None
+        after, until = (0, None) if self._bounds is None else self._bounds.get(shard.number, (0, 0))
         for entry in shard.ledger.read(Query(run_id=shard.run_id)):
             event = entry.event
+            if until is not None and entry.seq > until:
+                break
             if event.type in _OF_SHARD:
                 continue
             key = event.subject_kind, event.subject_id
@@ -81,7 +89,8 @@ class MergedEvents:
             elif event.subject_id is not None and key != unit:
                 unit, unit_position = key, self._position(*key, last)
             position = last if event.subject_id is None else unit_position
-            rows.append((position, shard.number, entry.seq, _packed(event)))
+            if entry.seq > after:
+                rows.append((position, shard.number, entry.seq, _packed(event)))
             if len(rows) == _BATCH:
                 self._write(rows)
         self._write(rows)
@@ -110,7 +119,7 @@ class MergedEvents:
         """Note the problem that places are taken twice, or that subjects of complete shards are missing."""
         query = "SELECT count(*), count(DISTINCT position), max(position) FROM subjects"
         count, places, highest = self._database.execute(query).fetchone()
-        read, is_complete = self._shards.read, self._shards.stopped() is None
+        read, is_complete = self._shards.read, self._bounds is None and self._shards.stopped() is None
         is_whole = count == places and (read is None or (count == read if is_complete else (highest or 0) < read))
         if not is_whole and not self._problems:
             of = "" if read is None else f" of {read:,}"
@@ -162,10 +171,10 @@ def _subject_events(events: Sequence[Event]) -> SubjectEvents:
         newest[event.subject_kind, event.subject_id, str(event.payload.get("judge", ""))] = event.id
     current = {*newest.values()}
     superseded = frozenset(event.id for event in ends if event.id not in current)
-    return SubjectEvents(_subject(events), events, superseded)
+    return SubjectEvents(read_subject(events), events, superseded)
 
 
-def _subject(events: Sequence[Event]) -> Subject | None:
+def read_subject(events: Sequence[Event]) -> Subject | None:
     """Return the subject that *events* are about, with the columns of its data; None if its content is not there."""
     read = next((event for event in events if event.type == SUBJECT_READ), None)
     if read is None or not read.payload.get("content"):

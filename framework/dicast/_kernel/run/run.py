@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..asking.budget import BudgetGate
@@ -15,16 +14,15 @@ from ..asking.paid_calls import RunServices
 from ..classes import evolve
 from ..contract.protocols import Ledger, Source
 from ..events import BATCH_EVENTS, RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
-from ..leases.hold_lease import hold_lease, live_run_check
+from ..leases.hold_lease import live_run_check
 from ..pipeline.slots import ledger_slot
 from ..plan.clauses import Gate
 from ..plan.secret_mask import SecretMask
-from ..plan.sections import Pipeline, Slot
+from ..plan.sections import Pipeline
 from ..records.plans import plan_and_result
 from ..report.document import exit_code, stopped_document
 from ..report.gate import as_it_ended, undecided_without
 from ..resume import resume
-from ..resume.open_runs import find, find_live
 from ..source.columns import checked_data
 from ..source.shuffle import shuffled_source
 from ..source.source import AHEAD, SubjectList, is_live, read, require_subjects
@@ -37,7 +35,7 @@ from ..timing.stop import Stop
 from ..timing.timer import Timer
 from ..values import BatchLog, Due, ReadCounts, Results, RunContext, TraceEvent
 from ..values.clock import Clock
-from ..values.errors import ConfigError, Interrupted, LedgerError
+from ..values.errors import Interrupted, LedgerError
 from .direct import DirectWindow
 from .end import (
     EARLY_STOP,
@@ -55,10 +53,10 @@ from .end import (
 )
 from .live_window import LiveWindow
 from .named_subjects import NamedSubjects, named_subjects
-from .plan import Plan, lookahead, make_plan, producer, refuse_experiment, run_started, unchanged_rubrics
+from .plan import Plan, lookahead, make_plan, producer, run_started, unchanged_rubrics
 from .request import Request, RunOutcome
-from .shard_run import ShardRun, refuse_without_digest, shard_pipeline, shard_setup
-from .started import origin_of, with_request
+from .shard_run import ShardRun, shard_setup
+from .started import with_request
 
 if TYPE_CHECKING:
     from ..records.observers import RecordObservers
@@ -66,64 +64,10 @@ if TYPE_CHECKING:
     from ..source.filters import FilteredSource
 
 
-async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> RunOutcome:
-    """Run *pipeline* on *ledger*.
-
-    :raises RequestError: when the request is invalid; nothing was judged then.
-    :raises LedgerRefused: when the ledger cannot be used.
-    """
-    source = (
-        None if isinstance(request.source, SubjectList) else request.source
-    )  # subjects of a program have no secrets
-    mask = SecretMask.of(pipeline, ledger.component, source)
-    with mask.masked_errors():
-        return await _execute(pipeline, ledger, request, mask)
-
-
-async def _execute(pipeline: Pipeline, ledger: Slot, request: Request, mask: SecretMask) -> RunOutcome:
-    if request.live:
-        refuse_experiment(pipeline)
-    clock, stop = Clock(), Stop()
-    async with ComponentStack() as parts:
-        if request.signals:
-            parts.enter_context(stop.on_signals())
-        draft = RunContext(clock.id(), pipeline.name, pipeline.base)
-        trust = None if request.trusts_all else pipeline.trust
-        draft = evolve(draft, concurrency=pipeline.executor.component.concurrency, trust=trust)
-        part = parts.part("ledger")
-        live: Ledger = await open_component(ledger.component, draft, part, ledger.kind)
-        keeps_content = getattr(live, "keeps_content", True)
-        if request.live and not keeps_content:
-            raise ConfigError(
-                "a live run assembles its subjects from the ledger and needs a ledger with content: store"
-            )
-        if request.shard is not None:
-            pipeline = shard_pipeline(pipeline)
-        earlier = _earlier(pipeline, live, request)
-        ledger_path = getattr(live, "path", None)
-        draft = evolve(
-            draft, read=live.read, keeps_content=keeps_content, ledger_path=ledger_path and Path(ledger_path)
-        )
-        context = evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
-        part.enter_context(hold_lease(live, context.run_id))
-        if earlier:  # another process may have ended the run in between
-            _earlier(pipeline, live, evolve(request, resume=earlier.run_id, live=False))
-        return await RunSteps(pipeline, live, clock, stop, context, earlier, request, mask).carry_out(parts)
-
-
-def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.EarlierRun | None:
-    if request.live:
-        return None if request.new else find_live(ledger, origin_of(pipeline, request), pipeline.setup)
-    if request.resume is None:
-        if request.retry_failed:
-            raise ConfigError("--retry-failed judges the failed subjects of an earlier run again; add --resume")
-        return None
-    finished_too = request.retry_failed or request.allow_ended
-    return find(ledger, origin_of(pipeline, request), request.resume or None, finished_too=finished_too)
-
-
 class RunSteps:
     """Steps of one run, in order."""
+
+    _leaves_segments = True  # a resumed run continues without the segments of its shards
 
     def __init__(
         self,
@@ -145,6 +89,7 @@ class RunSteps:
             context, lookahead=lookahead(pipeline), record=self._record, batches=batches, live=request.live
         )
         self._stream: Stream | None = None
+        self._executor: Any = None
         self._passing: set[asyncio.Future[None]] = set()
         self._source: Source | None = None
         self._subjects: NamedSubjects | None = None
@@ -170,20 +115,20 @@ class RunSteps:
 
                 self.pipeline = with_audit_rate(self.pipeline, self.ledger, self.earlier, self.report.expected)
             if self._shard is not None:
-                refuse_without_digest(source, self._source_name(), data)
+                self._shard.refuse_unfit(source, self._source_name(), data)
                 self.report.expected = None  # of all shards
             rubrics = unchanged_rubrics(self.pipeline, self.ledger)
             self._find_baselines()
             part = parts.part("executor")
-            executor = await open_component(self.pipeline.executor.component, self.context, part)
+            executor = self._executor = await open_component(self.pipeline.executor.component, self.context, part)
             plan = await make_plan(self.pipeline, self.context, part, executor)
             ahead = 1 if self.pipeline.early_stop or not plan.inline else AHEAD
             unchecked = read(source, self._source_name(), self.pipeline.base, most=self._limit(), ahead=ahead)
             subjects = unchecked if is_live(source) else await require_subjects(unchecked)
-            spool = self._spool(data)
+            spool = await self._spool(data)
             feeds, request = await self._open_sinks(parts), self.request
             started = run_started(self.pipeline, plan, data, rubrics, request.limit, live=request.live)
-            started = with_request(started, request, self._mask, self.report.expected)
+            started = with_request(started, request, self._mask, self.report.expected) | await self._split(source, data)
             observing = evolve(self.context, baseline=self.baseline)
             if self.pipeline.is_observed:
                 from ..records.observers import RecordObservers  # few runs compute figures over records
@@ -275,11 +220,19 @@ class RunSteps:
         slot, is_program = self.pipeline.source, isinstance(self.request.source, SubjectList)
         return "the program" if is_program or slot is None else f"source {slot.name}"
 
-    def _spool(self, data: Mapping[str, str]) -> EarlierUnits | None:
+    async def _spool(self, data: Mapping[str, str]) -> EarlierUnits | None:
         if self.earlier is None:
             return None
         resume.refuse_changes(self.earlier, {**self.pipeline.setup, **data, **shard_setup(self.request.shard)})
+        if "split" in self.earlier.payload:
+            from .segments import catch_up  # few runs are split
+
+            await catch_up(self.ledger, self.earlier, leave=self._leaves_segments)
         return resume.index(self.ledger, self.earlier)
+
+    async def _split(self, source: Source, data: Mapping[str, str]) -> dict[str, Any]:
+        """Return the members of ``run.started`` for a run that is split; empty for a run that this process judges."""
+        return {}
 
     async def _open_sinks(self, parts: ComponentStack) -> list[SinkFeed]:
         run, feeds = self.context, []

@@ -17,7 +17,7 @@ from ..resume.open_runs import RunCommand
 from ..source.shard import Shard, ShardSubjects
 from ..source.source import is_live
 from ..values import Cost, Due
-from ..values.errors import ConfigError, Problem
+from ..values.errors import ConfigError, DataError, Problem
 
 OUT = "--out "
 """Beginning of the label of a sink that an option asks for; such a sink takes the subjects of the shard."""
@@ -38,17 +38,30 @@ def shard_pipeline(pipeline: Pipeline) -> Pipeline:
     return attrs.evolve(pipeline, aggregates=(), baseline=None, sinks=sinks)
 
 
-def refuse_without_digest(source: Source, name: str, data: Mapping[str, str]) -> None:
+def refuse_without_digest(source: Source, name: str, data: Mapping[str, str], option: str = "--shard") -> None:
     """Refuse a *source* whose subjects cannot be compared between shards.
 
     :param data: the digest of the data; empty if the source computes none.
+    :param option: the option or the executor that splits the run.
     :raises ConfigError: for a live source, or a source without a digest.
     """
     if is_live(source):
-        raise ConfigError("--shard needs a source that ends, but a live source does not; remove --shard")
+        raise ConfigError(f"{option} needs a source that ends, but a live source does not; remove {option}")
     if "data" not in data:
-        message = f"{name} computes no digest of its data, so dicast merge cannot know if all shards read the same; remove --shard"
-        raise ConfigError(message)
+        message = f"{name} computes no digest of its data, so nobody can know if all shards read the same"
+        raise ConfigError(f"{message}; remove {option}")
+
+
+def refuse_other_data(shard: Shard, name: str, data: Mapping[str, str]) -> None:
+    """Refuse *data* that differ from the data of the run that started *shard*.
+
+    :raises DataError: with both digests.
+    """
+    if shard.digest is not None and data["data"] != shard.digest:
+        digests = f"{data['data']:.12} here, {shard.digest:.12} where the run was started"
+        raise DataError(
+            f"{name} reads other data than the run of the shard: {digests}; give all machines the same data"
+        )
 
 
 def shard_setup(shard: Shard | None) -> dict[str, str]:
@@ -67,7 +80,8 @@ def shard_record(shard: Shard, command: RunCommand | None, mask: SecretMask) -> 
         message = "--shard records the values of --set for dicast merge, and a value of --set is a secret"
         raise ConfigError(f"{message}; write ${{NAME}} in the file, and set the variable NAME")
     numbers = {"number": shard.number, "of": shard.of}
-    return {**numbers, "file": command.file, "set": [*command.settings], "only": [*shard.only]}
+    words = {"file": command.file, "set": [*command.settings], "only": [*shard.only]}
+    return {**numbers, **words, **({} if shard.run_id is None else {"run": shard.run_id})}
 
 
 class ShardRun:
@@ -83,6 +97,14 @@ class ShardRun:
         self.day = DayShare(f"shard {shard}", _shares(budget.day, shard.of))
         self._shard, self._subjects = shard, ShardSubjects(shard)
         self._has_paid_calls = False
+
+    def refuse_unfit(self, source: Source, name: str, data: Mapping[str, str]) -> None:
+        """Refuse a *source*, called *name*, with *data* that the shard cannot be judged on.
+
+        :raises RequestError: as :func:`refuse_without_digest` and :func:`refuse_other_data`.
+        """
+        refuse_without_digest(source, name, data)
+        refuse_other_data(self._shard, name, data)
 
     def pick(self, subjects: AsyncIterator[Due], limit: int | None, calls: Iterable[Call]) -> AsyncIterator[Due]:
         """Yield the subjects of the shard among at most *limit* of *subjects*, for the components of *calls*."""

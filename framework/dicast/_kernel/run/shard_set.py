@@ -61,6 +61,12 @@ class ShardRecord:
         return {**members, "setup": {**self.started["setup"], "shard": f"of {self.started['shard']['of']}"}}
 
     @property
+    def reason(self) -> str:
+        """The reason why the run of the shard is not complete."""
+        stopped = self.document.get("stopped") or {"reason": "its process ended early"}
+        return str(stopped["reason"])
+
+    @property
     def run_name(self) -> str:
         """The shard and its run, for a message that starts with the place."""
         return f"shard {self.name} (run {self.run_id})"
@@ -113,13 +119,8 @@ class ShardSet:
         open_ = [shard for shard in self.shards if not shard.is_complete]
         if not open_:
             return None
-        names = ", ".join(f"{shard}: {_reason(shard)}" for shard in open_)
+        names = ", ".join(f"{shard}: {shard.reason}" for shard in open_)
         return {"reason": "unfinished_shards", "shards": names}
-
-
-def _reason(shard: ShardRecord) -> str:
-    stopped = shard.document.get("stopped") or {"reason": "its process ended early"}
-    return str(stopped["reason"])
 
 
 def find_shards(ledgers: Iterable[tuple[str, Ledger]]) -> ShardSet:
@@ -131,7 +132,7 @@ def find_shards(ledgers: Iterable[tuple[str, Ledger]]) -> ShardSet:
     damaged = list[Problem]()
     for place, ledger in ledgers:
         if (check := ledger.verify()).ok:
-            by_place[place] = [*_records(place, ledger)]
+            by_place[place] = [*shard_records(place, ledger)]
         else:
             message = (
                 f"the ledger is damaged at row {check.bad_seq}: {check.reason}; copy it again from the job of the shard"
@@ -174,7 +175,8 @@ def _model(newest: Sequence[ShardRecord]) -> ShardRecord:
     return max(zip(newest, keys, strict=True), key=lambda item: (ledgers[item[1]], _age(item[0])))[0]
 
 
-def _records(place: str, ledger: Ledger) -> Iterable[ShardRecord]:
+def shard_records(place: str, ledger: Ledger) -> Iterable[ShardRecord]:
+    """Yield the runs of shards in *ledger*."""
     for entry in ledger.read(Query(types=(RUN_STARTED,))):
         started: Mapping[str, Any] = entry.event.payload
         if shard_of(started) is None:
@@ -231,9 +233,15 @@ def _missing(shards: Sequence[ShardRecord], older: Sequence[ShardRecord], model:
 
 def _running(shards: Sequence[ShardRecord]) -> Iterable[Problem]:
     for shard in shards:
-        lease = shard.ledger.lease_of(shard.run_id) if implements(shard.ledger, Leasing) else None
-        if not shard.document and lease is not None and live_run_check(shard.ledger)(shard.run_id):
+        if is_running(shard):
             yield Problem(f"{shard.run_name} is still running; wait for its end", file=shard.place)
+
+
+def is_running(shard: ShardRecord) -> bool:
+    """Return True if a process may still carry out the run of *shard*."""
+    if shard.is_complete or not implements(shard.ledger, Leasing) or shard.ledger.lease_of(shard.run_id) is None:
+        return False
+    return live_run_check(shard.ledger)(shard.run_id)
 
 
 def _unequal(shards: Sequence[ShardRecord]) -> Iterable[Problem]:

@@ -40,6 +40,11 @@ class Stop:
     def __bool__(self) -> bool:
         return self.reason is not None
 
+    @property
+    def event(self) -> asyncio.Event:
+        """The event that is set when the end of the run is requested."""
+        return self._event
+
     async def wait(self) -> None:
         """Wait until the end of the run is requested."""
         await self._event.wait()

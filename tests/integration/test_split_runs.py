@@ -1,0 +1,311 @@
+"""Runs whose executor has their shards judged in other processes: the result is that of a run in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import dicast
+from dicast import Shards
+from dicast._kernel.pipeline.build import load_pipeline
+from dicast._kernel.run.host import ShardHost
+
+from .conftest import finish, settled, wait_for
+from .test_shards import GATED, LABELS, MIXED, SAMPLE, TASK, TEXT, TRACES, conversations
+
+FLEET = Path(__file__).with_name("fleet.py")
+SPLIT = "executor: {fleet/shards: {shard: 3}}\n"
+
+
+@pytest.fixture(autouse=True)
+def fleet(install):
+    install("dicast-fleet", "1.0", {"dicast": {"fleet": "dicast_fleet"}}, dicast_fleet=FLEET.read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "data", "sessions"),
+    [
+        pytest.param(TEXT, MIXED, None, id="failures"),
+        pytest.param(TEXT, MIXED, 3, id="sessions"),
+        pytest.param(LABELS, ["0.9", "0.1", "0.6", "0.3", "1"], None, id="labels"),
+        pytest.param("source: {rows/jsonl: {path: data.jsonl, shuffle: 3}}\n" + TEXT, MIXED, 3, id="shuffled"),
+        pytest.param(TASK, ["a", "b", "c", "d"], None, id="task"),
+        pytest.param(TRACES, conversations(7), None, id="traces"),
+        pytest.param(SAMPLE, conversations(9), None, id="weights"),
+    ],
+)
+def test_a_split_run_equals_a_run_in_one_process(shop, text, data, sessions):
+    if isinstance(data[0], str):
+        shop.rows(*data, sessions=sessions)
+    else:
+        shop.write("data.jsonl", data)
+    split = shop.run(text + SPLIT, "--ledger", "m.db")
+    table = (shop / "out.csv").read_bytes() if "csv" in text else b""
+    if table:
+        (shop / "out.csv").unlink()
+    whole = shop.run(text, "--ledger", "w.db")
+    assert (settled(split.json), split.code) == (settled(whole.json), whole.code)
+    assert table == ((shop / "out.csv").read_bytes() if table else b"")
+    assert shop.dicast("ledger", "verify", "--ledger", "m.db", "--json").json["ok"]
+    assert not (shop / "m.db.shards").exists()
+
+
+PAID = GATED.replace("0.5", "0.1") + "metrics: [fake/paid: {seconds: 0.1, journal: asked, after: answered}]\n"
+SLOW = PAID + "executor: {fleet/shards: {shard: 8, concurrency: 1, tries: 3, pids: pids}}\n"
+
+
+def lines(path):
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def wait_for_workers(shop):
+    """Wait until no worker of the fleet is alive."""
+
+    def are_gone():
+        return not any(Path(f"/proc/{pid}").exists() for pid in lines(shop / "pids"))
+
+    wait_for(are_gone, 30)
+
+
+def without_costs_of_processes(document):
+    """Return the document without figures that differ if a paid call is interrupted."""
+    left_out = ("cost", "spend_lost", "plan", "warnings")
+    return {key: value for key, value in settled(document).items() if key not in left_out}
+
+
+def assert_bought_once(shop, count):
+    """Check that every answered call is in the ledger once."""
+    settled_ = shop.events("spend.settled")
+    assert len({event["subject_id"] for event in settled_}) == len(settled_) == count
+    asked, answered = lines(shop / "asked"), lines(shop / "answered")
+    assert len(asked) - len(answered) <= 3  # calls of ended processes
+    assert len(answered) - len({*answered}) <= 3  # answers that a killed process had not recorded
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_replaced_and_buys_no_recorded_answer_again(shop):
+    shop.rows(*[f"0.{n % 10}" for n in range(16)])
+    process = shop.start("run", shop.pipeline(SLOW).name, "--json")
+    wait_for(lambda: len(lines(shop / "answered")) >= 6)
+    os.kill(int(lines(shop / "pids")[0]), signal.SIGKILL)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    whole = shop.run(PAID, "--ledger", "w.db")
+    assert without_costs_of_processes(json.loads(out)) == without_costs_of_processes(whole.json)
+    assert len(lines(shop / "pids")) == 3
+    for name in ("asked", "answered"):
+        (shop / name).write_text("\n".join(lines(shop / name)[:-16]) + "\n")
+    assert_bought_once(shop, 16)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("executor", ["fleet/shards", "dicast/async"])
+def test_an_interrupted_run_is_resumed_by_any_executor(shop, number, executor):
+    shop.rows(*[f"0.{n % 10}" for n in range(16)])
+    name = shop.pipeline(SLOW).name
+    process = shop.start("run", name, "--json")
+    wait_for(lambda: len(lines(shop / "answered")) >= 6)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    if number == signal.SIGINT:
+        document = json.loads(out)
+        assert document["stopped"]["reason"] == "interrupted", err
+        assert 4 <= document["scored"] < 16
+    else:
+        for pid in lines(shop / "pids"):
+            os.kill(int(pid), signal.SIGKILL)
+    wait_for_workers(shop)
+    if executor == "dicast/async":
+        shop.pipeline(PAID)
+    resumed = shop.dicast("run", name, "--resume", "--json")
+    assert resumed.code == 0, resumed
+    assert_bought_once(shop, 16)
+    whole = shop.run(PAID, "--ledger", "w.db")
+    assert without_costs_of_processes(resumed.json) == without_costs_of_processes(whole.json)
+    assert shop.verified()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [0, 1, 7, 10])
+@pytest.mark.parametrize("executor", ["fleet/shards", "dicast/async"])
+def test_a_merge_that_was_ended_is_continued_at_its_next_event(shop, monkeypatch, count, executor):
+    from dicast._kernel.run.split_run import SplitSteps
+
+    shop.rows(*MIXED)
+    text, record, merged = TEXT.replace("sinks", "# sinks"), SplitSteps._record_subject, []
+
+    async def failing(self, stream, subject):
+        if len(merged) == count:
+            raise RuntimeError("the lights went out")
+        merged.append(subject)
+        await record(self, stream, subject)
+
+    monkeypatch.setattr(SplitSteps, "_record_subject", failing)
+    assert shop.run(text + SPLIT, "--ledger", "m.db").code == 70
+    monkeypatch.setattr(SplitSteps, "_record_subject", record)
+    split = shop.run(text + (SPLIT if executor == "fleet/shards" else ""), "--ledger", "m.db", "--resume")
+    whole = shop.run(text, "--ledger", "w.db")
+    assert (settled(split.json), split.code) == (settled(whole.json), whole.code)
+
+
+@pytest.mark.slow
+def test_the_failures_of_a_split_run_are_retried_in_this_process(shop):
+    shop.rows("busy", "1", "0.5", "0.5")
+    (shop / "moody").touch()
+    text = "metrics: [fake/act: {moody: moody}]\n" + SPLIT
+    assert shop.run(text).json["failed"] == 1
+    (shop / "moody").unlink()
+    shop.rows("busy", "1", "0.5", "0.5")
+    done = shop.dicast("run", "p.yaml", "--resume", "--retry-failed", "--json")
+    assert done.json["subjects"] == 4
+
+
+@pytest.mark.slow
+def test_shards_share_the_caps_of_the_run(shop):
+    shop.rows(*["1"] * 6)
+    text = "metrics: [fake/paid: {}]\nbudget: {run: 0.04 usd}\nexecutor: {fleet/shards: {shard: 3}}\n"
+    done = shop.run(text).json
+    assert (done["cost"]["usd"], done["scored"], done["subjects"]) == ("0.04", 4, 6)
+
+
+@pytest.mark.slow
+def test_segments_in_a_named_folder_stay_and_can_be_merged(shop):
+    shop.rows(*MIXED)
+    text = GATED + "metrics: [fake/act: {}]\nexecutor: {fleet/shards: {shard: 6, segments: parts}}\n"
+    run_id = shop.run(text).json["run_id"]
+    files = sorted((shop / "parts" / run_id).glob("*.db"))
+    assert [file.name for file in files] == ["00001.db", "00002.db"]
+    commits = [event["payload"] for event in shop.events("shard.committed")]
+    assert sorted(commit["number"] for commit in commits) == [1, 2]
+    members = {"number", "of", "place", "run_id", "subjects", "is_complete", "reason", "head"}
+    assert all(commit.keys() == members for commit in commits)
+    assert [event["payload"] for event in shop.events("shard.merged")] == [{"is_complete": True}]
+    merged = shop.dicast("merge", *files, "--ledger", "m.db", "--json")
+    assert merged.json["subjects"] == len(MIXED)
+
+
+@pytest.mark.slow
+def test_a_changed_segment_is_named_when_the_run_is_resumed(shop, monkeypatch):
+    from dicast._kernel.run.split_run import SplitSteps
+
+    shop.rows(*MIXED)
+
+    async def failing(self, stream, subject):
+        raise RuntimeError("the lights went out")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SplitSteps, "_record_subject", failing)
+        shop.run("metrics: [fake/act: {}]\n" + SPLIT, "--ledger", "m.db")
+    segment = next((shop / "m.db.shards").glob("*/00002.db"))
+    with closing(sqlite3.connect(segment)) as database, database:
+        database.execute("UPDATE blocks SET body = zeroblob(10) WHERE first = (SELECT max(first) FROM blocks)")
+    done = shop.dicast("run", "p.yaml", "--ledger", "m.db", "--resume", "--json")
+    assert done.code == 2
+    (error,) = done.json["error"]["errors"]
+    assert "the segment is damaged at row" in error["message"]
+    assert error["file"] == str(segment)
+
+
+@pytest.mark.slow
+def test_a_worker_reads_the_secrets_of_its_machine(shop, monkeypatch):
+    shop.rows("1", "0")
+    monkeypatch.setenv("JOURNAL", "here")
+    text = "metrics: [fake/act: {journal: '${JOURNAL}'}]\n" + SPLIT
+    assert shop.run(text).code == 0
+    spec = load_pipeline(shop.pipeline(text)).spec
+    assert "${JOURNAL}" in json.dumps(spec)
+    assert "here" not in json.dumps(spec)
+    monkeypatch.delenv("JOURNAL")
+    with pytest.raises(dicast.ConfigError, match="JOURNAL is not set"):
+        dicast.build(json.loads(json.dumps(spec))).judge({"place": "x.db", "is_file": True, "concurrency": 1})
+
+
+@pytest.mark.slow
+def test_a_worker_refuses_other_data_and_other_files(shop, tmp_path):
+    shop.rows("1", "0")
+    text = "metrics: [fake/act: {}]\n" + SPLIT
+    pipeline = load_pipeline(shop.pipeline(text))
+    reference = {
+        "number": 1,
+        "of": 1,
+        "run_id": "r",
+        "place": str(tmp_path / "s.db"),
+        "is_file": True,
+        "digest": "0" * 64,
+        "setup": dict(pipeline.setup),
+        "limit": None,
+        "filters": [],
+        "trusts_all": False,
+        "concurrency": 1,
+    }
+    with pytest.raises(dicast.DataError, match="reads other data than the run of the shard"):
+        dicast.build(pipeline.spec).judge(reference)
+    with pytest.raises(dicast.ConfigError, match="metrics differ on this machine"):
+        dicast.build(pipeline.spec).judge({**reference, "setup": {**pipeline.setup, "metrics": "0"}})
+    with pytest.raises(dicast.ConfigError, match="format 1, not 2"):
+        dicast.build({**pipeline.spec, "format": 2})
+
+
+def test_a_host_takes_each_segment_once():
+    segment = dict.fromkeys(("number", "of", "place", "run_id", "is_complete", "reason", "head"))
+    segment |= {"number": 1, "of": 2, "place": "a.db", "subjects": 3}
+    recorded, shown = [], []
+    shards = Shards(2, "0", {1: {"number": 1, "of": 2, "place": "a.db"}})
+    host = ShardHost({}, asyncio.Event(), shards, recorded.append, shown.append)
+    with pytest.raises(dicast.PluginError, match="shard 2, which is no open shard"):
+        host.commit(2, segment)
+    with pytest.raises(dicast.PluginError, match="commit the answer of judge"):
+        host.commit(1, {**segment, "place": "b.db"})
+    host.progress(1, 2)
+    host.commit(1, segment)
+    with pytest.raises(dicast.PluginError, match="was committed before"):
+        host.commit(1, segment)
+    assert (recorded, shown) == ([segment], [2, 3])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("early_stop: [stats/budget_stop: {}]\n", "early_stop"),
+        ("", "--shard judges one shard"),
+    ],
+)
+def test_a_run_that_cannot_be_split_is_refused_by_its_reason(shop, text, message):
+    shop.rows("1", "0")
+    arguments = () if text else ("--shard", "1/2")
+    done = shop.run("metrics: [fake/act: {}]\n" + text + SPLIT, *arguments)
+    assert done.code == 2
+    assert message in done.out
+
+
+def test_objects_and_subjects_of_a_program_are_refused(shop):
+    shop.rows("1", "0")
+    pipeline = {"source": {"rows/jsonl": {"path": "data.jsonl"}}, "executor": {"fleet/shards": {}}}
+
+    @dicast.metric(tier="proxy")
+    def even(subject):
+        return dicast.Score(1.0)
+
+    with pytest.raises(dicast.ConfigError, match="objects of the program"):
+        dicast.run({**pipeline, "metrics": [even]})
+    with pytest.raises(dicast.ConfigError, match="the program gives the subjects|computes no digest"):
+        dicast.run({**pipeline, "metrics": ["fake/act"]}, subjects=[dicast.Subject("output", "1", output="1")])
+
+
+@pytest.mark.slow
+def test_conformance_of_an_executor_with_shards(shop):
+    shop.write(
+        "test_fleet.py",
+        "from dicast.testing import ShardsConformance\n\n\nclass TestFleet(ShardsConformance):\n    executor = 'fleet/shards'\n",
+    )
+    done = finish(shop.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_fleet.py"), 120)
+    assert done.code == 0, done.out
