@@ -196,7 +196,9 @@ def dashboard(camera: Camera, folder: Path) -> None:
             page.get_by_text("✓ 2 pass").wait_for()
             camera.shoot("dashboard-live")
         page.goto(f"{address}#/run/shop")
+        page.wait_for_selector(".gate")  # the end of the watch moves the rows
         page.wait_for_selector(".virtual-row")
+        page.get_by_text("This is the only run of shop that has ended.").wait_for()
         camera.shoot("dashboard-run", ".rows")
         page.goto(f"{address}#/subject/turn/s1%2F2")
         page.wait_for_selector(".card")
