@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from itertools import zip_longest
 from typing import Any
@@ -22,7 +21,8 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import Cap, Event, LedgerError, Refusal
+from dicast import Cap, LedgerError, Refusal
+from dicast.toolkit.ledger_lines.amounts import amount_of, utc_moment
 
 SPENDING_TABLES = """
 CREATE TABLE reservations (
@@ -118,7 +118,7 @@ class Spending:
 
         A reservation that outlives its run, because the reply is in a batch, ends only after both leases are over.
         """
-        moment = _moment(now)
+        moment = utc_moment(now)
         if self._calm is not None and self._calm.lasts(moment, ledgers_now):
             return []
         query = f"""SELECT seq FROM reservations WHERE {_LAPSED} AND NOT (outlives AND {_OPEN}) OR {_OVER} AND NOT outlives ORDER BY seq"""
@@ -180,12 +180,12 @@ class Spending:
                 orjson.dumps(scopes).decode(),
                 _text(amount),
                 unit,
-                None if lease is None else _moment(lease),
+                None if lease is None else utc_moment(lease),
                 int(bool(payload.get("outlives_run"))),
             ),
         )
         if self._calm is not None:
-            self._calm = self._calm.after(run_id, None if lease is None else _moment(lease))
+            self._calm = self._calm.after(run_id, None if lease is None else utc_moment(lease))
         if len(self._open) >= SUMS:
             self._open.clear()
         self._open[payload["reservation_id"]] = scopes, amount, unit
@@ -241,41 +241,7 @@ class Spending:
         return total
 
 
-def amount_of(payload: Mapping[str, Any]) -> Decimal:
-    """Return the amount of a ``spend.*`` payload.
-
-    :raises ValueError: if it is negative or not finite. The callers name the event.
-    :raises TypeError: if it is a binary float.
-    """
-    if not isinstance(payload["amount"], int | str | Decimal):
-        raise TypeError(f"an amount is a decimal string, not {payload['amount']!r}")
-    amount = Decimal(payload["amount"])
-    if not amount.is_finite() or amount < 0:
-        raise ValueError(f"an amount is finite and not negative, not {amount}")
-    return amount
-
-
-def claimed_amount(event: Event) -> tuple[Decimal, str]:
-    """Return the amount and the unit of a claim's event.
-
-    :raises LedgerError: if it has no valid amount.
-    """
-    try:
-        return amount_of(event.payload), str(event.payload["unit"])
-    except (KeyError, ArithmeticError, TypeError, ValueError) as error:
-        raise LedgerError(
-            f"event {event.id} has no valid amount to reserve, {error!r}: {dict(event.payload)}"
-        ) from error
-
-
 def _text(amount: Decimal) -> str:
     """Return *amount* without an exponent. Its plain text takes a sixth of the time of a format."""
     text = str(amount)
     return f"{amount:f}" if "E" in text else text
-
-
-def _moment(text: str) -> str:
-    """Return an ISO 8601 time in a form that can be compared as text. A time without an offset is UTC."""
-    moment = datetime.fromisoformat(text)
-    utc = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return utc.isoformat(timespec="microseconds")

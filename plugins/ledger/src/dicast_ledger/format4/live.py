@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dicast import Claim, Entry, Event, Head, LedgerError, Query, Refusal, Verification
+from dicast.toolkit.ledger_lines.amounts import claimed_amount
 
 from ..opened import Opened
-from ..spending import Spending, claimed_amount
+from ..spending import Spending
 from .reading import digest_at, entries, entries_at
 from .recent import Recent
 from .rows import newest

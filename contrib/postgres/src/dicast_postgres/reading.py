@@ -1,0 +1,263 @@
+"""Readers: connections in any thread, and the events of a query from the blocks that may have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+import orjson
+import psycopg
+
+from dicast import Entry, LedgerError, Query
+from dicast.toolkit.ledger_lines import Maker, chained, events_in, leaf_of, lines_in, matches
+from dicast.toolkit.ledger_lines.lines import CONTENT, EVENT
+from dicast.toolkit.ledger_lines.selection import refuse_changed
+from dicast.toolkit.ledger_lines.traced import SUBJECTS
+
+from .server import Server, is_lost
+
+_BLOCKS_A_FETCH = 50
+"""Blocks that a reader fetches at once."""
+
+Connection = psycopg.Connection[Any]
+Line = Sequence[Any]
+
+_READ = "subject.read"
+_VERIFIED_TYPES = frozenset(("run.started", "run.completed", "run.stopped"))
+"""Types whose blocks are checked when they are read: they are few, and every reader depends on them."""
+
+
+@attrs.define
+class Snapshot:
+    """One state of the ledger: all events up to the number *newest* that will ever be there."""
+
+    connection: Connection
+    newest: int
+    makers: Makers
+
+    def content(self, digests: Sequence[str]) -> dict[str, bytes]:
+        """Return the contents with these digests, without the absent."""
+        if not digests:
+            return {}
+        query = "SELECT digest, body FROM texts WHERE digest = ANY(%b)"
+        rows = self.connection.execute(query, ([bytes.fromhex(digest) for digest in set(digests)],))
+        return {digest.hex(): body.encode() for digest, body in rows}
+
+
+class Makers(dict[str, Maker]):
+    """Makers of a ledger by name, read on first use."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def __missing__(self, name: str) -> Maker:
+        """Read the maker.
+
+        :raises LookupError: if the ledger does not have it.
+        """
+        row = self._connection.execute("SELECT line FROM makers WHERE name = %s", (name,)).fetchone()
+        if row is None:
+            raise LookupError(f"there is no maker {name!r}")
+        maker = self[name] = Maker.of(row[0].encode())
+        return maker
+
+
+class Readers:
+    """Connections for readers, each used by one reader at a time."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._idle: list[Connection] = []
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Close the idle connections. Open readings continue."""
+        self._is_closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    @contextmanager
+    def connected(self) -> Iterator[Connection]:
+        """Yield a connection that no other reader uses.
+
+        :raises LedgerError: if the server cannot be reached, or a statement fails.
+        """
+        connection = None
+        try:
+            connection = self._working()
+            yield connection
+        except GeneratorExit:  # the reader has enough rows
+            self._release(connection)
+            raise
+        except psycopg.Error as error:
+            _close(connection)
+            raise self._server.fault(error) from error
+        except BaseException:
+            _close(connection)
+            raise
+        self._release(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[Snapshot]:
+        """Yield one state of the ledger. Changes that are under way are waited for, which takes milliseconds.
+
+        :raises LedgerError: if the server cannot be reached, or a row was changed.
+        """
+        with self.connected() as connection:
+            ((newest,),) = connection.execute("SELECT newest_number()").fetchall()
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                yield Snapshot(connection, newest, Makers(connection))
+            except (ValueError, LookupError, TypeError) as error:
+                raise LedgerError(f"{self._server.place}: {error}: run dicast ledger verify") from error
+            finally:
+                if not connection.closed:
+                    connection.execute("ROLLBACK")
+
+    def _working(self) -> Connection:
+        """Return an idle connection that still works, or a new one."""
+        while self._idle:
+            connection = self._idle.pop()
+            try:
+                connection.execute("SELECT 1")
+            except psycopg.Error as error:
+                connection.close()
+                if not is_lost(error):
+                    raise
+            else:
+                return connection
+        return self._server.connect_reader()
+
+    def _release(self, connection: Connection | None) -> None:
+        if connection is not None and not self._is_closed:
+            self._idle.append(connection)
+        else:
+            _close(connection)
+
+
+def _close(connection: Connection | None) -> None:
+    if connection is not None:
+        connection.close()
+
+
+def newest_block(snapshot: Snapshot) -> tuple[int, bytes] | None:
+    """Return the number of the last event of the newest block, and the digest after it; None for an empty ledger."""
+    query = "SELECT last, digest FROM blocks WHERE first <= %s ORDER BY first DESC LIMIT 1"
+    return snapshot.connection.execute(query, (snapshot.newest,)).fetchone()
+
+
+def entries(snapshot: Snapshot, query: Query) -> Iterator[Entry]:
+    """Yield the entries of *query*. Only the newest entry of the ledger has a digest, which is the digest of its line.
+
+    :raises ValueError: if a block cannot be read.
+    """
+    left = query.limit
+    newest, digest = newest_block(snapshot) or (0, b"")
+    if left is not None and left <= 0:
+        return
+    for first, prev, marks, shard, body in _blocks(snapshot, query):
+        try:
+            texts = lines_in(len(body), body)
+            lines = list(map(orjson.loads, texts))
+            contents = _contents(snapshot, query, lines)
+            events = list(matches(first, lines, query, snapshot.makers, contents.get))
+            if not _VERIFIED_TYPES.isdisjoint(event.type for _, event in events):
+                refuse_changed(prev, marks, texts)
+        except (ValueError, LookupError, TypeError) as error:
+            raise ValueError(f"the block from event {first}: {error}") from error
+        for seq, event in reversed(events) if query.newest_first else events:
+            yield Entry(seq, event, "", digest.hex() if seq == newest else "", shard)
+            if left is not None:
+                left -= 1
+                if not left:
+                    return
+
+
+def entries_at(snapshot: Snapshot, seqs: Sequence[int]) -> list[Entry]:
+    """Return the entries with the ascending numbers *seqs*.
+
+    :raises LookupError: if the ledger does not have one of them.
+    """
+    by_number: dict[int, Entry] = {}
+    statement = """SELECT DISTINCT ON (first) first, shard, body FROM unnest(%s::bigint[]) AS seq JOIN blocks ON first =
+        (SELECT max(first) FROM blocks WHERE first <= seq)"""
+    for first, shard, body in snapshot.connection.execute(statement, (list(seqs),)).fetchall():
+        text = body.encode()
+        lines = list(map(orjson.loads, lines_in(len(text), text)))
+        contents = _contents(snapshot, Query(), lines)
+        numbers = frozenset(seqs)
+        for seq, event in matches(first, lines, Query(), snapshot.makers, contents.get, numbers):
+            by_number[seq] = Entry(seq, event, "", "", shard)
+    for seq in seqs:
+        if seq not in by_number:
+            raise LookupError(f"event {seq} is missing")
+    return [by_number[seq] for seq in seqs]
+
+
+def digest_at(snapshot: Snapshot, seq: int) -> str | None:
+    """Return the digest of the line whose last event has the number *seq*, or None.
+
+    :raises ValueError: if the block cannot be read.
+    """
+    query = "SELECT first, last, prev, digest, body FROM blocks WHERE first <= %s AND last >= %s ORDER BY first DESC LIMIT 1"
+    row = snapshot.connection.execute(query, (seq, seq)).fetchone()
+    if row is None:
+        return None
+    first, last, digest, end, body = row
+    if last == seq:
+        return bytes(end).hex()
+    last, text = first - 1, body.encode()
+    for line in lines_in(len(text), text):
+        if last == seq:
+            break
+        digest, _ = chained(digest, [leaf_of(line)])
+        last += events_in(orjson.loads(line), snapshot.makers)
+    return digest.hex() if last == seq else None
+
+
+def _blocks(snapshot: Snapshot, query: Query) -> Iterator[tuple[int, bytes, bytes, int, bytes]]:
+    """Yield the number of the first event, the digest before the block, its marks, its shard and its body."""
+    subject = None if query.subject_id is None else query.subject_id.encode()
+    conditions = {
+        "first <= %s": snapshot.newest,
+        "last > %s": query.after or None,
+        "run_id = %s": query.run_id,
+        "types && %s": list(query.types) or None,
+        "began <= %s": query.until,
+        "low <= %b": subject,
+        "high >= %b": subject,
+    }
+    chosen = {condition: value for condition, value in conditions.items() if value is not None}
+    order = "DESC" if query.newest_first else "ASC"
+    statement = (
+        f"SELECT first, prev, marks, shard, body FROM blocks WHERE {' AND '.join(chosen)} ORDER BY first {order}"
+    )
+    with snapshot.connection.cursor("blocks") as cursor:
+        cursor.itersize = _BLOCKS_A_FETCH if query.limit is None else min(_BLOCKS_A_FETCH, query.limit)
+        cursor.execute(statement, [*chosen.values()])
+        for first, prev, marks, shard, body in cursor:
+            yield first, prev, marks, shard, body.encode()
+
+
+def _contents(snapshot: Snapshot, query: Query, lines: Iterable[Line]) -> dict[str, bytes]:
+    """Return the contents of the readings among *lines*, if *query* has readings."""
+    if query.types and _READ not in query.types:
+        return {}
+    return snapshot.content(content_digests(lines, snapshot.makers))
+
+
+def content_digests(lines: Iterable[Line], makers: dict[str, Maker]) -> list[str]:
+    """Return the digests of the contents of *lines*.
+
+    :raises LookupError: if a maker is missing.
+    """
+    digests = []
+    for line in lines:
+        if line[0] == EVENT and len(line) > CONTENT:
+            digests.append(line[CONTENT])
+        elif line[0] in SUBJECTS and (place := makers[line[1]].content) is not None:
+            digests.append(line[place])
+    return digests

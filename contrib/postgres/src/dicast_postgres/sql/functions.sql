@@ -1,0 +1,333 @@
+-- Functions of version 1. Each change of a ledger is one call of a function, so that no client holds a lock while it is slow or stopped.
+-- Order of locks: the barrier, the lease, chains by run, texts, scopes by key, accounts.
+
+-- The key of an advisory lock: 1 the barrier of numbers, 2 the next number, 3 the next chain.
+CREATE FUNCTION lock_key(kind integer) RETURNS bigint LANGUAGE sql STABLE AS
+$$ SELECT (1684628224::bigint + kind) << 32 | 'numbers'::regclass::oid::bigint $$;
+
+-- Take numbers for events, and return the first. Numbers are given in the order of calls, not of commits: see newest_number.
+CREATE FUNCTION take_numbers(events bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    base bigint;
+BEGIN
+    PERFORM pg_advisory_lock(lock_key(2));
+    SELECT CASE WHEN is_called THEN last_value ELSE 0 END INTO base FROM numbers;
+    PERFORM setval('numbers', base + events);
+    PERFORM pg_advisory_unlock(lock_key(2));
+    RETURN base + 1;
+END $$;
+
+-- The newest number for readers: every event up to it is committed, or never will be. Writers share the barrier until their end.
+CREATE FUNCTION newest_number() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    newest bigint;
+BEGIN
+    PERFORM pg_advisory_lock(lock_key(1));
+    SELECT CASE WHEN is_called THEN last_value ELSE 0 END INTO newest FROM numbers;
+    PERFORM pg_advisory_unlock(lock_key(1));
+    RETURN newest;
+END $$;
+
+-- Begin a change of a client, and return True if it was made before. Refuse an owner whose lease was taken. A lease that is due is renewed.
+CREATE FUNCTION begin_change(client_name text, change_number bigint, lease_run text, lease_token bigint, seconds double precision)
+    RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    newest bigint;
+    lease leases;
+    moment timestamptz := clock_timestamp();
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(lock_key(1));
+    INSERT INTO changes VALUES (client_name, change_number - 1, NULL, NULL, NULL, moment) ON CONFLICT (client) DO NOTHING;
+    SELECT change INTO newest FROM changes WHERE client = client_name FOR UPDATE;
+    IF newest >= change_number THEN
+        RETURN true;
+    END IF;
+    IF lease_run IS NOT NULL THEN
+        SELECT * INTO lease FROM leases WHERE run_id = lease_run FOR SHARE;
+        IF NOT FOUND OR lease.token <> lease_token THEN
+            RAISE EXCEPTION 'the lease was taken' USING ERRCODE = 'DC001';
+        END IF;
+        IF lease.until < moment + make_interval(secs => seconds * 2 / 3) THEN
+            UPDATE leases SET until = moment + make_interval(secs => seconds) WHERE run_id = lease_run;
+        END IF;
+    END IF;
+    RETURN false;
+END $$;
+
+-- Lock the chains of runs, in one order for all clients. A missing chain is made.
+CREATE FUNCTION lock_chains(runs text[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    run text;
+BEGIN
+    FOR run IN SELECT DISTINCT unnest(runs) COLLATE "C" ORDER BY 1 LOOP
+        PERFORM 1 FROM chains WHERE run_id = run AND shard = 0 FOR UPDATE;
+        IF NOT FOUND THEN
+            PERFORM pg_advisory_xact_lock(lock_key(3));
+            INSERT INTO chains SELECT run, 0, coalesce(max(number), 0) + 1, 0, 0, decode(repeat('00', 32), 'hex') FROM chains
+                ON CONFLICT (run_id, shard) DO NOTHING;
+            PERFORM 1 FROM chains WHERE run_id = run AND shard = 0 FOR UPDATE;
+        END IF;
+    END LOOP;
+END $$;
+
+-- Append lines to the locked chain of a run.
+CREATE FUNCTION add_block(
+    run text, first_number bigint, events bigint, kinds text[], lowest bytea, highest bytea, start_time text, end_time text, leaves bytea,
+    lines_text text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    chain chains;
+    link bytea;
+    all_marks bytea := '';
+    size integer := length(leaves) / 32;
+BEGIN
+    SELECT * INTO chain FROM chains WHERE run_id = run AND shard = 0;
+    link := chain.digest;
+    FOR place IN 0 .. size - 1 LOOP
+        link := sha256(link || substr(leaves, 32 * place + 1, 32));
+        all_marks := all_marks || substr(link, 1, 4);
+    END LOOP;
+    INSERT INTO blocks VALUES (first_number, first_number + events - 1, size, run, 0, kinds, lowest, highest, start_time, end_time,
+        chain.digest, link, all_marks, lines_text);
+    UPDATE chains SET last = first_number + events - 1, lines = chain.lines + size, digest = link WHERE run_id = run AND shard = 0;
+END $$;
+
+CREATE FUNCTION add_amount(run text, scope_names text[], unit_name text, spent_amount numeric, held_amount numeric)
+    RETURNS void LANGUAGE sql AS $$
+    INSERT INTO accounts (scope, unit, run_id, spent, held)
+        SELECT name COLLATE "C", unit_name, run, spent_amount * count(*), held_amount * count(*) FROM unnest(scope_names) AS name
+            GROUP BY 1 ORDER BY 1
+        ON CONFLICT (scope, unit, run_id) DO UPDATE SET spent = accounts.spent + excluded.spent, held = accounts.held + excluded.held
+$$;
+
+CREATE FUNCTION open_reservation(event jsonb, number bigint) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO reservations VALUES (event->>'id', number, event->>'run', ARRAY(SELECT jsonb_array_elements_text(event->'scopes')),
+        (event->>'amount')::numeric, event->>'unit', (event->>'until')::timestamptz, (event->>'outlives')::boolean)
+$$;
+
+-- Apply events of amounts: {place, run, type, id, scopes, amount, unit, until, outlives}. The rules are those of ledger/sqlite.
+CREATE FUNCTION record_spending(base bigint, events jsonb) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    event jsonb;
+    open_one reservations;
+    lost_one lost;
+    owner text;
+    all_scopes text[];
+    total numeric;
+    total_unit text;
+BEGIN
+    FOR event IN SELECT value FROM jsonb_array_elements(events) LOOP
+        IF event->>'type' = 'spend.reserved' THEN
+            PERFORM open_reservation(event, base + (event->>'place')::bigint);
+            PERFORM add_amount(event->>'run', ARRAY(SELECT jsonb_array_elements_text(event->'scopes')), event->>'unit', 0,
+                (event->>'amount')::numeric);
+            CONTINUE;
+        END IF;
+        DELETE FROM reservations WHERE id = event->>'id' RETURNING * INTO open_one;
+        IF FOUND THEN
+            owner := open_one.run_id;
+            all_scopes := open_one.scopes;
+            total := open_one.amount;
+            total_unit := open_one.unit;
+            PERFORM add_amount(owner, all_scopes, total_unit, 0, -total);
+        ELSE
+            CONTINUE WHEN event->>'type' = 'spend.lost';
+            DELETE FROM lost WHERE id = event->>'id' RETURNING * INTO lost_one;
+            CONTINUE WHEN NOT FOUND;
+            owner := lost_one.run_id;
+            all_scopes := lost_one.scopes;
+            total := lost_one.amount;
+            total_unit := lost_one.unit;
+            PERFORM add_amount(owner, all_scopes, total_unit, -total, 0);
+        END IF;
+        CONTINUE WHEN event->>'type' = 'spend.released';
+        IF event->>'amount' IS NOT NULL THEN
+            total := (event->>'amount')::numeric;
+            total_unit := event->>'unit';
+        END IF;
+        PERFORM add_amount(owner, all_scopes, total_unit, total, 0);
+        IF event->>'type' = 'spend.lost' THEN
+            INSERT INTO lost VALUES (event->>'id', owner, all_scopes, total, total_unit);
+        END IF;
+    END LOOP;
+END $$;
+
+-- Write blocks of a change: {run, events, types, low, high, began, ended}, with their leaves and bodies, and the rows that belong to them.
+-- Chains are locked. Return the number of the last event.
+CREATE FUNCTION write_blocks(
+    hints jsonb, leaves bytea[], bodies text[], maker_names text[], maker_lines text[], digests bytea[], contents text[], spending jsonb)
+    RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    hint jsonb;
+    number bigint;
+BEGIN
+    INSERT INTO makers SELECT * FROM unnest(maker_names, maker_lines) ORDER BY 1 ON CONFLICT DO NOTHING;
+    INSERT INTO texts SELECT * FROM unnest(digests, contents) ORDER BY 1 ON CONFLICT DO NOTHING;
+    number := take_numbers((SELECT sum((value->>'events')::bigint) FROM jsonb_array_elements(hints))::bigint);
+    PERFORM record_spending(number - 1, spending);
+    FOR place IN 1 .. jsonb_array_length(hints) LOOP
+        hint := hints->(place - 1);
+        PERFORM add_block(hint->>'run', number, (hint->>'events')::bigint, ARRAY(SELECT jsonb_array_elements_text(hint->'types')),
+            decode(hint->>'low', 'hex'), decode(hint->>'high', 'hex'), hint->>'began', hint->>'ended', leaves[place], bodies[place]);
+        number := number + (hint->>'events')::bigint;
+    END LOOP;
+    RETURN number - 1;
+END $$;
+
+CREATE FUNCTION runs_of(hints jsonb) RETURNS text[] LANGUAGE sql IMMUTABLE AS
+$$ SELECT coalesce(array_agg(value->>'run'), '{}') FROM jsonb_array_elements(hints) $$;
+
+-- Append blocks. Return the number and the digest after them.
+CREATE FUNCTION append_blocks(
+    client_name text, change_number bigint, lease_run text, lease_token bigint, seconds double precision, hints jsonb, leaves bytea[],
+    bodies text[], maker_names text[], maker_lines text[], digests bytea[], contents text[], spending jsonb,
+    OUT newest bigint, OUT link bytea) LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT begin_change(client_name, change_number, lease_run, lease_token, seconds) THEN
+        PERFORM lock_chains(runs_of(hints));
+        newest := write_blocks(hints, leaves, bodies, maker_names, maker_lines, digests, contents, spending);
+        SELECT digest INTO link FROM chains WHERE run_id = hints->-1->>'run' AND shard = 0;
+        UPDATE changes SET change = change_number, last = newest, digest = link, answers = NULL, at = clock_timestamp()
+            WHERE client = client_name;
+        RETURN;
+    END IF;
+    SELECT last, digest INTO newest, link FROM changes WHERE client = client_name;
+END $$;
+
+-- Decide a claim of the run by its caps: {scope, limit}, in the unit of the claim. Return 0 if it is granted, N if cap N refuses it, and -N if
+-- it waits for open reservations under cap N.
+CREATE FUNCTION decide(run text, total numeric, unit_name text, caps jsonb) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+    cap record;
+    account accounts;
+    locked text[] := '{}';
+    spent_sum numeric;
+    held_sum numeric;
+    others numeric;
+    waits integer := 0;
+    portion numeric;
+BEGIN
+    IF total = 0 OR jsonb_array_length(caps) = 0 THEN
+        RETURN 0;
+    END IF;
+    INSERT INTO accounts (scope, unit, run_id) SELECT DISTINCT value->>'scope', unit_name, run FROM jsonb_array_elements(caps) ORDER BY 1
+        ON CONFLICT DO NOTHING;
+    -- First the scopes whose escrow is too small, then the accounts: so no client waits for a scope while it holds an account.
+    FOR cap IN SELECT DISTINCT value->>'scope' COLLATE "C" AS scope FROM jsonb_array_elements(caps) WHERE NOT EXISTS (
+            SELECT 1 FROM accounts a WHERE a.scope = value->>'scope' AND a.unit = unit_name AND a.run_id = run
+                AND a.escrow >= total AND a.escrow_limit <= (value->>'limit')::numeric) ORDER BY 1 LOOP
+        PERFORM pg_advisory_xact_lock(hashtextextended(unit_name || ' ' || cap.scope, lock_key(4)));
+        locked := locked || cap.scope;
+    END LOOP;
+    PERFORM 1 FROM accounts WHERE run_id = run AND unit = unit_name AND scope IN (SELECT value->>'scope' FROM jsonb_array_elements(caps))
+        ORDER BY scope FOR UPDATE;
+    FOR cap IN SELECT value->>'scope' AS scope, (value->>'limit')::numeric AS most, ordinality AS place
+            FROM jsonb_array_elements(caps) WITH ORDINALITY LOOP
+        SELECT * INTO account FROM accounts WHERE scope = cap.scope AND unit = unit_name AND run_id = run;
+        CONTINUE WHEN account.escrow >= total AND account.escrow_limit <= cap.most;
+        IF NOT cap.scope = ANY (locked) THEN -- another client has taken the escrow away since
+            PERFORM pg_advisory_xact_lock(hashtextextended(unit_name || ' ' || cap.scope, lock_key(4)));
+            locked := locked || cap.scope;
+        END IF;
+        SELECT sum(spent), sum(held), sum(escrow) - account.escrow INTO spent_sum, held_sum, others
+            FROM accounts WHERE scope = cap.scope AND unit = unit_name;
+        IF spent_sum + held_sum + others + total > cap.most AND others > 0 THEN
+            UPDATE accounts SET escrow = 0 WHERE scope = cap.scope AND unit = unit_name AND run_id <> run AND escrow > 0;
+            SELECT sum(spent), sum(held), 0 INTO spent_sum, held_sum, others FROM accounts WHERE scope = cap.scope AND unit = unit_name;
+        END IF;
+        IF spent_sum + total > cap.most THEN
+            RETURN cap.place;
+        ELSIF spent_sum + held_sum + total > cap.most THEN
+            waits := CASE WHEN waits = 0 THEN -cap.place ELSE waits END;
+            CONTINUE;
+        END IF;
+        -- A 32nd of the remaining budget, at most 256 claims like this one, in whole claims.
+        portion := total * trunc(least(256, (cap.most - spent_sum - held_sum - others - total) / 32 / total));
+        UPDATE accounts SET escrow = total + CASE WHEN portion >= 4 * total THEN portion ELSE 0 END, escrow_limit = cap.most
+            WHERE scope = cap.scope AND unit = unit_name AND run_id = run;
+    END LOOP;
+    IF waits = 0 THEN -- the amount becomes a reservation
+        UPDATE accounts SET escrow = escrow - total
+            WHERE run_id = run AND unit = unit_name AND scope IN (SELECT value->>'scope' FROM jsonb_array_elements(caps));
+    END IF;
+    RETURN waits;
+END $$;
+
+-- The open reservations whose lease is over, oldest first. With *all_runs* also those of runs whose lease is over.
+CREATE FUNCTION expired_reservations(moment timestamptz, all_runs boolean) RETURNS TABLE (number bigint) LANGUAGE sql AS $$
+    SELECT r.seq FROM reservations r LEFT JOIN leases l USING (run_id)
+        WHERE r.lease_until < moment AND NOT (r.outlives AND coalesce(l.until >= clock_timestamp(), false))
+    UNION
+    SELECT r.seq FROM reservations r JOIN leases l USING (run_id)
+        WHERE all_runs AND l.until < clock_timestamp() AND NOT r.outlives
+    ORDER BY 1
+$$;
+
+-- Append the events of granted claims, as blocks of their runs.
+CREATE FUNCTION write_claims(claims jsonb, places integer[], leaves bytea[], lines text[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    number bigint := take_numbers(cardinality(places));
+    part record;
+BEGIN
+    FOR part IN
+        SELECT min(n) - 1 AS before, count(*) AS events, run, decode(min(subject), 'hex') AS low, decode(max(subject), 'hex') AS high, min(moment) AS began,
+                max(moment) AS ended, string_agg(leaf, ''::bytea ORDER BY n) AS leaves, string_agg(line, E',\n' ORDER BY n) AS body FROM (
+            SELECT n, run, subject, moment, leaf, line, n - row_number() OVER (PARTITION BY run ORDER BY n) AS island FROM (
+                SELECT n, claims->(place - 1)->>'run' AS run, claims->(place - 1)->>'subject' COLLATE "C" AS subject,
+                    claims->(place - 1)->>'time' COLLATE "C" AS moment, leaves[place] AS leaf, lines[place] AS line
+                FROM unnest(places) WITH ORDINALITY AS granted (place, n)) AS claim) AS numbered
+        GROUP BY run, island ORDER BY 1 LOOP
+        PERFORM add_block(part.run, number + part.before, part.events, '{spend.reserved}', part.low, part.high, part.began, part.ended,
+            part.leaves, E'[\n' || part.body || E'\n]');
+    END LOOP;
+    FOR place IN 1 .. cardinality(places) LOOP
+        PERFORM open_reservation(claims->(places[place] - 1)->'spending', number + place - 1);
+    END LOOP;
+END $$;
+
+-- Append blocks, which have the events of the lost reservations *lost_ids*, and decide *claims*: {run, caps, amount, unit, time, subject,
+-- spending}, each with its leaf and its line. Without *lost_ids* return the numbers of reservations to close first, if there are any: then
+-- nothing was changed.
+CREATE FUNCTION reserve_claims(
+    client_name text, change_number bigint, lease_run text, lease_token bigint, seconds double precision, hints jsonb, leaves bytea[],
+    bodies text[], maker_names text[], maker_lines text[], digests bytea[], contents text[], spending jsonb, moment timestamptz,
+    all_runs boolean, lost_ids text[], claims jsonb, claim_leaves bytea[], claim_lines text[], OUT expired bigint[], OUT decided integer[])
+    LANGUAGE plpgsql AS $$
+DECLARE
+    claim jsonb;
+    answer integer;
+    granted integer[] := '{}';
+BEGIN
+    IF begin_change(client_name, change_number, lease_run, lease_token, seconds) THEN
+        SELECT answers INTO decided FROM changes WHERE client = client_name;
+        RETURN;
+    END IF;
+    IF lost_ids IS NULL THEN
+        expired := ARRAY(SELECT number FROM expired_reservations(moment, all_runs));
+        IF expired <> '{}' THEN
+            RETURN;
+        END IF;
+    END IF;
+    PERFORM lock_chains(runs_of(hints) || runs_of(claims));
+    IF (SELECT count(*) FROM reservations WHERE id = ANY (lost_ids)) < cardinality(lost_ids) THEN
+        RAISE EXCEPTION 'another process has closed a reservation' USING ERRCODE = 'DC002';
+    END IF;
+    IF jsonb_array_length(hints) > 0 THEN
+        PERFORM write_blocks(hints, leaves, bodies, maker_names, maker_lines, digests, contents, spending);
+    END IF;
+    decided := '{}';
+    FOR place IN 1 .. jsonb_array_length(claims) LOOP
+        claim := claims->(place - 1);
+        answer := decide(claim->>'run', (claim->>'amount')::numeric, claim->>'unit', claim->'caps');
+        IF answer = 0 THEN
+            granted := granted || place;
+            PERFORM add_amount(claim->>'run', ARRAY(SELECT jsonb_array_elements_text(claim#>'{spending,scopes}')), claim->>'unit', 0,
+                (claim->>'amount')::numeric);
+        END IF;
+        decided := decided || answer;
+    END LOOP;
+    IF granted <> '{}' THEN
+        PERFORM write_claims(claims, granted, claim_leaves, claim_lines);
+    END IF;
+    UPDATE changes SET change = change_number, last = NULL, digest = NULL, answers = decided, at = clock_timestamp()
+        WHERE client = client_name;
+END $$;

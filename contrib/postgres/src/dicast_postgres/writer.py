@@ -1,0 +1,203 @@
+"""The writer of a live ledger: changes, which are repeated after a lost connection without being made twice."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import attrs
+import orjson
+import psycopg
+
+from dicast import Claim, Event, Head, LedgerError, Refusal
+from dicast.toolkit.ledger_lines import Encoder
+
+from .changes import BLOCKS, Blocks, Claims
+from .server import STALE, Server, is_lost, is_transient
+
+_NAPS = 0.05, 1.0
+"""Seconds between two attempts to connect: first, and at most."""
+
+_MOST_STALE = 20
+"""Most attempts of a reservation while other processes close the same reservations."""
+
+_FULL_SECONDS = 1.0
+"""Seconds after which a reservation looks again for reservations of runs whose lease is over."""
+
+_APPEND = f"SELECT * FROM append_blocks(%s, %s, %s, %s, %s, {BLOCKS})"
+_RESERVE = f"""SELECT * FROM reserve_claims(%s, %s, %s, %s, %s, {BLOCKS}, %s::timestamptz, %s, %s::text[], %s::jsonb,
+    %b::bytea[], %s::text[])"""
+
+
+@attrs.frozen
+class HeldLease:
+    """The lease that a live ledger holds, which a change renews for *seconds*."""
+
+    run_id: str
+    token: int
+    seconds: float
+
+
+class Writer:
+    """Writer of one live ledger, in its event loop. One change is made at a time."""
+
+    def __init__(
+        self, server: Server, connection: psycopg.AsyncConnection[Any], *, store_content: bool, timeout: float
+    ) -> None:
+        self.server = server
+        self.lease: HeldLease | None = None
+        self._connection: psycopg.AsyncConnection[Any] | None = connection
+        self._encoder = Encoder(store_content=store_content)
+        self._timeout = timeout
+        self._lock = asyncio.Lock()
+        self._client, self._change = secrets.token_hex(16), 0
+        self._last_full = -_FULL_SECONDS
+
+    async def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(psycopg.Error):
+                await connection.execute("DELETE FROM changes WHERE client = %s", (self._client,))
+            await connection.close()
+
+    async def append(self, records: Sequence[Any]) -> Head:
+        """Append *records*, which are not empty.
+
+        :raises LedgerError: if nothing was appended.
+        """
+        async with self._lock:
+            try:
+                blocks = Blocks.of(self._encoder, records)
+                self._change += 1
+                seq, digest = await self._repeated(_APPEND, (*self._header(), *blocks.arguments()))
+            except BaseException as error:
+                self._encoder.forget()
+                if isinstance(error, psycopg.Error):
+                    raise self.server.fault(error) from error
+                raise
+            return Head(seq, digest.hex())
+
+    async def reserve(
+        self,
+        claims: Sequence[Claim],
+        lost: Callable[[Sequence[int]], Sequence[Event]],
+        before: Sequence[Event],
+    ) -> list[Refusal | None]:
+        """Append *before*, and decide *claims*. *lost* makes the events for the reservations with these numbers, whose lease is over.
+
+        :raises LedgerError: if nothing was appended.
+        """
+        async with self._lock:
+            try:
+                return await self._reserve(claims, lost, before)
+            except BaseException as error:
+                self._encoder.forget()
+                if isinstance(error, psycopg.Error):
+                    raise self.server.fault(error) from error
+                raise
+
+    async def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the row of a statement that may be made twice.
+
+        :raises LedgerError: if it fails.
+        """
+        async with self._lock:
+            try:
+                return await self._repeated(statement, values)
+            except psycopg.Error as error:
+                raise self.server.fault(error) from error
+
+    async def _reserve(
+        self,
+        claims: Sequence[Claim],
+        lost: Callable[[Sequence[int]], Sequence[Event]],
+        before: Sequence[Event],
+    ) -> list[Refusal | None]:
+        self._change += 1
+        for _ in range(_MOST_STALE):
+            now = time.monotonic()
+            is_full = now - self._last_full >= _FULL_SECONDS
+            expired, answers = await self._decide(claims, before, is_full=is_full, ids=None)
+            if expired:
+                self._encoder.forget()
+                events = lost(expired)
+                ids = [str(event.payload["reservation_id"]) for event in events]
+                try:
+                    _, answers = await self._decide(claims, [*before, *events], is_full=is_full, ids=ids)
+                except psycopg.Error as error:
+                    if error.sqlstate != STALE:
+                        raise
+                    self._encoder.forget()
+                    continue
+            if is_full:
+                self._last_full = now
+            return answers
+        raise LedgerError(
+            f"{self.server.place}: other processes close the same reservations all the time: repeat the run"
+        )
+
+    async def _decide(
+        self, claims: Sequence[Claim], before: Sequence[Event], *, is_full: bool, ids: Sequence[str] | None
+    ) -> tuple[Sequence[int], list[Refusal | None]]:
+        blocks, arguments = Blocks.of(self._encoder, before), Claims.of(self._encoder, claims)
+        values = (
+            *(*self._header(), *blocks.arguments(), claims[-1].event.time, is_full, ids),
+            *(_json(arguments.rows), arguments.leaves, arguments.lines),
+        )
+        expired, answers = await self._repeated(_RESERVE, values)
+        return expired or [], [
+            _refusal(claim, places, answer)
+            for claim, places, answer in zip(claims, arguments.places, answers or [], strict=not expired)
+        ]
+
+    def _header(self) -> tuple[Any, ...]:
+        lease = self.lease
+        fence = (None, None, None) if lease is None else (lease.run_id, lease.token, lease.seconds)
+        return (self._client, self._change, *fence)
+
+    async def _repeated(self, statement: str, values: Sequence[Any] | Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the row of a statement. It is repeated after a deadlock, and after a lost connection for the time of the timeout.
+
+        :raises psycopg.Error: if it fails.
+        """
+        deadline, (nap, longest) = 0.0, _NAPS
+        while True:
+            try:
+                if self._connection is None:
+                    self._connection = await self.server.connect()
+                cursor = await self._connection.execute(statement, values)
+                return await cursor.fetchone() or ()
+            except psycopg.Error as error:
+                if is_transient(error):
+                    continue
+                await self._disconnect()
+                if not is_lost(error):
+                    raise
+                now = time.monotonic()
+                deadline = deadline or now + self._timeout
+                if now >= deadline:
+                    raise
+                await asyncio.sleep(min(nap, deadline - now))
+                nap = min(2 * nap, longest)
+            except BaseException:
+                await self._disconnect()  # the state of the statement is not known
+                raise
+
+    async def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+
+def _json(rows: Sequence[Any]) -> str:
+
+    return orjson.dumps(rows).decode()
+
+
+def _refusal(claim: Claim, places: Sequence[int], answer: int) -> Refusal | None:
+    return None if not answer else Refusal(claim.caps[places[abs(answer) - 1]], wait=answer < 0)

@@ -1,0 +1,173 @@
+"""The commands on a ledger in PostgreSQL: everything that reads a ledger works on it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+
+from dicast import LedgerRefused
+from dicast_postgres import versions
+from dicast_postgres.command import migrate
+
+pytestmark = pytest.mark.slow
+
+PIPELINE = {"source": {"rows/jsonl": {"path": "rows.jsonl"}}, "metrics": ["proxy/format", "diff/match"]}
+SESSIONS = [
+    {"messages": [{"role": "user", "content": f"Question {n}"}, {"role": "assistant", "content": f"Answer {n}"}]}
+    for n in range(12)
+]
+
+
+class Team:
+    """A ledger whose place every command takes from $DICAST_LEDGER."""
+
+    def __init__(self, folder, url, schema):
+        self.folder, self.url, self.schema = folder, url, schema
+
+    def call(self, *words, code=0):
+        command = [sys.executable, "-m", "dicast", *map(str, words)]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def json(self, *words, code=0):
+        return json.loads(self.call(*words, "--json", code=code))
+
+    def query(self, statement):
+        with psycopg.connect(self.url, autocommit=True, options=f"-csearch_path={self.schema}") as connection:
+            return connection.execute(statement).fetchall()
+
+
+@pytest.fixture
+def team(server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    team = Team(tmp_path, server.url, server.schema())
+    monkeypatch.setenv("DICAST_LEDGER", json.dumps({"postgres/ledger": {"url": team.url, "schema": team.schema}}))
+    rows = [{"id": f"r{n}", "output": f"text {n}", "reference": f"text {n - n % 3}"} for n in range(30)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "p.yaml").write_text(json.dumps(PIPELINE))
+    return team
+
+
+def test_a_run_is_shown_listed_reported_compared_and_verified(team):
+    first, second = team.json("run", "p.yaml"), team.json("run", "p.yaml")
+    assert [run["run_id"] for run in team.json("runs")["runs"]] == [second["run_id"], first["run_id"]]
+    assert team.json("show", "last")["score"] == second["score"]
+    assert team.json("show", "r7")["subject"]["id"] == "r7"
+    assert len(team.json("verdicts", "--run", "last")["verdicts"]) == 30
+    assert "metrics" in team.call("compare")
+    assert "30 of 30 rows" in team.call("report", "--out", "report.html")
+    team.call("baseline", "save", "main")
+    assert [item["name"] for item in team.json("baseline", "list")["baselines"]] == ["main"]
+    assert "total" in team.call("cost")
+    document = team.json("ledger", "verify", "--head", first["ledger"]["head"]["digest"])
+    assert (document["ok"], document["first_bad"]) == (True, None)
+
+
+def test_the_views_have_the_exported_events(team):
+    (team.folder / "chats.jsonl").write_text("".join(json.dumps(record) + "\n" for record in SESSIONS))
+    (team.folder / "turns.yaml").write_text(
+        "source: {traces/messages: {path: chats.jsonl}}\njudges: [heuristic/turn]\n"
+    )
+    team.call("run", "turns.yaml")
+    team.call("run", "p.yaml")
+    exported = [json.loads(line) for line in team.call("ledger", "export").splitlines()]
+    names = [
+        "seq",
+        "id",
+        "type",
+        "time",
+        "run_id",
+        "session_id",
+        "turn_id",
+        "subject_kind",
+        "subject_id",
+        "sensitivity",
+    ]
+    rows = team.query(f"SELECT {', '.join(names)}, payload FROM events ORDER BY seq")
+    assert [dict(zip(names, row, strict=False)) for row in rows] == [
+        {name: event[name] for name in names} for event in exported
+    ]
+    payloads = [json.dumps(event["payload"], separators=(",", ":"), ensure_ascii=False) for event in exported]
+    assert [json.dumps(json.loads(row[-1]), separators=(",", ":"), ensure_ascii=False) for row in rows] == payloads
+    verdicts = team.json("verdicts")["verdicts"]
+    assert sorted(team.query("SELECT subject_id, judge, score FROM verdicts")) == sorted(
+        (verdict["subject_id"], verdict["judge"], verdict["score"]) for verdict in verdicts
+    )
+    assert {kind for (kind,) in team.query("SELECT DISTINCT kind FROM lines")} >= {"0", "1", "2", "4"}
+
+
+def test_shards_of_a_shared_ledger_are_merged_into_another(team):
+    for shard in ("1/2", "2/2"):
+        team.call("run", "p.yaml", "--shard", shard)
+    whole = team.json("run", "p.yaml", "--ledger", "whole.db")
+    place = json.dumps({"postgres/ledger": {"url": team.url, "schema": team.schema}})
+    merged = json.dumps({"postgres/ledger": {"url": team.url, "schema": f"{team.schema}merged"}})
+    document = team.json("merge", place, "--ledger", merged)
+    same = ("subjects", "scored", "failed", "score", "labels", "metrics", "judges", "aggregates")
+    assert {key: document[key] for key in same} == {key: whole[key] for key in same}
+    assert team.json("ledger", "verify", "--ledger", merged)["ok"]
+
+
+def test_labels_are_recorded_and_read(team):
+    team.call("run", "p.yaml")
+    (team.folder / "labels.csv").write_text("subject_id,score,labeller\nr1,1,ann\nr2,0,ann\n")
+    team.call("labels", "import", "labels.csv")
+    assert "2 subjects" in team.call("agreement")
+    assert team.json("ledger", "verify")["ok"]
+
+
+def test_a_missing_ledger_is_refused_and_not_made(team):
+    assert "no ledger" in team.json("runs", code=2)["error"]["message"]
+    assert team.query(f"SELECT count(*) FROM pg_namespace WHERE nspname = '{team.schema}'") == [(0,)]
+
+
+def test_a_server_that_is_not_there_is_named_without_the_password(team):
+    place = "postgresql://me:hunter2@127.0.0.1:1/db"
+    message = team.json("runs", "--ledger", place, code=2)["error"]["message"]
+    assert "postgresql://127.0.0.1:1/db" in message
+    assert "hunter2" not in message
+
+
+def test_a_url_that_cannot_be_read_is_not_quoted(team):
+    message = team.json("runs", "--ledger", "postgresql://me:hunter2@h/db?hunter3", code=2)["error"]["message"]
+    assert "url cannot be read" in message
+    assert "hunter" not in message
+
+
+def test_another_version_is_refused_by_name(team):
+    team.call("run", "p.yaml")
+    team.query("UPDATE version SET number = 2 RETURNING number")
+    assert "version 2" in team.json("runs", code=2)["error"]["message"]
+    assert "upgrade dicast-postgres" in team.json("ledger", "migrate", code=2)["error"]["message"]
+    team.query("UPDATE version SET number = 0 RETURNING number")
+    assert "dicast ledger migrate" in team.json("run", "p.yaml", code=2)["error"]["message"]
+    assert team.query("SELECT number FROM version") == [(0,)]
+
+
+def test_migrate_makes_the_newest_version_in_one_transaction(team, monkeypatch):
+    team.call("run", "p.yaml")
+    assert team.json("ledger", "migrate") == {"version_before": 1, "version": 1}
+    team.query("UPDATE version SET number = 0 RETURNING number")
+    monkeypatch.setattr(versions, "STEPS", {0: "CREATE TABLE made (n int); SELECT 1/0"})
+    with pytest.raises(LedgerRefused, match="division by zero"):
+        CliRunner().invoke(migrate, [], catch_exceptions=False)
+    assert team.query("SELECT to_regclass('made')") == [(None,)]
+    monkeypatch.setattr(versions, "STEPS", {0: "CREATE TABLE made (n int)"})
+    assert "version 0 is now version 1" in CliRunner().invoke(migrate, [], catch_exceptions=False).output
+    assert team.query("SELECT to_regclass('made')::text") == [("made",)]
+
+
+def test_migrate_refuses_another_ledger(team):
+    assert "postgres/ledger" in team.json("ledger", "migrate", "--ledger", "file.db", code=2)["error"]["message"]
+
+
+def test_a_reserved_word_is_the_name_of_a_schema(team, monkeypatch):
+    place = json.dumps({"postgres/ledger": {"url": team.url, "schema": 'select "x"'}})
+    team.call("run", "p.yaml", "--ledger", place)
+    assert team.json("ledger", "verify", "--ledger", place)["ok"]
