@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from unittest import mock
 
 import attrs
 import orjson
@@ -16,6 +17,7 @@ from dicast.reading import ActivityColumns, VerdictColumns
 from dicast.toolkit.ledger_lines.lines import Encoder, events_of
 from dicast.toolkit.ledger_lines.makers import Maker
 from dicast_ledger.format4.connecting import add_functions
+from dicast_ledger.format4.making import columns_of
 from dicast_ledger.format4.proofs import check_proof
 
 TIME = "2026-03-01T12:00:00.000Z"
@@ -234,3 +236,32 @@ def test_the_digest_of_a_line_with_a_trace_is_found_by_its_last_event(path, open
     with opened(path, create=False) as ledger:
         assert ledger.verify(ledger.digest_of(11)).ok
         assert ledger.digest_of(10) is None
+
+
+@pytest.fixture
+def calls(make_subject):
+    """The events of 120 turns with a paid call each."""
+    payload = {"model": "m", "cost_usd": "0.5", "usage": {"total_tokens": 3}, "output": "said"}
+    return [
+        event
+        for number in range(120)
+        for event in of_turn(make_subject(number), trace(number, "llm.call_completed", payload=payload))
+    ]
+
+
+def test_paid_calls_in_lines_of_subjects_are_spent(tmp_path, opened, calls):
+    with opened(tmp_path / "calls.db") as ledger:
+        ledger.append(calls)
+        spent = ledger.spent()
+        assert (len(spent.codes), {payer.type for payer in spent.payers}) == (120, {"llm.call_completed"})
+
+
+def test_paid_calls_in_columns_of_the_first_version_are_read_from_lines(tmp_path, opened, calls):
+    def first_columns(lines, layouts, **options):
+        return columns_of(lines, layouts, has_calls=False)
+
+    with mock.patch("dicast_ledger.format4.making.columns_of", first_columns), opened(tmp_path / "calls.db") as ledger:
+        ledger.append(calls)
+    with opened(tmp_path / "calls.db") as ledger:
+        assert len(ledger.spent().codes) == 120
+        assert ledger.verify().ok

@@ -21,7 +21,7 @@ import orjson
 from dicast import Event
 from dicast.reading import HASH_BYTES, activity_of, line_of, name_hash
 
-from ..spent import SPENT_TYPES, spent_of
+from ..spent import AGENT, SPENT_TYPES, spent_of
 
 LEVEL = 1
 """Level of zlib: these numbers are half as large with each level."""
@@ -120,9 +120,13 @@ class Rows:
 
 
 class BlockColumns:
-    """The columns of one block, which grow with its events."""
+    """The columns of one block, which grow with its events.
 
-    def __init__(self) -> None:
+    :param has_calls: whether the calls in lines of judged subjects are paid calls too. In the first version of the columns they were not.
+    """
+
+    def __init__(self, *, has_calls: bool = True) -> None:
+        self.has_calls = has_calls
         self.names: dict[str | None, int] = {}
         self.tables = {table.name: Rows(table) for table in TABLES}
         self.open: dict[str, list[int]] = {}
@@ -159,6 +163,11 @@ class BlockColumns:
             self._judgment(place, event)
         for table in _TABLES_OF.get(type_, ()):
             self.add_row(table, place, event)
+
+    def add_call(self, place: int, event: Event) -> None:
+        """Add the paid call of a trace in the line of a judged subject."""
+        if self.has_calls:
+            self.add_row(SPENT, place, event)
 
     def add_row(self, table: Table, place: int, event: Event) -> None:
         """Add the row of an event to *table*. Its subject and its session are mentioned already."""
@@ -197,7 +206,9 @@ class BlockColumns:
                 numbers += [raw for _, raw in encoded]
                 facts = list(map(tuple, rows.facts))
                 tables[table.name] = [len(rows), rows.odd, facts, rows.exact, [spec for spec, _ in encoded]]
-        head = orjson.dumps({"tables": tables, "open": self.open, "ended": self.ends})
+        calls = any(payer[1] == AGENT for payer in self.tables[SPENT.name].facts)
+        marks = {"calls": True} if self.has_calls and calls else {}
+        head = orjson.dumps({"tables": tables, "open": self.open, "ended": self.ends, **marks})
         hashes = b"".join(map(name_hash, self.names))
         return b"%b\n%b" % (head, b"".join(numbers)), orjson.dumps([*self.names]), hashes
 
@@ -287,6 +298,8 @@ class StoredColumns:
     ends: Sequence[str]
     names: Callable[[], bytes]
     hashes: bytes
+    has_calls: bool
+    """True if all calls of the block are paid calls; False in the first version of the columns, or without a call."""
 
     @property
     def count(self) -> int:
@@ -336,7 +349,7 @@ def columns_in(text: bytes, names: Callable[[], bytes], hashes: bytes) -> Stored
             columns.append(Column(code, spec, view[start:end], size))
             start = end
         tables[name] = StoredTable(size, odd, facts, exact, columns)
-    return StoredColumns(tables, document["open"], document["ended"], names, hashes)
+    return StoredColumns(tables, document["open"], document["ended"], names, hashes, "calls" in document)
 
 
 _CODES = {table.name: table.all_codes for table in TABLES}

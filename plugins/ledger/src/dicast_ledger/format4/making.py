@@ -94,12 +94,12 @@ class Layouts(dict[str, Layout | None]):
         return layout
 
 
-def columns_of(lines: Iterable[Sequence[Any]], layouts: Layouts) -> BlockColumns:
-    """Return the columns of a block with these parsed lines.
+def columns_of(lines: Iterable[Sequence[Any]], layouts: Layouts, *, has_calls: bool = True) -> BlockColumns:
+    """Return the columns of a block with these parsed lines; without *has_calls*, in their first version.
 
     :raises LookupError: if a line does not have the values of its kind.
     """
-    columns, place, makers = BlockColumns(), 0, layouts.makers
+    columns, place, makers = BlockColumns(has_calls=has_calls), 0, layouts.makers
     for (kind, name), group in groupby(lines, _kind_and_maker):
         if kind == EVENT:
             for line in group:
@@ -177,8 +177,10 @@ def _add_plain(
             rows.extend([start + layout.read], reading, [number], [hash_])
             for place, item in enumerate(items, start + 1):
                 if item[1] in _ABOUT:
-                    event = trace_event(line, item, maker.run_id, _no_content)
-                    columns.add_row(ACTIVITY, place, _identified(event, item[ITEM_TEXTS:]))
+                    event = _identified(trace_event(line, item, maker.run_id, _no_content), item[ITEM_TEXTS:])
+                    columns.add_row(ACTIVITY, place, event)
+                    if event.type == AGENT:
+                        columns.add_call(place, event)
     else:
         rows.extend([start + layout.read for start in starts], reading, numbers, hashes)
     return True

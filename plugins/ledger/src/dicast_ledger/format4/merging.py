@@ -20,7 +20,7 @@ from dicast.reading import (
 )
 from dicast.toolkit.ledger_lines.blocks import list_in
 
-from ..spent import Payer, Spent
+from ..spent import AGENT, Payer, Spent
 from .columns import ACTIVITY, EVALS, SPENT, VERDICTS, StoredColumns, StoredTable, Table, columns_in, inflated, parts_in
 from .making import Layouts, columns_of
 from .reading import Makers, selection_of
@@ -38,14 +38,36 @@ def block_columns(connection: sqlite3.Connection, query: Query) -> Iterator[tupl
     for first, stored, size, body in () if statement is None else connection.execute(*statement):
         try:
             if stored is None:
-                text, names, hashes = columns_of(orjson.loads(list_in(size, body)), layouts).parts()
-                columns = columns_in(text, partial(bytes, names), hashes)
+                columns = _columns_of_lines(size, body, layouts)
             else:
                 text, names, hashes = parts_in(stored)
                 columns = columns_in(inflated(text), partial(inflated, names), hashes)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"the block from event {first}: {error}") from error
         yield first, columns
+
+
+def _columns_of_lines(size: int, body: bytes, layouts: Layouts) -> StoredColumns:
+    text, names, hashes = columns_of(orjson.loads(list_in(size, body)), layouts).parts()
+    return columns_in(text, partial(bytes, names), hashes)
+
+
+def _spent_columns(connection: sqlite3.Connection, query: Query) -> Iterator[tuple[int, StoredColumns]]:
+    """Yield the columns of the blocks that may have paid calls. Columns of the first version do not have the calls of all lines, so they are made anew.
+
+    :raises ValueError: if a block cannot be read.
+    """
+    layouts = Layouts(Makers(connection))
+    for first, columns in block_columns(connection, query):
+        if columns.has_calls:
+            yield first, columns
+            continue
+        statement = "SELECT size, body FROM blocks WHERE first = ? AND columns IS NOT NULL AND instr(types, ?)"
+        row = connection.execute(statement, (first, AGENT)).fetchone()
+        try:
+            yield first, columns if row is None else _columns_of_lines(row[0], row[1], layouts)
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+            raise ValueError(f"the block from event {first}: {error}") from error
 
 
 class Merged:
@@ -66,7 +88,8 @@ class Merged:
 
         :raises ValueError: if a block cannot be read.
         """
-        for first, stored in block_columns(connection, query):
+        read = _spent_columns if self.table is SPENT else block_columns
+        for first, stored in read(connection, query):
             table = stored.tables.get(self.table.name)
             if table is not None:
                 self._add(first, table, stored)
