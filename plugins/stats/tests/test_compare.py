@@ -88,18 +88,43 @@ def test_the_comparison_of_a_run_with_its_baseline_is_the_same(ask, run_folder):
     assert run.comparison == comparisons
 
 
-def test_changed_subjects_are_named_for_six_labels_and_the_others_are_counted(tmp_path, monkeypatch):
+def compared_words(tmp_path, monkeypatch, metrics, **sections):
+    """Return the lines that compare a run over ``yes`` with a run over other numbers of ``no``."""
     monkeypatch.chdir(tmp_path)
-    metrics = [{"check/contains": {"as": f"m{number}", "value": "yes"}} for number in range(9)]
-    for name, word in (("old", "yes"), ("new", "no")):
-        rows = [{"id": "x" * 90, "output": word}, {"id": "2", "output": "yes"}]
+    for name, changed in (("old", 0), ("new", 9)):
+        rows = [
+            {"id": f"{number}{'x' * 90}", "output": "no " * (number < changed) + f"word{number}"}
+            for number in range(10)
+        ]
         (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        dicast.run({"name": name, "source": {"rows/jsonl": {"path": "rows.jsonl"}}, "metrics": metrics})
-    lines = CliRunner().invoke(compare, ["old", "new"], catch_exceptions=False).output.splitlines()
+        dicast.run({"name": name, "source": {"rows/jsonl": {"path": "rows.jsonl"}}, "metrics": metrics, **sections})
+    return CliRunner().invoke(compare, ["old", "new"], catch_exceptions=False).output.splitlines()
+
+
+def test_changed_subjects_are_named_for_six_labels_and_the_others_are_counted(tmp_path, monkeypatch):
+    forbidden = [{"proxy/keywords": {"as": f"m{number}", "forbidden": [f"no word{number}"]}} for number in range(9)]
+    lines = compared_words(tmp_path, monkeypatch, forbidden)
     failing = [line for line in lines if "newly failing" in line]
     assert len(failing) == 6
     assert all("…" in line for line in failing)
-    assert "+ 4 more labels with changed subjects" in lines
+    assert any(line.startswith("+ ") and line.endswith(" more labels with changed subjects") for line in lines)
+
+
+def test_labels_with_equal_figures_share_their_lines(tmp_path, monkeypatch):
+    metrics = [
+        "proxy/format",
+        {"check/regex": {"as": "correct", "pattern": "^word"}},
+        {"check/contains": {"as": "same", "value": "w", "weight": 0}},
+    ]
+    lines = compared_words(tmp_path, monkeypatch, metrics, scoring={"combine": "truth"})
+    text = " ".join(lines)
+    assert text.count("newly failing") == 1
+    assert "metrics, correct: 9 newly failing" in text
+    assert text.count("10 to 1 of 10 pass") == 1
+    assert lines[0].startswith("metrics, correct: worse")
+    assert "proxy/format, same: " in text
+    other = compared_words(tmp_path, monkeypatch, [*metrics, {"check/equals": {"as": "none", "value": "x"}}])
+    assert not any(line.startswith("metrics, correct") for line in other), "the means differ"
 
 
 def test_the_command_for_details_names_the_ledger(ask):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dicast import Results
@@ -34,7 +34,7 @@ def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, le
     :param ledger: the option that names the ledger, for the command that prints the full text.
     """
     if document["sentences"]:
-        yield from map(Line, document["sentences"] if is_full else _short_answers(document))
+        yield from map(Line, _join_labels(document["sentences"] if is_full else _short_answers(document)))
     else:
         yield from _without_label(a, b, ledger)
     flips = document["flips"] or ()
@@ -72,6 +72,15 @@ def _short_answers(document: Figures) -> Iterator[str]:
     if adjusted:
         clause = f"gate: {{on: {adjusted[0]}, min_pass_rate: 0.8}}"
         yield f"the label of the gate is tested alone: if {adjusted[0]} decides, name it in the pipeline, such as {clause}"
+
+
+def _join_labels(lines: Iterable[str]) -> Iterator[str]:
+    """Yield each of *lines*, ``LABEL: TEXT``, once for all labels with an equal text: ``metrics, correct: TEXT``. No label is left out."""
+    labels: dict[str, list[str]] = {}
+    for line in lines:
+        label, _, text = line.partition(": ")
+        labels.setdefault(text or line, []).append(label)
+    yield from (text if names == [text] else f"{', '.join(names)}: {text}" for text, names in labels.items())
 
 
 def _passing(counts: Figures | None) -> str:
@@ -130,20 +139,23 @@ def _other_answers(comparison: Figures, answers: Mapping[str, Figures]) -> Itera
 
 
 def _named_flips(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iterator[str]:
-    """Yield the subjects that pass in one run alone, in two lines for each of the first labels that have any."""
-    changed = {change["label"] for change in flips}
-    labels = [label for label in passes if label in changed]
-    for label in labels[:MAX_LABELS]:
+    """Yield the subjects that pass in one run alone, in two lines for each of the first labels that have any; equal labels share their lines."""
+    changes: dict[str, dict[bool, list[str]]] = {}
+    for flip in flips:
+        changes.setdefault(flip["label"], {}).setdefault(flip["b"], []).append(short_name(flip["subject_id"]))
+    groups: list[tuple[list[str], Mapping[bool, Sequence[str]]]] = []
+    for label in (label for label in passes if label in changes):
+        equal = next((labels for labels, names in groups if names == changes[label]), None)
+        if equal is None:
+            groups.append(([label], changes[label]))
+        else:
+            equal.append(label)
+    for labels, names in groups[:MAX_LABELS]:
         for text, gained in (("newly failing", False), ("newly passing", True)):
-            names = [
-                short_name(change["subject_id"])
-                for change in flips
-                if change["label"] == label and change["b"] is gained
-            ]
-            note = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
-            if names:
-                yield f"{label}: {len(names):,} {text}: {', '.join(names[:MAX_NAMED])}{note}"
-    if (rest := len(labels) - MAX_LABELS) > 0:
+            if subjects := names.get(gained, ()):
+                note = f" and {len(subjects) - MAX_NAMED:,} more" if len(subjects) > MAX_NAMED else ""
+                yield f"{', '.join(labels)}: {len(subjects):,} {text}: {', '.join(subjects[:MAX_NAMED])}{note}"
+    if (rest := sum(len(labels) for labels, _ in groups[MAX_LABELS:])) > 0:
         yield f"+ {rest:,} more label{'s' * (rest != 1)} with changed subjects"
 
 
