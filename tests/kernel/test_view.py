@@ -70,6 +70,35 @@ def test_a_report_that_was_written_later_by_hand_is_opened(folder, opened, serve
     assert opened == [(folder / "report.html").as_uri()]
 
 
+@pytest.mark.parametrize("out", ["mine.html", "pages/mine.html", "far/away/mine.html", ".hidden/mine.html"])
+def test_the_next_command_of_a_report_opens_it(folder, opened, served, capsys, out):
+    (folder / out).parent.mkdir(parents=True, exist_ok=True)
+    main(["run", "evals/run.yaml", "--set", "sinks=[]"])
+    (folder / "notes.html").write_text("<p>mine</p>")
+    capsys.readouterr()
+    main(["report", "last", "--out", out, "--ledger", "ledger.db"])
+    next_ = capsys.readouterr().out.splitlines()[-1].removeprefix("next: ")
+    uri = (folder / out).as_uri()
+    if out in ("mine.html", "pages/mine.html"):
+        assert main(next_.removeprefix("dicast ").split()) == 0
+        assert opened == [uri]
+    else:
+        assert next_ == f"open {uri} in a browser"
+
+
+def test_a_page_that_compares_with_the_run_is_not_its_report(folder, opened, served, capsys):
+    main(["run", "evals/run.yaml", "--set", "sinks=[]"])
+    main(["run", "evals/run.yaml", "--set", "sinks=[]"])
+    capsys.readouterr()
+    main(["runs", "--json"])
+    newest, before, *_ = (run["run_id"] for run in json.loads(capsys.readouterr().out)["runs"])
+    main(["report", newest, "--baseline", before, "--out", "both.html"])
+    assert main(["view", newest]) == 0
+    assert opened == [(folder / "both.html").as_uri()]
+    main(["view", before])
+    assert len(served) == 1
+
+
 def test_a_report_of_another_run_is_not_taken(folder, opened, served):
     main(["run", "evals/run.yaml", "--set", "sinks=[]"])
     main(["run", "evals/run.yaml", "--set", "sinks=[]"])

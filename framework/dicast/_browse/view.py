@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +22,12 @@ from ..toolkit.printable import one_line
 
 _REPORT = ".html"
 _PIECE = 1 << 20
+_KEY = b'"key":"%s"'
+"""Text of a page that shows a run. Pages also name the runs that they compare with."""
+
+_MOST_PAGES = 100
+"""Most pages of ``dicast report`` that are read in search of a run, the newest first."""
+
 _NOT_OPENED = "no browser could be opened; open it yourself"
 
 
@@ -33,7 +39,7 @@ _NOT_OPENED = "no browser could be opened; open it yourself"
 def view_report(run: str | None, live: bool, no_open: bool, ledger: Path | str | None) -> int | None:
     """Open the report of the newest run, or of RUN, in the browser.
 
-    If there is no HTML report of the run, the dashboard of dicast serve starts on a free port and opens; Ctrl-C ends it.
+    A report is a page that the run wrote, or a page of dicast report in this folder or in a folder directly below it. If there is no HTML report of the run, the dashboard of dicast serve starts on a free port and opens; Ctrl-C ends it.
     """
     report = None if live else read_ledger(ledger, lambda live_ledger: _report(live_ledger, run))
     if report is None:
@@ -50,9 +56,9 @@ def _report(ledger: Ledger, run: str | None) -> Path | None:
 
 
 def report_of(ledger: Ledger, run_id: str) -> Path | None:
-    """Return the HTML report of the run that one of its sinks wrote, or ``report.html`` of ``dicast report``; None without one.
+    """Return the HTML report of the run: a page of one of its sinks, else the newest page of ``dicast report`` in this folder or one below it.
 
-    A page that does not name the run is a report of another run.
+    None without one. A page that does not show the run is a report of another run.
     """
     starts: list[Mapping[str, Any]] = [
         entry.event.payload for entry in ledger.read(Query(run_id, (RUN_STARTED, SINKS_ADDED)))
@@ -62,8 +68,17 @@ def report_of(ledger: Ledger, run_id: str) -> Path | None:
     outputs: list[Any] = [output for payload in starts for output in payload.get("outputs", ())]
     folder = _folder(str(starts[0].get("file")))
     names = [Path(output) for output in outputs if isinstance(output, str) and output.endswith(_REPORT)]
-    candidates = [*(folder / name for name in names), Path.cwd() / f"report{_REPORT}"]
-    return next((path for path in candidates if path.is_file() and _has_text(path, run_id.encode())), None)
+    pages = sorted(_pages(Path.cwd()), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    candidates = [*(folder / name for name in names), *pages[:_MOST_PAGES]]
+    return next((path for path in candidates if path.is_file() and _has_text(path, _KEY % run_id.encode())), None)
+
+
+def _pages(folder: Path) -> Iterator[Path]:
+    """Yield the HTML files in *folder* and in the folders directly below it, without hidden ones."""
+    for pattern in (f"*{_REPORT}", f"*/*{_REPORT}"):
+        for path in folder.glob(pattern):
+            if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
+                yield path
 
 
 def _has_text(path: Path, text: bytes) -> bool:
