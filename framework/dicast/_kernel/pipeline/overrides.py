@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +17,9 @@ from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, split
 FLAG = "--set"
 """Text that messages show in place of a file for a value from an override."""
 
+_UNREADABLE = ("not valid YAML: ", "a key must be text")
+"""Starts of messages about a text that is probably no YAML, such as a template."""
+
 ANOTHER = "+"
 """Index of a new item at the end of a list: ``--set 'sinks.+={csv/rows: {path: out.csv}}'``."""
 
@@ -25,7 +30,11 @@ def apply(root: Node, overrides: Mapping[str, object] | Sequence[str], problems:
     for path, new_value in _pairs(overrides, place, problems):
         errors: list[Problem] = []
         try:
-            value = from_data(new_value, place) if isinstance(overrides, Mapping) else _parsed(new_value, place, errors)
+            value = (
+                from_data(new_value, place)
+                if isinstance(overrides, Mapping)
+                else _parsed(path, new_value, place, errors)
+            )
             root = _put(root, _names(path, place), value)
         except ConfigError as error:
             errors.extend(error.problems)
@@ -56,8 +65,29 @@ def _pairs(
             problems.append(place.problem(message, value=text))
 
 
-def _parsed(text: object, place: Place, problems: list[Problem]) -> Node:
-    return Composer(place, problems).compose(str(text))
+def _parsed(path: str, text: object, place: Place, problems: list[Problem]) -> Node:
+    """Return *text* as YAML. A text that is no YAML is a problem with the form in which the text is a value.
+
+    :raises ConfigError: if nothing can be read.
+    """
+    errors: list[Problem] = []
+    try:
+        node = Composer(place, errors).compose(str(text))
+    except ConfigError as error:
+        raise ConfigError([_as_text(problem, path, str(text)) for problem in error.problems]) from error
+    problems.extend(_as_text(problem, path, str(text)) for problem in errors)
+    return node
+
+
+def _as_text(problem: Problem, path: str, text: str) -> Problem:
+    """Return *problem*, with the form in which *text* is the text at *path* if YAML cannot read it."""
+    if not problem.message.startswith(_UNREADABLE):
+        return problem
+    reason = problem.message.removeprefix(_UNREADABLE[0]).partition("; ")[0]
+    form = shlex.quote(f"{path}={json.dumps(text, ensure_ascii=False)}")
+    return attrs.evolve(
+        problem, message=f"{text!r:.100} is not valid YAML: {reason}; if it is text, write --set {form}"
+    )
 
 
 def _names(path: str, place: Place) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ def _experiment(name: str, node: Node, used: Collection[str], problems: list[Pro
     if not isinstance(content, dict) or not set(content) <= set(KEYS):
         unexpected = [key for key in content if key not in KEYS] if isinstance(content, dict) else [kind(content)]
         message = (
-            f"an experiment has 'variables' (names with texts) and 'set' (paths with values), not {unexpected[0]!r}"
+            f"an experiment has 'variables' (names with texts) and 'set' (paths with values), not {unexpected[0]!r}; write set: {{{unexpected[0]}: ...}}"
         )
         problems.append(node.place.problem(message, at))
         content = content if isinstance(content, dict) else {}
