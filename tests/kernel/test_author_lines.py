@@ -18,7 +18,7 @@ FIRST = 4
 """Line of a module of the fixture ``plugin`` at which the test's own source starts."""
 
 MODULES = {
-    "raises": ("x = 1\ny = x / 0\n", "failed to import dicast_x: ZeroDivisionError: division by zero (dicast_x.py:5)"),
+    "raises": ("x = 1\ny = x / 0\n", "failed to import dicast_x: ZeroDivisionError: division by zero (dicast_x.py:5). Correct that line, or install another version"),
     "needs": ("import nope_missing\n", "ModuleNotFoundError: No module named 'nope_missing' (dicast_x.py:4)"),
     "wrong syntax": ("def x(:\n", "SyntaxError: invalid syntax (dicast_x.py:4)"),
     "exits": ("import sys\nsys.exit('no licence')\n", "SystemExit: no licence (dicast_x.py:5)"),

@@ -15,7 +15,7 @@ from contextlib import redirect_stdout
 import click
 import pytest
 
-from dicast import read_ledger
+from dicast import read_ledger, run
 from dicast._browse.browse import Browser, RunCases, Size
 from dicast._browse.case import difference
 from dicast._kernel.cli import main
@@ -186,6 +186,23 @@ def test_cases_start_with_the_worst_of_the_gates_label_and_a_key_changes_the_ord
     assert (at, bar) == ("none", "order: as in the data")
     _, text = printed(capsys, "gated", "--browse")
     assert re.findall(r"^row (\w+)  in run", text, re.MULTILINE) == ["none", "half", "open"]
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
+def test_the_results_of_a_long_case_are_on_the_first_screen(tmp_path, monkeypatch, width, height):
+    monkeypatch.chdir(tmp_path)
+    row = {"id": "1", "input": "Which city?", "output": "a line TODO\n" * 90, "reference": "b"}
+    words = [{"proxy/keywords": {"as": f"tidy{number}", "forbidden": ["TODO"]}} for number in range(9)]
+    metrics = ["proxy/format", *words, {"check/contains": {"as": "long", "value": "word " * 90}}]
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    run({"name": "long", "source": {"rows/jsonl": {"path": "rows.jsonl"}}, "metrics": metrics})
+    first = re.sub(r"\x1b\[[0-9;]*m", "", browser(tmp_path, lambda screen: screen.text(), height, width))
+    results = first.partition("results (l: the reasons in full):\n")[2].split("\n\n")[0].splitlines()
+    assert len(results) == 9
+    assert "  tidy0: 0.0000, failed: has the forbidden 'TODO'" in "\n".join(results)
+    assert results[-1] == "  + 3 more labels"
+    assert all(len(line) < width for line in results)
+    assert not any("proxy/format" in line for line in results), "failed labels come first"
 
 
 def test_a_long_case_is_scrolled_within_its_lines(folder):

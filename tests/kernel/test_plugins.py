@@ -135,7 +135,8 @@ def test_an_import_error_names_plugin_distribution_target_and_cause(broken):
         plugin_registry.load("boom")
     expected = (
         "plugin 'boom' (dicast-boom 0.1.0) failed to import dicast_boom: "
-        "ModuleNotFoundError: No module named 'nope_missing' (dicast_boom.py:3)"
+        "ModuleNotFoundError: No module named 'nope_missing' (dicast_boom.py:3). "
+        "Install the package of 'nope_missing'; to go on without the plugin, set DICAST_BLOCK=boom"
     )
     assert str(caught.value) == expected
     assert isinstance(caught.value.__cause__, ModuleNotFoundError)

@@ -521,7 +521,10 @@ def test_later_overrides_win_and_unset_variables_may_be_overridden():
         ("scoring=[1", "not valid YAML"),
         ("a.user={{ input }}", "write --set 'a.user=\"{{ input }}\"'"),
         ("a.user={{ input", "write --set 'a.user=\"{{ input\"'"),
-        ("a.user=@x", "'@x' is not valid YAML: found character that cannot start any token; if it is text, write --set"),
+        (
+            "a.user=@x",
+            "'@x' is not valid YAML: found character that cannot start any token; if it is text, write --set",
+        ),
         ("a.user=Say: a: b", "write --set 'a.user=\"Say: a: b\"'"),
         ("scoring=.inf", "finite"),
         ("include=x.yaml", "include"),

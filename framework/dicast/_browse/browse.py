@@ -21,7 +21,7 @@ from .._kernel.values.passes import METRICS, PassRule, SubjectKey, SubjectPasses
 from .._kernel.values.payloads import metric_values, value_of
 from ..toolkit.printable import one_line, short_name
 from ..toolkit.terminal import Line, drawn, print_lines, terminal, width_of
-from .case import case_blocks, case_lines, shown_width
+from .case import case_blocks, case_lines, result_block, shown_width
 from .view import open_page, report_of, row_address
 
 PRINTED = 20
@@ -211,7 +211,10 @@ class Browser:
         if self._drawn is None or self._drawn[0] != self.at:
             lines: list[str] = []
             labels: list[int] = []
-            for text, label in case_blocks(self.cases.case(self.at), self.size.width):
+            case = self.cases.case(self.at)
+            for number, (text, label) in enumerate(case_blocks(case, self.size.width)):
+                if number == 1 and (results := result_block(case, self.size.width)):
+                    lines += ["", *results]
                 if label is not None:
                     labels.append(len(lines))
                 lines += drawn(text, self.size.width).rstrip("\n").split("\n") if any(text) else text

@@ -21,12 +21,15 @@ from .._kernel.report.evidence import hidden_media, listed_media
 from .._kernel.values import MAX_TOKENS, ONLY, REFUSAL, Verdict, normalize_stop_reason
 from .._kernel.values.passes import SubjectKey, SubjectPasses
 from .._kernel.values.rationale import RATIONALE, SCOPE
-from ..toolkit.printable import one_line, printable, short_name
+from ..toolkit.printable import column_count, first_columns, one_line, printable, short_name
 from ..toolkit.terminal import has_color, terminal, width_of
 from ..toolkit.text_table import WIDTH
 
 LONGEST_DIFFERENCE = 4_000
 """Most words of an output and a reference whose difference is computed; its time grows with the square."""
+
+MOST_RESULTS = 8
+"""Most labels at the top of the screen."""
 
 LEAST_BESIDE = 100
 """Least columns of a screen on which an output and its reference are next to each other."""
@@ -82,6 +85,40 @@ def case_blocks(case: SubjectInRun, width: int) -> Iterator[tuple[list[str], str
         if number and not section.joins:
             yield [""], None
         yield section.text(width), section.label
+
+
+def result_block(case: SubjectInRun, width: int) -> list[str]:
+    """Return a title and a line of at most *width* columns for each label, with the start of its reasons: failed labels first.
+
+    The whole reasons are below the output. Empty if no label has a result.
+    """
+    key = str(case.subject["kind"]), str(case.subject["id"])
+    rows: list[tuple[int, str]] = []
+    for verdict in case.verdicts:
+        reason = str(verdict.signals.get(RATIONALE) or "")
+        rows.append(
+            _result(verdict.judge, _figure(verdict.score, verdict.raw), _state(case.passes, key, verdict.judge), reason)
+        )
+        for score in verdict.scores:
+            label = str(score["metric"])
+            figure, state = _figure(score["value"], score.get("raw")), _state(case.passes, key, label)
+            rows.append(_result(label, figure, state, str(score["details"] or "")))
+    for failure in case.failures:
+        label = str(failure.get("origin") or failure["judge"])
+        rows.append((0, f"{label}: no verdict, {failure['failure_mode']}: {failure.get('error_message')}"))
+    texts = [f"  {one_line(text)}" for _, text in sorted(rows, key=lambda row: row[0])]
+    lines = [text if column_count(text) < width else f"{first_columns(text, width - 2)}…" for text in texts]
+    omitted = len(lines) - MOST_RESULTS
+    lines = lines[:MOST_RESULTS] + ([f"  + {omitted:,} more label{'s' * (omitted != 1)}"] if omitted > 0 else [])
+    return ["results (l: the reasons in full):", *lines] if lines else []
+
+
+def _result(label: str, figure: str, state: str, reason: str) -> tuple[int, str]:
+    """Return the line of a label, and its place: failed labels come first."""
+    order = [_STATES[False], _STATES[None]]
+    return order.index(state) if state in order else len(
+        order
+    ), f"{label}: {figure}, {state}{': ' * bool(reason)}{reason}"
 
 
 def _sections(case: SubjectInRun) -> Iterator[CaseSection]:

@@ -47,7 +47,14 @@ def load_object(owner: str, group: str, name: str, target: str) -> Any:
             near = nearest(error.name, _modules(error.name))
             message = f"its entry point names the module {entry.module!r}, and there is no module {error.name!r}"
             raise PluginError(f"{owner}: {message}{_hint(near) or '.'} {fix}") from error
-        raise PluginError(f"{owner} failed to import {target}: {describe_error(error, entry.module)}") from error
+        is_missing = isinstance(error, ModuleNotFoundError) and error.name
+        fix = (
+            f"Install the package of {error.name!r}"
+            if is_missing
+            else "Correct that line, or install another version of the package"
+        )
+        fix += f"; to go on without the plugin, set DICAST_BLOCK={name}" if group == "dicast" else ""
+        raise PluginError(f"{owner} failed to import {target}: {describe_error(error, entry.module)}. {fix}") from error
     try:
         return functools.reduce(getattr, filter(None, (entry.attr or "").split(".")), module)
     except AttributeError as error:

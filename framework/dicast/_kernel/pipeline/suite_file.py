@@ -61,8 +61,9 @@ def _experiment(name: str, node: Node, used: Collection[str], problems: list[Pro
     if not isinstance(content, dict) or not set(content) <= set(KEYS):
         unexpected = [key for key in content if key not in KEYS] if isinstance(content, dict) else [kind(content)]
         message = (
-            f"an experiment has 'variables' (names with texts) and 'set' (paths with values), not {unexpected[0]!r}; write set: {{{unexpected[0]}: ...}}"
+            f"an experiment has 'variables' (names with texts) and 'set' (paths with values), not {unexpected[0]!r}"
         )
+        message += f"; write set: {{{unexpected[0]}: ...}}" if isinstance(content, dict) else ""
         problems.append(node.place.problem(message, at))
         content = content if isinstance(content, dict) else {}
     variables, changes = (_mapping(content.get(key), (*at, key), problems) for key in KEYS)
