@@ -99,7 +99,8 @@ def result_block(case: SubjectInRun, width: int) -> list[str]:
         rows.append(
             _result(verdict.judge, _figure(verdict.score, verdict.raw), _state(case.passes, key, verdict.judge), reason)
         )
-        for score in verdict.scores:
+        scores: Sequence[Mapping[str, Any]] = verdict.scores
+        for score in scores:
             label = str(score["metric"])
             figure, state = _figure(score["value"], score.get("raw")), _state(case.passes, key, label)
             rows.append(_result(label, figure, state, str(score["details"] or "")))
