@@ -47,12 +47,9 @@ def load_object(owner: str, group: str, name: str, target: str) -> Any:
             near = nearest(error.name, _modules(error.name))
             message = f"its entry point names the module {entry.module!r}, and there is no module {error.name!r}"
             raise PluginError(f"{owner}: {message}{_hint(near) or '.'} {fix}") from error
-        is_missing = isinstance(error, ModuleNotFoundError) and error.name
-        fix = (
-            f"Install the package of {error.name!r}"
-            if is_missing
-            else "Correct that line, or install another version of the package"
-        )
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        fix = "Correct that line, or install another version of the package"
+        fix = f"Install the package of {missing!r}" if missing else fix
         fix += f"; to go on without the plugin, set DICAST_BLOCK={name}" if group == "dicast" else ""
         raise PluginError(f"{owner} failed to import {target}: {describe_error(error, entry.module)}. {fix}") from error
     try:
