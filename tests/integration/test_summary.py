@@ -36,7 +36,13 @@ def test_a_free_run_says_that_nothing_was_spent(shop):
 def test_calls_not_made_are_told_also_when_nothing_was_spent(shop):
     shop.rows(1, 1)
     shop.pipeline("judges: [fake/paid_judge]\nbudget: {run: 0 usd}\n")
-    assert "calls not made because of the run_cap: 2" in shop.dicast("run", "p.yaml").out
+    printed = shop.dicast("run", "p.yaml", "--full").out
+    line = "calls not made because of the run_cap: 2; budget.run is 0 usd, this run spent nothing, and the first"
+    assert line in " ".join(printed.split())
+    assert "subjects left out because of the budget: 2 of 2" in printed
+    assert "subjects left out because of the budget: 2 of 2" in shop.dicast("show", "last").out
+    shop.dicast("run", "p.yaml", "--out", "p.md")
+    assert f"- {line}" in (shop.folder / "p.md").read_text("utf-8")
 
 
 def test_subjects_that_nothing_accepts_are_told_as_such(shop):

@@ -463,8 +463,15 @@ def test_nothing_judged_is_no_coverage_and_no_pass():
 
 
 def test_a_throttled_call_is_counted_by_its_reason():
-    events = [event("budget.throttled", {"reason": reason}) for reason in ("run_cap", "daily_cap", "run_cap")]
-    assert observed(started(), *events)["throttled"] == {"daily_cap": 1, "run_cap": 2}
+    amounts = {"projected": "0.2", "unit": "usd"}
+    events = [
+        event("budget.throttled", {"reason": reason, "limit": limit, "scope": "s", **amounts})
+        for reason, limit in (("run_cap", "1"), ("daily_cap", "2"), ("run_cap", "1"))
+    ]
+    document = observed(started(), *events)
+    assert document["throttled"] == {"daily_cap": 1, "run_cap": 2}
+    assert document["caps"] == {"daily_cap": {"limit": "2", **amounts}, "run_cap": {"limit": "1", **amounts}}
+    assert "caps" not in observed(started())
 
 
 def test_the_median_of_the_medians_is_the_aggregate():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from .._kernel.plan.clauses import Clause, ComparedRuns, Finding, GateClause, GatedFile, GatedRun
 from .._kernel.records.comparable import find_faults, read_contents
 from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_passes, pair_runs, pass_counts
+from .._kernel.report.caps import cap_lines
 from .._kernel.report.label_order import ordered_labels
 from .._kernel.report.older import current_document
 from .._kernel.values import ALL_METRICS, ContentDigests
@@ -39,6 +40,7 @@ __all__ = [
     "PassCounts",
     "PassRule",
     "answer",
+    "cap_lines",
     "code",
     "criteria",
     "current_document",

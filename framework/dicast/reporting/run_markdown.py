@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from .._kernel.report.caps import cap_lines
 from .._kernel.report.label_order import ordered_labels
 from .._kernel.values import BASES
 from ..toolkit.comparison_text import comparison_lines
@@ -138,7 +139,8 @@ def _recorded(name: str, tally: Document) -> tuple[str, ...]:
 
 
 def _warnings(done: Document) -> Iterator[str]:
-    lines = [f"- warning: {code(warning['message'])}" for warning in done.get("warnings", ())]
+    lines = [f"- {line}" for line in cap_lines(done)]
+    lines += [f"- warning: {code(warning['message'])}" for warning in done.get("warnings", ())]
     lines += [f"- broken: {code(message)}" for message in done["broken"].values()]
     lines += [
         f"- sink {code(label)} lost {sink['lost']:,} events: {code(sink.get('error'))}"

@@ -80,10 +80,15 @@ def test_the_exit_code_is_that_of_the_run(folder, name, code, where):
     assert ci(folder, f"{name}.yaml", **where).returncode == code
 
 
-def test_a_process_of_its_own_ends_with_the_exit_code_of_the_run(folder):
+def ci_process(folder, *arguments):
+    """Run ``dicast ci`` in a process of its own."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-    command = [sys.executable, "-m", "dicast", "ci", "fails.yaml"]
-    done = subprocess.run(command, cwd=folder, env=clean, capture_output=True, check=False)
+    command = [sys.executable, "-m", "dicast", "ci", *arguments]
+    return subprocess.run(command, cwd=folder, env=clean, capture_output=True, check=False)
+
+
+def test_a_process_of_its_own_ends_with_the_exit_code_of_the_run(folder):
+    done = ci_process(folder, "fails.yaml")
     assert (done.returncode, done.stdout.startswith(b"gate: failed: ")) == (1, True)
 
 
@@ -205,5 +210,31 @@ def test_an_interrupted_run_names_the_command_that_resumes_it_with_its_reports(f
     assert line == f"dicast ci slow.yaml --set gate.min_score=0.3 {options}"
     assert done.returncode == 130
     text = (folder / "out" / "c.md").read_text("utf-8")
-    assert "<!-- dicast ci: nothing was judged -->" in text
+    assert "<!-- dicast ci: no result -->" in text
     assert "the run was not completed: interrupted" in text
+    assert (
+        "- the run was interrupted, such as by a canceled job or a time limit (`interrupted`); scored before: 0 of"
+        in text
+    )
+    assert "- next: `dicast ci slow.yaml` with the same options\n" in text
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_the_number_of_judged_subjects_and_the_command_that_resumes_it(folder):
+    """The command of the task kills the process that runs the pipeline, at the third row and after the comment was written."""
+    script = (
+        'read -r row; case "$row" in *third*) sleep 3; kill -KILL $PPID;; esac; echo "{\\"output\\": \\"Ankara\\"}"'
+    )
+    rows = [json.dumps({"id": name, "input": name}) for name in ("first", "second", "third", "last")]
+    (folder / "rows.jsonl").write_text("\n".join(rows))
+    task = {"task": {"task/command": {"command": ["sh", "-c", script]}}}
+    rest = {"executor": {"dicast/async": {"concurrency": 1}}}
+    (folder / "killed.yaml").write_text(PIPELINE % 0.4 + json.dumps(task)[1:-1] + "\n" + json.dumps(rest)[1:-1] + "\n")
+    assert ci_process(folder, "killed.yaml", "--comment", "c.md").returncode == -9
+    text = (folder / "c.md").read_text("utf-8")
+    assert "### dicast: `killed.yaml`: ended without a result" in text
+    assert "nothing was judged" not in text
+    assert re.search(r"- judged before the end: at least \d subjects?, spent nothing; run `\w+`", text)
+    assert re.search(
+        r"- next: `dicast ci killed.yaml --resume \w+` with the same options, where the ledger of this", text
+    )

@@ -13,10 +13,10 @@ import pytest
 from click import UsageError
 from click.testing import CliRunner
 
-from dicast import RequestError
+from dicast import Failure, LedgerRefused, RequestError
 from dicast_github.command import ci
 from dicast_github.comment import EMPTY, Comment
-from dicast_github.reasons import call_fault
+from dicast_github.reasons import FAILURES, STOPS, call_fault, reason_lines
 
 PIPELINE = """
 name: answers
@@ -153,6 +153,17 @@ def test_a_suite_has_a_part_for_each_experiment(folder):
     assert "no baseline" not in text
 
 
+def test_a_suite_without_a_gate_names_the_experiment_that_is_the_baseline(folder):
+    section = "baseline: {run: plain, compare: [stats/paired]}\n"
+    variants = "experiments: {plain: {}, other: {set: {metrics.city.value: Bonn}}}\n"
+    (folder / "suite.yaml").write_text(PIPELINE + section + variants)
+    code, text = comment(folder, "suite.yaml")
+    assert code == 0
+    assert text.count("This run is the baseline of the others.") == 1
+    assert "no baseline" not in text
+    assert "- Not compared with `answers/plain`: `the runs differ in metrics[city]" in text
+
+
 def test_the_first_run_of_a_gate_on_the_last_run_has_nothing_to_compare_with(folder):
     (folder / "new.yaml").write_text(PIPELINE + GATE.replace("main", "last"))
     code, text = comment(folder, "new.yaml")
@@ -232,7 +243,7 @@ def test_failed_rows_are_named(folder):
     text = comment(folder, "main.yaml")[1]
     (line,) = [line for line in text.splitlines() if "failed:" in line]
     assert line.startswith("- 12 failed: `")
-    assert "`: `row 0`, `row 1`, " in line
+    assert "(the row lacks an output, a reference or another part): `row 0`, `row 1`, " in line
     assert line.endswith(" and 2 more")
 
 
@@ -317,15 +328,24 @@ def test_subjects_that_the_proxies_held_back_leave_the_label_open_in_the_comment
     assert "passed, without an answer on `city`" in text
 
 
-@contextmanager
 def refusing():
-    """Serve chat completions that refuse the key, and quote it; yield the address."""
+    """Serve chat completions that refuse the key, and quote it; return a context of the address."""
+    return answering(401)
+
+
+@contextmanager
+def answering(status=200):
+    """Serve chat completions with the *status*, which quote the key in errors; yield the address."""
+    message = {"role": "assistant", "content": "Ankara"}
+    usage = {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
+    chat = {"model": "m-1", "choices": [{"index": 0, "finish_reason": "stop", "message": message}], "usage": usage}
+    fault = {"error": {"message": "wrong key: sk-quoted"}}
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
             self.rfile.read(int(self.headers["content-length"]))
-            reply = json.dumps({"error": {"message": "wrong key: sk-quoted"}}).encode()
-            self.send_response(401)
+            reply = json.dumps(chat if status == 200 else fault).encode()
+            self.send_response(status)
             self.send_header("content-length", str(len(reply)))
             self.end_headers()
             self.wfile.write(reply)
@@ -390,8 +410,10 @@ def test_a_budget_that_allows_no_call_is_named_in_the_comment_with_its_amounts(f
     asking(folder, "http://127.0.0.1:9/v1", "budget: {run: 0.000001 usd}\n")
     code, text = comment(folder, "asking.yaml")
     assert (code, text.split("\n\n")[1]) == (5, EMPTY)
-    line = r"- the budget \(`run_cap`, 0\.000001 usd\) forbade 40 calls; the first may cost up to 0\.0000\d+ usd\n"
-    assert re.search(line + "- next: raise the cap in the section `budget`, then `dicast ci asking.yaml`", text)
+    line = r"- calls not made because of the run_cap: 40; budget.run is 0\.000001 usd, this run spent nothing, "
+    line += r"and the first of these calls may cost up to 0\.0000\d+ usd\n"
+    line += "- subjects left out because of the budget: 40 of 40\n"
+    assert re.search(line + "- next: raise the cap in the section `budget`, then `dicast ci asking.yaml` with", text)
     assert "- Not compared: `the run has no score of the label`" in text
 
 
@@ -406,3 +428,96 @@ def test_the_adjusted_p_is_in_the_comment_where_it_decides(folder):
     _, text = comment(folder, "new.yaml")
     (row,) = [line for line in text.splitlines() if line.startswith("| `city` |")]
     assert re.search(r"\*\*cannot tell\*\* \(about .* needed to tell; p adjusted for all labels is 0\.\d+\)", row)
+
+
+def test_a_cap_that_is_reached_half_way_is_named_with_the_command_that_goes_on(folder):
+    judge("main.yaml")
+    with answering() as url:
+        asking(folder, url, "budget: {run: 0.0003 usd}\nexecutor: {dicast/async: {concurrency: 1}}\n")
+        code, text = comment(folder, "asking.yaml")
+    assert code == 3
+    assert EMPTY not in text
+    (cap,) = [line for line in text.splitlines() if line.startswith("- calls not made because of the run_cap: ")]
+    assert re.search(r"budget\.run is 0\.0003 usd, this run spent 0\.000\d+ usd, and the first of these calls", cap)
+    assert re.search(r"\n- subjects left out because of the budget: \d+ of 40\n", text)
+    again = (
+        r"- next: raise the cap in the section `budget`, then `dicast ci asking.yaml --resume \w+ --retry-failed` with"
+    )
+    assert re.search(again + r" the same options, where the ledger of this job is `\.dicast/ledger\.db`", text)
+    assert "`throttled_no_heuristic` of the task (the remaining budget is too small): " in text
+
+
+def test_a_call_that_fails_has_its_first_cause_and_the_command_that_tries_again(folder):
+    judge("main.yaml")
+    with answering(429) as url:
+        asking(folder, url)
+        code, text = comment(folder, "asking.yaml")
+    assert code == 3
+    assert f"; the first: `m-1 at {url}/chat/completions: HTTP 429`\n" in text.replace("prompt/chat: ", "")
+    assert "- next: wait until the endpoint answers, then `dicast ci asking.yaml`" in text
+    assert "sk-" not in text
+
+
+def test_another_line_of_passing_is_named_with_the_line_that_counts_both_runs(folder):
+    metrics = "[diff/similarity: {as: city, pass_at: %s}]"
+    text = re.sub("metrics: .*", "metrics: " + metrics, PIPELINE)
+    (folder / "main.yaml").write_text(text.replace("answers", "main") % 0.5)
+    (folder / "new.yaml").write_text(text % 0.9 + GATE)
+    rows = [{"id": str(number), "output": "Ankarra", "reference": "Ankara"} for number in range(20)]
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    judge("main.yaml")
+    assert "counted at" not in comment(folder, "new.yaml", "--set", "metrics.city.pass_at=0.5")[1]
+    _, text = comment(folder, "new.yaml")
+    lines = "`city`: a row passes at 0.9 in this run, and at 0.5 in the baseline; the passes of both runs are counted at 0.9"
+    assert lines in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "reason"),
+    [
+        (("--ledger", "new.yaml"), LedgerRefused, "the ledger cannot be used: new.yaml is not a SQLite file"),
+        (("--nosuch",), UsageError, "the command is wrong: No such option"),
+    ],
+)
+def test_an_error_of_the_command_has_its_message_and_its_fix_in_the_comment(folder, arguments, error, reason):
+    with pytest.raises(error):
+        comment(folder, "main.yaml", *arguments)
+    text = (folder / "comment.md").read_text("utf-8")
+    assert reason in text
+    assert error is not LedgerRefused or "choose another path" in text
+
+
+def test_the_state_of_a_run_is_in_the_comment_until_the_result(folder, monkeypatch):
+    monkeypatch.setattr("dicast_github.documents.SECONDS", 0.0)
+    monkeypatch.setattr(Comment, "write", lambda *_: None)  # as if the process had been killed
+    _, text = comment(folder, "main.yaml")
+    assert text.split("\n\n")[1] == EMPTY
+    assert "- judged before the end: at least 40 subjects, spent nothing; run `" in text
+
+
+def test_a_pull_request_from_a_fork_has_the_reason_for_an_empty_key(folder, monkeypatch):
+    sides = {side: {"repo": {"full_name": f"{side}/r"}} for side in ("head", "base")}
+    (folder / "event.json").write_text(json.dumps({"pull_request": {"number": 3, **sides}}))
+    for name, value in (("ACTIONS", "true"), ("REPOSITORY", "base/r"), ("EVENT_PATH", str(folder / "event.json"))):
+        monkeypatch.setenv(f"GITHUB_{name}", value)
+    with refusing() as url:
+        asking(folder, url)
+        code, text = comment(folder, "asking.yaml", "--set", "gate=null")
+    assert (code, EMPTY in text) == (2, True)
+    assert "GitHub gives its jobs no secrets, so a key from a secret is empty." in text
+    code, text = comment(folder, "main.yaml")
+    assert (code, "no secrets" in text) == (0, False)
+
+
+@pytest.mark.parametrize("reason", [*STOPS])
+def test_each_reason_to_stop_has_words_and_a_next_step(reason, tmp_path):
+    empty = {"failures": {}, "failed_subjects": [], "throttled": {}, "unaffordable": 0, "judges": {}}
+    done = {"stopped": {"reason": reason}, "metrics": {"m": {"scored": 1}}, "scored": 1, "subjects": 4, "cost": {}}
+    text = "\n".join(reason_lines({**empty, **done, "run_id": "R", "name": "a"}, "a.yaml", tmp_path / "ledger.db"))
+    assert f"{STOPS[reason]} (`{reason}`); scored before: 1 of 4 subjects" in text
+    assert "`dicast ci a.yaml --resume R` with the same options, where the ledger of this job is `ledger.db`" in text
+
+
+def test_each_kind_of_failure_has_words():
+    assert all(Failure(kind, "text").kind == kind for kind in FAILURES)  # another kind raises
+    assert len(FAILURES) == 12

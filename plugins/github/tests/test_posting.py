@@ -150,6 +150,20 @@ def test_a_pull_request_from_a_fork_does_not_fail_the_job(github, tmp_path):
     assert "no comment is posted, because a pull request from a fork" in post()
 
 
+def test_a_fork_without_a_token_does_not_fail_the_job(github, tmp_path, monkeypatch):
+    event(tmp_path, 12, head="fork/r")
+    monkeypatch.setenv("GITHUB_TOKEN", "")
+    assert "GITHUB_TOKEN is empty; set it to ${{ github.token }}, not to a secret" in post()
+    assert not github.requests
+
+
+def test_a_repository_that_does_not_exist_fails_the_job_of_a_fork_too(github, tmp_path):
+    event(tmp_path, 12, head="fork/r")
+    github.answers = [200, 404]
+    with pytest.raises(RequestError, match="HTTP 404"):
+        post()
+
+
 def test_a_server_that_fails_for_good_is_an_error(github):
     github.answers = [500, 500, 500]
     with pytest.raises(RequestError, match="HTTP 500"):
@@ -223,7 +237,7 @@ def test_a_comment_without_a_result_keeps_the_result_of_the_older_comment(github
         post()
         assert older["body"].startswith(empty % reason)
         assert older["body"].count("### dicast: `a`: failed\n\ntable\n") == 1
-        assert older["body"].count("nothing was judged") == 2  # the mark and the title
+        assert older["body"].count("nothing was judged") == 1
     (tmp_path / "comment.md").write_text(f"{MARK}\n\nall is well\n", "utf-8")
     post()
     assert older["body"] == f"{MARK}\n\nall is well\n"

@@ -70,6 +70,7 @@ def test_a_local_address_of_the_environment_needs_no_key(environment):
     ("names", "message"),
     [
         ({}, "openai/chat needs a key: set OPENAI_API_KEY"),
+        ({"OPENAI_API_KEY": ""}, "openai/chat needs a key: set OPENAI_API_KEY"),
         ({"OPENAI_BASE_URL": "nowhere"}, "OPENAI_BASE_URL is no http:// or https:// address"),
         ({"OPENAI_BASE_URL": "http://user:w0rd@host/v1"}, "OPENAI_BASE_URL holds a user name or a password"),
     ],
@@ -81,6 +82,12 @@ def test_what_the_environment_lacks_is_named_before_anything_is_asked(environmen
         Bench(tmp_path).build("model", "openai/chat", {"model": "m", "price": "free"})
     assert message in str(refusal.value)
     assert "w0rd" not in str(refusal.value) + repr(refusal.value.problems)
+
+
+def test_an_empty_key_of_the_file_is_refused_for_the_address_of_openai(environment):
+    with pytest.raises(ConfigError, match="openai/chat needs a key"):
+        Chat(model="m", price="free", api_key=Secret(""))
+    assert Chat(base_url="http://127.0.0.1:9/v1", model="m", price="free", api_key=Secret("")).key is not None
 
 
 def test_another_address_in_the_environment_is_another_model(environment, tmp_path):

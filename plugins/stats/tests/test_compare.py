@@ -337,6 +337,22 @@ def test_a_run_prints_of_its_baseline_what_compare_prints(ask, run_folder):
     assert [entry["words"] for entry in run.baseline["passes"].values()] == counts
 
 
+def test_another_line_of_passing_is_in_the_document_with_the_line_that_counts_both_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "output": "a"}\n{"id": "2", "output": "b"}')
+    file = {"source": {"rows/jsonl": {"path": "rows.jsonl"}}}
+    for name, line in (("low", 0.25), ("same", 0.25), ("high", 0.75)):
+        dicast.run({"name": name, **file, "metrics": [{"proxy/format": {"as": "form", "pass_at": line}}]})
+
+    def form(*names):
+        result = CliRunner().invoke(compare, [*names, "--json"], catch_exceptions=False)
+        return json.loads(result.output)["passes"]["form"]
+
+    assert form("low", "high")["pass_at"] == {"a": 0.25, "b": 0.75, "counted": 0.75}
+    assert form("high", "low")["pass_at"] == {"a": 0.75, "b": 0.25, "counted": 0.75}
+    assert "pass_at" not in form("low", "same")
+
+
 def test_without_flags_a_score_from_one_half_on_passes(results):
     first, second = results({"a": [0.4, 0.5, None, 0.9]}), results({"a": [0.5, 0.49, 1, 0.6]})
     pairs = pair_passes(first, second)

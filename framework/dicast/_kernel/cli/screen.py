@@ -16,6 +16,7 @@ from ...toolkit.terminal import Drawing, Line, Part, wrap_columns
 from ...toolkit.text_table import WIDTH
 from ..classes import define, field
 from ..pipeline.ledger_path import LEDGER_PATH
+from ..report.caps import cap_lines
 from ..report.read_counts import READ_WARNINGS
 from ..resume.open_runs import RunCommand
 from .findings import aggregates, baseline_lines, sentences
@@ -273,7 +274,7 @@ def _notes(done: Document) -> _Section:
     warnings = done.get("warnings", ())  # documents of older versions have none
     lines = [*read_lines(done)]
     lines += _warning_lines([warning for warning in warnings if warning["kind"] not in READ_WARNINGS])
-    lines += [f"calls not made because of the {reason}: {count:,}" for reason, count in done["throttled"].items()]
+    lines += cap_lines(done)
     for label, judge in done["judges"].items():
         lines += [f"{label}: {fallback_text(*fallback)}" for fallback in judge.get("fallbacks", {}).items()]
     lines += plan_lines(done["plan"]) if done.get("plan") else []

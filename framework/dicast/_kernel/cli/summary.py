@@ -13,6 +13,7 @@ from ...toolkit.money import amounts_text
 from ...toolkit.printable import one_line, short_name
 from ...toolkit.terminal import Drawing, Line, Part, folded
 from ...toolkit.text_table import TextTable
+from ..report.caps import cap_lines
 from ..report.read_counts import READ_WARNINGS
 from ..resume.open_runs import RunCommand
 from .findings import findings_lines
@@ -244,8 +245,7 @@ def _money_lines(done: Document) -> Iterator[str]:
     yield from spared_lines(done)
     if done["overruns"]:
         yield f"  calls that cost more than projected: {done['overruns']:,}"
-    for reason, count in done["throttled"].items():
-        yield f"  calls not made because of the {reason}: {count:,}"
+    yield from (f"  {line}" for line in cap_lines(done))
 
 
 def waiting_lines(done: Document) -> Iterator[str]:

@@ -66,7 +66,7 @@ def document(
         "cost": _amounts(report.spent),
         "spend_lost": _amounts(report.lost),
         "overruns": report.overruns.total(),
-        "throttled": dict(sorted(report.throttled.items())),
+        **report.throttled.figures(),
         "gate": None,
         "undecided": [],
         "stopped": None if stopped is None else dict(stopped),

@@ -28,6 +28,7 @@ from ..values.passes import PassRule
 from ..values.score import zero_costs
 from ..values.stop_reasons import output_ending
 from .batches import Batches
+from .caps import ThrottledCalls
 from .corrected import Corrections
 from .endings import EndingNotes
 from .evidence import EvidenceNotes
@@ -60,7 +61,7 @@ class Report:
         self.judges: dict[str, Tally] = {}
         self.recorded: dict[str, RecordedTally] = {}
         self.spent, self.lost = zero_costs(), zero_costs()
-        self.throttled: Counter[str] = Counter()
+        self.throttled = ThrottledCalls()
         self.watched: dict[str, Watched] = {}
         self.criteria: tuple[str, ...] = ()
         self.raw: set[str] = set()
@@ -89,7 +90,7 @@ class Report:
             RECORD_FAILED: self._fail_record,
             SPEND_SETTLED: self._settle,
             SPEND_LOST: self._lose,
-            BUDGET_THROTTLED: self._throttle,
+            BUDGET_THROTTLED: self.throttled.add,
             TASK_REPLIED: self._note_reply,
             **dict.fromkeys(BATCH_EVENTS, self.batches.observe),
         }
@@ -391,9 +392,6 @@ class Report:
 
     def _lose(self, event: Event) -> None:
         self._add(self.lost, event.payload)
-
-    def _throttle(self, event: Event) -> None:
-        self.throttled[str(event.payload["reason"])] += 1
 
     def _add(self, sums: dict[str, Cost], payload: Mapping[str, Any]) -> None:
         unit = payload["unit"]

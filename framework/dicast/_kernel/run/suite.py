@@ -79,6 +79,8 @@ def suite_document(suite: Suite) -> dict[str, Any]:
     done |= {name: sum(document_[name] for document_ in documents.values()) for name in counts}
     for name in ("failures", "throttled"):
         done[name] = dict(sum((Counter(document_[name]) for document_ in documents.values()), Counter[str]()))
+    if caps := {name: cap for document_ in documents.values() for name, cap in document_.get("caps", {}).items()}:
+        done["caps"] = caps
     for name in ("cost", "spend_lost"):
         done[name] = {unit: _total(document_[name][unit] for document_ in documents.values()) for unit in done[name]}
     done["read"] = read_sum(documents.values())

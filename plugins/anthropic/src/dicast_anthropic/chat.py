@@ -118,7 +118,7 @@ class Chat:
 
     def __attrs_post_init__(self) -> None:
         options.check_address(self.base_url, "base_url")
-        if self.is_anthropic and self.key is None:
+        if self.is_anthropic and not (self.key and self.key.value):
             raise ConfigError(
                 "anthropic/chat needs a key: set ANTHROPIC_API_KEY, or write api_key; or name another base_url"
             )

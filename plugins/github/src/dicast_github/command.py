@@ -15,13 +15,14 @@ import attrs
 import click
 import orjson
 
-from dicast import RequestError
+from dicast import LedgerError, RequestError
 from dicast.commands import CallingCommand, run, sigterm_as_ctrl_c
 from dicast.toolkit.atomic_file import AtomicFile, output_path
+from dicast.toolkit.files import error_reason
 from dicast.toolkit.printable import one_line
 
 from .annotations import data, of_problems
-from .comment import Comment, read_documents
+from .comment import Comment, read_documents, write_progress
 from .junit import BEGINS as JUNIT_BEGINS
 from .junit import merge_reports
 
@@ -75,7 +76,22 @@ def ci(
         if any(option.partition("=")[0] == "--head" for option in options):
             raise click.UsageError("--head N tries rows without a comment; remove --head or --comment")
         with tempfile.TemporaryDirectory() as folder:
-            return _with_comment(file, junit, _Options(options, flags), Comment(comment, against, report_url), folder)
+            target = Comment(comment, against, report_url, is_fork=_is_of_fork())
+            return _with_comment(file, junit, _Options(options, flags), target, folder)
+
+
+def _is_of_fork() -> bool:
+    """Return whether the job is of a pull request from a fork on GitHub; False if the job's event is not known."""
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return False
+    from .posting import read_pull_request  # importing the client of endpoints is slow
+
+    try:
+        pull_request = read_pull_request(os.environ, None)
+    except RequestError as error:  # the comment has no note about forks then
+        click.echo(f"the event of the job is not known: {error}", err=True)
+        return False
+    return pull_request is not None and pull_request.is_fork
 
 
 def _flags(**values: str | Path | None) -> list[str]:
@@ -90,8 +106,11 @@ def _with_comment(file: Path, junit: str | None, options: _Options, comment: Com
     Before the run the comment is written without a result, so that a process that ends early leaves no older comment.
     """
     documents, reasons, name = Path(folder, "documents.jsonl"), list[str](), _from_here(one_line(file.as_posix()))
-    comment.write(name, [], ["dicast ci ended before it wrote the result; the job's log may have the reason"])
-    sink = {"github/documents": {"as": "ci-documents", "documents_path": str(documents)}}
+    write_progress(comment.path, name, ["no subject was judged"])
+    path, target = str(documents), str(comment.path.absolute())
+    sink = {
+        "github/documents": {"as": "ci-documents", "documents_path": path, "comment_path": target, "pipeline": name}
+    }
     try:
         code = _on_system(file, junit, options.with_sinks(sink))
         reasons = [_unjudged(code)]
@@ -103,7 +122,7 @@ def _with_comment(file: Path, junit: str | None, options: _Options, comment: Com
         reasons = [_INTERRUPTED]
         raise
     except Exception as error:
-        reasons = [f"dicast failed with {type(error).__name__}; the job's log has the message"]
+        reasons = [_fault(error)]
         raise
     finally:
         try:
@@ -111,6 +130,18 @@ def _with_comment(file: Path, junit: str | None, options: _Options, comment: Com
         except KeyboardInterrupt:
             click.echo(f"{comment.path}: the comment has no result, because the command was interrupted", err=True)
             raise
+
+
+def _fault(error: Exception) -> str:
+    """Return the reason why *error* ended the command: its message if dicast wrote it, else its type, because a message may quote data."""
+    if isinstance(error, LedgerError):
+        return f"the ledger cannot be used: {error}"
+    if isinstance(error, click.ClickException):
+        return f"the command is wrong: {error.format_message()}"
+    if isinstance(error, OSError):
+        name = f"{error.filename}: " if error.filename else ""
+        return f"{name}{error_reason(error)}; free space, or correct the path and its permissions"
+    return f"dicast failed with {type(error).__name__}; the job's log has the message and the next step"
 
 
 def _from_here(text: str) -> str:

@@ -16,7 +16,7 @@ from dicast.reporting import ALL_METRICS, code, figure, money, ordered_labels, r
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
-from .reasons import is_judged, reason_lines
+from .reasons import FAILURES, call_fault, is_judged, reason_lines
 
 Document = Mapping[str, Any]
 
@@ -26,11 +26,14 @@ MARK = "<!-- dicast ci: {name} -->"
 BEGINS = MARK.partition("{")[0].encode()
 """First bytes of a comment: no other file is replaced by it."""
 
-EMPTY = "<!-- dicast ci: nothing was judged -->"
+EMPTY = "<!-- dicast ci: no result -->"
 """Second line of a comment without a result. It does not replace the result in an older comment."""
 
 OLDER = "---\n\n**The result of an earlier run:**\n"
 """Lines between a comment without a result and the older result."""
+
+FORK = "This pull request is from a fork. GitHub gives its jobs no secrets, so a key from a secret is empty."
+"""Part of a comment without a result in a pull request from a fork."""
 
 MAX_NAMED = 10
 """Largest number of subjects named in a line."""
@@ -51,11 +54,13 @@ class Comment:
 
     :param baseline: the run to compare with; by default the baselines of the gate, else of the section ``baseline``.
     :param url: the address of the report, for links.
+    :param is_fork: whether the job is of a pull request from a fork.
     """
 
     path: Path
     baseline: str | None
     url: str | None
+    is_fork: bool = False
 
     def write(self, name: str, documents: Sequence[Document], reasons: Sequence[str] = ()) -> None:
         """Write the comment on the runs in *documents*.
@@ -65,21 +70,40 @@ class Comment:
         :raises OSError: if the file cannot be written.
         :raises ConfigError: if the file has other content than a comment.
         """
-        parts = [MARK.format(name=name.replace("--", "- -"))]
+        parts = list[str]()
         for document in documents:
-            parts += _run_parts(document, name, self.baseline, self.url)
-        if not any(map(is_judged, documents)):
-            parts.insert(1, EMPTY)
+            parts += _run_parts(document, name, self, documents)
         if not documents:
-            parts += [f"### dicast: {code(name)}: nothing was judged"]
-            parts.append("\n".join(f"- {code(reason, 1_000)}" for reason in reasons[:MAX_NAMED]))
+            lines = [code(reason, 1_000) for reason in reasons[:MAX_NAMED]]
+            parts += _result_missing(f"{code(name)}: nothing was judged", lines)
             parts += [f"{rest:,} more reasons are in the job's log."] if (rest := len(reasons) - MAX_NAMED) > 0 else []
-        text = "\n\n".join(parts) + "\n"
-        if len(text) > LIMIT:
-            text = f"{text[:LIMIT]}\n\nThe comment is too long and was cut here.\n"
-        with AtomicFile(self.path, replaces=BEGINS) as file:
-            file.write(text.encode("utf-8", "backslashreplace"))
-            file.commit()
+        if not any(map(is_judged, documents)):
+            parts = [EMPTY, *parts, *[FORK] * self.is_fork]
+        _write_parts(self.path, name, parts)
+
+
+def write_progress(path: Path, name: str, lines: Sequence[str]) -> None:
+    """Write the comment on a run that goes on, which stays if the process is killed.
+
+    :param name: the pipeline file, which names the comment.
+    :param lines: the state of the run, as Markdown.
+    """
+    cause = "dicast ci was ended before it wrote the result, such as by a kill or a lack of memory; the job's log may have the reason"
+    _write_parts(path, name, [EMPTY, *_result_missing(f"{code(name)}: ended without a result", [cause, *lines])])
+
+
+def _result_missing(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"### dicast: {title}", "\n".join(f"- {line}" for line in lines)]
+
+
+def _write_parts(path: Path, name: str, parts: Sequence[str]) -> None:
+    """Write the *parts* of a comment below the mark with *name*, without the end if they are too long."""
+    text = "\n\n".join([MARK.format(name=name.replace("--", "- -")), *parts]) + "\n"
+    if len(text) > LIMIT:
+        text = f"{text[:LIMIT]}\n\nThe comment is too long and was cut here.\n"
+    with AtomicFile(path, replaces=BEGINS) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+        file.commit()
 
 
 def with_older_result(text: str, older: str) -> str:
@@ -96,8 +120,9 @@ def _is_empty(text: str) -> bool:
     return text.partition("\n")[2].lstrip().startswith(EMPTY)
 
 
-def _run_parts(done: Document, file: str, baseline: str | None, url: str | None) -> Iterator[str]:
-    """Yield the parts of the comment on the run of the document *done*; *file* is the pipeline file."""
+def _run_parts(done: Document, file: str, comment: Comment, documents: Sequence[Document]) -> Iterator[str]:
+    """Yield the parts of the *comment* on the run of the document *done*, one of *documents*; *file* is the pipeline file."""
+    baseline, url = comment.baseline, comment.url
     yield f"### dicast: {code(done['name'])}: {run_answer(done)}{_open_clauses(done)}"
     ledger = (done.get("ledger") or {}).get("path")
     reasons = dict.fromkeys([*((done["gate"] or {}).get("reasons") or ()), *done["undecided"]])
@@ -114,9 +139,11 @@ def _run_parts(done: Document, file: str, baseline: str | None, url: str | None)
             yield "\n".join(notes)
     if not pairs:
         yield "\n".join(_label_table(done, None))
-        yield _missing_baseline(done)
+        yield _missing_baseline(done, documents)
     compared = next((pair.document for pair in pairs if pair.document is not None), None)
     yield from _rows(done, compared, url)
+    if compared is not None and (lines := [*_rule_lines(compared["passes"])]):
+        yield "\n".join(lines)
     yield _cost(done, Path(ledger) if ledger else None, next((pair for pair in pairs if pair.document), None))
 
 
@@ -127,8 +154,10 @@ def _open_clauses(done: Document) -> str:
     return f", without an answer on {', '.join(dict.fromkeys(labels))}" if gate["passed"] and labels else ""
 
 
-def _missing_baseline(done: Document) -> str:
-    """Return the reason why the run of the document *done* is compared with no run."""
+def _missing_baseline(done: Document, documents: Sequence[Document]) -> str:
+    """Return the reason why the run of the document *done*, one of *documents*, is compared with no run."""
+    if any((document["baseline"] or {}).get("run_id") == done["run_id"] for document in documents):
+        return "This run is the baseline of the others."
     clauses = [clause for clause in (done["gate"] or {}).get("clauses", ()) if clause["rule"] == "max_drop"]
     if not clauses and not done["baseline"]:
         return "no baseline: add `baseline` to the gate to compare with one"
@@ -140,7 +169,8 @@ def _missing_baseline(done: Document) -> str:
 def _baselines(done: Document) -> list[tuple[str, list[str]]]:
     """Return the runs that the gate, and the section ``baseline``, compare with: the name of each, with its id and the file that has it."""
     section = done["baseline"] or {}
-    runs = [*((done["gate"] or {}).get("baselines") or {}).items(), (section.get("run"), section.get("run_id"))]
+    name = section.get("name") if section.get("run") == section.get("run_id") else section.get("run")
+    runs = [*((done["gate"] or {}).get("baselines") or {}).items(), (name, section.get("run_id"))]
     baselines: dict[str, tuple[str, list[str]]] = {}
     for name, run_id in runs:
         if run_id is not None:
@@ -276,6 +306,22 @@ def _rows(done: Document, compared: Document | None, url: str | None) -> Iterato
         yield "\n".join(lines)
 
 
+def _rule_lines(passes: Mapping[str, Document]) -> Iterator[str]:
+    """Yield a line for each label that passes by another line in the baseline, with the line that counts both runs."""
+    for label, counts in passes.items():
+        if (lines := counts.get("pass_at")) is not None:
+            run, baseline, rule = (_line_text(lines[side]) for side in ("b", "a", "counted"))
+            text = f"a row passes at {run} in this run, and at {baseline} in the baseline"
+            yield f"- {code(label)}: {text}; the passes of both runs are counted at {rule}, and means do not depend on it"
+
+
+def _line_text(line: object) -> str:
+    """Return the *line* of a label; a mapping has the lines of all metrics."""
+    if isinstance(line, Mapping):
+        return ", ".join(f"{_line_text(number)} of {code(metric)}" for metric, number in line.items())
+    return "no line" if line is None else f"{line:g}"
+
+
 def _failures(done: Document, url: str | None) -> Iterator[str]:
     """Yield a line for each kind of failure, with the first failed rows."""
     for kind, count in done["failures"].items():
@@ -283,7 +329,10 @@ def _failures(done: Document, url: str | None) -> Iterator[str]:
         is_of_task = bool(shown) and all(failure.get("origin") == "task" for failure in shown)
         subjects = {(failure["subject_kind"], failure["subject_id"]): failure for failure in shown}
         names = _names([*subjects.values()], url, is_named=bool(subjects), total=count)
-        yield f"- {count:,} failed: {code(kind)}{' of the task' * is_of_task}{names}"
+        fault = next((fault for failure in shown if (fault := call_fault(failure.get("error_message") or ""))), None)
+        words = f" ({FAILURES[kind]})" if kind in FAILURES else ""
+        cause = f"; the first: {code(fault, 500)}" if fault else ""
+        yield f"- {count:,} failed: {code(kind)}{' of the task' * is_of_task}{words}{names}{cause}"
 
 
 def _names(flips: Sequence[Document], url: str | None, *, is_named: bool, total: int | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,11 +11,50 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import Event, RunContext
+from dicast import Cost, Event, RunContext
+from dicast.reporting import code, money
 from dicast.toolkit.atomic_file import AtomicFile, output_path
 from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
+from .comment import write_progress
+from .reasons import ledger_place, resume_options
 from .summary import ENDS
+
+_VERDICTS = ("eval.completed", "eval.failed")
+_SETTLED = "spend.settled"
+
+SECONDS = 2.0
+"""Seconds between two states of a run in its comment."""
+
+
+class Progress:
+    """State of a *run* in the comment at *path*: the judged subjects and the cost. *name* is the pipeline file."""
+
+    def __init__(self, path: Path, name: str, run: RunContext) -> None:
+        self._path, self._name, self._run = path, name, run
+        self._subjects, self._last_key, self._last_time = 0, ("", ""), 0.0
+        self._cost = {"usd": Cost("0"), "msat": Cost("0", "msat")}
+
+    def read(self, events: Sequence[Event]) -> None:
+        """Count the subjects and the cost in *events*, and write the comment if it is older than :data:`SECONDS`."""
+        for event in events:
+            key = str(event.subject_kind), str(event.subject_id)
+            if event.type == _SETTLED:
+                payload: Mapping[str, Any] = event.payload
+                self._cost[payload["unit"]] += Cost(payload["amount"], payload["unit"])
+            elif event.type in _VERDICTS and key != self._last_key:  # the verdicts of a subject follow each other
+                self._subjects, self._last_key = self._subjects + 1, key
+        if time.monotonic() - self._last_time >= SECONDS:
+            self.write()
+
+    def write(self) -> None:
+        """Write the comment."""
+        run, cost = self._run, money({unit: amount.decimal for unit, amount in self._cost.items()})
+        command = f"dicast ci {self._name} {resume_options(run.name, run.run_id)}"
+        state = f"judged before the end: at least {self._subjects:,} subjects, spent {cost}; run {code(run.run_id)}"
+        place = "" if run.ledger_path is None else ledger_place(run.ledger_path)
+        write_progress(self._path, self._name, [state, f"next: {code(command)} with the same options{place}"])
+        self._last_time = time.monotonic()
 
 
 @attrs.frozen
@@ -22,13 +62,17 @@ class Documents:
     """The document of each run as a line of JSON, appended to a file.
 
     :param documents_path: the file to append to; a relative path starts at the pipeline's folder. All experiments of a suite append to it.
+    :param comment_path: the comment of ``dicast ci``, which has the number of judged subjects and the cost so far, for a process that is killed.
+    :param pipeline: the pipeline file, which names the comment.
     """
 
     name = "documents"
-    wants = ENDS
+    wants = (*ENDS, *_VERDICTS, _SETTLED)
     rewrites = True
 
     documents_path: Path = attrs.field(converter=Path)
+    comment_path: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
+    pipeline: str = ""
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[DocumentsFile]:
@@ -38,7 +82,11 @@ class Documents:
         """
         path = output_path(run.base, self.documents_path, None)
         AtomicFile(path, run=run.run_id).discard()
-        yield DocumentsFile(path, None if run.ledger_path is None else str(run.ledger_path), str(run.base))
+        progress = None
+        if self.comment_path is not None:
+            progress = Progress(output_path(run.base, self.comment_path, None), self.pipeline, run)
+            progress.write()
+        yield DocumentsFile(path, None if run.ledger_path is None else str(run.ledger_path), str(run.base), progress)
 
 
 class DocumentsFile:
@@ -47,14 +95,17 @@ class DocumentsFile:
     *ledger* is the path of the ledger, and *base* the folder of the pipeline.
     """
 
-    def __init__(self, path: Path, ledger: str | None, base: str) -> None:
-        self._path, self._ledger, self._base = path, ledger, base
+    def __init__(self, path: Path, ledger: str | None, base: str, progress: Progress | None) -> None:
+        self._path, self._ledger, self._base, self._progress = path, ledger, base, progress
         self._done: Mapping[str, Any] | None = None
 
     def write(self, events: Sequence[Event]) -> int:
-        """Keep the document of the last event; return the number of subjects, 0."""
+        """Keep the document of the last event, and the progress; return the number of subjects, 0."""
         for event in events:
-            self._done = event.payload
+            if event.type in ENDS:
+                self._done = event.payload
+        if self._progress is not None:
+            self._progress.read(events)
         return 0
 
     def close(self) -> int:

@@ -39,8 +39,9 @@ LONGEST_WAIT = 20.0
 """Seconds; a longer wait that GitHub asks for is not kept."""
 
 _TIMEOUT = 30.0
-_BAD_TOKEN = 401
-_NO_ACCESS = (_BAD_TOKEN, 403, 404)
+_FORBIDDEN = 403
+_NO_ACCESS = (401, _FORBIDDEN, 404)
+_FORK = "no comment is posted, because a pull request from a fork has no secrets and a token that may only read"
 _USED_UP = "x-ratelimit-remaining"
 
 T = TypeVar("T")
@@ -95,6 +96,9 @@ def comment(file: Path, number: int | None) -> int:
         click.echo("this job is of no pull request: no comment is posted")
         return 0
     token = os.environ.get("GITHUB_TOKEN", "")
+    if not token and pull_request.is_fork:
+        click.echo(f"{_FORK}: GITHUB_TOKEN is empty; set it to ${{{{ github.token }}}}, not to a secret")
+        return 0
     if not token:
         raise RequestError("GITHUB_TOKEN is not set; set it to the job's token: GITHUB_TOKEN: ${{ github.token }}")
     if not (token.isascii() and token.isprintable()) or " " in token:
@@ -157,9 +161,9 @@ async def _post(api: str, token: str, pull_request: PullRequest, mark: str, text
         try:
             return await comments.write(mark, text)
         except AccessDenied as error:
-            if not pull_request.is_fork or error.status == _BAD_TOKEN:
+            if not pull_request.is_fork or error.status != _FORBIDDEN:
                 raise
-            return f"no comment is posted, because a pull request from a fork has a token that may only read: {error.reason}"
+            return f"{_FORK}: {error.reason}"
 
 
 @attrs.frozen

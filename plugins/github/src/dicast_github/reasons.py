@@ -7,18 +7,49 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dicast import Query, read_ledger
-from dicast.reporting import code
+from dicast.reporting import cap_lines, code
 
 Document = Mapping[str, Any]
 
 _REFUSED = ("refused_by_provider", "endpoint_unreachable")
 """Reasons for a stop after which the key, the address or the model may be wrong."""
 
+STOPS = {
+    "interrupted": "the run was interrupted, such as by a canceled job or a time limit",
+    "refused_by_provider": "the endpoint of a model refused the calls",
+    "endpoint_unreachable": "the endpoint of a model could not be reached",
+    "unsupported_by_model": "a model does not support an option of the file, which the job's log names",
+    "ledger_failed": "the ledger could not be written, for example because the disk is full",
+    "unfinished_shards": "not every shard ended",
+}
+"""Words for the reasons why a run did not end in order."""
+
+FAILURES = {
+    "judge_call_failed": "a call to a model failed",
+    "judge_output_invalid": "a model's reply is no verdict",
+    "throttled_no_heuristic": "the remaining budget is too small",
+    "subject_not_found": "the judged part does not exist",
+    "rubric_invalid": "the rubric cannot be used",
+    "timeout": "no answer in time",
+    "crashed": "a component raised an error",
+    "refused": "a model's policy refused the content",
+    "invalid_score": "a score is missing, or outside [0, 1]",
+    "missing_input": "the row lacks an output, a reference or another part",
+    "checks_failed": "the checks before the measurement did not pass",
+    "source_error": "the record failed where it was recorded",
+}
+"""Words for the kinds of failures."""
+
+_CALLS = {"judge_call_failed", "timeout"}
+"""Kinds of failures that a later run may not have."""
+
 _CALL_FAULT = re.compile(
     r"(?:[^:\s]+/[^:\s]+: )?(\S[^\n]*? at https?://[^\n]*?: (?:HTTP \d{3}\b|no connection to [^;\n]*))"
 )
 """The model, the address and the status in the message of a failed call; the provider's own text follows, and may quote a key."""
+
+_TRANSIENT = re.compile(r": HTTP (408|409|429|5\d\d)$")
+"""Status after which the same call may succeed later."""
 
 _QUERY = re.compile(r"\?[^\s:]*(?=[:\s]|$)")
 
@@ -30,52 +61,71 @@ def is_judged(done: Document) -> bool:
 
 
 def reason_lines(done: Document, file: str, ledger: Path | None) -> Iterator[str]:
-    """Yield the causes for a run without a result, and the next step, as lines of a list; nothing for other runs.
+    """Yield the causes for a run that did not end or has subjects without a verdict, and the next step, as lines of a list; nothing for other runs.
 
     :param file: the pipeline file, for the next step.
-    :param ledger: the ledger with the run, which has the caps.
+    :param ledger: the ledger with the run, for the next step.
     """
     stopped = done["stopped"] or {}
-    messages = [str(stopped.get("message") or "")] if stopped.get("reason") in _REFUSED else []
+    reason = stopped.get("reason")
+    if (words := STOPS.get(str(reason))) is not None:
+        yield f"- {words} (`{reason}`); scored before: {done['scored']:,} of {done['subjects']:,} subjects"
+    messages = [str(stopped.get("message") or "")] if reason in _REFUSED else []
     if not is_judged(done):
         messages += [failure.get("error_message") or "" for failure in done["failed_subjects"]]
     faults = dict.fromkeys(fault for message in messages if (fault := call_fault(message)) is not None)
     if "url" in stopped and not faults:
-        faults = {
-            f"{stopped['model']} at {_QUERY.sub('', stopped['url'])}: no connection after {stopped['calls']:,} calls": None
-        }
-    if first_fault := next(iter(faults), None):
+        address = _QUERY.sub("", stopped["url"])
+        faults = {f"{stopped['model']} at {address}: no connection after {stopped['calls']:,} calls": None}
+    first_fault = next(iter(faults), None)
+    if first_fault:
         yield f"- {code(first_fault, 500)}"
-    command = f"dicast ci {file}"
-    caps = [] if is_judged(done) else [*_cap_lines(done, ledger)]
-    yield from caps
-    if first_fault or stopped.get("reason") in _REFUSED:
-        yield f"- next: correct the key, the address or the model, then {code(command)} with the same options"
-    elif caps:
-        yield f"- next: raise the cap in the section `budget`, then {code(command)} with the same options"
+    yield from (f"- {line}" for line in cap_lines(done))
+    is_lasting = first_fault is not None and _TRANSIENT.search(first_fault) is None
+    fix = _fix(done, is_refused=is_lasting or reason in _REFUSED)
+    if fix is not None:
+        yield f"- next: {fix}{code(_command(done, file))} with the same options{_place(done, ledger)}"
+
+
+def _fix(done: Document, *, is_refused: bool) -> str | None:
+    """Return the change before the next run of *done*, with a comma and *then*; empty without a change, None without a next step."""
+    if is_refused:
+        return "correct the key, the address or the model, then "
+    if done["throttled"] and (done["failures"] or done["unaffordable"]):
+        return "raise the cap in the section `budget`, then "
+    if done["failures"].keys() & _CALLS:
+        return "wait until the endpoint answers, then "
+    if (done["stopped"] or {}).get("reason") == "ledger_failed":
+        return "free space for the ledger, then "
+    return "" if (done["stopped"] or {}).get("reason") in STOPS else None
+
+
+def resume_options(name: str, run_id: str) -> str:
+    """Return the options of ``dicast ci`` that resume the run; a run in a suite, with a slash in its *name*, is resumed with its suite."""
+    return "--resume" if "/" in name else f"--resume {run_id}"
+
+
+def _command(done: Document, file: str) -> str:
+    """Return the command that judges the missing subjects; of a run without a verdict, all subjects."""
+    if not is_judged(done):
+        return f"dicast ci {file}"
+    again = " --retry-failed" if done["failures"] else ""
+    return f"dicast ci {file} {resume_options(str(done['name']), str(done['run_id']))}{again}"
+
+
+def _place(done: Document, ledger: Path | None) -> str:
+    """Return the place in which a resumed run needs the ledger."""
+    return ledger_place(ledger) if is_judged(done) and ledger is not None else ""
+
+
+def ledger_place(ledger: Path) -> str:
+    """Return the words that name *ledger*, without a folder of the runner, for a command that resumes a run."""
+    path = ledger.absolute()
+    name = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path.name
+    return f", where the ledger of this job is {code(str(name))}; without the ledger, leave out `--resume`: every subject is judged again"
 
 
 def call_fault(message: str) -> str | None:
     """Return the model, the address without a query, and the status in the *message* of a failed call; None without them."""
     match = _CALL_FAULT.match(message)
     return None if match is None else _QUERY.sub("", match[1])
-
-
-def _cap_lines(done: Document, ledger: Path | None) -> Iterator[str]:
-    """Yield a line for each cap that forbade calls, with its amount and the cost of the first call."""
-    query = Query(run_id=str(done["run_id"]), types=("budget.throttled",))
-    events = (
-        []
-        if ledger is None or not done["throttled"]
-        else read_ledger(ledger, lambda live: [entry.event for entry in live.read(query)])
-    )
-    first: dict[str, Document] = {}
-    for event in events:
-        first.setdefault(str(event.payload["reason"]), event.payload)
-    for reason, count in done["throttled"].items():
-        calls = f"{count:,} call{'s' * (count != 1)}"
-        if (cap := first.get(reason)) is None:
-            yield f"- the budget ({code(reason)}) forbade {calls}"
-        else:
-            amount, cost = (f"{cap[name]} {cap['unit']}" for name in ("limit", "projected"))
-            yield f"- the budget ({code(reason)}, {amount}) forbade {calls}; the first may cost up to {cost}"

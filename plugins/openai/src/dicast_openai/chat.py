@@ -159,7 +159,7 @@ class Chat:
     def __attrs_post_init__(self) -> None:
         option = "base_url" if self.base_url is not None else "OPENAI_BASE_URL"
         options.check_address(self.address, option)
-        if self.address == OPENAI and self.key is None:
+        if self.address == OPENAI and not (self.key and self.key.value):
             raise ConfigError(
                 "openai/chat needs a key: set OPENAI_API_KEY, or write api_key; or name another endpoint as base_url"
             )

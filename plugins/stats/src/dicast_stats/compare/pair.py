@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from dicast import Comparison, ConfigError, Ledger, Query, Results, results, started_runs
-from dicast.reporting import find_faults, pair_passes
+from dicast.reporting import ALL_METRICS, PassRule, find_faults, pair_passes
 
 from ..changes.label_changes import label_changes
 from ..pairs.paired import Paired
@@ -94,6 +94,8 @@ class Pair:
             label: {**counts, "reasons": ["raw_scale"]} if label in undecided else counts
             for label, counts in passes.items()
         }
+        for label, lines in differing_lines(self.a, self.b, passes).items():
+            passes[label] |= {"pass_at": lines}
         answers = {label: change.json() for label, change in label_changes(self.a, self.b, margin).items()}
         passes = {label: passes[label] for label in dict.fromkeys([*answers, *passes]) if label in passes}
         sentences = [f"{label}: {answer['words']}" for label, answer in answers.items()]
@@ -119,6 +121,24 @@ class Pair:
             "sentences": sentences,
             "words": ". ".join(sentences) or "no label is in both runs",
         }
+
+
+def differing_lines(a: Results, b: Results, labels: Iterable[str]) -> Mapping[str, Mapping[str, object]]:
+    """Return for each of *labels* that passes by another line in the run *a* than in *b* both lines, and the line that counts both runs.
+
+    The line of all metrics together is a mapping of the metrics to their lines if each of them has to pass.
+    """
+    if a.rule is None or b.rule is None:
+        return {}
+    counts = b.rule if (b.started_at or 0) >= (a.started_at or 0) else a.rule
+    lines = {label: [_line(rule, label) for rule in (a.rule, b.rule, counts)] for label in labels}
+    return {label: dict(zip(("a", "b", "counted"), of, strict=True)) for label, of in lines.items() if of[0] != of[1]}
+
+
+def _line(rule: PassRule, label: str) -> object:
+    if label == ALL_METRICS and rule.every:
+        return {metric: rule.line(metric) for metric in rule.metrics}
+    return rule.line(label)
 
 
 def find_pair(live: Ledger | None, a: str | None, b: str, *, allow_incomparable: bool) -> Pair:

@@ -1,0 +1,49 @@
+"""Lines about calls that a cap of the budget forbade."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...toolkit.money import amounts_text
+from ..values import Event
+
+_OPTIONS = {"run_cap": "budget.run", "daily_cap": "budget.day", "session_cap": "budget.session"}
+"""The option of the pipeline file for each cap."""
+
+
+class ThrottledCalls:
+    """Numbers of calls that caps forbade, by cap, with each cap and the highest cost of its first call."""
+
+    def __init__(self) -> None:
+        self._counts, self._caps = Counter[str](), dict[str, Mapping[str, Any]]()
+
+    def add(self, event: Event) -> None:
+        """Count the call of a ``budget.throttled`` event."""
+        reason, payload = str(event.payload["reason"]), event.payload
+        self._counts[reason] += 1
+        self._caps.setdefault(reason, {name: payload[name] for name in ("limit", "projected", "unit")})
+
+    def figures(self) -> dict[str, Any]:
+        """Return ``throttled``, and ``caps`` if there is a cap, for the run's document."""
+        caps = {"caps": dict(sorted(self._caps.items()))} if self._caps else {}
+        return {"throttled": dict(sorted(self._counts.items())), **caps}
+
+
+def cap_lines(done: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each cap that forbade calls in the run of the document *done*, and a line with the subjects left out.
+
+    A line has the number of calls, the cap, the cost of the run and the cost of the first call. Older documents have the number alone.
+    """
+    for reason, count in done["throttled"].items():
+        text = f"calls not made because of the {reason}: {count:,}"
+        if (cap := done.get("caps", {}).get(reason)) is not None:
+            limit, cost = (f"{cap[name]} {cap['unit']}" for name in ("limit", "projected"))
+            cost_of_run = amounts_text(done["cost"]) or "nothing"
+            option = _OPTIONS.get(reason, reason)
+            text += f"; {option} is {limit}, this run spent {cost_of_run}, and the first of these calls may cost up to {cost}"
+        yield text
+    left_out = done["failures"].get("throttled_no_heuristic", 0) + done["unaffordable"]
+    if done["throttled"] and left_out:
+        yield f"subjects left out because of the budget: {left_out:,} of {done['subjects']:,}"
