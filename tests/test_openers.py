@@ -15,6 +15,7 @@ FOLDERS = [ROOT / "framework" / "dicast", *sorted(ROOT.glob("plugins/*/src")), *
 ALLOWED = {
     "contrib/llamacpp/src/dicast_llamacpp/file.py": "reads the source of an installed package",
     "contrib/postgres/src/dicast_postgres/versions.py": "statements inside the distribution",
+    "contrib/segments/src/dicast_segments/stores.py": "a folder, to write its names to the disk",
     "contrib/sql/src/dicast_sql/command.py": "the result in its own temporary folder",
     "framework/dicast/toolkit/files.py": "the opener",
     "framework/dicast/toolkit/input_file.py": "unpacks gzip",

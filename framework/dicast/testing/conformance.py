@@ -354,9 +354,9 @@ def context(folder: Path) -> RunContext:
 
 
 def path_option(component: Any) -> str | None:
-    """Return the name of the option ``path`` if the component has one that names a file, else None."""
+    """Return the name of the option ``path`` if the component has one that names a file, else None. An option without a value names no file."""
     names = [hints.keys(field)[0] for field in hints.fields(type(component)) if hints.mentions(field.type, Path)]
-    return "path" if "path" in names else None
+    return "path" if "path" in names and component.path is not None else None
 
 
 def refuses_path(build: Callable[[], object]) -> None:

@@ -1,0 +1,386 @@
+"""The live ledger."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from hashlib import sha256
+from itertools import islice
+from typing import Any
+
+import attrs
+
+from dicast import Claim, Entry, Event, Head, Lease, LedgerError, Query, Refusal, Verification
+from dicast.toolkit.ledger_lines import Encoder
+from dicast.toolkit.ledger_lines.chain import chain_of
+
+from .lines import Row
+from .log import Draft, Log, Piece
+from .state import NO_TIME, State, time_text
+
+_RENEWED_BELOW = 2 / 3
+"""Remaining share of a lease below which an append renews it."""
+
+
+class _Stale(Exception):
+    """A claim is refused for a state that may be old: a refusal writes nothing, so it would not find out about other writers."""
+
+
+@attrs.define
+class HeldLease:
+    """The lease that a live ledger holds."""
+
+    run_id: str
+    token: int
+    owner: str
+    seconds: float
+
+
+class SegmentLedger:
+    """An open ledger. Its methods may be called from any thread."""
+
+    def __init__(self, log: Log, *, store_content: bool) -> None:
+        self._log = log
+        self._encoder = Encoder(store_content=store_content)
+        self.keeps_content = store_content
+        self._lock = threading.RLock()
+        self._lease: HeldLease | None = None
+
+    def close(self) -> None:
+        """Seal the appended events.
+
+        :raises LedgerError: if they cannot be sealed. They stay in the log.
+        """
+        with self._lock:
+            self._log.close()
+
+    def append(self, events: Sequence[Event]) -> Head:
+        """Append *events* as one commit, durable on return.
+
+        :raises LedgerError: if no event was appended.
+        """
+        rows = self._encoded(events)
+        lines = [row.line() for row in rows]
+
+        def decide(state: State) -> Draft | None:
+            leases = self._renewals(state)
+            state.record(rows)
+            return Draft(rows, lines, leases) if rows or leases else None
+
+        with self._lock:
+            self._log.write(decide)
+            state = self._log.state
+            return Head(state.seq, state.digest.hex())
+
+    def reserve(
+        self, claims: Sequence[Claim], lost: Callable[[Entry], Event], before: Sequence[Event] = ()
+    ) -> Sequence[Refusal | None]:
+        """Append *before*, close each reservation whose lease is over, and grant each of *claims* whose caps all hold, as one commit.
+
+        :meth:`dicast.Ledger.reserve` has the rules.
+
+        :raises LedgerError: if nothing was appended.
+        """
+        first, claim_rows = self._encoded(before), self._encoded([claim.event for claim in claims])
+        refusals: list[Refusal | None] = []
+        is_fresh = False
+
+        def decide(state: State) -> Draft | None:
+            refusals.clear()
+            leases = self._renewals(state)
+            money, rows = state.money, list[Row]()
+
+            def add(row: Row) -> None:
+                rows.append(row)
+                if row.columns[1].startswith("spend."):
+                    money.record(state.seq + len(rows), row, row.event().payload)
+
+            for row in first:
+                add(row)
+            for reservation in money.expired(claims[-1].event.time, time_text(time.time()), state.lease_end):
+                add(*self._encoded([lost(self._entry(state, reservation.seq, reservation.row))]))
+            for claim, row in zip(claims, claim_rows, strict=True):
+                refusals.append(money.refusal(claim.caps, claim.event))
+                if refusals[-1] is None:
+                    add(row)
+            if not is_fresh and any(refusals):
+                raise _Stale
+            return Draft(rows, [row.line() for row in rows], leases) if rows or leases else None
+
+        with self._lock:
+            try:
+                self._log.write(decide)
+            except _Stale:
+                self._log.refresh()
+                is_fresh = True
+                self._log.write(decide)
+            return refusals
+
+    def reservations(self, run_id: str | None) -> Sequence[Entry]:
+        """Return the ``spend.reserved`` entries of *run_id*, or of all runs, that are not settled, released or lost, oldest first."""
+        with self._lock:
+            self._log.refresh()
+            state = self._log.state
+            open_ = sorted(state.money.open.values(), key=lambda reservation: reservation.seq)
+            return [
+                self._entry(state, reservation.seq, reservation.row)
+                for reservation in open_
+                if run_id in (None, reservation.run_id)
+            ]
+
+    def head(self) -> Head | None:
+        """Return the newest row, or None for an empty ledger."""
+        with self._lock:
+            self._log.refresh()
+            state = self._log.state
+            return Head(state.seq, state.digest.hex()) if state.seq else None
+
+    def read(self, query: Query) -> Iterator[Entry]:
+        """Yield the rows that match *query*, up to the newest row when the first is requested. Only the newest row has a digest.
+
+        ``query.until`` is compared as text: give it in the form of the events' times.
+
+        :raises LedgerError: if a file is missing or was changed.
+        """
+        with self._lock:
+            self._log.refresh()
+            state = self._log.state
+            head = Head(state.seq, state.digest.hex())
+            first, last = (1, state.seq) if query.run_id is None else state.runs.get(query.run_id, (1, 0))
+        for seq, row in islice(self._rows(query, max(query.after, first - 1), last), query.limit):
+            yield Entry(seq, _event_of(seq, row), "", head.digest if seq == head.seq else "")
+
+    def digest_of(self, seq: int) -> str | None:
+        """Return the digest of the event with the number *seq*; None if there is none.
+
+        :raises LedgerError: if a file is missing or was changed.
+        """
+        with self._lock:
+            self._log.refresh()
+            if not 0 < seq <= self._log.state.seq:
+                return None
+            _, first, _ = self._log.bounds_at(seq)
+        prev = self._prev(first)
+        return chain_of(prev, (row.line() for _, row in self._rows(Query(), first - 1, seq)))[-1].hex()
+
+    def prove(self, eval_id: str) -> dict[str, Any]:
+        """Return a document which shows that the verdict with this id is in the ledger. ``dicast ledger check-proof`` checks it.
+
+        :raises LedgerError: if the ledger does not have it.
+        """
+        for entry in self.read(Query(types=("eval.completed", "eval.failed"), newest_first=True)):
+            if entry.event.payload.get("eval_id") == eval_id:
+                break
+        else:
+            raise LedgerError(f"no verdict has the id {eval_id!r}: dicast verdicts --json lists the ids")
+        head = self.head()
+        assert head is not None
+        prev = "0" * 64 if entry.seq == 1 else self.digest_of(entry.seq - 1)
+        row, *later = (row for _, row in self._rows(Query(), entry.seq - 1, head.seq))
+        return {
+            "format": 4,
+            "line": row.line().decode(),
+            "maker": None,
+            "content": None,
+            "texts": [] if row.content is None else [row.content],
+            "prev": prev,
+            "leaves": [sha256(other.line()).hexdigest() for other in later],
+            "head": {"seq": head.seq, "digest": head.digest},
+        }
+
+    def verify(self, head: str | None = None) -> Verification:
+        """Check all segments and commits; with *head*, also that a row has this digest."""
+        from .check import verify  # no run needs it
+
+        return verify(self._log.store, head)
+
+    def erase(self, subject_id: str | None, before: str | None, erased: Callable[[Sequence[str]], Event]) -> Any:
+        """Remove the contents of a subject, turn or session, or the contents from before a time that no later event has. Verdicts and the chain stay.
+
+        *erased* returns the event about the digests, which is appended first. Nothing is appended without a content to remove.
+
+        :raises LedgerError: if not all contents were removed. Repeat the call.
+        """
+        from .erasing import erasable, erase  # no run needs it
+
+        head = self.head()
+        rows = self._rows(Query(), 0, 0 if head is None else head.seq)
+        result = erasable((row for _, row in rows), subject_id, before)
+        if result.digests:
+            with self._lock:
+                self.append([erased(result.digests)])
+                erase(self._log, self._erasures, self._log.state.seq)
+        return result
+
+    def _erasures(self) -> dict[str, int]:
+        """Return the digests of erased contents, each with the number of the event of its newest erasure."""
+        seqs = dict[str, int]()
+        for entry in self.read(Query(types=("content.erased",))):
+            payload: Mapping[str, Any] = entry.event.payload
+            seqs.update(dict.fromkeys(payload["digests"], entry.seq))
+        return seqs
+
+    def take_lease(self, run_id: str, owner: str, seconds: float, dead: Callable[[Lease], bool]) -> Lease | None:
+        """Take the lease of a run for *seconds*, and return None; or return the lease that blocks it, which is neither over nor *dead*."""
+        blocking: list[Lease] = []
+        tokens: list[int] = []
+
+        def decide(state: State) -> Draft | None:
+            blocking.clear()
+            older = state.lease_of(run_id)
+            if older is not None and not older.over and not dead(older):
+                blocking.append(older)
+                return None
+            tokens[:] = [1 if older is None else older.token + 1]
+            return Draft(leases=[(run_id, tokens[0], owner, time_text(time.time() + seconds))])
+
+        with self._lock:
+            self._log.refresh()
+            self._log.write(decide)
+            if blocking:
+                return blocking[0]
+            self._lease = HeldLease(run_id, tokens[0], owner, seconds)
+            return None
+
+    def renew_lease(self) -> None:
+        """Renew the lease that this object holds, as each append does.
+
+        :raises LedgerError: if another owner has taken it.
+        """
+        with self._lock:
+            if self._lease is not None:
+                self._log.refresh()
+                self.append([])
+
+    def release_lease(self) -> None:
+        """End the lease that this object holds; do nothing if the lease was lost."""
+        with self._lock:
+            lease, self._lease = self._lease, None
+            if lease is None:
+                return
+
+            def decide(state: State) -> Draft | None:
+                newest = state.lease_of(lease.run_id)
+                if newest is None or newest.token != lease.token:
+                    return None
+                return Draft(leases=[(lease.run_id, lease.token, lease.owner, NO_TIME)])
+
+            self._log.refresh()
+            self._log.write(decide)
+
+    def lease_of(self, run_id: str) -> Lease | None:
+        """Return the newest lease of a run; None if it never had one."""
+        with self._lock:
+            self._log.refresh()
+            return self._log.state.lease_of(run_id)
+
+    def _encoded(self, events: Sequence[Event]) -> list[Row]:
+        """Return the rows of events.
+
+        :raises LedgerError: if a value is not JSON.
+        """
+        with self._lock:
+            return [Row.of(event, self._encoder) for event in events]
+
+    def _renewals(self, state: State) -> list[tuple[str, int, str, str]]:
+        """Return the change that renews the held lease if it is due.
+
+        :raises LedgerError: if another owner has taken the lease.
+        """
+        lease = self._lease
+        if lease is None:
+            return []
+        newest = state.lease_of(lease.run_id)
+        if newest is None or newest.token != lease.token:
+            raise LedgerError(
+                f"run {lease.run_id} has lost its lease: another process has taken over the run. "
+                "The recorded events stay, and this process records nothing more"
+            )
+        now = time.time()
+        if newest.until >= time_text(now + lease.seconds * _RENEWED_BELOW):
+            return []
+        return [(lease.run_id, lease.token, lease.owner, time_text(now + lease.seconds))]
+
+    def _rows(self, query: Query, low: int, high: int) -> Iterator[tuple[int, Row]]:
+        """Yield the rows with numbers above *low* and up to *high* that match *query*. Meanwhile commits may be sealed."""
+        equal = {
+            name: values
+            for name, values in (
+                ("run_id", _value(query.run_id)),
+                ("type", query.types),
+                ("subject_kind", _value(query.subject_kind)),
+                ("subject_id", _value(query.subject_id)),
+                ("session_id", _value(query.session_id)),
+            )
+            if values
+        }
+        while low < high:
+            with self._lock:
+                place, first, last = self._log.bounds_at(high if query.newest_first else low + 1)
+            if isinstance(place, Piece):
+                commit = self._log.commit(place.number)
+                if commit is None:
+                    with self._lock:
+                        self._log.refresh()
+                    continue
+                rows = _matching(list(enumerate(commit.rows, first)), equal, low, high, newest_first=query.newest_first)
+            else:
+                segment = self._log.segment(place)
+                if segment.header.events != (first, last):
+                    after = segment.header.events[1] + 1
+                    raise LedgerError(
+                        f"{segment.name}: the segment after it, with event {after}, is missing. Restore it from a copy"
+                    )
+                rows = segment.rows(equal, low, high, newest_first=query.newest_first)
+            for seq, row in rows:
+                if query.until is None or row.columns[2] <= query.until:
+                    yield seq, row
+            if query.newest_first:
+                high = first - 1
+            else:
+                low = last
+
+    def _prev(self, first: int) -> bytes:
+        """Return the digest before the event *first*, with which a segment or a commit begins."""
+        while True:
+            with self._lock:
+                place, start, _ = self._log.bounds_at(first)
+            if not isinstance(place, Piece):
+                segment = self._log.segment(place)
+                if start == first:
+                    return segment.header.prev
+                return chain_of(segment.header.prev, (row.line() for _, row in segment.rows({}, start - 1, first - 1)))[
+                    -1
+                ]
+            commit = self._log.commit(place.number)
+            if commit is not None:
+                return commit.prev
+            with self._lock:
+                self._log.refresh()
+
+    def _entry(self, state: State, seq: int, row: Row) -> Entry:
+        return Entry(seq, _event_of(seq, row), "", state.digest.hex() if seq == state.seq else "")
+
+
+def _value(value: str | None) -> Collection[str]:
+    return () if value is None else (value,)
+
+
+_PLACES = {"run_id": 3, "type": 1, "subject_kind": 6, "subject_id": 7, "session_id": 4}
+
+
+def _matching(
+    rows: list[tuple[int, Row]], equal: dict[str, Collection[str]], low: int, high: int, *, newest_first: bool
+) -> Iterator[tuple[int, Row]]:
+    tests = [(_PLACES[name], values) for name, values in equal.items()]
+    for seq, row in reversed(rows) if newest_first else rows:
+        if low < seq <= high and all(row.columns[place] in values for place, values in tests):
+            yield seq, row
+
+
+def _event_of(seq: int, row: Row) -> Event:
+    try:
+        return row.event()
+    except (TypeError, ValueError) as error:
+        raise LedgerError(f"event {seq}: {error}") from error

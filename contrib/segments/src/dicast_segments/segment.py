@@ -1,0 +1,290 @@
+"""Segments: the events of many commits as one Parquet file, ``segments/COMMIT-EVENT.parquet``.
+
+The numbers in the name are those of its first commit and of its first event. Both follow from the segments before it, so two processes that seal the same
+commits write the same name, and only one of them succeeds. The columns are the values of the lines, so each line and its digest follow from a row. The
+metadata has the digests before and after the segment, and the state of the ledger at its end.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast import LedgerError
+from dicast.toolkit.ledger_lines.chain import MARK_BYTES, chain_of
+
+from .commits import Commit
+from .lines import Row
+from .state import State
+
+SEGMENTS = "segments"
+_NAME = re.compile(r"(\d{12})-(\d{15})\.parquet")
+_HEADER, _STATE = b"dicast.segment", b"dicast.state"
+WRITER_DIGITS = 16
+"""The characters that tell writers of a commit apart."""
+
+_GROUP_ROWS = 8_192
+_LEVEL = 3
+"""Level of zstd."""
+
+VALUES = ("id", "type", "time", "run_id", "session_id", "turn_id", "subject_kind", "subject_id", "sensitivity")
+_COLUMNS = ("seq", *VALUES, "payload", "content_digest", "content_at", "content", "mark")
+_KINDS = dict.fromkeys(_COLUMNS, "string") | {"seq": "int64", "mark": "int32"}
+
+
+@attrs.frozen
+class Place:
+    """Place of a segment: the numbers of its first commit and of its first event."""
+
+    commit: int
+    first: int
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return f"{SEGMENTS}/{self.commit:012d}-{self.first:015d}.parquet"
+
+    @classmethod
+    def of(cls, name: str) -> Place | None:
+        """Return the place in the name of a file in the folder of segments; None if it is no segment."""
+        match = _NAME.fullmatch(name)
+        return None if match is None else cls(int(match[1]), int(match[2]))
+
+
+@attrs.frozen
+class Header:
+    """The first and the last commit of a segment, its first and last event, the digests before and after its lines, and the writer of each commit."""
+
+    commits: tuple[int, int]
+    events: tuple[int, int]
+    prev: bytes
+    digest: bytes
+    writers: str
+
+
+def encoded(commits: Sequence[Commit], state: State) -> tuple[Place, bytes]:
+    """Return the segment of *commits*, which follow one another. *state* is the state after them."""
+    first, last = commits[0], commits[-1]
+    header = {
+        "format": 1,
+        "commits": [first.number, last.number],
+        "events": [first.first, last.last],
+        "prev": first.prev.hex(),
+        "digest": last.digest.hex(),
+        "writers": "".join(commit.writer for commit in commits),
+    }
+    rows = [row for commit in commits for row in commit.rows]
+    packed = base64.b64encode(zlib.compress(state.packed()))
+    return Place(first.number, first.first), written(
+        rows, first.first, first.prev, {_HEADER: orjson.dumps(header), _STATE: packed}
+    )
+
+
+def written(rows: Sequence[Row], first: int, prev: bytes, metadata: dict[bytes, bytes]) -> bytes:
+    """Return the file of *rows*, whose first event has the number *first*, after the digest *prev*."""
+    import pyarrow as pa  # type: ignore[import-untyped]  # here: a short look at a small ledger needs none of its 140 MB
+    from pyarrow import parquet
+
+    links = chain_of(prev, (row.line() for row in rows))
+    values = zip(*(row.columns for row in rows), strict=True) if rows else ((),) * len(VALUES)
+    text = pa.string()
+    arrays = [
+        pa.array(range(first, first + len(rows)), pa.int64()),
+        *(pa.array(column, text) for column in values),
+        pa.array([row.payload for row in rows], text),
+        pa.array([row.content_digest for row in rows], text),
+        pa.array([row.content_at for row in rows], text),
+        pa.array([row.content for row in rows], text),
+        pa.array([int.from_bytes(link[:MARK_BYTES], "big", signed=True) for link in links], pa.int32()),
+    ]
+    table, sink = pa.Table.from_arrays(arrays, names=_COLUMNS), pa.BufferOutputStream()
+    with parquet.ParquetWriter(
+        sink,
+        table.schema,
+        compression="zstd",
+        compression_level=_LEVEL,
+        write_page_checksum=True,
+        store_schema=False,
+        write_statistics=["seq", "type", "time", "run_id", "session_id", "subject_kind", "subject_id"],
+        use_dictionary=[name for name in VALUES if name not in ("id", "subject_id")],
+        column_encoding={"id": "DELTA_BYTE_ARRAY", "seq": "DELTA_BINARY_PACKED", "mark": "PLAIN"},
+    ) as writer:
+        writer.write_table(table, row_group_size=_GROUP_ROWS)
+        writer.add_key_value_metadata(metadata)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+class Segment:
+    """A segment in memory. Its rows are read a group at a time.
+
+    :raises LedgerError: naming the file, if it was cut or changed.
+    """
+
+    def __init__(self, name: str, data: bytes) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        self.name = name
+        self._broken = (pa.ArrowException, OSError)
+        try:
+            self._file = parquet.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+            metadata = self._file.metadata.metadata or {}
+            header = orjson.loads(metadata[_HEADER])
+            if header["format"] != 1:
+                raise ValueError(f"its format is {header['format']!r}; this version reads format 1")
+            self._metadata = {_HEADER: metadata[_HEADER], _STATE: metadata[_STATE]}
+            self.header = Header(
+                *(tuple(header["commits"]), tuple(header["events"])),
+                *(bytes.fromhex(header["prev"]), bytes.fromhex(header["digest"])),
+                str(header["writers"]),
+            )
+            (first, last), rows = self.header.events, self._file.metadata.num_rows
+            kinds = {field.name: str(field.type) for field in self._file.schema_arrow}
+            if kinds != _KINDS or rows != last + 1 - first:
+                raise ValueError(f"it has {rows} rows, whose columns are {kinds}")
+        except (*self._broken, LookupError, TypeError, ValueError) as error:
+            raise LedgerError(f"{name}: the file was cut or changed: {error}") from error
+
+    def writer_of(self, number: int) -> str:
+        """Return the writer of the commit with this number."""
+        start = WRITER_DIGITS * (number - self.header.commits[0])
+        return self.header.writers[start : start + WRITER_DIGITS]
+
+    def state(self) -> State:
+        """Return the state of the ledger after the segment.
+
+        :raises LedgerError: if it was changed.
+        """
+        try:
+            return State.of(zlib.decompress(base64.b64decode(self._metadata[_STATE])))
+        except (LookupError, TypeError, ValueError, ArithmeticError, zlib.error) as error:
+            raise LedgerError(f"{self.name}: the state was changed: {error!r}") from error
+
+    def rows(
+        self, equal: dict[str, Collection[str]], low: int, high: int, *, newest_first: bool = False
+    ) -> Iterator[tuple[int, Row]]:
+        """Yield the rows with numbers above *low* and up to *high* that have one of the values of *equal* in each of its columns, with their numbers.
+
+        :raises LedgerError: naming the rows, if they were changed.
+        """
+        groups = range(self._file.num_row_groups)
+        start = self.header.events[0]
+        bounds = []
+        for group in groups:
+            count = self._file.metadata.row_group(group).num_rows
+            bounds.append((start, start + count - 1))
+            start += count
+        for group in reversed(groups) if newest_first else groups:
+            first, last = bounds[group]
+            if last > low and first <= high and not self._lacks(group, equal):
+                matches_in_group = self._group(group, first, last, equal, low, high)
+                yield from reversed(matches_in_group) if newest_first else matches_in_group
+
+    def verified(self, prev: bytes) -> Iterator[tuple[Row, bytes]]:
+        """Yield all rows with their digests after checking their lines against the marks and the digests.
+
+        :raises LedgerError: naming the first row that was changed.
+        """
+        digest = prev
+        if self.header.prev != prev:
+            raise LedgerError(f"{self.name}: it does not follow the digest of the event before it")
+        expected = self.header.events[0]
+        for group in range(self._file.num_row_groups):
+            count = self._file.metadata.row_group(group).num_rows
+            with self._errors(expected, expected + count - 1):
+                table = self._file.read_row_group(group)
+                marks, rows = table.column("mark").to_pylist(), _rows_of(table)
+            for (seq, row), mark in zip(rows, marks, strict=True):
+                (digest,) = self._linked(digest, expected, row)
+                if seq != expected or int.from_bytes(digest[:MARK_BYTES], "big", signed=True) != mark:
+                    raise LedgerError(f"{self.name}: event {expected} was changed")
+                if row.content is not None and sha256(row.content.encode()).hexdigest() != row.content_digest:
+                    raise LedgerError(f"{self.name}: the content of event {expected} was changed")
+                yield row, digest
+                expected += 1
+        if digest != self.header.digest or expected != self.header.events[1] + 1:
+            raise LedgerError(f"{self.name}: the digest does not follow from its events")
+
+    def without(self, erased: Mapping[str, int]) -> bytes | None:
+        """Return the file without erased contents; None if it has none of them. *erased* has the number of the event of its erasure for each digest."""
+        _, end = self.header.events
+
+        def is_erased(seq: int, row: Row) -> bool:
+            return row.content is not None and seq < erased.get(row.content_digest or "", 0)
+
+        if not any(is_erased(seq, row) for seq, row in self.rows({"content_digest": erased.keys()}, 0, end)):
+            return None
+        rows = []
+        for seq, row in self.rows({}, 0, end):
+            if is_erased(seq, row):
+                row.content = None
+            rows.append(row)
+        return written(rows, self.header.events[0], self.header.prev, self._metadata)
+
+    def _linked(self, digest: bytes, seq: int, row: Row) -> list[bytes]:
+        try:
+            return chain_of(digest, [row.line()])
+        except (TypeError, AttributeError) as error:
+            raise LedgerError(f"{self.name}: event {seq} was changed: {error}") from error
+
+    def _lacks(self, group: int, equal: dict[str, Collection[str]]) -> bool:
+        """Return True if the bounds of a column show that no row of the group has one of its values."""
+        row_group = self._file.metadata.row_group(group)
+        for column, values in equal.items():
+            statistics = row_group.column(_COLUMNS.index(column)).statistics
+            if (
+                statistics is not None
+                and statistics.has_min_max
+                and not any(statistics.min <= value <= statistics.max for value in values)
+            ):
+                return True
+        return False
+
+    def _group(
+        self, group: int, first: int, last: int, equal: dict[str, Collection[str]], low: int, high: int
+    ) -> list[tuple[int, Row]]:
+        with self._errors(first, last):
+            return self._matching(group, first, last, equal, low, high)
+
+    def _matching(
+        self, group: int, first: int, last: int, equal: dict[str, Collection[str]], low: int, high: int
+    ) -> list[tuple[int, Row]]:
+        import pyarrow as pa
+        from pyarrow import compute
+
+        read = self._file.read_row_group
+        offset = max(low + 1 - first, 0)
+        count = min(high, last) - first + 1 - offset
+        mask = None
+        if equal:
+            keys = read(group, columns=[*equal]).slice(offset, count)
+            for column, values in equal.items():
+                matches = compute.is_in(keys.column(column), value_set=pa.array([*values], pa.string()))
+                mask = matches if mask is None else compute.and_(mask, matches)
+            if not compute.any(mask).as_py():
+                return []
+        table = read(group, columns=[*_COLUMNS[:-1]]).slice(offset, count)
+        return _rows_of(table if mask is None else table.filter(mask))
+
+    @contextmanager
+    def _errors(self, first: int, last: int) -> Iterator[None]:
+        try:
+            yield
+        except (*self._broken, LookupError, ValueError) as error:
+            raise LedgerError(f"{self.name}: events {first} to {last} were changed: {error}") from error
+
+
+def _rows_of(table: Any) -> list[tuple[int, Row]]:
+    columns = list(zip(*(table.column(name).to_pylist() for name in VALUES), strict=True))
+    rests = (table.column(name).to_pylist() for name in ("payload", "content_digest", "content_at", "content"))
+    rows = (Row(values, *rest) for values, *rest in zip(columns, *rests, strict=True))
+    return list(zip(table.column("seq").to_pylist(), rows, strict=True))
