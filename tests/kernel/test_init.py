@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dicast._kernel.cli import main
@@ -474,6 +474,7 @@ def tables(draw):
 
 @settings(max_examples=25)
 @given(table=tables())
+@example(table=[["\x1f{{"], ["0"]])
 def test_whatever_it_writes_for_a_csv_file_is_a_pipeline(table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("init")
     with (folder / "data.csv").open("w", newline="", encoding="utf-8") as file:
@@ -481,3 +482,37 @@ def test_whatever_it_writes_for_a_csv_file_is_a_pipeline(table, tmp_path_factory
     code = main(["init", str(folder / "data.csv"), "--out", str(folder / "made.yaml"), "--no-try"])
     assert code in (0, 2)
     assert code == 2 or main(["check", str(folder / "made.yaml")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (None, "model: none named, so no model judges or writes outputs; to add one: --model NAME"),
+        (
+            "gpt-5",
+            "gpt-5 writes the outputs and judges, by openai/chat at https://api.openai.com/v1, with the key in OPENAI_API_KEY",
+        ),
+        (
+            "claude-x",
+            "by anthropic/chat at the provider's address, with the key in ANTHROPIC_API_KEY; another endpoint: base_url: URL",
+        ),
+    ],
+)
+def test_it_states_the_metrics_it_left_out_and_the_endpoint_of_the_model(tmp_path, monkeypatch, capsys, model, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("id,question\n1,Who?\n2,Where?\n")
+    assert main(["init", "rows.csv", *([] if model is None else ["--model", model])]) == 0
+    printed, file = capsys.readouterr().out, (tmp_path / "pipeline.yaml").read_text()
+    for text in (printed, file.replace("\n# ", " ")):
+        assert "reference: none found, so metrics that compare with it are left out" in text
+        assert "--fields reference=COLUMN" in text
+        assert words in text
+
+
+def test_it_states_that_a_named_model_is_not_used(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("id,output,expected\n1,a,a\n2,b,b\n")
+    assert main(["init", "rows.csv", "--model", "gpt-5"]) == 0
+    printed = capsys.readouterr().out
+    assert "model: gpt-5 is not used, because a metric without a model fits" in printed
+    assert "reference: none found" not in printed

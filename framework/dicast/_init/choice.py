@@ -84,10 +84,15 @@ def for_rows(guesses: Guesses, model: Model | None) -> Choice:
     judged = _judged(guesses, model, makes=makes)
     sections = []
     if model is not None and (makes or judged.asks):
-        why = "Its key is in the provider's environment variable: OPENAI_API_KEY, ANTHROPIC_API_KEY …"
+        why = [
+            "Its key is in the provider's environment variable: OPENAI_API_KEY, ANTHROPIC_API_KEY …",
+            "For another endpoint add base_url: https://HOST/v1, for another key api_key: ${NAME}, and for a model without a list price a price.",
+        ]
         if isinstance(model, Local):
-            why = "It runs in this process: no key, no network, no cost. On a slow machine give the judge a longer timeout."
-        sections.append(FileSection({"define": {"asked": model_of(model)}}, [why]))
+            why = [
+                "It runs in this process: no key, no network, no cost. On a slow machine give the judge a longer timeout."
+            ]
+        sections.append(FileSection({"define": {"asked": model_of(model)}}, why))
     if makes:
         sections.append(_task(guesses, model))
     sections.append(FileSection({"metrics": judged.metrics}, judged.comments))

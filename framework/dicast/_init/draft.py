@@ -13,7 +13,7 @@ import click
 
 from .._kernel.values.errors import ConfigError
 from ..toolkit.printable import one_line
-from .choice import Model, for_rows, for_turns
+from .choice import Choice, Model, for_rows, for_turns, model_of
 from .guesses import FIELDS, MOST_COLUMNS, Guesses, given_fields, guess, listed
 from .ids import checked
 from .local import Local
@@ -59,7 +59,11 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
     choice = for_turns(sample.source) if guesses is None else for_rows(guesses, wishes.model)
     unit = "turn" if sample.turns else "row"
     count = f"{len(sample.rows)}{'' if sample.is_complete else ' or more'} {unit}{'' if len(sample.rows) == 1 else 's'}"
-    says = [*sample.says] if guesses is None else [*_guessed(guesses, sample.source), *_unread(sample)]
+    says = (
+        [*sample.says]
+        if guesses is None
+        else [*_guessed(guesses, sample.source), *_unread(sample), *_model_lines(wishes.model, choice, guesses)]
+    )
     path = os.path.relpath(data.absolute(), out.absolute().parent)
     head = [
         f"Written by dicast init from {one_comment(data.name)} ({count}). Comments mark the guesses: correct any that are wrong.",
@@ -127,20 +131,41 @@ def _guessed(guesses: Guesses, source: str) -> list[str]:
         column_guess = guesses.by_field.get(field)
         if column_guess is not None:
             why = column_guess.why if column_guess.is_named else f"guessed: {column_guess.why}"
-            named = (
-                column_guess.column
-                if "{{" in column_guess.column
-                else f"column {one_comment(repr(column_guess.column))}"
-            )
+            column = column_guess.column
+            named = one_comment(column) if "{{" in column else f"column {one_comment(repr(column))}"
             lines.append(f"{field}: {named} ({why})")
         elif field in ("id", "output"):
             lines.append(f"{field}: none found{by_number if field == 'id' else ''}")
+        elif field == "reference":
+            left_out = "so metrics that compare with it are left out, such as check/icontains, diff/match and diff/json"
+            lines.append(f"reference: none found, {left_out}; to add one: --fields reference=COLUMN")
     if guesses.contexts:
         named = ", ".join(one_comment(repr(name)) for name in guesses.contexts)
         lines.append(f"context of the answers: {named} (guessed: a word in the name)")
     if rest := [name for name in guesses.rest if name not in guesses.contexts]:
         lines.append(f"in each row's context: {one_comment(', '.join(map(repr, rest)), 100)}")
     return lines
+
+
+def _model_lines(model: Model | None, choice: Choice, guesses: Guesses) -> list[str]:
+    """Return a line about the model: its use and its endpoint, or why the file asks none."""
+    if model is None:
+        if "reference" in guesses.by_field and not choice.makes:
+            return []  # a metric without a model fits
+        return ["model: none named, so no model judges or writes outputs; to add one: --model NAME"]
+    if isinstance(model, Local):
+        return []
+    if not choice.asks:
+        return [
+            f"model: {one_comment(model)} is not used, because a metric without a model fits; llm/judge would ask it"
+        ]
+    ((name, _),) = model_of(model).items()
+    key = "ANTHROPIC_API_KEY" if name.startswith("anthropic") else "OPENAI_API_KEY"
+    address = "the provider's address" if name.startswith(("litellm", "anthropic")) else "https://api.openai.com/v1"
+    uses = [*(["writes the outputs"] if choice.makes else []), *(["judges"] if "by a model" in choice.how else [])]
+    keys = "the key in the provider's environment variable" if name.startswith("litellm") else f"the key in {key}"
+    other = f"another endpoint: base_url: URL under {name}"
+    return [f"model: {one_comment(model)} {' and '.join(uses)}, by {name} at {address}, with {keys}; {other}"]
 
 
 def _unread(sample: Sample) -> list[str]:

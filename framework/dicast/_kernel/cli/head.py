@@ -17,16 +17,20 @@ from ...toolkit.terminal import Drawing
 from ...toolkit.text_table import TextTable
 from ..contract.protocols import Ledger
 from ..values import Query
+from .summary import lowest_label
 
 Row = Mapping[str, object]
 
 _FIELDS = ("id", "subject_id", "input", "output", "reference")
 """Columns that a pipeline maps; the data may have them under another name too."""
 
-_QUESTION = ("id", "subject_id", "input", "output")
-"""Columns that are shown first; the outputs of a task follow."""
+_IDS = ("id", "subject_id")
+"""Columns that are shown first; the failure and the deciding value follow."""
 
-_RESULT = ("reference", "failure", "score")
+_QUESTION = ("input", "output")
+"""Columns that are shown next; the outputs of a task follow."""
+
+_RESULT = ("reference", "score")
 """Columns that are shown after the outputs of a task."""
 
 _CONTENT = "llm_content"
@@ -66,11 +70,11 @@ def head_rows(ledger: Ledger, run_id: str) -> list[Row]:
 def head_parts(done: Mapping[str, Any], most: int | None = None) -> Iterator[str | Drawing]:
     """Yield the table of the tried rows of a run's document, after an empty line, in at most *most* lines if possible.
 
-    The answers come first, then the scores with their reasons, then the other columns of the rows; the last columns are left out if the
-    lines are too many. A column with the same texts as the input, the output, the reference or the id is left out too.
+    The failure and the deciding value come first, so that no narrow screen cuts them, then the answers, then the scores with their reasons,
+    then the other columns of the rows; the last columns are left out if the lines are too many. A column with the same texts as the input, the output, the reference or the id is left out too.
     """
     rows = done["head"]
-    columns, omitted = _columns(rows)
+    columns, omitted = _columns(rows, lowest_label(done))
     table = _table(rows, columns)
     limit = inf if most is None else most - _OTHER_LINES
     while len(lines := [*table.lines()]) > limit and lines.count("") >= _LEAST_BLOCKS:
@@ -83,14 +87,23 @@ def head_parts(done: Mapping[str, Any], most: int | None = None) -> Iterator[str
         yield f"  more columns with --json: {', '.join(omitted[:_NAMED])}{rest}"
 
 
-def _columns(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
-    """Return the filled columns of *rows* that the table shows, and the names of the others."""
+def _deciding(columns: Sequence[str], label: str | None) -> list[str]:
+    """Return the column of the value that decides: of *label*, the label of the gate or the score, else the score or the first judge's."""
+    judged = (name for name in columns if name.startswith("judge_") and name.endswith("_score"))
+    names = (f"judge_{label}_score", f"metric_{label}", "score", *judged)
+    return [name for name in names if name in columns][:1]
+
+
+def _columns(rows: Sequence[Row], label: str | None) -> tuple[list[str], list[str]]:
+    """Return the filled columns of *rows* that the table shows, with the value of *label* near the start, and the names of the others."""
     filled = [name for name in rows[0] if any(row[name] is not None for row in rows)] if rows else []
     if "id" in filled and all(row["id"] == row["subject_id"] for row in rows):
         filled.remove("subject_id")
     outputs = [name for name in filled if name.startswith("llm_") and name != _CONTENT and not _OMITTED.match(name)]
     has_copy = any(all(row[name] == row[_CONTENT] for row in rows) for name in outputs if _CONTENT in filled)
-    first = [name for name in (*_QUESTION, *([] if has_copy else [_CONTENT]), *outputs, *_RESULT) if name in filled]
+    answers = [*_QUESTION, *([] if has_copy else [_CONTENT]), *outputs]
+    order = dict.fromkeys([*_IDS, "failure", *_deciding(filled, label), *answers, *_RESULT])
+    first = [name for name in order if name in filled]
     verdicts = [*rows[0]].index(_VERDICTS) if rows and _VERDICTS in rows[0] else 0
     judged = {name for number, name in enumerate(rows[0] if rows else ()) if number >= verdicts}
     rest = sorted((name for name in filled if name not in first), key=lambda name: name not in judged)
