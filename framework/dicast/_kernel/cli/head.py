@@ -17,7 +17,6 @@ from ...toolkit.terminal import Drawing
 from ...toolkit.text_table import TextTable
 from ..contract.protocols import Ledger
 from ..values import Query
-from .summary import lowest_label
 
 Row = Mapping[str, object]
 
@@ -67,14 +66,14 @@ def head_rows(ledger: Ledger, run_id: str) -> list[Row]:
         table.close()
 
 
-def head_parts(done: Mapping[str, Any], most: int | None = None) -> Iterator[str | Drawing]:
+def head_parts(done: Mapping[str, Any], label: str | None, most: int | None = None) -> Iterator[str | Drawing]:
     """Yield the table of the tried rows of a run's document, after an empty line, in at most *most* lines if possible.
 
     The failure and the deciding value come first, so that no narrow screen cuts them, then the answers, then the scores with their reasons,
-    then the other columns of the rows; the last columns are left out if the lines are too many. A column with the same texts as the input, the output, the reference or the id is left out too.
+    then the other columns of the rows. *label* is the label of the gate or the score. The last columns are left out if the lines are too many. A column with the same texts as the input, the output, the reference or the id is left out too.
     """
     rows = done["head"]
-    columns, omitted = _columns(rows, lowest_label(done))
+    columns, omitted = _columns(rows, label)
     table = _table(rows, columns)
     limit = inf if most is None else most - _OTHER_LINES
     while len(lines := [*table.lines()]) > limit and lines.count("") >= _LEAST_BLOCKS:

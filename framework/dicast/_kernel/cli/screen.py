@@ -155,7 +155,7 @@ def screen_parts(
     if done.get("head"):
         from .head import head_parts  # few runs need a table
 
-        parts = head_parts(done, HEAD_ROWS - sum(section.rows() for section in sections))
+        parts = head_parts(done, lowest_label(done), HEAD_ROWS - sum(section.rows() for section in sections))
         yield from (Line(one_line(part)) if isinstance(part, str) else part for part in parts)
 
 

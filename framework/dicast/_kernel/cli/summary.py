@@ -74,7 +74,7 @@ def _parts(done: Document, command: RunCommand | None, *, resumes: bool) -> Iter
     if done.get("head"):
         from .head import head_parts  # few runs need a table
 
-        yield from head_parts(done)
+        yield from head_parts(done, lowest_label(done))
 
 
 def headline(done: Document) -> str:
