@@ -8,8 +8,11 @@ from typing import Any
 import attrs
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dicast import Event, Query, Score, Subject
+from dicast.toolkit.ledger_lines.lines import Encoder, events_of
 
 TIMES = "2026-03-01T12:00:00.000Z", "2026-03-01T12:00:00.001Z"
 LEVELS = {True: "user_controlled", False: "pseudonymous"}
@@ -140,6 +143,31 @@ def test_a_content_whose_text_is_known_has_the_same_line(tmp_path, opened):
             read = [entry.event.payload for entry in ledger.read(Query(types=("subject.read",)))]
             assert read == [record.read for record in texts]
     assert digests[0] == digests[1]
+
+
+ANSWER = st.builds(
+    lambda details, signals: Score(1.0, details=details, signals=signals),
+    st.sampled_from(["", "a", "b"]),
+    st.sampled_from([{}, {"n": 1}, {"n": 2}]),
+)
+
+
+@given(st.lists(st.tuples(ANSWER, ANSWER), min_size=2, max_size=4))
+def test_the_texts_and_signals_of_a_subject_are_its_own(answers):
+    shared = verdict(1.0)
+    records = [
+        attrs.evolve(
+            record(number, shared, answers=pair), has_notes=any(score.details or score.signals for score in pair)
+        )
+        for number, pair in enumerate(answers)
+    ]
+    encoder = Encoder(store_content=True)
+    lines = [line for line, _, _ in encoder.encode(records).lines]
+    events = [
+        event for line in map(orjson.loads, lines) for _, event in events_of(line, encoder.makers, lambda _: None)
+    ]
+    expected = [event.payload["scores"] for record in records for event in record.events()[-1:]]
+    assert [event.payload["scores"] for event in events if event.type == "eval.completed"] == expected
 
 
 def test_the_events_of_a_subject_are_made_for_a_new_form_only(tmp_path, opened, monkeypatch):

@@ -55,7 +55,7 @@ class Place:
 class Template:
     """Line of the subjects of one maker with one verdict.
 
-    *values* are the values of the line of a subject. The other fields are the places in it: of the members of ``subject.read``, of the digest of the
+    *values* are the values of the line of a subject without texts and signals of scores. The other fields are the places in it: of the members of ``subject.read``, of the digest of the
     content, of the id and the latency of the verdict, and of the text and the signals of each score. *owner* and *verdict* are the objects that
     the records share.
     """
@@ -85,7 +85,10 @@ class Template:
         if not all(isinstance(place, Place) and place.number > _LAST_TIME for place in needed):
             return None
         note_places = [(details.number, signals.number) for details, signals in notes]
-        shared = maker, record.maker, record.verdict, orjson.loads(line), members, maker.content
+        line_values = orjson.loads(line)
+        for details, signals in note_places:
+            line_values[details], line_values[signals] = "", {}
+        shared = maker, record.maker, record.verdict, line_values, members, maker.content
         template = cls(*shared, needed[0].number, needed[1].number, note_places, (maker.content, "digest") in members)
         values = template.values_of(record, {})
         return None if values is None or orjson.dumps(values, plain) != line else template
@@ -104,9 +107,12 @@ class Template:
         values[self.eval_id], values[self.latency] = record.eval_id, record.latency_ms
         if record.has_notes:
             for (details, signals), answer in zip(self.notes, record.answers, strict=True):
-                if _RATIONALE in answer.signals:
-                    return None
-                values[details], values[signals] = answer.details, answer.signals
+                if answer.signals:
+                    if _RATIONALE in answer.signals:
+                        return None
+                    values[signals] = answer.signals
+                if answer.details:
+                    values[details] = answer.details
         if self.content is not None:
             text = record.text if self.is_shared else None
             if text is not None:

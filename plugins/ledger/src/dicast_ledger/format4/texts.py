@@ -124,7 +124,7 @@ def add_groups(connection: sqlite3.Connection, groups: Iterable[Group]) -> None:
     for digests, size, body in groups:
         id_ = connection.execute("INSERT INTO texts (size, body) VALUES (?, ?)", (size, body)).lastrowid or 0
         places.update({digest: id_ * PLACES + index for index, digest in enumerate(digests)})
-    rows = sorted((keys_of(digest)[0], place) for digest, place in places.items())  # neighbours share pages
+    rows = sorted(zip(short_keys(list(places)), places.values(), strict=True))  # neighbours share pages
     added = connection.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?)", rows).rowcount
     if added < len(rows):
         missing = unknown(Texts(connection), places)  # another content has the same beginning of its digest
