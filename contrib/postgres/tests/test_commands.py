@@ -95,6 +95,12 @@ def test_the_views_have_the_exported_events(team):
     ]
     payloads = [json.dumps(event["payload"], separators=(",", ":"), ensure_ascii=False) for event in exported]
     assert [json.dumps(json.loads(row[-1]), separators=(",", ":"), ensure_ascii=False) for row in rows] == payloads
+    assert (
+        team.query("SELECT count(*) FROM lines, json_array_elements(traces) AS item WHERE json_array_length(item) = 7")[
+            0
+        ][0]
+        > 0
+    )
     verdicts = team.json("verdicts")["verdicts"]
     assert sorted(team.query("SELECT subject_id, judge, score FROM verdicts")) == sorted(
         (verdict["subject_id"], verdict["judge"], verdict["score"]) for verdict in verdicts

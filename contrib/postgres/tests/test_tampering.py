@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dicast import Claim, Event, LedgerError, Query
@@ -140,3 +142,34 @@ def test_each_line_has_the_digest_of_its_run(component, open_ledger):
         assert ledger.digest_of(9) is None
         for digest in (ledger.digest_of(2), head.digest, other.digest):
             assert ledger.verify(digest).ok
+
+
+def test_the_view_of_events_has_the_texts_in_their_places(component, open_ledger, connect):
+    """Texts of records, failures and replies are contents of their own; an absent text is a blank."""
+    about = {"run_id": "A", "subject_kind": "row", "subject_id": "1"}
+    private = {"sensitivity": "user_controlled"}
+    payloads = [
+        (
+            "record.completed",
+            {"row": {"id": "1", "Größe": "ä\n", "n": 2.5}, "response": {"text": "ünï"}, "metrics": {}},
+            {},
+        ),
+        ("task.replied", {"criterion": "c", "reply": {"text": "hello", "n": [1]}}, private),
+        ("eval.failed", {"eval_id": "V", "error_message": 'bad "reply"', "reply": "héllo"}, private),
+        ("note.of_a_trace", {"text": "é", "items": [1, 2], "role": "user", "empty": ""}, private),
+        ("subject.read", {"digest": "d", "content": {"input": "q"}, "place": "f:1"}, private),
+    ]
+    events = [
+        Event(stamp()[0], type_, stamp()[1], payload=payload, **about, **level) for type_, payload, level in payloads
+    ]
+    with open_ledger(component) as ledger:
+        ledger.append(events)
+        view = "SELECT payload FROM events ORDER BY seq"
+        assert [json.loads(text) for (text,) in connect.execute(view)] == [payload for _, payload, _ in payloads]
+        assert [entry.event.payload for entry in ledger.read(Query())] == [payload for _, payload, _ in payloads]
+        connect.execute("DELETE FROM texts")
+        entries = [entry.event.payload for entry in ledger.read(Query())]
+        assert [json.loads(text) for (text,) in connect.execute(view)] == entries
+        assert entries[3] == {"text": "", "items": [], "role": "user", "empty": ""}
+        verification = ledger.verify()
+        assert (verification.ok, verification.absent) == (True, 5)

@@ -13,9 +13,10 @@ from dicast import Event, Head, LedgerError, Verification
 from dicast.toolkit.ledger_lines import START, Hints, Maker, chained, events_of, leaf_of, lines_in
 from dicast.toolkit.ledger_lines.chain import chain_of
 from dicast.toolkit.ledger_lines.makers import MAKER
+from dicast.toolkit.ledger_lines.references import references_of
 from dicast.toolkit.ledger_lines.selection import refuse_changed
 
-from .reading import Snapshot, content_digests, newest_block
+from .reading import Snapshot, newest_block
 from .sums import Sums
 
 _IN_ORDER = """SELECT b.first, b.last, b.lines, b.run_id, b.shard, b.types, b.low, b.high, b.began, b.ended, b.prev, b.digest, b.marks, b.body
@@ -105,7 +106,8 @@ class Check:
                 maker = Maker.of(line)
                 self.makers[maker.name] = maker
             yield from (event for _, event in events_of(values, self.makers, lambda _: None))
-        digests = [bytes.fromhex(digest) for digest in content_digests(parsed, self.makers)]
+        references = (reference for values in parsed for reference in references_of(values, self.makers))
+        digests = [bytes.fromhex(reference.digest) for reference in references]
         if digests:
             ((count,),) = self.snapshot.connection.execute(_ABSENT, (digests,)).fetchall()
             self.absent += count

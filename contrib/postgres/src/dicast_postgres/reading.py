@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from dicast import Entry, LedgerError, Query
 from dicast.toolkit.ledger_lines import Maker, chained, events_in, leaf_of, lines_in, matches
 from dicast.toolkit.ledger_lines.lines import CONTENT, EVENT
 from dicast.toolkit.ledger_lines.selection import refuse_changed
-from dicast.toolkit.ledger_lines.traced import SUBJECTS
+from dicast.toolkit.ledger_lines.traced import ITEM_TEXTS, SUBJECTS, traces_of
 
 from .server import Server, is_lost
 
@@ -24,7 +24,9 @@ _BLOCKS_A_FETCH = 50
 Connection = psycopg.Connection[Any]
 Line = Sequence[Any]
 
-_READ = "subject.read"
+_READ, _TYPE = "subject.read", 2
+"""Type of the event with the content of a subject, and the place of the type in the line of an event."""
+
 _VERIFIED_TYPES = frozenset(("run.started", "run.completed", "run.stopped"))
 """Types whose blocks are checked when they are read: they are few, and every reader depends on them."""
 
@@ -243,21 +245,22 @@ def _blocks(snapshot: Snapshot, query: Query) -> Iterator[tuple[int, bytes, byte
 
 
 def _contents(snapshot: Snapshot, query: Query, lines: Iterable[Line]) -> dict[str, bytes]:
-    """Return the contents of the readings among *lines*, if *query* has readings."""
-    if query.types and _READ not in query.types:
-        return {}
-    return snapshot.content(content_digests(lines, snapshot.makers))
+    """Return the contents of the events among *lines* whose types *query* has."""
+    types = frozenset(query.types)
+    return snapshot.content([digest for line in lines for digest in _digests(line, snapshot.makers, types)])
 
 
-def content_digests(lines: Iterable[Line], makers: dict[str, Maker]) -> list[str]:
-    """Return the digests of the contents of *lines*.
+def _digests(line: Line, makers: Mapping[str, Maker], types: Collection[str]) -> Iterator[str]:
+    """Yield the digests of the contents of the events of a line; only of *types*, if it is not empty.
 
     :raises LookupError: if a maker is missing.
     """
-    digests = []
-    for line in lines:
-        if line[0] == EVENT and len(line) > CONTENT:
-            digests.append(line[CONTENT])
-        elif line[0] in SUBJECTS and (place := makers[line[1]].content) is not None:
-            digests.append(line[place])
-    return digests
+    if line[0] == EVENT:
+        if len(line) > CONTENT and (not types or line[_TYPE] in types):
+            yield line[CONTENT]
+    elif line[0] in SUBJECTS:
+        if (place := makers[line[1]].content) is not None and (not types or _READ in types):
+            yield line[place]
+        for item in traces_of(line):
+            if len(item) > ITEM_TEXTS and (not types or item[1] in types):
+                yield item[ITEM_TEXTS]
