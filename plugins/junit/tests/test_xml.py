@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from junitparser import JUnitXml
 
-from dicast import Cost, Failure, Judgment, Score, Subject
+from dicast import AccessRefused, Cost, Failure, Judgment, Score, Subject, metric
 from dicast.testing import FakeJudge, FakeMetric, SinkConformance, run_pipeline
 from dicast_junit.spool import Spool
 
@@ -106,6 +106,20 @@ def test_numbers_stand_in_properties_with_all_their_digits(report):
         values, verdict = properties(case), verdicts.get(case.get("name"))
         assert values.get("score") == (None if verdict is None else repr(verdict.score))
     assert properties(root[2].find("testcase[@name='r1']"))["score"] == "0.123456789012345"
+
+
+def test_a_run_that_did_not_end_in_order_has_an_error(tmp_path, report):
+    @metric(tier="truth")
+    def asks(subject):
+        raise AccessRefused("the key is wrong")
+
+    _, root = written(tmp_path, "metrics: [asks]\n", rows("a"), {"asks": asks()})
+    assert (root.get("tests"), root.get("errors")) == ("1", "1")
+    suite = root.find("testsuite[@name='run']")
+    (error,) = suite.findall("testcase/error")
+    assert error.get("type") == "refused_by_provider"
+    assert "the run was not completed: refused_by_provider" in error.get("message")
+    assert report[1].find("testsuite[@name='run']") is None
 
 
 def test_a_judge_has_a_suite_and_its_cost(tmp_path):

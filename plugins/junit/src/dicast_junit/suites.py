@@ -9,6 +9,9 @@ from dicast.reporting import criteria, exact, gate_answer
 
 from .cases import Counts, add_properties, as_xml_text
 
+STOPPED = Counts(tests=1, errors=1)
+"""Counts of the suite of a run that did not end in order."""
+
 
 def root(done: Mapping[str, Any], total: Counts) -> tuple[bytes, bytes]:
     """Return the beginning and the end of the file."""
@@ -32,6 +35,23 @@ def suite(label: str, done: Mapping[str, Any], counts: Counts, start_time: str) 
     text = element.tostring().rstrip()
     end = b"</testsuite>"
     return text.removesuffix(end) + b"\n", end + b"\n"
+
+
+def stopped_suite(done: Mapping[str, Any]) -> bytes:
+    """Return the suite of a run that did not end in order, with an error that has the reasons; empty for other runs."""
+    stopped = done["stopped"]
+    if not (stopped and done["undecided"]):
+        return b""
+    from junitparser import Error, TestCase, TestSuite  # as above
+
+    element: Any = TestSuite("run")
+    case: Any = TestCase("the run ended in order", as_xml_text(str(done["name"])), 0.0)
+    reasons = as_xml_text("; ".join(done["undecided"]))
+    case.result = [Error(reasons, as_xml_text(str(stopped["reason"])))]
+    element.add_testcase(case)
+    _count(element, STOPPED)
+    text: bytes = element.tostring()
+    return text.rstrip() + b"\n"
 
 
 def _count(element: Any, counts: Counts) -> None:

@@ -16,7 +16,7 @@ from dicast.toolkit.atomic_file import AtomicFile, output_path
 
 from .cases import Counts, case
 from .spool import Spool
-from .suites import root, suite
+from .suites import STOPPED, root, stopped_suite, suite
 
 ENDS = ("run.completed", "run.stopped")
 """The events that carry the run's document."""
@@ -121,8 +121,11 @@ class XmlFile:
         total = Counts()
         for suite_ in self._suites.values():
             total.add(suite_.counts)
+        if run_suite := stopped_suite(done):
+            total.add(STOPPED)
         begin, end = root(done, total)
         yield begin
+        yield run_suite
         for label, suite_ in self._suites.items():
             head, tail = suite(label, done, suite_.counts, self._start_time)
             yield head
