@@ -67,6 +67,27 @@ def test_a_rows_numbers_are_those_of_its_verdict(open_page, capitals, dicast):
     assert numbers["rows[peru].verdicts.metrics.confidence"] == verdict["confidence"]
 
 
+@pytest.mark.parametrize(
+    "gate",
+    [
+        "",
+        "gate: {min_pass_rate: 0.1}",
+        "gate: {min_pass_rate: 0.9}",
+        "gate: [{min_pass_rate: 0.9}, {min_score: 0.9}]",
+        "gate: {min_coverage: 0.9}",
+    ],
+)
+def test_the_headline_is_the_first_line_of_the_terminal(tmp_path, open_page, dicast, write_rows, gate):
+    write_rows(tmp_path / "rows.jsonl", [{"id": "a", "output": "yes"}, {"id": "b", "output": "no"}, {"id": "c"}])
+    text = "name: head\nsource: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [check/contains: {value: yes}]\nledger: {ledger/sqlite: {path: l.db}}\n"
+    (tmp_path / "p.yaml").write_text(text + "sinks: [report/html: {path: out.html}]\n" + gate)
+    json.loads(dicast(tmp_path, "run", "p.yaml", "--json", code=kernel.run(tmp_path / "p.yaml").exit_code))
+    (line, *_) = dicast(tmp_path, "show", "last", "--ledger", "l.db").split("\nhead  run ")
+    with open_page(tmp_path / "out.html") as page:
+        shown = page.locator(".headline .verdict").inner_text()
+    assert shown[2:] == " ".join(line.partition("\n  ")[0].split()), "behind the sign"
+
+
 @pytest.mark.parametrize("hash", ["#row=%E0%A4%A", "#row=row%2Fnobody", "#row="])
 def test_a_broken_address_of_a_row_shows_the_page_without_it(open_page, capitals, hash):
     with open_page(capitals / "out/report.html", hash=hash) as page:

@@ -21,10 +21,19 @@ export function Headline({ run }) {
   </section>`;
 }
 
+/** The first line of the summary at the terminal, and the reasons that follow it. */
+export function firstLine(done) {
+  const reasons = (done.gate ? done.gate.reasons : done.undecided) ?? [];
+  const start = done.gate ? `gate: ${answer(done.gate.passed)[1]}` : `gate: none${reasons.length ? "; undecided" : ""}`;
+  if (!reasons.length || done.gate?.passed === true) return { sentence: start, reasons };
+  return { sentence: `${start}: ${reasons[0]}`, reasons: reasons.slice(1) };
+}
+
 function Gate({ done, at_ }) {
-  const { outcome, word, reasons, clauses } = gateOf(done);
+  const { outcome, clauses } = gateOf(done);
+  const { sentence, reasons } = firstLine(done);
   return html`<div class=${`gate ${outcome}`}>
-    <p class="verdict"><${Mark} outcome=${outcome} word=${word} /></p>
+    <p class="verdict" dir="auto"><${Mark} outcome=${outcome} word=${sentence} /></p>
     ${reasons.length ? html`<ul class="reasons">${reasons.map((reason) => html`<li dir="auto">${reason}</li>`)}</ul>` : null}
     ${clauses.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Clauses of the gate"><table class="clauses">
       <thead><tr><th scope="col">answer</th><th scope="col">on</th><th scope="col">clause</th><th scope="col" class="num">asked</th>
