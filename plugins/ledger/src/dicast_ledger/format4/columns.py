@@ -262,7 +262,9 @@ class Column:
             values = array(self.code)
             values.frombytes(self.raw)
             values = _little(values)
-            target.extend(array(target.typecode, map(base.__add__, values)) if base else values)
+            if target.typecode != self.code:
+                values = array(target.typecode, values)
+            target.extend(_sums(values, base) if base else values)
         elif len(spec) == 1:
             target.frombytes(array(target.typecode, [spec[0] + base if base else spec[0]]).tobytes() * self.size)
         elif len(spec) == 2:
@@ -276,6 +278,22 @@ class Column:
         target = array(self.code)
         self.add_to(target)
         return target
+
+
+def _sums(values: array[int], base: int) -> array[int]:
+    """Return *values* plus *base*, added together as one large number, which takes a fifth of the time.
+
+    :raises ValueError: if a number is negative, or a sum does not fit.
+    """
+    width, raw = values.itemsize, _little(values).tobytes()
+    each = int.from_bytes((1).to_bytes(width, "little") * len(values), "little")
+    numbers, sign = int.from_bytes(raw, "little"), 8 * width - 1
+    sums = numbers + base * each
+    if (numbers | sums) & (each << sign) or base >> sign:
+        raise ValueError("a number of a column does not fit")
+    result = array(values.typecode)
+    result.frombytes(sums.to_bytes(len(raw), "little"))
+    return _little(result)
 
 
 @attrs.frozen
@@ -334,8 +352,8 @@ def inflated(part: bytes) -> bytes:
     return content
 
 
-def columns_in(text: bytes, names: Callable[[], bytes], hashes: bytes) -> StoredColumns:
-    """Return the columns of the first part, a function that returns the second part, and the third part.
+def columns_in(text: bytes, names: Callable[[], bytes], hashes: bytes, table: Table | None = None) -> StoredColumns:
+    """Return the columns of the first part, a function that returns the second part, and the third part. Only *table* is returned.
 
     :raises ValueError: if the parts do not have the form of columns.
     """
@@ -343,8 +361,12 @@ def columns_in(text: bytes, names: Callable[[], bytes], hashes: bytes) -> Stored
     document = orjson.loads(head)
     tables, start, view = {}, 0, memoryview(numbers)
     for name, (size, odd, facts, exact, specs) in document["tables"].items():
+        codes = _CODES[name]
+        if table is None or name != table.name:
+            start += size * sum(_WIDTHS[code] for code, spec in zip(codes, specs, strict=True) if spec is None)
+            continue
         columns = []
-        for code, spec in zip(_CODES[name], specs, strict=True):
+        for code, spec in zip(codes, specs, strict=True):
             end = start + (size * _WIDTHS[code] if spec is None else 0)
             columns.append(Column(code, spec, view[start:end], size))
             start = end

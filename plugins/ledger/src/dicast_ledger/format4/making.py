@@ -103,7 +103,8 @@ def columns_of(lines: Iterable[Sequence[Any]], layouts: Layouts, *, has_calls: b
     for (kind, name), group in groupby(lines, _kind_and_maker):
         if kind == EVENT:
             for line in group:
-                columns.add(place, _identified(event_of(line, _no_content), line[CONTENT:]))
+                event = event_of(line, _no_content)
+                columns.add(place, event if event.type != AGENT else _identified(event, line[CONTENT:]))
                 place += 1
         elif kind == JUDGED:
             part, count = list(group), len(makers[name].parts)
@@ -113,8 +114,8 @@ def columns_of(lines: Iterable[Sequence[Any]], layouts: Layouts, *, has_calls: b
                 for start, line in zip(places, part, strict=True):
                     traces = traces_of(line)
                     for at, event in events_of(line, makers, _no_content):
-                        texts = traces[at - 1][ITEM_TEXTS:] if 0 < at <= len(traces) else ()
-                        columns.add(start + at, _identified(event, texts))
+                        is_call = event.type == AGENT
+                        columns.add(start + at, _identified(event, traces[at - 1][ITEM_TEXTS:]) if is_call else event)
             place = end
     return columns
 
@@ -134,8 +135,8 @@ def _no_content(digest: str) -> None:
 
 
 def _identified(event: Event, texts: Sequence[Any]) -> Event:
-    """Return *event* with the digest of its *texts*, if it is a call: other texts make another call."""
-    return attrs.evolve(event, payload={**event.payload, "texts": texts[0]}) if texts and event.type == AGENT else event
+    """Return a call with the digest of its *texts*: other texts make another call."""
+    return attrs.evolve(event, payload={**event.payload, "texts": texts[0]}) if texts else event
 
 
 def _add_plain(
@@ -177,10 +178,10 @@ def _add_plain(
             rows.extend([start + layout.read], reading, [number], [hash_])
             for place, item in enumerate(items, start + 1):
                 if item[1] in _ABOUT:
-                    event = _identified(trace_event(line, item, maker.run_id, _no_content), item[ITEM_TEXTS:])
+                    event = trace_event(line, item, maker.run_id, _no_content)
                     columns.add_row(ACTIVITY, place, event)
                     if event.type == AGENT:
-                        columns.add_call(place, event)
+                        columns.add_call(place, _identified(event, item[ITEM_TEXTS:]))
     else:
         rows.extend([start + layout.read for start in starts], reading, numbers, hashes)
     return True

@@ -26,8 +26,10 @@ from .making import Layouts, columns_of
 from .reading import Makers, selection_of
 
 
-def block_columns(connection: sqlite3.Connection, query: Query) -> Iterator[tuple[int, StoredColumns]]:
-    """Yield the columns of the blocks that may have events of *query*, with the number of the first event of the block.
+def block_columns(
+    connection: sqlite3.Connection, query: Query, table: Table | None = None
+) -> Iterator[tuple[int, StoredColumns]]:
+    """Yield the columns of the blocks that may have events of *query*, with the number of the first event of the block. Only *table* is read.
 
     A block without columns is small: its columns are made from its lines.
 
@@ -38,34 +40,34 @@ def block_columns(connection: sqlite3.Connection, query: Query) -> Iterator[tupl
     for first, stored, size, body in () if statement is None else connection.execute(*statement):
         try:
             if stored is None:
-                columns = _columns_of_lines(size, body, layouts)
+                columns = _columns_of_lines(size, body, layouts, table)
             else:
                 text, names, hashes = parts_in(stored)
-                columns = columns_in(inflated(text), partial(inflated, names), hashes)
+                columns = columns_in(inflated(text), partial(inflated, names), hashes, table)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"the block from event {first}: {error}") from error
         yield first, columns
 
 
-def _columns_of_lines(size: int, body: bytes, layouts: Layouts) -> StoredColumns:
+def _columns_of_lines(size: int, body: bytes, layouts: Layouts, table: Table | None) -> StoredColumns:
     text, names, hashes = columns_of(orjson.loads(list_in(size, body)), layouts).parts()
-    return columns_in(text, partial(bytes, names), hashes)
+    return columns_in(text, partial(bytes, names), hashes, table)
 
 
-def _spent_columns(connection: sqlite3.Connection, query: Query) -> Iterator[tuple[int, StoredColumns]]:
+def _spent_columns(connection: sqlite3.Connection, query: Query, table: Table) -> Iterator[tuple[int, StoredColumns]]:
     """Yield the columns of the blocks that may have paid calls. Columns of the first version do not have the calls of all lines, so they are made anew.
 
     :raises ValueError: if a block cannot be read.
     """
     layouts = Layouts(Makers(connection))
-    for first, columns in block_columns(connection, query):
+    for first, columns in block_columns(connection, query, table):
         if columns.has_calls:
             yield first, columns
             continue
         statement = "SELECT size, body FROM blocks WHERE first = ? AND columns IS NOT NULL AND instr(types, ?)"
         row = connection.execute(statement, (first, AGENT)).fetchone()
         try:
-            yield first, columns if row is None else _columns_of_lines(row[0], row[1], layouts)
+            yield first, columns if row is None else _columns_of_lines(row[0], row[1], layouts, table)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"the block from event {first}: {error}") from error
 
@@ -89,7 +91,7 @@ class Merged:
         :raises ValueError: if a block cannot be read.
         """
         read = _spent_columns if self.table is SPENT else block_columns
-        for first, stored in read(connection, query):
+        for first, stored in read(connection, query, self.table):
             table = stored.tables.get(self.table.name)
             if table is not None:
                 self._add(first, table, stored)
