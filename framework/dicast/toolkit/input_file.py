@@ -44,7 +44,7 @@ _LONG_LINES = 4
 _BATCH = 5000
 _EXCERPT = 40
 _EXACT = {str, int, bool, type(None)}
-"""Types of values that are read exactly; numbers that do not fit into 64 bits become floats."""
+"""Types of values that are read exactly and have no depth; numbers that do not fit into 64 bits become floats."""
 
 _TOO_DEEP = (
     f"more than {MAX_DEPTH} levels of nesting cannot be recorded; flatten the line, or keep its deep part as text"
@@ -135,6 +135,7 @@ class InputFile:
         With *numbers*, a number that needs more than 64 bits is no fault: *numbers* returns its replacement for its digits.
         With *unique* and *check*, a key that an object has twice is a fault; otherwise its last value counts.
         """
+        is_trusted = check is None and numbers is None  # the line was checked by an earlier pass
         for number, line in self.lines(max_line_bytes, check):
             try:
                 value = orjson.loads(line)
@@ -144,15 +145,13 @@ class InputFile:
                 continue
             if type(value) is not dict:
                 self.fault(f"the line is {json_type(value)}, it must be a JSON object", number, check)
-            elif check is not None and too_deep(line, value):
+                continue
+            is_plain = is_trusted or _EXACT.issuperset(map(type, value.values()))
+            if check is not None and not is_plain and too_deep(line, value):
                 self.fault(_TOO_DEEP, number, check)
             elif unique and check is not None and (key := repeated_key(line)) is not None:
                 self.fault(_repeated(line, key), number, check)
-            elif (
-                (check is not None or numbers is not None)
-                and not _EXACT.issuperset(map(type, value.values()))
-                and (digits := inexact(line))
-            ):
+            elif not is_plain and (digits := inexact(line)):
                 if numbers is None:
                     self.fault(_not_exact(line, digits), number, check)
                 else:

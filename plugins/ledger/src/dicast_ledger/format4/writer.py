@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import attrs
@@ -112,7 +113,7 @@ class Writer:
         if packed:
             values = map(encoded.values.get, range(part.start, part.stop))
             columns = self._columns(known or orjson.loads(line) for known, line in zip(values, lines, strict=True))
-        return Sheet.of(lines, count, Hints.of([record for _, _, records in items for record in records]), columns)
+        return Sheet.of(lines, count, Hints.of([*chain.from_iterable(records for _, _, records in items)]), columns)
 
     def newest(self) -> tuple[int, bytes]:
         """Return the number of the last event and the digest of the last line; zeros for an empty ledger."""
