@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import attrs
 import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -291,3 +292,17 @@ def test_no_byte_of_an_erased_text_is_in_the_file(opened, make_event, payloads, 
         assert shown[: len(payloads)] == read[: len(payloads)]
         for form in (SECRET.encode(), orjson.dumps(SECRET)[1:-1], SECRET[:5].encode()):
             assert form not in bytes_of(path)
+
+
+@pytest.mark.parametrize("content", ["store", "digest"])
+def test_the_rationale_of_a_subject_that_was_judged_at_once_goes(path, opened, make_subject, content):
+    subjects = []
+    for number in range(120):
+        read, started, completed = make_subject(number, signals={"rationale_redacted": f"because {number}."})
+        subjects += read, started, attrs.evolve(completed, sensitivity="user_controlled")
+    with opened(path, content=content) as ledger:
+        ledger.append(subjects)
+        assert ledger.erase("row-0007", None, erased).left == {}
+        assert ledger.verify().ok
+    assert b"because 7." not in bytes_of(path)
+    assert (b"because 8." in bytes_of(path)) == (content == "store")

@@ -36,6 +36,7 @@ _RUN, CONTENT = 4, 11
 """The places of the run, and of the digest of the content or of the texts, in the line of an event."""
 
 _READ, _STARTED, _COMPLETED = _OF_SUBJECT = ("subject.read", "eval.started", "eval.completed")
+_RATIONALE = b'"rationale_redacted":"'
 _MOST_MAKERS = 32
 """Most makers of a kind and a run that one encoder learns. Later subjects with other shapes are lines of events."""
 
@@ -120,7 +121,8 @@ class Encoder:
         """Add the line of a judged subject, or the lines of its events if no maker has their shapes. Trace events follow the first event."""
         subject, traces = (events[0], *events[-2:]), events[1:-2]
         digest, bodies = self._bodies(subject, encoded)
-        made = self._line(subject, digest, bodies)
+        has_rationale = _RATIONALE in bodies[-1]  # its text must not be in the line
+        made = None if has_rationale else self._line(subject, digest, bodies)
         if made is not None and traces:
             maker, judged = made
             line = self._traced(judged, traces, subject[0].turn_id, encoded)
