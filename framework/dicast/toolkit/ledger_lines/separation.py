@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Number
-from typing import Any
+from typing import Any, NamedTuple
 
-import attrs
 import orjson
 
 from dicast import Event
@@ -64,7 +63,7 @@ _STRING = re.compile(rb'("(?:[^"\\]|\\.)*+")(:?)')
 """A string of a JSON text, with the colon of a key."""
 
 _KEYS = ("details", "error_message", "feedback", "rationale_redacted")
-_STARTS = tuple(b'%b":"' % key.encode() for key in _KEYS)
+_DETAILS, _MESSAGE, _FEEDBACK, _RATIONALE = (b'%b":"' % key.encode() for key in _KEYS)
 
 
 def _explanations(*keys: str) -> re.Pattern[bytes]:
@@ -80,8 +79,7 @@ _OF_VERDICT, _OF_FAILURE, _OF_PERSON = (
 _OF_READING = _explanations("message")
 
 
-@attrs.frozen
-class Separated:
+class Separated(NamedTuple):
     """A payload with blanks, the places of the blanks, and the content with the texts; without texts, *places* is empty."""
 
     body: bytes
@@ -144,10 +142,10 @@ def separate(event: Event) -> Separated:
     :raises TypeError: if the payload cannot be written as JSON.
     """
     type_, payload = event.type, event.payload
-    if type_ in RECORDS:
-        return _record(event)
     if type_.startswith(IN_FULL):
         return _judgment(event)
+    if type_ in RECORDS:
+        return _record(event)
     if event.sensitivity != "user_controlled" or type_.startswith(_LABELS):
         return Separated(orjson.dumps(payload, plain))
     if type_ == "subject.read":
@@ -184,7 +182,7 @@ def _judgment(event: Event) -> Separated:
         pattern = _OF_FAILURE
     elif event.payload.get("judge_kind") in ("human", "recorded"):
         pattern = _OF_PERSON
-    elif not any(start in body for start in _STARTS):
+    elif not (_DETAILS in body or _MESSAGE in body or _FEEDBACK in body or _RATIONALE in body):
         return Separated(body)
     text = _Text()
     text.put_matches(body, pattern.finditer(body))
