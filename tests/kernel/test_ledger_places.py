@@ -105,14 +105,15 @@ def test_the_section_of_a_pipeline_is_made_of_a_place(monkeypatch):
     assert ledger_section(None) == {"ledger/sqlite": {"path": str(Path(".dicast", "ledger.db"))}}
 
 
-def test_a_url_without_a_ledger_is_refused_with_the_schemes():
+def test_a_url_is_refused_if_no_ledger_reads_urls(monkeypatch):
+    monkeypatch.setattr(registry.Registry, "load_all", lambda self: {})
     with pytest.raises(ConfigError, match="--ledger: no ledger for nowhere://: no installed ledger reads URLs"):
         read_ledger("nowhere://x", lambda live: None)
 
 
 @pytest.mark.usefixtures("_remote")
 def test_a_misspelled_scheme_is_refused_with_the_right_one():
-    with pytest.raises(ConfigError, match=r"installed ledgers read remote.*did you mean 'remote'"):
+    with pytest.raises(ConfigError, match=r"installed ledgers read .*remote.*did you mean 'remote'"):
         read_ledger("remot://x", lambda live: None)
 
 
@@ -133,6 +134,17 @@ def test_a_fault_of_a_component_is_named(place, message):
 def test_a_password_is_not_printed():
     assert without_password("remote://user:secret@host/db") == "remote://USER:PASSWORD@host/db"
     assert without_password(Path("a/b.db")) == "a/b.db"
+
+
+@pytest.mark.usefixtures("_remote")
+@pytest.mark.parametrize(
+    ("variable", "is_printed"), [("remote://host/db", False), ("remote://other/db", True), ("", True)]
+)
+def test_printed_commands_leave_out_the_ledger_of_the_environment(variable, is_printed, tmp_path, monkeypatch):
+    monkeypatch.setenv("DICAST_LEDGER", variable)
+    done = run(tmp_path, monkeypatch, "run", "p.yaml", "--set", "ledger={remote/remote: {url: 'remote://host/db'}}")
+    assert done.exit_code == 0, done.output
+    assert ("--ledger remote://host/db" in done.output) is is_printed
 
 
 @pytest.mark.usefixtures("_remote")

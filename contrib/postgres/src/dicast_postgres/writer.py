@@ -61,8 +61,9 @@ class Writer:
         """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(psycopg.Error):
-                await connection.execute("DELETE FROM changes WHERE client = %s", (self._client,))
+            if self._change:
+                with suppress(psycopg.Error):  # the row of a lost connection stays, and hinders nobody
+                    await connection.execute("DELETE FROM changes WHERE client = %s", (self._client,))
             await connection.close()
 
     async def append(self, records: Sequence[Any]) -> Head:

@@ -32,6 +32,12 @@ def ledger_component(place: Path | str | None) -> tuple[Component, Any]:
     return component, component.cls(path=at)
 
 
+def is_in_environment(component: Any) -> bool:
+    """Return True if ``$DICAST_LEDGER`` has the URL or the configuration of *component*, so commands need no ``--ledger``."""
+    text = os.environ.get("DICAST_LEDGER", "")
+    return isinstance(ledger_place(text), str) and bool(ledger_component(None)[1] == component)
+
+
 async def reading(component: Any, function: Callable[[Any], T]) -> T:
     """Return the result of *function* on the live ledger of *component*, which must exist."""
     async with opening(component, None, create=False) as ledger:

@@ -12,6 +12,7 @@ import attrs
 from ..contract.protocols import Ledger, Source
 from ..events import AGGREGATE_COMPLETED, COMPARISON_COMPLETED
 from ..leases.hold_lease import raise_if_lease_lost
+from ..pipeline.default_ledger import is_in_environment
 from ..pipeline.ledger_path import printed_place
 from ..plan.clauses import ComparedRuns
 from ..report.document import document
@@ -184,11 +185,18 @@ def reserved_json(ledger: Ledger, run_id: str, stopped: Stopped) -> dict[str, An
 
 
 def ledger_json(ledger: Ledger, slot: Slot | None = None) -> dict[str, object]:
-    """Return the path of the ledger, and its newest row; for a ledger of *slot* without a path also the value of ``--ledger`` as ``place``."""
+    """Return the path of the ledger, and its newest row; for a ledger of *slot* without a path also the value of ``--ledger`` as ``place``.
+
+    The place is left out if the other commands take the same ledger from ``$DICAST_LEDGER``.
+    """
     head = ledger.head()
     path = getattr(ledger, "path", None)
     return {
         "path": None if path is None else str(path),
         "head": None if head is None else {"seq": head.seq, "digest": head.digest},
-        **({} if path is not None or slot is None else {"place": printed_place(slot.name, slot.component)}),
+        **(
+            {}
+            if path is not None or slot is None or is_in_environment(slot.component)
+            else {"place": printed_place(slot.name, slot.component)}
+        ),
     }

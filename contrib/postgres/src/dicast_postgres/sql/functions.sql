@@ -1,20 +1,23 @@
 -- Functions of version 1. Each change of a ledger is one call of a function, so that no client holds a lock while it is slow or stopped.
 -- Order of locks: the barrier, the lease, chains by run, texts, scopes by key, accounts.
 
--- The key of an advisory lock: 1 the barrier of numbers, 2 the next number, 3 the next chain.
+-- The key of an advisory lock: 1 the barrier of numbers, 2 the next chain, 3 the scopes of budgets.
 CREATE FUNCTION lock_key(kind integer) RETURNS bigint LANGUAGE sql STABLE AS
 $$ SELECT (1684628224::bigint + kind) << 32 | 'numbers'::regclass::oid::bigint $$;
 
--- Take numbers for events, and return the first. Numbers are given in the order of calls, not of commits: see newest_number.
+-- Take numbers for events that follow one another, and return the first. Numbers are given in the order of calls, not of commits: see
+-- newest_number. Numbers between which another client took a number are left out.
 CREATE FUNCTION take_numbers(events bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
-    base bigint;
+    lowest bigint;
+    highest bigint;
 BEGIN
-    PERFORM pg_advisory_lock(lock_key(2));
-    SELECT CASE WHEN is_called THEN last_value ELSE 0 END INTO base FROM numbers;
-    PERFORM setval('numbers', base + events);
-    PERFORM pg_advisory_unlock(lock_key(2));
-    RETURN base + 1;
+    LOOP
+        SELECT min(number), max(number) INTO lowest, highest
+            FROM (SELECT nextval('numbers') AS number FROM generate_series(1, events)) AS numbers_of_call;
+        EXIT WHEN highest - lowest = events - 1;
+    END LOOP;
+    RETURN lowest;
 END $$;
 
 -- The newest number for readers: every event up to it is committed, or never will be. Writers share the barrier until their end.
@@ -62,7 +65,7 @@ BEGIN
     FOR run IN SELECT DISTINCT unnest(runs) COLLATE "C" ORDER BY 1 LOOP
         PERFORM 1 FROM chains WHERE run_id = run AND shard = 0 FOR UPDATE;
         IF NOT FOUND THEN
-            PERFORM pg_advisory_xact_lock(lock_key(3));
+            PERFORM pg_advisory_xact_lock(lock_key(2));
             INSERT INTO chains SELECT run, 0, coalesce(max(number), 0) + 1, 0, 0, decode(repeat('00', 32), 'hex') FROM chains
                 ON CONFLICT (run_id, shard) DO NOTHING;
             PERFORM 1 FROM chains WHERE run_id = run AND shard = 0 FOR UPDATE;
@@ -108,10 +111,8 @@ $$;
 CREATE FUNCTION record_spending(base bigint, events jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     event jsonb;
-    open_one reservations;
-    lost_one lost;
-    owner text;
-    all_scopes text[];
+    closed record;
+    spent_before numeric;
     total numeric;
     total_unit text;
 BEGIN
@@ -122,31 +123,25 @@ BEGIN
                 (event->>'amount')::numeric);
             CONTINUE;
         END IF;
-        DELETE FROM reservations WHERE id = event->>'id' RETURNING * INTO open_one;
-        IF FOUND THEN
-            owner := open_one.run_id;
-            all_scopes := open_one.scopes;
-            total := open_one.amount;
-            total_unit := open_one.unit;
-            PERFORM add_amount(owner, all_scopes, total_unit, 0, -total);
-        ELSE
+        -- The amount that counted so far: of an open reservation as held, of a lost one as spent.
+        spent_before := 0;
+        DELETE FROM reservations WHERE id = event->>'id' RETURNING run_id, scopes, unit, amount, amount AS held INTO closed;
+        IF NOT FOUND THEN
             CONTINUE WHEN event->>'type' = 'spend.lost';
-            DELETE FROM lost WHERE id = event->>'id' RETURNING * INTO lost_one;
+            DELETE FROM lost WHERE id = event->>'id' RETURNING run_id, scopes, unit, amount, 0 AS held INTO closed;
             CONTINUE WHEN NOT FOUND;
-            owner := lost_one.run_id;
-            all_scopes := lost_one.scopes;
-            total := lost_one.amount;
-            total_unit := lost_one.unit;
-            PERFORM add_amount(owner, all_scopes, total_unit, -total, 0);
+            spent_before := closed.amount;
         END IF;
-        CONTINUE WHEN event->>'type' = 'spend.released';
-        IF event->>'amount' IS NOT NULL THEN
-            total := (event->>'amount')::numeric;
-            total_unit := event->>'unit';
+        total := CASE WHEN event->>'type' = 'spend.released' THEN 0 ELSE coalesce((event->>'amount')::numeric, closed.amount) END;
+        total_unit := CASE WHEN event->>'amount' IS NULL THEN closed.unit ELSE event->>'unit' END;
+        IF total_unit = closed.unit OR total = 0 THEN
+            PERFORM add_amount(closed.run_id, closed.scopes, closed.unit, total - spent_before, -closed.held);
+        ELSE
+            PERFORM add_amount(closed.run_id, closed.scopes, closed.unit, -spent_before, -closed.held);
+            PERFORM add_amount(closed.run_id, closed.scopes, total_unit, total, 0);
         END IF;
-        PERFORM add_amount(owner, all_scopes, total_unit, total, 0);
         IF event->>'type' = 'spend.lost' THEN
-            INSERT INTO lost VALUES (event->>'id', owner, all_scopes, total, total_unit);
+            INSERT INTO lost VALUES (event->>'id', closed.run_id, closed.scopes, total, total_unit);
         END IF;
     END LOOP;
 END $$;
@@ -205,8 +200,18 @@ DECLARE
     others numeric;
     waits integer := 0;
     portion numeric;
+    enough integer;
 BEGIN
     IF total = 0 OR jsonb_array_length(caps) = 0 THEN
+        RETURN 0;
+    END IF;
+    -- The usual case: the escrow of the run is enough for each cap.
+    PERFORM 1 FROM jsonb_array_elements(caps) AS item JOIN accounts a ON a.scope = item->>'scope' AND a.unit = unit_name AND a.run_id = run
+        WHERE a.escrow >= total AND a.escrow_limit <= (item->>'limit')::numeric ORDER BY a.scope FOR UPDATE OF a;
+    GET DIAGNOSTICS enough = ROW_COUNT;
+    IF enough = jsonb_array_length(caps) THEN
+        UPDATE accounts SET escrow = escrow - total
+            WHERE run_id = run AND unit = unit_name AND scope IN (SELECT value->>'scope' FROM jsonb_array_elements(caps));
         RETURN 0;
     END IF;
     INSERT INTO accounts (scope, unit, run_id) SELECT DISTINCT value->>'scope', unit_name, run FROM jsonb_array_elements(caps) ORDER BY 1
@@ -215,7 +220,7 @@ BEGIN
     FOR cap IN SELECT DISTINCT value->>'scope' COLLATE "C" AS scope FROM jsonb_array_elements(caps) WHERE NOT EXISTS (
             SELECT 1 FROM accounts a WHERE a.scope = value->>'scope' AND a.unit = unit_name AND a.run_id = run
                 AND a.escrow >= total AND a.escrow_limit <= (value->>'limit')::numeric) ORDER BY 1 LOOP
-        PERFORM pg_advisory_xact_lock(hashtextextended(unit_name || ' ' || cap.scope, lock_key(4)));
+        PERFORM pg_advisory_xact_lock(hashtextextended(unit_name || ' ' || cap.scope, lock_key(3)));
         locked := locked || cap.scope;
     END LOOP;
     PERFORM 1 FROM accounts WHERE run_id = run AND unit = unit_name AND scope IN (SELECT value->>'scope' FROM jsonb_array_elements(caps))
@@ -225,7 +230,7 @@ BEGIN
         SELECT * INTO account FROM accounts WHERE scope = cap.scope AND unit = unit_name AND run_id = run;
         CONTINUE WHEN account.escrow >= total AND account.escrow_limit <= cap.most;
         IF NOT cap.scope = ANY (locked) THEN -- another client has taken the escrow away since
-            PERFORM pg_advisory_xact_lock(hashtextextended(unit_name || ' ' || cap.scope, lock_key(4)));
+            PERFORM pg_advisory_xact_lock(hashtextextended(unit_name || ' ' || cap.scope, lock_key(3)));
             locked := locked || cap.scope;
         END IF;
         SELECT sum(spent), sum(held), sum(escrow) - account.escrow INTO spent_sum, held_sum, others
