@@ -63,6 +63,14 @@ def test_a_text_that_another_subject_shares_goes_too_and_is_counted(path, opened
         assert ledger.verify().absent == 3
 
 
+def test_a_content_without_a_text_stays(path, opened, make_event):
+    content = {"digest": "0", "content": {"input": None, "output": "", "context": {}}}
+    with opened(path) as ledger:
+        ledger.append([make_event("subject.read", content, subject_id=name) for name in ("a", "b")])
+        assert ledger.erase("a", None, erased).digests == ()
+        assert outputs(ledger) == ["", ""]
+
+
 def test_a_text_from_before_a_time_stays_if_it_was_read_later(path, opened, make_event):
     def read(text, day):
         content = {"digest": "0", "content": {"output": text}}

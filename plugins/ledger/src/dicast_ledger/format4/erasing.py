@@ -60,7 +60,7 @@ def erasable(connection: sqlite3.Connection, subject_id: str | None, before: str
                     left[event.type] += 1
     digests = chosen if subject_id is not None else chosen - later
     texts = Texts(connection)
-    stored = tuple(digest for digest in sorted(digests) if texts.get(digest) is not None)
+    stored = tuple(digest for digest in sorted(digests) if _has_values(orjson.loads(texts.get(digest) or ERASED)))
     number = len(set[str]().union(*(others.get(digest, ()) for digest in stored)))
     return Erasable(stored, number, dict(sorted(left.items())))
 
@@ -82,6 +82,13 @@ def erase(connection: sqlite3.Connection, digests: Collection[str]) -> None:
         if left != texts:
             row = (*body_of(left, packed=is_packed(size, body)), last)
             connection.execute("UPDATE texts SET size = ?, body = ? WHERE id = ?", row)
+
+
+def _has_values(content: Any) -> bool:
+    """Return True if a content has a text or a number. Contents without them are shared by many subjects."""
+    if isinstance(content, dict | list):
+        return any(map(_has_values, content.values() if isinstance(content, dict) else content))
+    return content not in (None, "")
 
 
 def _lines(connection: sqlite3.Connection) -> Iterator[tuple[Sequence[Any], Makers]]:
