@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dicast import AccessRefused, ChatRequest, Failure, Media, Message, Price, Reply, RunContext, Secret
+from dicast import AccessRefused, ChatRequest, ConfigError, Failure, Media, Message, Price, Reply, RunContext, Secret
 from dicast.testing import run_pipeline
-from dicast_anthropic import Chat
+from dicast_anthropic import Batch, Chat
 
 SCHEMA = {
     "type": "object",
@@ -372,3 +372,14 @@ def test_a_limit_that_no_model_has_changes_nothing(chat_server, ask, claude, lim
     )
     assert "HTTP 400: max_tokens: 64 >" in ask().message
     assert len(chat_server.requests) == 1
+
+
+@pytest.mark.parametrize("model", [Chat, Batch])
+@pytest.mark.parametrize("address", [{}, {"base_url": "https://api.anthropic.com:443/v1"}])
+def test_an_empty_key_is_refused_for_the_address_of_anthropic(monkeypatch, model, address):
+    with pytest.raises(ConfigError, match="needs a key: set ANTHROPIC_API_KEY"):
+        model("m", price="free", api_key=Secret(""), **address)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "")
+    with pytest.raises(ConfigError, match="needs a key: set ANTHROPIC_API_KEY"):
+        model("m", price="free", **address)
+    assert model("m", "http://127.0.0.1:9", price="free", api_key=Secret("")).key is not None

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dicast import ChatRequest, ConfigError, Message, Reply, RunContext, Secret, Usage
 from dicast.testing.pipeline import Bench
 from dicast.toolkit.endpoint.prices import listed_price
+from dicast_openai.batch import Batch
 from dicast_openai.chat import OPENAI, Chat
 
 KEY = "sk-of-the-environment"
@@ -69,8 +70,8 @@ def test_a_local_address_of_the_environment_needs_no_key(environment):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ({}, "openai/chat needs a key: set OPENAI_API_KEY"),
-        ({"OPENAI_API_KEY": ""}, "openai/chat needs a key: set OPENAI_API_KEY"),
+        ({}, "https://api.openai.com/v1 needs a key: set OPENAI_API_KEY"),
+        ({"OPENAI_API_KEY": ""}, "https://api.openai.com/v1 needs a key: set OPENAI_API_KEY"),
         ({"OPENAI_BASE_URL": "nowhere"}, "OPENAI_BASE_URL is no http:// or https:// address"),
         ({"OPENAI_BASE_URL": "http://user:w0rd@host/v1"}, "OPENAI_BASE_URL holds a user name or a password"),
     ],
@@ -84,10 +85,12 @@ def test_what_the_environment_lacks_is_named_before_anything_is_asked(environmen
     assert "w0rd" not in str(refusal.value) + repr(refusal.value.problems)
 
 
-def test_an_empty_key_of_the_file_is_refused_for_the_address_of_openai(environment):
-    with pytest.raises(ConfigError, match="openai/chat needs a key"):
-        Chat(model="m", price="free", api_key=Secret(""))
-    assert Chat(base_url="http://127.0.0.1:9/v1", model="m", price="free", api_key=Secret("")).key is not None
+@pytest.mark.parametrize("model", [Chat, Batch])
+@pytest.mark.parametrize("address", [None, "https://api.openai.com/v1", "https://API.openai.com:443/v1/"])
+def test_an_empty_key_of_the_file_is_refused_for_the_address_of_openai(environment, model, address):
+    with pytest.raises(ConfigError, match="needs a key: set OPENAI_API_KEY"):
+        model(base_url=address, model="m", price="free", api_key=Secret(""))
+    assert model(base_url="http://127.0.0.1:9/v1", model="m", price="free", api_key=Secret("")).key is not None
 
 
 def test_another_address_in_the_environment_is_another_model(environment, tmp_path):

@@ -120,7 +120,7 @@ class Chat:
         options.check_address(self.base_url, "base_url")
         if self.is_anthropic and not (self.key and self.key.value):
             raise ConfigError(
-                "anthropic/chat needs a key: set ANTHROPIC_API_KEY, or write api_key; or name another base_url"
+                f"{self.base_url} needs a key: set ANTHROPIC_API_KEY, or write api_key; or name another base_url"
             )
 
     @property

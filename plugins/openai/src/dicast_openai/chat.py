@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from math import inf
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import attrs
 from attrs.validators import min_len
@@ -159,15 +160,21 @@ class Chat:
     def __attrs_post_init__(self) -> None:
         option = "base_url" if self.base_url is not None else "OPENAI_BASE_URL"
         options.check_address(self.address, option)
-        if self.address == OPENAI and not (self.key and self.key.value):
+        if self.is_openai and not (self.key and self.key.value):
             raise ConfigError(
-                "openai/chat needs a key: set OPENAI_API_KEY, or write api_key; or name another endpoint as base_url"
+                f"{self.address} needs a key: set OPENAI_API_KEY, or write api_key; or name another endpoint as base_url"
             )
 
     @property
     def address(self) -> str:
         """The endpoint: ``base_url``, else the environment's address, else OpenAI's."""
         return self.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
+
+    @property
+    def is_openai(self) -> bool:
+        """True if the address is OpenAI's own."""
+        parts = urlsplit(self.address)
+        return parts.scheme == "https" and parts.hostname == urlsplit(OPENAI).hostname and parts.port in (None, 443)
 
     @property
     def key(self) -> Secret | None:
