@@ -124,7 +124,8 @@ def test_every_sentence_about_a_difference_names_its_label(folder, two, capfd):
     assert main(["compare", done.baseline["run_id"], done.run_id, "--ledger", "ledger.db", "--full"]) == 0
     output = capfd.readouterr().out.splitlines()
     sentences = [line for line in output if re.search(r"no difference found|better|worse|cannot tell", line)]
-    assert {line.strip().split(":")[0] for line in sentences} == {"liked", "metrics", "short", "near"}
+    labels = [label for line in sentences for label in line.strip().partition(":")[0].split(", ")]
+    assert {*labels} == {"liked", "metrics", "short", "near"}
     assert any(re.match(r"liked: better: B \(\w{6}\) is ahead, \+0\.5", line) for line in output)
     assert not any(line.startswith(("no difference", "better", "worse", "cannot tell")) for line in output)
     assert any(line.startswith("liked: 20 pass in B alone, 1 in A alone, of 22; 1 open") for line in output)
