@@ -59,14 +59,15 @@ def report(tmp_path):
 
 def test_each_label_is_a_suite_and_each_subject_a_case(report):
     _, root = report
-    assert [suite.get("name") for suite in root] == ["metrics", "cheap", "other"]
-    assert all([case.get("name") for case in suite.findall("testcase")] == ["r1", "r2", "r3", "r4"] for suite in root)
-    assert {case.get("classname") for case in root.iter("testcase")} == {"answers.row"}
+    assert [suite.get("name") for suite in root] == ["run", "metrics", "cheap", "other"]
+    labels = root[1:]
+    assert all([case.get("name") for case in suite.findall("testcase")] == ["r1", "r2", "r3", "r4"] for suite in labels)
+    assert {case.get("classname") for suite in labels for case in suite.findall("testcase")} == {"answers.row"}
 
 
 def test_under_pass_at_is_a_failure_without_a_score_an_error_and_not_asked_skipped(report):
     _, root = report
-    all_metrics, cheap, _ = root
+    _, all_metrics, cheap, _ = root
     results_ = {suite.get("name"): results(suite) for suite in root}
     assert results_["cheap"] == {"r1": [], "r2": ["failure"], "r3": ["error"], "r4": []}
     assert results_["other"] == {"r1": ["failure"], "r2": [], "r3": ["skipped"], "r4": ["failure"]}
@@ -90,22 +91,22 @@ def test_the_counts_are_those_of_the_cases_and_of_a_library_that_reads_them(repo
             len(cases),
             *(len(element.findall(f"testcase/{tag}")) for tag in ("failure", "error", "skipped")),
         )
-    assert (read.tests, read.failures) == (12, sum(int(suite.get("failures")) for suite in root))
+    assert (read.tests, read.failures) == (13, sum(int(suite.get("failures")) for suite in root))
 
 
 def test_numbers_stand_in_properties_with_all_their_digits(report):
     done, root = report
     document = done.document
-    suite = properties(root[0])
+    suite = properties(root[1])
     assert float(suite["mean"]) == document["score"]["mean"]
     assert float(suite["pass_rate"]) == document["score"]["pass_rate"]
     assert (suite["run_id"], suite["gate"], suite["run_cost_usd"]) == (document["run_id"], "none", "0")
     assert float(suite["coverage"]) == document["coverage"]
     verdicts = {verdict.subject_id: verdict for verdict in done.verdicts}
-    for case in root[0].findall("testcase"):
+    for case in root[1].findall("testcase"):
         values, verdict = properties(case), verdicts.get(case.get("name"))
         assert values.get("score") == (None if verdict is None else repr(verdict.score))
-    assert properties(root[2].find("testcase[@name='r1']"))["score"] == "0.123456789012345"
+    assert properties(root[3].find("testcase[@name='r1']"))["score"] == "0.123456789012345"
 
 
 def test_a_run_that_did_not_end_in_order_has_an_error(tmp_path, report):
@@ -119,7 +120,56 @@ def test_a_run_that_did_not_end_in_order_has_an_error(tmp_path, report):
     (error,) = suite.findall("testcase/error")
     assert error.get("type") == "refused_by_provider"
     assert "the run was not completed: refused_by_provider" in error.get("message")
-    assert report[1].find("testsuite[@name='run']") is None
+    assert [case.get("name") for case in report[1].findall("testsuite[@name='run']/testcase")] == ["gate"]
+
+
+def test_the_only_metric_has_one_suite_with_the_results_of_all_metrics(tmp_path):
+    scores = [Score(0.7), Score(0.2, details="too long"), Failure("refused", "it would not say")]
+
+    def read(text, **options):
+        return written(tmp_path, text, rows("a", "b", "c"), {"cheap": FakeMetric(scores)}, **options)[1]
+
+    text = "name: n\nmetrics: [cheap]\ngate: {min_score: 0.1, min_coverage: 0.1}\n"
+    root = read(text)
+    _, suite = root
+    assert (suite.get("name"), root.get("failures"), root.get("errors")) == ("cheap", "1", "1")
+    assert results(suite) == {"r1": [], "r2": ["failure"], "r3": ["error"]}
+    assert suite.find("testcase/failure").get("message") == "0.2000, below 0.5: too long"
+    assert properties(suite[1]) == {"score": "0.7", "pass_at": "0.5", "basis": "proxy", "cost_usd": "0"}
+    root = read(text, labels="[metrics]")
+    assert [suite.get("name") for suite in root] == ["run", "metrics"]
+    combined = text + "scoring: {pass_at: 0.9}\n"
+    root = read(combined)
+    assert [(suite.get("name"), suite.get("failures")) for suite in root] == [
+        ("run", "0"),
+        ("metrics", "2"),
+        ("cheap", "1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gate", "result"),
+    [
+        ("gate: {min_score: 0.1}", []),
+        ("gate: {min_score: 0.9}", [("failure", "gate", "the mean of metrics is 0.5, below min_score 0.9")]),
+        ("gate: {min_score: 0.5, bound: interval}", [("error", "undecided", "the mean of metrics")]),
+        ("gate: {baseline: last, max_drop: 0.1}", [("skipped", None, "older run")]),
+    ],
+)
+def test_the_answer_of_the_gate_is_a_case(tmp_path, gate, result):
+    components = {"cheap": FakeMetric([Score(0.7), Score(0.3)])}
+    _, root = written(tmp_path, f"name: n\nmetrics: [cheap]\n{gate}\n", rows("a", "b"), components)
+    (case,) = root.findall("testsuite[@name='run']/testcase")
+    assert (case.get("name"), case.get("classname")) == ("gate", "n")
+    assert len(case) == len(result)
+    for element, (tag, kind, message) in zip(case, result, strict=True):
+        assert (element.tag, element.get("type")) == (tag, kind)
+        assert message in element.get("message")
+
+
+def test_an_undecided_run_without_a_gate_is_an_error(report):
+    (error,) = report[1].findall("testsuite[@name='run']/testcase/error")
+    assert (error.get("type"), error.get("message").partition(" ")[0]) == ("undecided", "coverage")
 
 
 def test_a_judge_has_a_suite_and_its_cost(tmp_path):
@@ -160,7 +210,7 @@ def test_any_text_is_valid_xml(tmp_path_factory, text_, id_):
     text_ = text_.encode("utf-8", "replace").decode()
     metric = FakeMetric([Score(0.0, details=f"{text_}\x00]]></failure>&")])
     _, root = written(folder, "name: n\nmetrics: [cheap]\n", [Subject("row", id_, output=text_)], {"cheap": metric})
-    (case,) = root[1].findall("testcase")
+    (case,) = root[0].findall("testcase")
     assert "]]></failure>&" in case.find("failure").text
     assert "\\u0000" in case.find("failure").text
 

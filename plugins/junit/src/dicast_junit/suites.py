@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dicast.reporting import criteria, exact, gate_answer
 
 from .cases import Counts, add_properties, as_xml_text
 
-STOPPED = Counts(tests=1, errors=1)
-"""Counts of the suite of a run that did not end in order."""
+RUN = "run"
+"""Name of the suite with the cases about the whole run."""
+
+GATE = "gate"
+"""Name of the case with the gate's answer."""
 
 
 def root(done: Mapping[str, Any], total: Counts) -> tuple[bytes, bytes]:
@@ -37,21 +40,40 @@ def suite(label: str, done: Mapping[str, Any], counts: Counts, start_time: str) 
     return text.removesuffix(end) + b"\n", end + b"\n"
 
 
-def stopped_suite(done: Mapping[str, Any]) -> bytes:
-    """Return the suite of a run that did not end in order, with an error that has the reasons; empty for other runs."""
-    stopped = done["stopped"]
-    if not (stopped and done["undecided"]):
-        return b""
-    from junitparser import Error, TestCase, TestSuite  # as above
+def run_suite(done: Mapping[str, Any]) -> tuple[bytes, Counts]:
+    """Return the suite with the cases about the whole run, and its counts; empty for a run that ended in order, without a gate.
 
-    element: Any = TestSuite("run")
-    case: Any = TestCase("the run ended in order", as_xml_text(str(done["name"])), 0.0)
-    reasons = as_xml_text("; ".join(done["undecided"]))
-    case.result = [Error(reasons, as_xml_text(str(stopped["reason"])))]
-    element.add_testcase(case)
-    _count(element, STOPPED)
+    A run that did not end in order is an error. So is an undecided run, and a gate that failed is a failure.
+    """
+    from junitparser import TestCase, TestSuite  # as above
+
+    element: Any = TestSuite(RUN)
+    group = as_xml_text(str(done["name"]))
+    for name, result in _run_results(done):
+        case: Any = TestCase(name, group, 0.0)
+        case.result = [] if result is None else [result]
+        element.add_testcase(case)
+    element.update_statistics()
+    counts = Counts(element.tests, element.failures, element.errors, element.skipped)
     text: bytes = element.tostring()
-    return text.rstrip() + b"\n"
+    return (text.rstrip() + b"\n" if counts.tests else b""), counts
+
+
+def _run_results(done: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the name of each case about the whole run, and the element with its reasons; None if the case passes."""
+    from junitparser import Error, Failure, Skipped  # as above
+
+    gate, stopped = done["gate"], done["stopped"]
+    reasons = as_xml_text("; ".join((gate or {}).get("reasons") or done["undecided"]))
+    if stopped and done["undecided"]:
+        yield "the run ended in order", Error(reasons, as_xml_text(str(stopped["reason"])))
+        if gate is not None:  # undecided for the same reasons
+            yield GATE, Skipped(reasons)
+    elif done["undecided"]:
+        yield GATE, Error(reasons, "undecided")
+    elif gate is not None:
+        is_open = any(clause["passed"] is None for clause in gate["clauses"])
+        yield GATE, Failure(reasons, GATE) if not gate["passed"] else Skipped(reasons) if is_open else None
 
 
 def _count(element: Any, counts: Counts) -> None:

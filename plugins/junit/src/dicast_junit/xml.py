@@ -11,12 +11,12 @@ from typing import Any
 import attrs
 
 from dicast import Event, RunContext
-from dicast.reporting import JudgedSubject, OutcomeReader
+from dicast.reporting import ALL_METRICS, JudgedSubject, Outcome, OutcomeReader, PassRule
 from dicast.toolkit.atomic_file import AtomicFile, output_path
 
 from .cases import Counts, case
 from .spool import Spool
-from .suites import STOPPED, root, stopped_suite, suite
+from .suites import root, run_suite, suite
 
 ENDS = ("run.completed", "run.stopped")
 """The events that carry the run's document."""
@@ -25,6 +25,8 @@ ENDS = ("run.completed", "run.stopped")
 @attrs.frozen
 class Xml:
     r"""The run as JUnit XML: a suite for each label (all metrics together, each metric, each judge, each criterion), a case for each subject.
+
+    A file with one metric has this metric's suite alone. The suite ``run`` has the case ``gate``, and an error if the run did not end in order.
 
     A subject whose score is below the label's ``pass_at``, or that does not pass a criterion by its flag, is a ``failure`` with its
     reason. A subject without a score is an ``error`` with its kind, and a subject that was not judged is ``skipped``. The ``properties`` have numbers with all their digits: of a case ``score``, ``pass_at``, ``basis``,
@@ -72,6 +74,13 @@ class _Suite:
     counts: Counts = attrs.field(factory=Counts)
 
 
+def _with_verdict(only: Outcome, verdict: Outcome) -> Outcome:
+    """Return the outcome of the *only* metric with its cost and duration, or the kind of its failure, from the *verdict* of all metrics."""
+    if verdict.is_open:
+        return attrs.evolve(verdict, label=only.label)
+    return attrs.evolve(only, cost_usd=verdict.cost_usd, milliseconds=verdict.milliseconds)
+
+
 class XmlFile:
     """The suites so far, and the file they are going to be."""
 
@@ -91,9 +100,8 @@ class XmlFile:
         if payloads:
             finished += self._reader.end()
             self._done = payloads[-1]
-        labels = self._options.labels
-        for label in self._reader.labels:  # a criterion is known once a record names it
-            if label not in self._suites and (not labels or label in labels):
+        for label in self._labels():  # a criterion is known once a record names it
+            if label not in self._suites:
                 self._suites[label] = _Suite(self._spool())
         for subject in finished:
             self._add(subject)
@@ -109,23 +117,36 @@ class XmlFile:
             self._done = None
         return 0
 
+    def _labels(self) -> list[str]:
+        """Return the labels that have a suite: without all metrics together if the only metric has a suite with the same cases."""
+        labels = [label for label in self._reader.labels if label in self._options.labels or not self._options.labels]
+        return [label for label in labels if label != ALL_METRICS or self._only_metric not in labels]
+
+    @property
+    def _only_metric(self) -> str | None:
+        """The only metric of a run whose subjects pass all metrics together by this metric's own line; None in other runs."""
+        started = self._reader.started or {"metrics": ()}
+        metrics = [*started["metrics"]]
+        return metrics[0] if len(metrics) == 1 and PassRule.of(started).every else None
+
     def _add(self, subject: JudgedSubject) -> None:
         group = f"{(self._reader.started or {}).get('name')}.{subject.kind}"
-        for label, outcome in subject.outcomes.items():
+        outcomes, only = dict(subject.outcomes), self._only_metric
+        if only in outcomes and ALL_METRICS in outcomes:
+            outcomes[only] = _with_verdict(outcomes[only], outcomes[ALL_METRICS])
+        for label, outcome in outcomes.items():
             if label in self._suites:
                 line, counts = case(subject, outcome, group, content=self._options.content)
                 self._suites[label].cases.add(line)
                 self._suites[label].counts.add(counts)
 
     def _parts(self, done: Mapping[str, Any]) -> Iterator[bytes]:
-        total = Counts()
+        about_run, total = run_suite(done)
         for suite_ in self._suites.values():
             total.add(suite_.counts)
-        if run_suite := stopped_suite(done):
-            total.add(STOPPED)
         begin, end = root(done, total)
         yield begin
-        yield run_suite
+        yield about_run
         for label, suite_ in self._suites.items():
             head, tail = suite(label, done, suite_.counts, self._start_time)
             yield head
