@@ -194,6 +194,20 @@ def test_segments_in_a_named_folder_stay_and_can_be_merged(shop):
 
 
 @pytest.mark.slow
+def test_segments_may_be_runs_in_a_ledger_that_workers_share(shop):
+    shop.rows(*MIXED)
+    text = GATED + "metrics: [fake/act: {}]\n"
+    place = json.dumps({"segments/ledger": {"path": str(shop / "parts")}})
+    split = shop.run(
+        text + f"executor: {{fleet/shards: {{shard: 4, segments: {json.dumps(place)}}}}}\n", "--ledger", "m.db"
+    )
+    whole = shop.run(text, "--ledger", "w.db")
+    assert (settled(split.json), split.code) == (settled(whole.json), whole.code)
+    runs = shop.dicast("runs", "--ledger", place, "--json").json["runs"]
+    assert sum(run["subjects"] for run in runs) == len(MIXED)
+
+
+@pytest.mark.slow
 def test_a_changed_segment_is_named_when_the_run_is_resumed(shop, monkeypatch):
     from dicast._kernel.run.split_run import SplitSteps
 

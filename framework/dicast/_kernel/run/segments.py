@@ -153,11 +153,9 @@ def bounds_json(bounds: Bounds) -> dict[str, Any]:
 
 
 async def catch_up(ledger: Ledger, earlier: EarlierRun, *, leave: bool) -> None:
-    """Append the events of all segments of a run that the *ledger* lacks, before the run is resumed.
+    """Continue the transfer of a run's segments to its *ledger* that an earlier process did not end, at its next event, before the run is resumed.
 
-    A transfer that an earlier process did not end is continued at its next event.
-
-    :param leave: the run continues without its segments.
+    :param leave: the run continues without its segments, so all their events are transferred.
     :raises ConfigError: as :meth:`Segments.opened`.
     """
     segments = Segments.of_run(earlier.run_id, earlier.payload)
@@ -176,7 +174,7 @@ async def catch_up(ledger: Ledger, earlier: EarlierRun, *, leave: bool) -> None:
             entries = ledger.read(Query(earlier.run_id, after=start))
             count = sum(entry.event.type != SHARD_COMMITTED for entry in entries)
             _append(ledger, islice(_events(shards, bounds, earlier.run_id, clock.id), count, None))
-        bounds = next_bounds(bounds, records)
+        bounds = next_bounds(bounds, records) if leave else {}
         if any(low < high for low, high in bounds.values()):
             ledger.append([event(SHARD_MERGING, bounds_json(bounds))])
             _append(ledger, _events(shards, bounds, earlier.run_id, clock.id))
