@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 
 import pytest
 
 from dicast import LedgerError, LedgerRefused, Query
+from dicast.toolkit.ledger_lines.chain import chain_of
 from dicast_segments import log
 from dicast_segments.segment import Segment
+from dicast_segments.segment import written as write
 
 
 @pytest.fixture
@@ -130,14 +134,10 @@ def test_a_changed_state_is_found(written, opened):
     segment = Segment("first", path.read_bytes())
     state = segment.state()
     state.runs["another"] = 1, 2
-    import base64
-    import zlib
-
-    from dicast_segments.segment import written as write
-
     metadata = {**segment._metadata, b"dicast.state": base64.b64encode(zlib.compress(state.packed()))}
     rows = [row for _, row in segment.rows({}, 0, 9)]
-    path.write_bytes(write(rows, 1, bytes(32), metadata))
+    marks = b"".join(link[:4] for link in chain_of(bytes(32), [row.line() for row in rows]))
+    path.write_bytes(write(rows, 1, marks, metadata))
     assert check(written, opened).reason.endswith("the state does not follow from the events")
 
 

@@ -43,7 +43,7 @@ def number_of(name: str) -> int | None:
 class Commit:
     """A commit: its number, the number of its first event, the digests before it and after it, its rows, and changes of leases.
 
-    *writer* tells two attempts of the same number apart. *size* is the number of bytes without compression.
+    *writer* tells two attempts of the same number apart. *size* is the number of bytes without compression. *marks* has the first bytes of the digest of each line.
     """
 
     number: int
@@ -54,6 +54,7 @@ class Commit:
     leases: Sequence[LeaseChange]
     writer: str
     size: int
+    marks: bytes
 
     @property
     def last(self) -> int:
@@ -74,6 +75,7 @@ def encoded(
     digests = chain_of(prev, lines)
     digest = digests[-1] if digests else prev
     contents = {row.content_digest: row.content for row in rows if row.content is not None}
+    marks = b"".join([link[:MARK_BYTES] for link in digests])
     header = {
         "format": 1,
         "commit": number,
@@ -81,13 +83,13 @@ def encoded(
         "lines": len(lines),
         "prev": prev.hex(),
         "digest": digest.hex(),
-        "marks": b"".join(link[:MARK_BYTES] for link in digests).hex(),
+        "marks": marks.hex(),
         "contents": [*contents],
         "leases": leases,
         "writer": writer,
     }
     raw = b"\n".join((orjson.dumps(header), *lines, *(text.encode() for text in contents.values()), b""))
-    commit = Commit(number, first, prev, digest, rows, leases, writer, len(raw))
+    commit = Commit(number, first, prev, digest, rows, leases, writer, len(raw), marks)
     return commit, gzip.compress(raw, _LEVEL, mtime=0)
 
 
@@ -113,7 +115,7 @@ def decoded(name: str, data: bytes) -> Commit:
             raise LedgerError(f"{name}: event {first + place} was changed")
     if (links[-1] if links else prev) != digest or len(marks) != MARK_BYTES * count:
         raise LedgerError(f"{name}: the digest does not follow from the lines")
-    return Commit(number, first, prev, digest, rows, leases, writer, size)
+    return Commit(number, first, prev, digest, rows, leases, writer, size, marks)
 
 
 def _parts(name: str, data: bytes) -> tuple[dict[str, Any], list[bytes], int]:

@@ -16,6 +16,8 @@ from dicast import Event
 from dicast.toolkit.ledger_lines import Encoder
 from dicast.toolkit.ledger_lines.lines import EVENT, event_of
 
+_READ = "subject.read"
+
 
 @attrs.define
 class Row:
@@ -30,6 +32,7 @@ class Row:
     content_digest: str | None = None
     content_at: str | None = None
     content: str | None = None
+    _line: bytes | None = None
 
     @classmethod
     def of(cls, event: Event, encoder: Encoder) -> Row:
@@ -39,8 +42,20 @@ class Row:
         """
         encoded = encoder.encode([event])
         ((line, _, _),) = encoded.lines
-        (content,) = encoded.contents.values() or (None,)
-        return cls.read(line, None if content is None else content.decode())
+        if not encoded.contents and event.type == _READ:
+            return cls.read(line, None)
+        columns = (
+            *(event.id, event.type, event.time, event.run_id, event.session_id, event.turn_id),
+            *(event.subject_kind, event.subject_id, event.sensitivity),
+        )
+        start, end, row = len(orjson.dumps([EVENT, *columns])), len(line) - 1, cls(columns, "", line=line)
+        for digest, content in encoded.contents.items():
+            last = b',"%b",' % digest.encode()
+            end = line.rindex(last)
+            row.content_digest, row.content = digest, content.decode()
+            row.content_at = line[end + len(last) : -1].decode()
+        row.payload = line[start:end].decode()
+        return row
 
     @classmethod
     def read(cls, line: bytes, content: str | None) -> Row:
@@ -57,7 +72,7 @@ class Row:
         before, after = row._around()
         if not (line.startswith(before) and line.endswith(after)):
             raise ValueError("it is not written as dicast writes lines")
-        row.payload = line[len(before) : -len(after)].decode()
+        row.payload, row._line = line[len(before) : -len(after)].decode(), line
         return row
 
     def line(self) -> bytes:
@@ -65,8 +80,10 @@ class Row:
 
         :raises TypeError: if a column is not JSON.
         """
-        before, after = self._around()
-        return b"%b%b%b" % (before, self.payload.encode(), after)
+        if self._line is None:
+            before, after = self._around()
+            return b"%b%b%b" % (before, self.payload.encode(), after)
+        return self._line
 
     def event(self) -> Event:
         """Return the event. Its payload has the keys in the order in which it was appended.

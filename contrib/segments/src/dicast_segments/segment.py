@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
+import struct
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -83,17 +84,17 @@ def encoded(commits: Sequence[Commit], state: State) -> tuple[Place, bytes]:
     }
     rows = [row for commit in commits for row in commit.rows]
     packed = base64.b64encode(zlib.compress(state.packed()))
+    marks = b"".join(commit.marks for commit in commits)
     return Place(first.number, first.first), written(
-        rows, first.first, first.prev, {_HEADER: orjson.dumps(header), _STATE: packed}
+        rows, first.first, marks, {_HEADER: orjson.dumps(header), _STATE: packed}
     )
 
 
-def written(rows: Sequence[Row], first: int, prev: bytes, metadata: dict[bytes, bytes]) -> bytes:
-    """Return the file of *rows*, whose first event has the number *first*, after the digest *prev*."""
+def written(rows: Sequence[Row], first: int, marks: bytes, metadata: dict[bytes, bytes]) -> bytes:
+    """Return the file of *rows*, whose first event has the number *first*. *marks* has the first bytes of the digest of each line."""
     import pyarrow as pa  # type: ignore[import-untyped]  # here: a short look at a small ledger needs none of its 140 MB
     from pyarrow import parquet
 
-    links = chain_of(prev, (row.line() for row in rows))
     values = zip(*(row.columns for row in rows), strict=True) if rows else ((),) * len(VALUES)
     text = pa.string()
     arrays = [
@@ -103,7 +104,7 @@ def written(rows: Sequence[Row], first: int, prev: bytes, metadata: dict[bytes, 
         pa.array([row.content_digest for row in rows], text),
         pa.array([row.content_at for row in rows], text),
         pa.array([row.content for row in rows], text),
-        pa.array([int.from_bytes(link[:MARK_BYTES], "big", signed=True) for link in links], pa.int32()),
+        pa.array(struct.unpack(f">{len(rows)}i", marks), pa.int32()),
     ]
     table, sink = pa.Table.from_arrays(arrays, names=_COLUMNS), pa.BufferOutputStream()
     with parquet.ParquetWriter(
@@ -228,7 +229,9 @@ class Segment:
             if is_erased(seq, row):
                 row.content = None
             rows.append(row)
-        return written(rows, self.header.events[0], self.header.prev, self._metadata)
+        links = chain_of(self.header.prev, [row.line() for row in rows])
+        marks = b"".join([link[:MARK_BYTES] for link in links])
+        return written(rows, self.header.events[0], marks, self._metadata)
 
     def _linked(self, digest: bytes, seq: int, row: Row) -> list[bytes]:
         try:
