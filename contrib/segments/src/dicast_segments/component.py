@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -31,7 +31,9 @@ class Ledger:
     :param content: ``store`` keeps the texts of users. ``digest`` keeps digests in their place, as in ``ledger/sqlite``.
     """
 
-    schemes: ClassVar = ("s3",)
+    schemes: ClassVar[Sequence[str]] = ("s3",)
+    is_async_ledger: ClassVar[bool] = True
+    """An append waits for the disk or the network, so it has a thread of its own."""
 
     path: Path | None = None
     url: str | None = None
