@@ -91,6 +91,15 @@ def test_contents_from_before_a_time_are_erased(folder, opened, make_subject, er
         assert set(contents(live).values()) == {None}
 
 
+def test_a_content_without_a_text_stays(folder, opened, make_event, erased):
+    with opened(folder) as live:
+        for subject in "12":
+            content = {"digest": "0", "content": {"output": None, "context": {}}}
+            live.append([make_event("subject.read", content, subject_kind="row", subject_id=subject)])
+        assert live.erase("1", None, erased).digests == ()
+        assert [*contents(live).values()] == [{"output": None, "context": {}}] * 2
+
+
 def test_two_erasures_remove_both_texts(folder, opened, make_subject, erased, monkeypatch):
     """The second erasure replaces a segment that it read before the first erasure."""
     with opened(folder) as live, opened(folder) as other:

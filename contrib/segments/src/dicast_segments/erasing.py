@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import attrs
+import orjson
 
 from dicast import LedgerError
 
@@ -31,7 +33,7 @@ def erasable(rows: Iterable[Row], subject_id: str | None, before: str | None) ->
         digest = row.content_digest
         if digest is None:
             continue
-        if row.content is not None:
+        if row.content is not None and _has_values(orjson.loads(row.content)):
             stored.add(digest)
         _, _, time, _, session, turn, _, subject, _ = row.columns
         names = [name for name in (subject, turn, session) if name is not None]
@@ -43,6 +45,13 @@ def erasable(rows: Iterable[Row], subject_id: str | None, before: str | None) ->
     digests = stored & (chosen if subject_id is not None else chosen - later)
     shared = set[str]().union(*(readers.get(digest, ()) for digest in digests))
     return Erasable(tuple(sorted(digests)), len(shared) if subject_id is not None else 0)
+
+
+def _has_values(content: Any) -> bool:
+    """Return True if a content has a text or a number. Contents without them are shared by many subjects, and are no text of one of them."""
+    if isinstance(content, dict | list):
+        return any(map(_has_values, content.values() if isinstance(content, dict) else content))
+    return content not in (None, "")
 
 
 def erase(log: Log, erasures_of: Callable[[], Mapping[str, int]], seq: int) -> None:
