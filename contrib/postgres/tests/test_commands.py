@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import urllib.request
 
 import psycopg
 import pytest
@@ -177,3 +178,24 @@ def test_a_reserved_word_is_the_name_of_a_schema(team, monkeypatch):
     place = json.dumps({"postgres/ledger": {"url": team.url, "schema": 'select "x"'}})
     team.call("run", "p.yaml", "--ledger", place)
     assert team.json("ledger", "verify", "--ledger", place)["ok"]
+
+
+def test_serve_answers_about_runs_of_several_processes_at_once(team):
+    team.call("run", "p.yaml")
+    command = [sys.executable, "-m", "dicast", "serve", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=team.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as server:
+        try:
+            words = [sys.executable, "-m", "dicast", "run", "p.yaml", "--json"]
+            runs = [subprocess.Popen(words, cwd=team.folder, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+            ids = {json.loads(run.communicate()[0])["run_id"] for run in runs}
+            address = next(line for line in server.stdout if "?token=" in line).split()[-1]
+            root, _, token = address.partition("?token=")
+            request = urllib.request.Request(f"{root}runs", headers={"Authorization": f"Bearer {token}"})
+            with urllib.request.urlopen(request) as answer:
+                rows = {row["run_id"]: row for row in json.loads(answer.read())["data"]}
+        finally:
+            server.terminate()
+    assert ids <= rows.keys()
+    assert {(rows[id_]["state"], rows[id_]["scored"]) for id_ in ids} == {("completed", 30)}
