@@ -199,3 +199,17 @@ def test_serve_answers_about_runs_of_several_processes_at_once(team):
             server.terminate()
     assert ids <= rows.keys()
     assert {(rows[id_]["state"], rows[id_]["scored"]) for id_ in ids} == {("completed", 30)}
+
+
+def test_erase_removes_the_texts_of_a_subject_from_the_tables(team):
+    rows = [{"id": f"r{n}", "output": f"secret {n} of a person"} for n in range(3)]
+    (team.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    head = team.json("run", "p.yaml", "--set", "metrics=[proxy/format]")["ledger"]["head"]
+    document = team.json("ledger", "erase", "r1", "--reason", "request")
+    assert (len(document["digests"]), document["events_with_texts"]) == (1, {})
+    assert team.query("SELECT count(*) FROM texts WHERE body LIKE '%secret 1%'") == [(0,)]
+    assert team.query("SELECT count(*) FROM texts WHERE body LIKE '%secret%'") == [(2,)]
+    assert team.json("ledger", "verify", "--head", head["digest"])["ok"]
+    assert "secret 1" not in team.call("ledger", "export")
+    assert "secret 2" in team.call("ledger", "export")
+    assert team.json("ledger", "erase", "r1", "--reason", "again")["digests"] == []

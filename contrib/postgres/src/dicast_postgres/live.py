@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from dicast import Claim, Entry, Event, Head, Lease, LedgerError, Query, Refusal, Verification
 
-from .reading import Readers, digest_at, entries, entries_at, newest_block
+from .reading import Readers, all_lines, digest_at, entries, entries_at, newest_block
 from .server import Server
 from .versions import prepare
 from .writer import HeldLease, Writer
+
+if TYPE_CHECKING:
+    from dicast.toolkit.ledger_lines.erasing import Erasable
 
 _OVER = "until < clock_timestamp()"
 _UNTIL = """CASE WHEN until = '-infinity' THEN '' ELSE to_char(until, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') END"""
@@ -91,6 +94,30 @@ class PostgresLedger:
             return [lost(entry) for entry in self._entries(seqs)]
 
         return await self._writer.reserve(claims, lost_events, before)
+
+    async def erase(
+        self, subject_id: str | None, before: str | None, erased: Callable[[Sequence[str]], Event]
+    ) -> Erasable:
+        """Remove the texts of a subject, a turn or a session, or the texts from before a time that no later event has. Verdicts and the chain stay.
+
+        *erased* returns the event about the digests, which is appended in the same transaction. Nothing is appended without a content to remove. The table of
+        contents is written again without the bytes of the texts. The server's log and backups may have them still.
+
+        :raises LedgerError: if nothing was removed because of an error, or the user does not own the table.
+        """
+        from dicast.toolkit.ledger_lines.erasing import erasable  # no run needs it
+
+        with self._readers.reading() as snapshot:
+
+            def content(digest: str) -> bytes | None:
+                return snapshot.content([digest]).get(digest)
+
+            result = erasable(all_lines(snapshot), content, subject_id, before)
+        if result.digests:
+            await self._writer.append([erased(result.digests)], result.digests)
+            with self._readers.connected() as connection:
+                connection.execute("VACUUM FULL texts")
+        return result
 
     async def take_lease(self, run_id: str, owner: str, seconds: float, dead: Callable[[Lease], bool]) -> Lease | None:
         """Take the lease of a run for *seconds*, and return None; or return the lease that blocks it, which is neither over nor *dead*."""

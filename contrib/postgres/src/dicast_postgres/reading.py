@@ -220,6 +220,19 @@ def digest_at(snapshot: Snapshot, seq: int) -> str | None:
     return digest.hex() if last == seq else None
 
 
+def all_lines(snapshot: Snapshot) -> Iterator[tuple[Line, Makers]]:
+    """Yield all lines as parsed JSON, with the makers.
+
+    :raises ValueError: if a block cannot be read.
+    """
+    for first, _, _, _, body in _blocks(snapshot, Query()):
+        try:
+            for line in lines_in(len(body), body):
+                yield orjson.loads(line), snapshot.makers
+        except (ValueError, LookupError, TypeError) as error:
+            raise ValueError(f"the block from event {first}: {error}") from error
+
+
 def _blocks(snapshot: Snapshot, query: Query) -> Iterator[tuple[int, bytes, bytes, int, bytes]]:
     """Yield the number of the first event, the digest before the block, its marks, its shard and its body."""
     subject = None if query.subject_id is None else query.subject_id.encode()

@@ -29,6 +29,7 @@ _FULL_SECONDS = 1.0
 """Seconds after which a reservation looks again for reservations of runs whose lease is over."""
 
 _APPEND = f"SELECT * FROM append_blocks(%s, %s, %s, %s, %s, {BLOCKS})"
+_ERASE = f"SELECT * FROM erase_texts(%s, %s, %s, %s, %s, {BLOCKS}, %b::bytea[])"
 _RESERVE = f"""SELECT * FROM reserve_claims(%s, %s, %s, %s, %s, {BLOCKS}, %s::timestamptz, %s, %s::text[], %s::jsonb,
     %b::bytea[], %s::text[])"""
 
@@ -66,8 +67,8 @@ class Writer:
                     await connection.execute("DELETE FROM changes WHERE client = %s", (self._client,))
             await connection.close()
 
-    async def append(self, records: Sequence[Any]) -> Head:
-        """Append *records*, which are not empty.
+    async def append(self, records: Sequence[Any], erased: Sequence[str] | None = None) -> Head:
+        """Append *records*, which are not empty. In the same transaction, remove the contents with the digests *erased*.
 
         :raises LedgerError: if nothing was appended.
         """
@@ -75,7 +76,12 @@ class Writer:
             try:
                 blocks = Blocks.of(self._encoder, records)
                 self._change += 1
-                seq, digest = await self._repeated(_APPEND, (*self._header(), *blocks.arguments()))
+                values = (*self._header(), *blocks.arguments())
+                if erased is None:
+                    seq, digest = await self._repeated(_APPEND, values)
+                else:
+                    digests = [bytes.fromhex(text) for text in erased]
+                    seq, digest = await self._repeated(_ERASE, (*values, digests))
             except BaseException as error:
                 self._encoder.forget()
                 if isinstance(error, psycopg.Error):

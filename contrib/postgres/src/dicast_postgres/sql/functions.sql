@@ -188,6 +188,18 @@ BEGIN
     SELECT last, digest INTO newest, link FROM changes WHERE client = client_name;
 END $$;
 
+-- Remove contents, and append the blocks with the event about it. Writers of contents wait meanwhile.
+CREATE FUNCTION erase_texts(
+    client_name text, change_number bigint, lease_run text, lease_token bigint, seconds double precision, hints jsonb, leaves bytea[],
+    bodies text[], maker_names text[], maker_lines text[], digests bytea[], contents text[], spending jsonb, erased bytea[],
+    OUT newest bigint, OUT link bytea) LANGUAGE plpgsql AS $$
+BEGIN
+    LOCK TABLE texts IN SHARE ROW EXCLUSIVE MODE;
+    DELETE FROM texts WHERE digest = ANY (erased);
+    SELECT * INTO newest, link FROM append_blocks(client_name, change_number, lease_run, lease_token, seconds, hints, leaves, bodies,
+        maker_names, maker_lines, digests, contents, spending);
+END $$;
+
 -- Decide a claim of the run by its caps: {scope, limit}, in the unit of the claim. Return 0 if it is granted, N if cap N refuses it, and -N if
 -- it waits for open reservations under cap N.
 CREATE FUNCTION decide(run text, total numeric, unit_name text, caps jsonb) RETURNS integer LANGUAGE plpgsql AS $$

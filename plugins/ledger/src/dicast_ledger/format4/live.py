@@ -20,9 +20,9 @@ from .writer import Prepared, Writer
 
 if TYPE_CHECKING:
     from dicast.reading import ActivityColumns, VerdictColumns
+    from dicast.toolkit.ledger_lines.erasing import Erasable
 
     from ..spent import Spent
-    from .erasing import Erasable
 
 
 class BlockLedger(Opened):
@@ -145,12 +145,16 @@ class BlockLedger(Opened):
 
         :raises LedgerError: if nothing was removed because of an error, or the log of the file still has the texts.
         """
-        from .erasing import erasable, erase  # no run needs it
+        from dicast.toolkit.ledger_lines.erasing import erasable  # no run needs it
+
+        from .erasing import erase, lines_of
+        from .texts import Texts
 
         with self._writing():
             with self._transaction(fenced=False) as spending:
                 try:
-                    result = erasable(self._connection, subject_id, before)
+                    content = Texts(self._connection).get
+                    result = erasable(lines_of(self._connection), content, subject_id, before)
                 except ValueError as error:
                     raise LedgerError(f"{self.path}: {error}: run dicast ledger verify") from error
                 if result.digests:
