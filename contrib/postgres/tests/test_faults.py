@@ -254,3 +254,50 @@ def test_a_run_survives_a_restart_or_is_resumed(own_server, tmp_path, seconds):
     with psycopg.connect(own_server.url) as connection:
         query = "SELECT count(*), count(DISTINCT subject_id) FROM dicast.verdicts"
         assert connection.execute(query).fetchone() == (rows, rows)
+
+
+def test_writers_readers_and_an_erasure_do_not_block_one_another_for_good(component, open_ledger):
+    """Texts that come while others are erased stay; nobody ends in a deadlock."""
+    subjects = {"subject_kind": "row", "sensitivity": "user_controlled"}
+
+    def write(number):
+        with open_ledger(component) as ledger:
+            for step in range(30):
+                content = {"output": f"text {step} of {number}"}
+                reading = Event(
+                    *stamp()[:1],
+                    "subject.read",
+                    stamp()[1],
+                    f"run-{number}",
+                    {"content": content},
+                    subject_id=f"s{number}",
+                    **subjects,
+                )
+                ledger.append([reading])
+
+    def read():
+        with open_ledger(component) as ledger:
+            for _ in range(30):
+                list(ledger.read(Query()))
+
+    faults = []
+
+    def run(work, *arguments):
+        try:
+            work(*arguments)
+        except BaseException as error:
+            faults.append(error)
+
+    with open_ledger(component) as ledger:
+        works = [(write, 0), (write, 1), (read,), (read,)]
+        threads = [threading.Thread(target=run, args=work) for work in works]
+        for thread in threads:
+            thread.start()
+        for _ in range(5):
+            ledger.erase("s0", None, lambda digests: event("content.erased", {"digests": list(digests)}, ""))
+        for thread in threads:
+            thread.join(SECONDS)
+        assert faults == []
+        contents = [entry.event.payload["content"] for entry in ledger.read(Query("run-1"))]
+        assert contents == [{"output": f"text {step} of 1"} for step in range(30)]
+        assert ledger.verify().ok

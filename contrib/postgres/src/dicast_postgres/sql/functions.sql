@@ -194,6 +194,7 @@ CREATE FUNCTION erase_texts(
     bodies text[], maker_names text[], maker_lines text[], digests bytea[], contents text[], spending jsonb, erased bytea[],
     OUT newest bigint, OUT link bytea) LANGUAGE plpgsql AS $$
 BEGIN
+    PERFORM pg_advisory_xact_lock_shared(lock_key(1)); -- before the table, as all writers do
     LOCK TABLE texts IN SHARE ROW EXCLUSIVE MODE;
     DELETE FROM texts WHERE digest = ANY (erased);
     SELECT * INTO newest, link FROM append_blocks(client_name, change_number, lease_run, lease_token, seconds, hints, leaves, bodies,
