@@ -257,6 +257,11 @@ def test_writers_in_threads_of_one_ledger(ledger, opened, make_event, small_segm
         assert live.verify().ok
 
 
+def test_a_run_does_not_wait_for_s3(tmp_path):
+    assert Ledger(url="s3://bucket/logs").is_async_ledger
+    assert not Ledger(path=tmp_path / "logs").is_async_ledger
+
+
 def test_a_component_needs_one_place(tmp_path):
     for options in ({}, {"path": tmp_path, "url": "s3://b/p"}):
         with pytest.raises(Exception, match="give a path or a url"):

@@ -32,8 +32,6 @@ class Ledger:
     """
 
     schemes: ClassVar[Sequence[str]] = ("s3",)
-    is_async_ledger: ClassVar[bool] = True
-    """An append waits for the disk or the network, so it has a thread of its own."""
 
     path: Path | None = None
     url: str | None = None
@@ -42,6 +40,11 @@ class Ledger:
     def __attrs_post_init__(self) -> None:
         if (self.path is None) == (self.url is None):
             raise ConfigError("give a path or a url: {segments/ledger: {path: logs}}")
+
+    @property
+    def is_async_ledger(self) -> bool:
+        """True in S3: an append waits for the network, so it has a thread of its own. A thread for a folder would only collect events in memory."""
+        return self.url is not None
 
     @asynccontextmanager
     async def open(self, run: RunContext | None = None, create: bool = True) -> AsyncIterator[SegmentLedger]:
