@@ -198,13 +198,16 @@ def test_segments_may_be_runs_in_a_ledger_that_workers_share(shop):
     shop.rows(*MIXED)
     text = GATED + "metrics: [fake/act: {}]\n"
     place = json.dumps({"segments/ledger": {"path": str(shop / "parts")}})
+    whole = shop.run(text, "--ledger", "w.db")
     split = shop.run(
         text + f"executor: {{fleet/shards: {{shard: 4, segments: {json.dumps(place)}}}}}\n", "--ledger", "m.db"
     )
-    whole = shop.run(text, "--ledger", "w.db")
     assert (settled(split.json), split.code) == (settled(whole.json), whole.code)
     runs = shop.dicast("runs", "--ledger", place, "--json").json["runs"]
     assert sum(run["subjects"] for run in runs) == len(MIXED)
+    done = shop.dicast("run", "p.yaml", "--ledger", place, "--json")
+    assert done.code == 2
+    assert "segments is the ledger of the run" in done.out
 
 
 @pytest.mark.slow

@@ -12,7 +12,9 @@ from ..classes import evolve
 from ..contract.plugin_errors import describe_error
 from ..contract.protocols import Source
 from ..events import SHARD_COMMITTED, SHARD_MERGED, SHARD_MERGING, SUBJECT_READ
+from ..pipeline.default_ledger import ledger_component
 from ..pipeline.ledger_path import LEDGER_PATH, ledger_place
+from ..pipeline.slots import ledger_slot
 from ..report.fold import Report
 from ..source.shard import MOST_SHARDS
 from ..source.source import iterate
@@ -94,7 +96,10 @@ class SplitSteps(MergeSteps):
             raise ConfigError(Problem(f"{message}; {advice}", self.pipeline.file, path="executor"))
 
     def _places(self, run_id: str, of: int) -> Segments:
-        """Return the places of the segments: the executor's option ``segments``, else a folder next to the ledger of the run."""
+        """Return the places of the segments: the executor's option ``segments``, else a folder next to the ledger of the run.
+
+        :raises ConfigError: if they are in the ledger of the run.
+        """
         option: str | None = getattr(self.pipeline.executor.component, "segments", None)
         if option is None:
             ledger = Path(getattr(self.ledger, "path", None) or LEDGER_PATH)
@@ -102,6 +107,9 @@ class SplitSteps(MergeSteps):
         place = ledger_place(option)
         if isinstance(place, Path):
             return Segments(run_id, of, str(Path(self.pipeline.base, place, run_id).absolute()))
+        if ledger_component(place)[1] == ledger_slot(self.pipeline).component:
+            message = f"{self.pipeline.executor.name}: segments is the ledger of the run, which would count the spending twice"
+            raise ConfigError(Problem(f"{message}; name another ledger", self.pipeline.file, path="executor"))
         return Segments(run_id, of, None, place)
 
     async def _judge(
