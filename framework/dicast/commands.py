@@ -1,4 +1,4 @@
-"""Functions that a plugin's sub-commands (entry-point group ``dicast.commands``) share with ``dicast run``. Imports click."""
+"""Functions that a plugin's sub-commands (entry-point group ``dicast.commands``) share with ``dicast run`` and ``dicast merge``. Imports click."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ._kernel.timing.interrupts import sigterm_as_ctrl_c
 if TYPE_CHECKING:
     from ._kernel.api.judges import pipeline_text
     from ._kernel.cli.calling_command import CallingCommand
+    from ._kernel.cli.merge import merge_shards
     from ._kernel.cli.runs import run, run_command
     from ._kernel.pipeline.ledger_places import ledger_section
 
@@ -19,6 +20,7 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("run", "run_command"), "_kernel.cli.runs"),
     "CallingCommand": "_kernel.cli.calling_command",
     "ledger_section": "_kernel.pipeline.ledger_places",
+    "merge_shards": "_kernel.cli.merge",
     "pipeline_text": "_kernel.api.judges",
 }
 """Names whose module is imported on first use, because it imports everything that a run needs."""
@@ -29,6 +31,7 @@ __all__ = [
     "ledger_path",
     "ledger_paths",
     "ledger_section",
+    "merge_shards",
     "overrides",
     "pipeline_text",
     "print_json",

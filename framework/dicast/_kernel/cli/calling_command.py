@@ -1,8 +1,9 @@
-"""The command that calls ``dicast run``, for messages that name the next command."""
+"""The command that calls ``dicast run`` or ``dicast merge``, for messages that name the next command."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import attrs
 
@@ -11,16 +12,18 @@ from ..resume.open_runs import RunCommand
 
 @attrs.frozen
 class CallingCommand:
-    """A command that calls ``dicast run``: pass it as *obj* of ``run.main``.
+    """A command that calls ``dicast run`` or ``dicast merge``: pass it as *obj* of ``run.main`` or ``merge_shards.main``.
 
     :param program: the words of the command, such as ``("dicast", "ci")``.
     :param settings: the values of ``--set`` that the command adds; a printed command leaves them out.
     :param flags: the command's own options, for a printed command.
+    :param file: the pipeline file of a merge; by default the file that the shards name.
     """
 
     program: Sequence[str]
     settings: Sequence[str] = ()
     flags: Sequence[str] = ()
+    file: Path | None = None
 
     def command(self, file: str, settings: Sequence[str], flags: Sequence[str]) -> RunCommand:
         """Return the command that the user gave, which runs the pipeline *file*."""

@@ -13,10 +13,10 @@ from ..pipeline.build import build_pipeline
 from ..pipeline.default_ledger import ledger_component
 from ..pipeline.slots import ledger_slot
 from ..plan.sections import Pipeline, Slot
-from ..resume.open_runs import RunCommand
 from ..run.merge import ShardFile, merge_ledgers
 from ..timing.event_loop import in_loop
 from ..values.errors import ConfigError
+from .calling_command import CallingCommand
 from .options import LEDGER, as_json, full
 from .output import only_document, print_json
 from .outputs import Outputs
@@ -48,14 +48,17 @@ def merge_shards(
     """Make one run of the shards in each LEDGER, which dicast run FILE --shard I/N recorded. The gate, aggregates, comparisons and sinks of
     FILE are about all subjects. Nothing is judged. Exit codes: as for dicast run; 3 also if a shard did not end.
     """
+    caller = click.get_current_context().find_object(CallingCommand) or CallingCommand(("dicast", "run"))
     with Outputs(out) as outputs:
         if switched_off():
             outcome, command = not_run(Path("merge")), None
         else:
             with only_document(as_json):
                 places = [(str(place), ledger_component(place)[1]) for place in _distinct(ledgers)]
-                outcome, words = in_loop(merge_ledgers(places, partial(_build, ledger=ledger, outputs=outputs)))
-            command = RunCommand(words.path, words.settings, selection((), words.only, ledger))
+                outcome, words = in_loop(
+                    merge_ledgers(places, partial(_build, ledger=ledger, outputs=outputs, caller=caller))
+                )
+            command = caller.command(str(caller.file or words.path), words.settings, selection((), words.only, ledger))
         if as_json:
             print_json(outcome.document)
         else:
@@ -68,9 +71,12 @@ def _distinct(ledgers: tuple[Path | str, ...]) -> list[Path | str]:
     return [*{place.resolve() if isinstance(place, Path) else place: place for place in ledgers}.values()]
 
 
-def _build(words: ShardFile, *, ledger: Path | str | None, outputs: Outputs) -> tuple[Pipeline, Slot]:
-    """Return the pipeline of the shards, with the sinks of *outputs*, and the ledger of the merged run."""
-    read = read_chosen(_file(words), words.settings, words.only, outputs, ledger)
+def _build(
+    words: ShardFile, *, ledger: Path | str | None, outputs: Outputs, caller: CallingCommand
+) -> tuple[Pipeline, Slot]:
+    """Return the pipeline of the shards, with the sinks of *outputs* and the settings of *caller*, and the ledger of the merged run."""
+    file, settings = caller.file or _file(words), [*words.settings, *caller.settings]
+    read = read_chosen(file, settings, words.only, outputs, ledger)
     built = build_pipeline(read, needs_source=False)
     return built, ledger_slot(built)
 

@@ -1,4 +1,4 @@
-"""The command ``dicast ci``: ``dicast run`` with the reports of the CI system."""
+"""The command ``dicast ci``: ``dicast run`` or ``dicast merge`` with the reports of the CI system."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import click
 import orjson
 
 from dicast import LedgerError, RequestError
-from dicast.commands import CallingCommand, run, sigterm_as_ctrl_c
+from dicast.commands import CallingCommand, merge_shards, run, sigterm_as_ctrl_c
 from dicast.toolkit.atomic_file import AtomicFile, output_path
 from dicast.toolkit.files import error_reason
 from dicast.toolkit.printable import one_line
@@ -54,6 +54,12 @@ _INTERRUPT_CODE = 130
     metavar="URL",
     help="The address of the report, for links in the comment: to the page, and to each row that changed.",
 )
+@click.option(
+    "--merge",
+    "merges",
+    is_flag=True,
+    help="Merge the shards of FILE as dicast merge does: LEDGER... and the options of dicast merge follow.",
+)
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF dicast run]")
 def ci(
     file: Path,
@@ -61,23 +67,31 @@ def ci(
     comment: Path | None,
     against: str | None,
     report_url: str | None,
+    merges: bool,
     options: tuple[str, ...],
 ) -> int:
     """Run a pipeline and report it to the CI system.
 
     Options and exit codes are the same as in dicast run. Under GitHub Actions the job's summary shows the run, and annotations show the gate and the subjects that did not pass. Under GitLab
     the log has a section, and artifacts:reports:junit gets a JUnit report. Elsewhere the output is the output of dicast run. The JUnit report of a
-    suite has the suites of all experiments; with ${experiment} in the path each experiment has a report.
+    suite has the suites of all experiments; with ${experiment} in the path each experiment has a report. A shard has no reports: with --merge
+    the merged run has them.
     """
     flags = _flags(junit=junit, comment=comment, against=against, report_url=report_url)
+    given = _Options(options, flags, merges=merges)
+    if given.has("--shard") and (comment is not None or junit is not None):
+        raise click.UsageError(
+            "--shard judges a part of the subjects, which has no comment and no test report; remove --comment and --junit, "
+            "and give them to dicast ci FILE --merge LEDGER..."
+        )
     with sigterm_as_ctrl_c():
         if comment is None:
-            return _on_system(file, junit, _Options(options, flags))
-        if any(option.partition("=")[0] == "--head" for option in options):
+            return _on_system(file, junit, given)
+        if given.has("--head"):
             raise click.UsageError("--head N tries rows without a comment; remove --head or --comment")
         with tempfile.TemporaryDirectory() as folder:
             target = Comment(comment, against, report_url, is_fork=_is_of_fork())
-            return _with_comment(file, junit, _Options(options, flags), target, folder)
+            return _with_comment(file, junit, given, target, folder)
 
 
 def _is_of_fork() -> bool:
@@ -162,11 +176,24 @@ def _unjudged(code: int) -> str:
 
 @attrs.frozen
 class _Options:
-    """Options of ``dicast run``: *words* by the user, *settings* by ``dicast ci``. A printed command has the *flags* of ``dicast ci``, too."""
+    """Options of ``dicast run``, or of ``dicast merge`` if *merges*: *words* by the user, *settings* by ``dicast ci``.
+
+    A printed command has the *flags* of ``dicast ci``, too.
+    """
 
     words: Sequence[str]
     flags: Sequence[str] = ()
     settings: Sequence[str] = ()
+    merges: bool = False
+
+    @property
+    def title(self) -> str:
+        """The command that is called."""
+        return "dicast merge" if self.merges else "dicast run"
+
+    def has(self, *names: str) -> bool:
+        """Return whether any of the *words* is an option in *names*."""
+        return any(word.partition("=")[0] in names for word in self.words)
 
     def with_sinks(self, *sinks: Mapping[str, object]) -> _Options:
         """Return the options with *sinks*."""
@@ -194,7 +221,7 @@ def _run(file: Path, junit: str | None, options: _Options, *sinks: Mapping[str, 
     """
     if junit is None:
         return _run_with(file, options, *sinks)
-    if "$" in junit or any(option.partition("=")[0] in _APPENDED for option in options.words):
+    if "$" in junit or options.has(*_APPENDED):
         return _run_with(file, options, *sinks, _report(junit))
     path = output_path(Path.cwd(), Path(junit), None)
     AtomicFile(path, replaces=JUNIT_BEGINS).discard()
@@ -215,7 +242,12 @@ def _report(path: str) -> Mapping[str, object]:
 def _run_with(file: Path, options: _Options, *sinks: Mapping[str, object]) -> int:
     options = options.with_sinks(*sinks)
     settings = [part for setting in options.settings for part in ("--set", setting)]
-    caller = CallingCommand(("dicast", "ci"), options.settings, options.flags)
+    caller = CallingCommand(("dicast", "ci"), options.settings, options.flags, file)
+    if options.merges:
+        code = merge_shards.main(
+            [*options.words], prog_name="dicast ci FILE --merge", standalone_mode=False, obj=caller
+        )
+        return int(code or 0)
     code = run.main([str(file), *options.words, *settings], prog_name="dicast ci", standalone_mode=False, obj=caller)
     return int(code or 0)
 
@@ -225,7 +257,7 @@ def _on_github(file: Path, junit: str | None, options: _Options) -> int:
         annotations = Path(folder, "annotations")
         sink = {"github/summary": {"as": "ci-summary", "annotations_path": str(annotations)}}
         try:
-            with _group(f"dicast run {file}", quiet="--json" in options.words):
+            with _group(f"{options.title} {file}", quiet="--json" in options.words):
                 return _run(file, junit, options, sink)
         except RequestError as error:
             commands = [problem.command() for problem in of_problems(error.problems)]
@@ -251,15 +283,16 @@ def _group(title: str, *, quiet: bool) -> Iterator[None]:
 def _on_gitlab(file: Path, junit: str | None, options: _Options) -> int:
     quiet, name = "--json" in options.words, f"dicast_{secrets.token_hex(4)}"
     _print_bytes(
-        f"\x1b[0Ksection_start:{int(time.time())}:{name}\r\x1b[0Kdicast run {one_line(str(file))}", quiet=quiet
+        f"\x1b[0Ksection_start:{int(time.time())}:{name}\r\x1b[0K{options.title} {one_line(str(file))}", quiet=quiet
     )
-    path = junit or JUNIT
+    path = junit or (None if options.has("--shard") else JUNIT)
     try:
         code = _run(file, path, options)
     finally:
         sys.stdout.flush()
         _print_bytes(f"\x1b[0Ksection_end:{int(time.time())}:{name}\r\x1b[0K", quiet=quiet)
-    click.echo(f"test report: {path} (artifacts:reports:junit)", err=quiet)
+    if path is not None:
+        click.echo(f"test report: {path} (artifacts:reports:junit)", err=quiet)
     return code
 
 
