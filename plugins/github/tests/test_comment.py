@@ -201,9 +201,27 @@ def test_a_label_that_the_gate_does_not_compare_has_no_answer_in_the_table(folde
     assert code == 0
     assert f"is not compared with main (run {text.partition('(run ')[2][:26]}): {reason}" in text
     assert "| `city` | not compared |  |  |  | 0.0000 |" in text
-    assert f"- Not compared: `{reason}: 10 not in it ('30', " in text
+    assert text.count(f"{reason}: 10 not in it ('30', ") == 1, "the gate's reason is repeated"
+    assert "Not compared" not in text
     assert "### dicast: `answers`: passed, without an answer on `metrics`\n" in text
     assert "**worse**" not in text
+
+
+def test_a_reason_of_several_labels_is_in_the_comment_once(folder):
+    metrics = "check/contains: {as: city, value: Ankara}, check/contains: {as: town, value: Bonn}"
+    many = PIPELINE.replace("check/contains: {as: city, value: Ankara}", metrics)
+    clauses = [f"{{on: {label}, baseline: main, max_drop: 0.02, undecided: exit3}}" for label in ("city", "town")]
+    (folder / "main.yaml").write_text(many.replace("answers", "main"))
+    (folder / "new.yaml").write_text(many + f"gate: [{', '.join(clauses)}]\n")
+    judge("main.yaml")
+    code, text = comment(folder, "new.yaml", "--limit", "30")
+    assert code == 3
+    assert "- `city, town are not compared with main (run " in text
+    assert text.count("10 of 40 subjects of the baseline have no score") == 1
+    assert "- Not compared `metrics`: for the same reason\n" in text
+    code, text = comment(folder, "new.yaml", "--set", "metrics.0.check/contains.value=Bern")
+    assert "- `city, town are not compared with main (run " in text
+    assert text.count("the runs differ in metrics[city]") == 1
 
 
 def test_labels_are_those_of_the_gate_then_the_worse_then_the_lowest(folder):

@@ -16,7 +16,7 @@ from dicast.reporting import ALL_METRICS, code, figure, money, ordered_labels, r
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
-from .reasons import FAILURES, call_fault, is_judged, reason_lines
+from .reasons import FAILURES, call_fault, gate_reasons, is_judged, open_labels, reason_lines
 
 Document = Mapping[str, Any]
 
@@ -125,8 +125,7 @@ def _run_parts(done: Document, file: str, comment: Comment, documents: Sequence[
     baseline, url = comment.baseline, comment.url
     yield f"### dicast: {code(done['name'])}: {run_answer(done)}{_open_clauses(done)}"
     ledger = (done.get("ledger") or {}).get("path")
-    reasons = dict.fromkeys([*((done["gate"] or {}).get("reasons") or ()), *done["undecided"]])
-    lines = [f"- {code(reason, 1_000)}" for reason in reasons]
+    lines = [f"- {code(reason, 1_000)}" for reason in gate_reasons(done)]
     lines += reason_lines(done, file, Path(ledger) if ledger else None)
     if lines:
         yield "\n".join(lines)
@@ -135,7 +134,7 @@ def _run_parts(done: Document, file: str, comment: Comment, documents: Sequence[
     for pair in pairs:
         yield from [f"Against {code(pair.name)}:"] * (len(pairs) > 1)
         yield "\n".join(_label_table(done, pair))
-        if notes := [*pair.notes(_table_labels(done, pair))]:
+        if notes := [*pair.notes(_table_labels(done, pair), done)]:
             yield "\n".join(notes)
     if not pairs:
         yield "\n".join(_label_table(done, None))
@@ -215,13 +214,15 @@ class _Pair:
         """The answers of the labels."""
         return {} if self.document is None else self.document["answers"]
 
-    def notes(self, figures: Mapping[str, Document]) -> Iterator[str]:
-        """Yield the reasons why labels are not compared, as lines of a list.
+    def notes(self, figures: Mapping[str, Document], done: Document) -> Iterator[str]:
+        """Yield the reasons why labels are not compared, as lines of a list, without the reasons of the gate in the document *done*.
 
         :param figures: the figures of the labels in the table.
         """
+        text = "\n".join(reason for reason in gate_reasons(done) if f"compared with {self.name} " in reason)
         if self.document is None:
-            yield f"- Not compared with {code(self.name)}: {code(self.refusal, 1_000)}"
+            if self.refusal not in text:
+                yield f"- Not compared with {code(self.name)}: {code(self.refusal, 1_000)}"
             return
         labels: dict[str, list[str]] = {}
         for label in figures.keys() - self.answers.keys():
@@ -231,8 +232,10 @@ class _Pair:
             for fault in answer.get("faults", ()):
                 labels.setdefault(fault, []).append(label)
         for fault, names in labels.items():
-            shown = "" if len(names) == len(figures) else f" {', '.join(map(code, sorted(names)))}"
-            yield f"- Not compared{shown}: {code(fault, 1_000)}"
+            rest = {*names} - (open_labels(done) if fault in text else set())
+            shown = "" if len(rest) == len(figures) else f" {', '.join(map(code, sorted(rest)))}"
+            cause = "for the same reason" if fault in text else code(fault, 1_000)
+            yield from [f"- Not compared{shown}: {cause}"] * bool(rest)
 
 
 def _compare(ledger: Path, name: str, run_id: str) -> Document:

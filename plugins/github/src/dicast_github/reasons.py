@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dicast.reporting import cap_lines, code
+from dicast.reporting import ALL_METRICS, cap_lines, code
 
 Document = Mapping[str, Any]
+
+_UNCOMPARED = " is not compared with "
+"""Words of a gate's reason between the label and the baseline with the cause."""
 
 _REFUSED = ("refused_by_provider", "endpoint_unreachable")
 """Reasons for a stop after which the key, the address or the model may be wrong."""
@@ -58,6 +61,25 @@ def is_judged(done: Document) -> bool:
     """Return whether any label of the run of the document *done* has a score of any subject."""
     tallies = (*done["metrics"].values(), *done["judges"].values())
     return bool(done["scored"]) or any(tally["scored"] for tally in tallies)
+
+
+def gate_reasons(done: Document) -> list[str]:
+    """Return the reasons of the gate, and why the run of the document *done* is undecided; labels that are not compared for one cause share a sentence."""
+    labels: dict[str, list[str]] = {}
+    for reason in dict.fromkeys([*((done["gate"] or {}).get("reasons") or ()), *done["undecided"]]):
+        label, words, cause = reason.partition(_UNCOMPARED)
+        labels.setdefault(f"{words}{cause}" or reason, []).extend([label] if words else [])
+    return [
+        f"{', '.join(names)}{cause if len(names) < 2 else cause.replace(' is ', ' are ', 1)}"
+        for cause, names in labels.items()
+    ]
+
+
+def open_labels(done: Document) -> set[str]:
+    """Return the labels of clauses without an answer in the gate of the document *done*; the only metric with all metrics together."""
+    labels = {clause["on"] for clause in (done["gate"] or {}).get("clauses", ()) if clause["passed"] is None}
+    metrics = [*done["metrics"]]
+    return labels | ({*metrics} if len(metrics) == 1 and ALL_METRICS in labels else set())
 
 
 def reason_lines(done: Document, file: str, ledger: Path | None) -> Iterator[str]:
