@@ -78,20 +78,20 @@ def ci(
     the merged run has them.
     """
     flags = _flags(junit=junit, comment=comment, against=against, report_url=report_url)
-    given = _Options(options, flags, merges=merges)
-    if given.has("--shard") and (comment is not None or junit is not None):
+    request = _Options(options, flags, merges=merges)
+    if request.has("--shard") and (comment is not None or junit is not None):
         raise click.UsageError(
             "--shard judges a part of the subjects, which has no comment and no test report; remove --comment and --junit, "
             "and give them to dicast ci FILE --merge LEDGER..."
         )
     with sigterm_as_ctrl_c():
         if comment is None:
-            return _on_system(file, junit, given)
-        if given.has("--head"):
+            return _on_system(file, junit, request)
+        if request.has("--head"):
             raise click.UsageError("--head N tries rows without a comment; remove --head or --comment")
         with tempfile.TemporaryDirectory() as folder:
             target = Comment(comment, against, report_url, is_fork=_is_of_fork())
-            return _with_comment(file, junit, given, target, folder)
+            return _with_comment(file, junit, request, target, folder)
 
 
 def _is_of_fork() -> bool:

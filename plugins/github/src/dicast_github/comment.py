@@ -232,10 +232,10 @@ class _Pair:
             for fault in answer.get("faults", ()):
                 labels.setdefault(fault, []).append(label)
         for fault, names in labels.items():
-            rest = {*names} - (open_labels(done) if fault in text else set())
-            shown = "" if len(rest) == len(figures) else f" {', '.join(map(code, sorted(rest)))}"
+            remainder = {*names} - (open_labels(done) if fault in text else set())
+            shown = "" if len(remainder) == len(figures) else f" {', '.join(map(code, sorted(remainder)))}"
             cause = "for the same reason" if fault in text else code(fault, 1_000)
-            yield from [f"- Not compared{shown}: {cause}"] * bool(rest)
+            yield from [f"- Not compared{shown}: {cause}"] * bool(remainder)
 
 
 def _compare(ledger: Path, name: str, run_id: str) -> Document:
