@@ -81,6 +81,7 @@ class Nodes:
             "RAY_USAGE_STATS_ENABLED": "0",
             "KEY": "of-the-worker",
         }
+        env["PYTHONWARNINGS"] = ""  # Ray's own processes end on Python 3.14 if its deprecations are errors
         command = namespace(sys.executable, str(FOLDER / "ray_cluster.py"))
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         self.process = subprocess.Popen(command, text=True, env=env, cwd=folder, **streams)
