@@ -34,6 +34,7 @@ from .verdict_columns import (
 
 if TYPE_CHECKING:
     from .._kernel.cli.past_runs import past_runs
+    from .._kernel.leases.hold_lease import live_run_check
     from .._kernel.resume.queries import document as run_document
     from .._kernel.resume.queries import verdict as verdict_of
     from .gold import (
@@ -69,6 +70,7 @@ _ON_FIRST_USE = {
         ".gold",
     ),
     "Numbering": ".numbering:Numbering",
+    "live_run_check": ".._kernel.leases.hold_lease:live_run_check",
     "Reader": ".readers:Reader",
     "past_runs": ".._kernel.cli.past_runs:past_runs",
     "reader": ".readers:reader",
@@ -124,6 +126,7 @@ __all__ = [
     "joined_numbers",
     "ledger_gold",
     "line_of",
+    "live_run_check",
     "milliseconds",
     "name_hash",
     "output_digest",

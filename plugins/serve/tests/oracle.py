@@ -507,10 +507,11 @@ def backlog(rows, *, kind=None, run=None):
         if row["run_id"] in watches and (row["run_id"], row["turn_id"]) not in judged
     ]
     return {
-        "open": len(open_rows),
+        "open": len(open_rows),  # runs without a lease count as running
+        "interrupted": 0,
         "waiting": {"turns": len(waiting), "oldest": min(waiting, default=None), "more": False},
         "data": [
-            {"judge": judge, "subject_kind": kind, "open": len(times), "oldest": times[0]}
+            {"judge": judge, "subject_kind": kind, "open": len(times), "interrupted": 0, "oldest": times[0]}
             for (judge, kind), times in sorted(by.items())
         ],
     }

@@ -118,18 +118,34 @@ export async function send(url, body) {
  */
 export function useAnswer(url, tick = 0) {
   const [found, setFound] = useState({ url: null, document: null, error: null });
-  const last = useRef(null);
+  const open = useRef(null); // the request that is open: a busy server gets the next one after its answer
   useEffect(() => {
-    if (url === null) return undefined;
-    let wanted = true;
-    last.current = url;
-    ask(url).then(
-      (document) => wanted && setFound({ url, document, error: null }),
-      (error) => wanted && setFound((before) => (error.status in TROUBLES && before.url === url && before.document !== null ? before : { url, document: null, error })),
-    );
-    return () => {
-      wanted = false;
+    if (url === null) {
+      open.current = null;
+      return;
+    }
+    if (open.current?.url === url) {
+      open.current.again = true;
+      return;
+    }
+    const request = { url, again: false };
+    open.current = request;
+    const take = (change) => {
+      if (open.current !== request) return;
+      setFound(change);
+      if (request.again) {
+        request.again = false;
+        start();
+      } else open.current = null;
     };
+    const start = () => ask(url).then(
+      (document) => take({ url, document, error: null }),
+      (error) => take((before) => (error.status in TROUBLES && before.url === url && before.document !== null ? before : { url, document: null, error })),
+    );
+    start();
   }, [url, tick]);
+  useEffect(() => () => {
+    open.current = null;
+  }, []);
   return { ...found, fresh: found.url === url, at: (path) => `${found.url}#${path}` };
 }

@@ -8,11 +8,12 @@ const TOGETHER = 250; // ms in which verdicts are drawn as one change
 const SOON = 1500; // ms after a connection until the figures are read again: no event reports earlier verdicts
 const AGAIN = 3000; // ms until it is tried again, where the server has refused
 
-/** `{state, news, tick}`: whether it is connected, the newest verdicts first, and a number that moves when figures should be read anew. */
+/** `{state, news, tick, all}`: whether it is connected, the newest verdicts first, and two numbers: `tick` moves when figures of runs should be read anew, `all` when figures of all verdicts should. */
 export function useLive(ledger) {
   const [state, setState] = useState("opening");
   const [news, setNews] = useState([]);
   const [tick, setTick] = useState(0);
+  const [all, setAll] = useState(0);
   const waiting = useRef([]);
   useEffect(() => {
     let source = null;
@@ -27,9 +28,10 @@ export function useLive(ledger) {
       const found = waiting.current.splice(0);
       setNews((before) => [...found.reverse(), ...before].slice(0, KEPT));
     };
-    const look = () => {
+    const look = (hasAll) => {
       looking = null;
       setTick((before) => before + 1);
+      if (hasAll) setAll((before) => before + 1);
     };
     const take = (event) => {
       const row = Number(event.lastEventId);
@@ -51,12 +53,13 @@ export function useLive(ledger) {
       if (connected) return;
       connected = true;
       askIn(null);
-      looking ??= setTimeout(look, SOON);
+      looking ??= setTimeout(look, SOON, true);
     };
     const begin = (event) => {
-      askIn(JSON.parse(event.data).name);
-      clearTimeout(looking);
-      look();
+      const round = JSON.parse(event.data);
+      askIn(round.name);
+      if (looking !== null) clearTimeout(looking);
+      look(round.all || looking !== null);
     };
     const connect = () => {
       source = new EventSource(address("/events", { after: seen, brief: "true" }));
@@ -83,5 +86,5 @@ export function useLive(ledger) {
       source.close();
     };
   }, [ledger]);
-  return { state, news, tick, again: () => setTick((before) => before + 1) };
+  return { state, news, tick, all };
 }

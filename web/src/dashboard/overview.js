@@ -17,12 +17,12 @@ const PERIODS = { 1: "1 day", 7: "7 days", 30: "30 days", 365: "a year" };
 const since = (days) => (Number(days) === 7 ? null : `${new Date(Date.now() - Number(days) * 86400000).toISOString().slice(0, 10)}T00:00:00Z`);
 
 export function Overview({ live, query, mayLabel }) {
-  const judges = useAnswer(address("/judges"), live.tick);
+  const judges = useAnswer(address("/judges"), live.all);
   const runs = useAnswer(address("/runs", { limit: 20, without_kind: TOOL }), live.tick);
   const kinds = [...new Set((judges.document?.data ?? []).map((one) => one.subject_kind))];
   const kind = kinds.includes(query.kind) ? query.kind : (kinds[0] ?? null);
   const days = query.days in PERIODS ? query.days : "7";
-  const quality = useAnswer(kind === null ? null : address("/analytics/quality", { subject_kind: kind, from: since(days) }), live.tick);
+  const quality = useAnswer(kind === null ? null : address("/analytics/quality", { subject_kind: kind, from: since(days) }), live.all);
   const later = quality.document === null && quality.error === null; // over many verdicts answers take seconds: the more important first
   const nothing = runs.document && judges.document && runs.document.data.length === 0 && kind === null;
   return html`<div class="top"><h1>Today</h1>${kind === null ? null : html`<div class="picks">
@@ -34,9 +34,9 @@ export function Overview({ live, query, mayLabel }) {
         <div class="stack"><${Running} runs=${runs} tick=${live.tick} /><${LastRun} runs=${runs} tick=${live.tick} />
           ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} answer=${quality} />`}
           <${Backlog} tick=${live.tick} /><${News} live=${live} /></div>
-        <div class="stack">${kind === null ? null : html`<${Agreement} later=${later} kind=${kind} judges=${judges} tick=${live.tick} query=${query} mayLabel=${mayLabel} />
-            <${Days} later=${later} kind=${kind} from=${since(days)} tick=${live.tick} />
-            <${Costs} later=${later} from=${since(days)} tick=${live.tick} />`}</div>
+        <div class="stack">${kind === null ? null : html`<${Agreement} later=${later} kind=${kind} judges=${judges} tick=${live.all} query=${query} mayLabel=${mayLabel} />
+            <${Days} later=${later} kind=${kind} from=${since(days)} tick=${live.all} />
+            <${Costs} later=${later} from=${since(days)} tick=${live.all} />`}</div>
       </div>`}`;
 }
 
@@ -108,9 +108,10 @@ function LastRun({ runs, tick }) {
 function Backlog({ tick }) {
   const answer = useAnswer(address("/analytics/backlog"), tick);
   return html`<${Tile} title="Pending" id="backlog"><${Answer} answer=${answer}>${(document) => html`<div class="pairs"><div><p class="soft">judges at work on</p><p class="middle"><${Figure} value=${document.open} path=${answer.at("open")} /></p></div>
+      ${Number(document.interrupted) === 0 ? null : html`<div><p class="soft">interrupted</p><p class="middle"><${Figure} value=${document.interrupted} path=${answer.at("interrupted")} /></p></div>`}
       <div><p class="soft">turns that wait for their lookahead</p><p class="middle">${document.waiting.more ? "at least " : ""}<${Figure} value=${document.waiting.turns} path=${answer.at("waiting.turns")} /></p></div></div>
-    <p class="fine">${document.waiting.oldest === null ? (Number(document.open) === 0 ? "No judge is at work, and no watched turn waits." : "An interrupted judge stays in this list until it judges the subject again.") : `A watched turn is judged once its lookahead is over; the oldest that waits ended ${when(document.waiting.oldest)} UTC.`}</p>
-    ${document.data.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Pending by judge"><table><thead><tr><th scope="col">judge</th><th scope="col">of</th><th scope="col" class="num">open</th><th scope="col">oldest</th></tr></thead><tbody>${document.data.map((row, number) => html`<tr><th scope="row" dir="auto">${row.judge}</th><td>${named(row.subject_kind)}</td><td class="num"><${Figure} value=${row.open} path=${answer.at(`data[${number}].open`)} /></td><td>${when(row.oldest)}</td></tr>`)}</tbody></table></div>`}`}</${Answer}></${Tile}>`;
+    <p class="fine">${document.waiting.oldest === null ? (Number(document.open) === 0 ? "No judge is at work, and no watched turn waits." : "No watched turn waits.") : `A watched turn is judged once its lookahead is over; the oldest that waits ended ${when(document.waiting.oldest)} UTC.`}${Number(document.interrupted) === 0 ? "" : html` Interrupted judgments are of runs whose process has ended; <code>dicast run FILE --resume RUN</code> carries them out.`}</p>
+    ${document.data.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Pending by judge"><table><thead><tr><th scope="col">judge</th><th scope="col">of</th><th scope="col" class="num">at work</th><th scope="col" class="num">interrupted</th><th scope="col">oldest</th></tr></thead><tbody>${document.data.map((row, number) => html`<tr><th scope="row" dir="auto">${row.judge}</th><td>${named(row.subject_kind)}</td><td class="num"><${Figure} value=${row.open} path=${answer.at(`data[${number}].open`)} /></td><td class="num"><${Figure} value=${row.interrupted} path=${answer.at(`data[${number}].interrupted`)} /></td><td>${when(row.oldest)}</td></tr>`)}</tbody></table></div>`}`}</${Answer}></${Tile}>`;
 }
 
 function News({ live }) {

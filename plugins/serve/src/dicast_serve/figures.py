@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from dicast import Ledger
-from dicast.reading import FAILED, VerdictColumns, given_labels, read_open_judgments, read_verdicts
+from dicast.reading import FAILED, VerdictColumns, given_labels, live_run_check, read_open_judgments, read_verdicts
 from dicast.toolkit.money import rounded
 
 from .reading import reader
@@ -88,22 +89,37 @@ def _saved(row: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Document:
 
 
 def backlog(ledger: Ledger, values: Values) -> Document:
-    """Return started evaluations without an end, by judge and kind of subject, with the oldest; and turns that wait for judging."""
+    """Return started evaluations without an end, by judge and kind of subject, with the oldest; and turns that wait for judging.
+
+    ``open`` counts the evaluations of runs that a process carries out, ``interrupted`` the others: a killed run leaves its evaluations without an end.
+    """
     run_id = None if values["run"] is None else full_run_id(ledger, values["run"])
     subject_kind = values["subject_kind"]
     open_ = [
         entry.event for entry in read_open_judgments(ledger, run_id) if subject_kind in (None, entry.event.subject_kind)
     ]
-    counts = Counter((str(event.payload["judge"]), str(event.subject_kind)) for event in open_)
+    is_live = cache(live_run_check(ledger))
+    at_work: Counter[tuple[str, str]] = Counter()
+    interrupted: Counter[tuple[str, str]] = Counter()
+    for event in open_:
+        counts = at_work if is_live(str(event.run_id)) else interrupted
+        counts[str(event.payload["judge"]), str(event.subject_kind)] += 1
     oldest: dict[tuple[str, str], str] = {}
     for event in open_:
         oldest.setdefault((str(event.payload["judge"]), str(event.subject_kind)), event.time)
     return {
-        "open": len(open_),
+        "open": at_work.total(),
+        "interrupted": interrupted.total(),
         "waiting": waiting(ledger, run_id),
         "data": [
-            {"judge": judge, "subject_kind": kind, "open": count, "oldest": oldest[judge, kind]}
-            for (judge, kind), count in sorted(counts.items())
+            {
+                "judge": judge,
+                "subject_kind": kind,
+                "open": at_work[judge, kind],
+                "interrupted": interrupted[judge, kind],
+                "oldest": since,
+            }
+            for (judge, kind), since in sorted(oldest.items())
         ],
     }
 

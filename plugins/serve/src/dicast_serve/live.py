@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import islice
+from time import monotonic
 from typing import Any
 
 import attrs
@@ -12,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from dicast import Entry, Head, Ledger, LedgerError, Query
-from dicast.reading import read_digest
+from dicast.reading import past_runs, read_digest
 
 from .documents import dumped
 from .guard import error_response
@@ -22,6 +24,12 @@ from .runs import live_rows
 
 SECONDS = 0.5
 """Pause between two reads of a ledger, in seconds."""
+
+RUNNING_SECONDS = 3.0
+"""Pause between two checks which runs are running, in seconds."""
+
+RUNNING_RUNS = 20
+"""Number of runs that are checked, the newest."""
 
 QUIET_SECONDS = 15.0
 """Time without news after which a comment is sent, so that proxies keep the connection open."""
@@ -84,6 +92,31 @@ class Look:
 QUIET = Look.of([(0, b": quiet\n\n")])
 
 
+NO_RUNS: frozenset[str] = frozenset()
+
+
+class Running:
+    """Running runs of one ledger. A run whose process is gone stops running although the ledger does not grow."""
+
+    def __init__(self, ledger: ServedLedger) -> None:
+        self._ledger = ledger
+        self._run_ids = NO_RUNS
+        self._head: Head | None = None
+        self._checked = float("-inf")
+
+    async def at(self, head: Head | None) -> frozenset[str]:
+        """Return the ids of the running runs, at most :data:`RUNNING_SECONDS` old. Without a running run only a new *head* is a reason to check."""
+        is_old = monotonic() - self._checked >= RUNNING_SECONDS
+        if is_old and (self._run_ids or head != self._head):
+            self._run_ids = await asyncio.to_thread(self._ledger.read, _running_ids)
+            self._head, self._checked = head, monotonic()
+        return self._run_ids
+
+
+def _running_ids(ledger: Ledger) -> frozenset[str]:
+    return frozenset(run["run_id"] for run in islice(past_runs(ledger), RUNNING_RUNS) if run["state"] == "running")
+
+
 class Tail:
     """Reader of the end of one ledger, active while it has viewers. If *brief*, it sends only the newest verdicts of each read."""
 
@@ -93,6 +126,7 @@ class Tail:
         self._viewers: set[asyncio.Queue[Look | None]] = set()
         self._task: asyncio.Task[None] | None = None
         self._last_head: Head | None = None
+        self._running = Running(ledger)
 
     def join(self, head: Head | None) -> tuple[asyncio.Queue[Look | None], int]:
         """Return a queue of news and the row after which they start.
@@ -118,7 +152,8 @@ class Tail:
             while self._viewers:
                 batch = await asyncio.to_thread(newer, self.ledger, self._last_head, brief=self.brief)
                 self._last_head = batch.head
-                if news := [*batch.news, *self._round_news()]:
+                running = await self._running.at(batch.head) if self.brief else NO_RUNS
+                if news := [*batch.news, *self._round_news(running)]:
                     look = Look.of(news)
                     for queue in list(self._viewers):
                         self._put(queue, look)
@@ -131,12 +166,12 @@ class Tail:
                 raise
             # else the answer to the reconnecting client reports the ledger's error
 
-    def _round_news(self) -> list[News]:
+    def _round_news(self, running: frozenset[str]) -> list[News]:
         """Return the news that a round started, for brief viewers only."""
-        if not self.brief or (name := self._rounds.begin(self._last_head)) == self._round or name is None:
+        if not self.brief or (name := self._rounds.begin(self._last_head, running)) == self._round or name is None:
             return []
         self._round = name
-        return [(0, b"event: round\ndata: %b\n\n" % orjson.dumps({"name": name}))]
+        return [(0, b"event: round\ndata: %b\n\n" % orjson.dumps({"name": name, "all": self._rounds.has_all}))]
 
     def _put(self, queue: asyncio.Queue[Look | None], look: Look) -> None:
         if queue.full():

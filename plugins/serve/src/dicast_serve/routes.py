@@ -30,6 +30,11 @@ class Route:
     by_clock: bool = False
     """Whether the answer may change while the ledger does not: it separates live runs from dead ones by time."""
 
+    @property
+    def is_of_all(self) -> bool:
+        """Whether the answer is computed from all verdicts of the ledger, and not from a run."""
+        return not self.light and not self.path.startswith("/runs/")
+
 
 KIND = text("subject_kind", "Only about subjects of this kind.")
 RUN = text("run", "Only this run: an id, its first or last characters, or last.")
@@ -170,10 +175,10 @@ ROUTES = (
     ),
     Route(
         "/analytics/backlog",
-        "Started evaluations without an end.",
+        "Started evaluations without an end: open ones of running runs, and interrupted ones.",
         figures.backlog,
         (KIND, RUN),
-        ("open", "waiting", "data"),
+        ("open", "interrupted", "waiting", "data"),
         light=True,
     ),
     Route("/judges", "Verdicts by judge and kind of subject, the most first.", figures.judges, (), ("data",)),
