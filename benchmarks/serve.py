@@ -50,7 +50,7 @@ STAGES = (
     ("the page is drawn", "document.querySelector('#last')"),
     ("the last run and its gate", "document.querySelector('[data-path^=\"/runs\"]')"),
     ("quality by model", "document.querySelector('[data-path*=\"mean_score\"]')"),
-    ("everything", "!document.documentElement.hasAttribute('aria-busy')"),
+    ("everything", "document.querySelector('#dashboard[aria-busy]') === null"),
 )
 
 

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "pictures"
 DICAST = str(Path(sys.executable).with_name("dicast"))
 TOKEN = "a-token-for-pictures"  # noqa: S105
-SETTLED = "() => !document.documentElement.hasAttribute('aria-busy')"
+SETTLED = "() => document.querySelector('#dashboard[aria-busy]') === null"
 DESK, PHONE = ViewportSize(width=1280, height=900), ViewportSize(width=375, height=1200)
 TIMEOUT = 200_000
 """Largest wait for a part of a page, in milliseconds."""

@@ -152,7 +152,7 @@ def wrong_numbers(server, numbers):
 
 
 def settled(page):
-    page.wait_for_function("() => !document.documentElement.hasAttribute('aria-busy')")
+    page.wait_for_function("() => document.querySelector('#dashboard[aria-busy]') === null")
     page.evaluate(EVERYTHING)
 
 

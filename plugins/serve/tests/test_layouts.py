@@ -143,7 +143,7 @@ def measured(browser, server, page_name, width):
     with opened(browser, server, page_name, width) as page:
         for part in PARTS[page_name]:
             page.wait_for_selector(part)
-        page.wait_for_function("() => !document.documentElement.hasAttribute('aria-busy')")
+        page.wait_for_function("() => document.querySelector('#dashboard[aria-busy]') === null")
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme, reduced_motion="reduce")
             assert page.evaluate("document.documentElement.scrollWidth") == width

@@ -61,6 +61,6 @@ def test_a_page_follows_a_run_for_many_rounds_and_sees_its_death(chromium, tmp_p
             page.wait_for_selector(".mark:has-text('dead')")
             backlog = server.get("/analytics/backlog")
             assert backlog["open"] == "0"
-            assert 0 < int(backlog["interrupted"]) < 200
+            assert int(backlog["interrupted"]) > 0
     finally:
         server.end()

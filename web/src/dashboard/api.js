@@ -93,16 +93,23 @@ function errorsOf(text) {
 
 let asking = 0;
 
+/** Marks the content of the page while it loads; `<html>` itself may not have `aria-busy`. */
+function setBusy(isBusy) {
+  const content = document.getElementById("dashboard");
+  if (isBusy) content.setAttribute("aria-busy", "true");
+  else content.removeAttribute("aria-busy");
+}
+
 /** While a request is open, the page tells screen readers that it loads; requests that follow from an answer start a moment later. */
 export async function ask(url) {
-  document.documentElement.setAttribute("aria-busy", "true");
   asking += 1;
+  setBusy(true);
   try {
     return await read(url);
   } finally {
     setTimeout(() => {
       asking -= 1;
-      if (asking === 0) document.documentElement.removeAttribute("aria-busy");
+      if (asking === 0) setBusy(false);
     }, 60);
   }
 }

@@ -86,5 +86,9 @@ export function useLive(ledger) {
       source.close();
     };
   }, [ledger]);
-  return { state, news, tick, all };
+  const again = () => {
+    setTick((before) => before + 1);
+    setAll((before) => before + 1);
+  };
+  return { state, news, tick, all, again };
 }

@@ -75,7 +75,7 @@ function Quality({ kind, days, answer, banner = false }) {
         <td class="num"><${Figure} value=${row.verdict_count} path=${answer.at(`data[${number}].verdict_count`)} /></td>
         ${people(document) ? html`<td class="num roomy"><${Figure} value=${row.human_count} path=${answer.at(`data[${number}].human_count`)} /></td>` : null}
         ${thumbs(document, kind) ? html`<td class="num"><${Figure} value=${row.thumbs_down_count} path=${answer.at(`data[${number}].thumbs_down_count`)} /></td>` : null}</tr>`)}</tbody></table></div>
-      <p class="fine">The dashed line is the floor, <${Figure} value=${document.floor} path=${answer.at("floor")} />. A mean includes every verdict, of any confidence.</p>`}</${Answer}></${Tile}>`;
+      <p class="fine"><span class="roomy">The dashed line is the floor, <${Figure} value=${document.floor} path=${answer.at("floor")} />. </span>A mean includes every verdict, of any confidence.</p>`}</${Answer}></${Tile}>`;
 }
 
 /** Whether thumbs of users are shown: users rate turns. */
@@ -107,7 +107,7 @@ function LastRun({ runs, tick }) {
 
 function Backlog({ tick }) {
   const answer = useAnswer(address("/analytics/backlog"), tick);
-  return html`<${Tile} title="Pending" id="backlog"><${Answer} answer=${answer}>${(document) => html`<div class="pairs"><div><p class="soft">judges at work on</p><p class="middle"><${Figure} value=${document.open} path=${answer.at("open")} /></p></div>
+  return html`<${Tile} title="Pending" id="backlog"><${Answer} answer=${answer}>${(document) => html`<div class="pairs"><div><p class="soft">judgments under way</p><p class="middle"><${Figure} value=${document.open} path=${answer.at("open")} /></p></div>
       ${Number(document.interrupted) === 0 ? null : html`<div><p class="soft">interrupted</p><p class="middle"><${Figure} value=${document.interrupted} path=${answer.at("interrupted")} /></p></div>`}
       <div><p class="soft">turns that wait for their lookahead</p><p class="middle">${document.waiting.more ? "at least " : ""}<${Figure} value=${document.waiting.turns} path=${answer.at("waiting.turns")} /></p></div></div>
     <p class="fine">${document.waiting.oldest === null ? (Number(document.open) === 0 ? "No judge is at work, and no watched turn waits." : "No watched turn waits.") : `A watched turn is judged once its lookahead is over; the oldest that waits ended ${when(document.waiting.oldest)} UTC.`}${Number(document.interrupted) === 0 ? "" : html` Interrupted judgments are of runs whose process has ended; <code>dicast run FILE --resume RUN</code> carries them out.`}</p>

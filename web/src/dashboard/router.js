@@ -70,6 +70,11 @@ export function usePlace() {
 /** Changes part of the query without a step in the history. */
 export function alter(values) {
   const { path, query } = readPlace(location.hash);
-  history.replaceState(history.state, "", place(path, { ...query, ...values }));
+  replacePlace(place(path, { ...query, ...values }));
+}
+
+/** Shows another place without a step in the history. */
+export function replacePlace(address) {
+  history.replaceState(history.state, "", address);
   window.dispatchEvent(new HashChangeEvent("hashchange"));
 }

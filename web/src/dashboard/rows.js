@@ -102,7 +102,8 @@ const left = new Map(); // `{top, row}`: where each list was left and which row 
 
 /** `isComparing` is for a page about the change from the baseline of `query`. */
 export function Rows({ run, query, tick, name, isComparing = false }) {
-  const found = useList(run, faultOf(wantedOf(query)) === null ? query : { ...query, q: "" }, tick); // a search with a fault is left out
+  const fault = faultOf(wantedOf(query));
+  const found = useList(run, fault === null ? query : { ...query, q: "" }, tick); // the page shows no row of a search with a fault, only its filters
   const narrow = useNarrow();
   const wanted = wantedOf(query);
   const sort = sortOf(query);
@@ -120,6 +121,7 @@ export function Rows({ run, query, tick, name, isComparing = false }) {
   const columns = allColumns({ runs: [{ title: name }], labels, isUnscored: false, label: isCompared ? document.label : null, scoreLabel: document.score_label, isComparing });
   const chosen = query.columns === undefined ? null : query.columns.split(",").map(decodeURIComponent);
   const drawn = narrow ? narrowColumns(columns) : shownColumns(columns, chosen);
+  const isRefused = fault !== null || found.error !== null;
   const isFiltered = JSON.stringify({ ...wanted, label: "" }) !== JSON.stringify(NOTHING);
   const open = (subject, row) => {
     left.set(place, { ...left.get(place), row });
@@ -129,12 +131,12 @@ export function Rows({ run, query, tick, name, isComparing = false }) {
     <${Toolbar} wanted=${wanted} want=${want} counts=${counts} kinds=${Object.entries(document.kinds)} bases=${Object.keys(document.bases)} labels=${labels} flips=${isCompared ? [["lost", "regressed"], ["gained", "fixed"]] : []}>
       ${labels.length > 1 ? html`<label class="pick">label <select value=${document.label} onChange=${(event) => alter({ label: event.currentTarget.value })}>${labels.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>` : null}
       ${narrow ? null : html`<${Chooser} columns=${columns} chosen=${chosen} onChoose=${(keys) => alter({ columns: keys === null ? "" : keys.map(encodeURIComponent).join(",") })} />`}
-      <p class="count"><span role="status">${plain(found.count)} of ${plain(document.total)} shown${sort.key === "worst" ? ", the worst first" : ""}${found.isFresh ? "" : " …"}</span>
+      <p class="count"><span role="status">${isRefused ? "The search was not carried out." : html`${plain(found.count)} of ${plain(document.total)} shown${sort.key === "worst" ? ", the worst first" : ""}${found.isFresh ? "" : " …"}`}</span>
         ${isFiltered ? html` <button type="button" class="link" onClick=${() => want({ ...NOTHING, label: query.label ?? "" })}>clear</button>` : null}
         ${sort.key === "worst" ? null : html` <button type="button" class="link" onClick=${() => alter({ sort: "", by: "", down: "" })}>worst first</button>`}
-        ${" "}<${Export} name=${name} count=${found.count} read=${(note, isWanted) => readAll(run, query, labels, name, note, isWanted)} /></p>
+        ${" "}${isRefused ? null : html`<${Export} name=${name} list=${found.base} count=${found.count} read=${(note, isWanted) => readAll(run, query, labels, name, note, isWanted)} />`}</p>
     </${Toolbar}>
-    ${found.error ? html`<${Problem} error=${found.error} />` : found.count ? html`<${VirtualTable} columns=${drawn} count=${found.count} rowAt=${found.rowAt} list=${found.base} height=${narrow ? 72 : 44} sort=${sort} onSort=${onSort} label="Subjects" onRange=${found.see}
+    ${fault !== null ? null : found.error ? html`<${Problem} error=${found.error} />` : found.count ? html`<${VirtualTable} columns=${drawn} count=${found.count} rowAt=${found.rowAt} list=${found.base} height=${narrow ? 72 : 44} sort=${sort} onSort=${onSort} label="Subjects" onRange=${found.see}
       start=${left.get(place)} onTop=${(top) => left.set(place, { top })} onOpen=${open} template=${drawn.map((column) => column.width).join(" ")} />` : html`<p class="empty">${Number(document.total) ? "No subject matches." : "This run has judged no subject yet."}</p>`}
   </div>`;
 }

@@ -80,7 +80,7 @@ function Outcome({ run, document, at, label }) {
       ${own ? html`<div><dt>mean of <span dir="auto">${own.label}</span></dt><dd><${Figure} value=${own.found.mean} path=${at(`${own.path}.mean`)} form=${score} /> <${Spread} low=${own.found.ci_low} high=${own.found.ci_high} at=${(end) => at(`${own.path}.ci_${end}`)} form=${score} /></dd></div>
         <div><dt>pass rate</dt><dd><${Figure} value=${own.found.pass_rate} path=${at(`${own.path}.pass_rate`)} form=${percent} /> <${Spread} low=${own.found.passes?.ci_low} high=${own.found.passes?.ci_high} at=${(end) => at(`${own.path}.passes.ci_${end}`)} form=${percent} /></dd></div>` : null}
       <div><dt>subjects</dt><dd><${Figure} value=${document.subjects} path=${at("document.subjects")} /></dd></div>
-      <div><dt>coverage</dt><dd><${Figure} value=${document.coverage} path=${at("document.coverage")} form=${percent} /></dd></div>
+      <div><dt>scored by every label</dt><dd><${Figure} value=${document.coverage} path=${at("document.coverage")} form=${percent} /></dd></div>
       <div><dt>${failures.of === null ? "failed" : html`failed to score <span dir="auto">${failures.of}</span>`}</dt><dd><${Failed} run=${run} label=${failures.label} count=${failures.count}><${Figure} value=${failures.count} path=${at(failures.path)} /></${Failed}></dd></div>
       <div><dt>cost</dt><dd><${Spent} usd=${document.cost.usd} msat=${document.cost.msat} at=${(unit) => at(`document.cost.${unit}`)} /></dd></div>
       <div><dt>started</dt><dd>${when(run.started_at)}</dd></div></dl>

@@ -7,7 +7,7 @@ import { Evidence, textOf } from "./evidence.js";
 import { LabelForm } from "./label_form.js";
 import { listAddress, listOf } from "./list.js";
 import { Answer, when } from "./parts.js";
-import { ofRun, ofSubject } from "./router.js";
+import { ofRun, ofSubject, replacePlace } from "./router.js";
 import { Differences } from "../readable/readable.js";
 import { visible } from "../readable/visible.js";
 import { useTitle } from "./title.js";
@@ -56,8 +56,9 @@ function Steps({ data, kind, id, query }) {
   useEffect(() => {
     const step = (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+      if (event.key === "Escape" && !event.defaultPrevented) location.hash = ofRun(data.run_id, listOf(query));
       const place = { j: next, k: previous }[event.key];
-      if (place) location.hash = place;
+      if (place) replacePlace(place); // the browser's back returns to the list
     };
     window.addEventListener("keydown", step);
     return () => window.removeEventListener("keydown", step);

@@ -1,5 +1,5 @@
 // The filtered rows as a file: CSV or JSON lines, with whole texts.
-import { html, useRef, useState } from "../html.js";
+import { html, useEffect, useRef, useState } from "../html.js";
 import { plain } from "../figures.js";
 
 const FORMS = { csv: ["CSV", "text/csv"], jsonl: ["JSON lines", "application/x-ndjson"] };
@@ -41,10 +41,14 @@ export function recordOf(subject, runs, labels) {
   return record;
 }
 
-/** Buttons that save the rows. `read(note, isWanted)` resolves to the records; it calls `note(count)` as it goes on, and stops when `isWanted()` is false. */
-export function Export({ name, read, count }) {
+/** Buttons that save the rows. `list` names the list: the note about a saved file is about one list. `read(note, isWanted)` resolves to the records; it calls `note(count)` as it goes on, and stops when `isWanted()` is false. */
+export function Export({ name, read, count, list }) {
   const [state, setState] = useState("");
   const turn = useRef(0);
+  useEffect(() => {
+    turn.current += 1;
+    setState("");
+  }, [list]);
   const save = async (form) => {
     const mine = (turn.current += 1);
     try {

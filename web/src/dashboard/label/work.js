@@ -86,7 +86,7 @@ export function Work({ wanted, start, live, picks, onRename }) {
   const actions = { label, skip, undo };
   return html`<div class="top"><h1>Label</h1><div class="picks">${picks}<${Picks} wanted=${wanted} document=${queue.document} /></div></div>
     ${queue.error ? html`<${Problem} error=${queue.error} />${queue.error.errors?.some((one) => one.parameter === "labeller" || one.parameter === "judge") ? html`<p><button type="button" class="chip" onClick=${onRename}>Change the name</button></p>` : null}` : null}
-    ${queue.document ? html`<${Progress} document=${queue.document} at=${queue.at} wanted=${wanted} onRename=${onRename} />` : queue.error ? null : html`<p class="empty" role="status">Reading …</p>`}
+    ${queue.document ? html`<${Progress} document=${queue.document} at=${queue.at} wanted=${wanted} waiting=${outbox.waiting} onRename=${onRename} />` : queue.error ? null : html`<p class="empty" role="status">Reading …</p>`}
     ${queue.document?.guidelines.length ? html`<details class="guide" ref=${guide} open=${isNew(queue.document.guidelines)} onToggle=${(event) => { if (!event.currentTarget.open) markRead(queue.document.guidelines); }}><summary>Guidelines <kbd>g</kbd></summary>${queue.document.guidelines.map((one) => html`<section><h2>${one.title}</h2><${Markdown} text=${one.text} /></section>`)}</details>` : null}
     <p class="hidden" role="status">${said}</p>
     <${Unsent} outbox=${outbox} labeller=${wanted.labeller} />
@@ -134,14 +134,14 @@ function Picks({ wanted, document }) {
     ${isRandom ? html`<label class="pick">seed <input type="number" min="0" step="1" value=${wanted.seed} onChange=${(event) => alter({ seed: event.currentTarget.value, at: "" })} /></label>` : null}`;
 }
 
-function Progress({ document, at, wanted, onRename }) {
+function Progress({ document, at, wanted, waiting, onRename }) {
   const { queue } = document;
   const others = Object.entries(document.labellers).filter(([name]) => name !== wanted.labeller);
   const count = queue === "differ" ? "decided" : queue === "unlabeled" ? "labeled" : "own";
   const you = html`<b dir="auto">${wanted.labeller}</b> (<button type="button" class="link" onClick=${onRename}>change</button>)`;
   const word = { decided: html`decided · you are ${you}`, labeled: html`labeled by anybody · you are ${you}`, own: html`labeled by ${you}` }[count];
   return html`<div class="progress"><progress max=${Math.max(1, Number(document.n))} value=${Number(document[count])} aria-label="Progress"></progress>
-    <p class="small"><${Figure} value=${document[count]} path=${at(count)} form=${plain} /> of <${Figure} value=${document.n} path=${at("n")} form=${plain} /> ${word}${count === "own" ? html` · <${Figure} value=${document.labeled} path=${at("labeled")} form=${plain} /> by anybody` : null}${others.map(([name, n]) => html` · <span dir="auto">${name}</span> <${Figure} value=${n} path=${at(`labellers[${JSON.stringify(name)}]`)} form=${plain} />`)}</p>
+    <p class="small"><${Figure} value=${document[count]} path=${at(count)} form=${plain} /> of <${Figure} value=${document.n} path=${at("n")} form=${plain} /> ${word}${count === "own" ? html` · <${Figure} value=${document.labeled} path=${at("labeled")} form=${plain} /> by anybody` : null}${others.map(([name, n]) => html` · <span dir="auto">${name}</span> <${Figure} value=${n} path=${at(`labellers[${JSON.stringify(name)}]`)} form=${plain} />`)}${waiting === 0 ? null : html` · <span class="unsaved">${plain(waiting)} ${waiting === 1 ? "waits" : "wait"} to be saved</span>`}</p>
     ${queue === "random" || queue === "differ" ? null : html`<p class="note">Labels of this queue do not represent the run, so <code>dicast calibrate</code> does not use them; those drawn at random do.</p>`}</div>`;
 }
 
