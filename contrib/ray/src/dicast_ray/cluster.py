@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
+os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")  # Ray reads it when it is imported
+
 import ray
 from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
