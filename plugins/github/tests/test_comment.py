@@ -533,7 +533,11 @@ def test_each_reason_to_stop_has_words_and_a_next_step(reason, tmp_path):
     done = {"stopped": {"reason": reason}, "metrics": {"m": {"scored": 1}}, "scored": 1, "subjects": 4, "cost": {}}
     text = "\n".join(reason_lines({**empty, **done, "run_id": "R", "name": "a"}, "a.yaml", tmp_path / "ledger.db"))
     assert f"{STOPS[reason]} (`{reason}`); scored before: 1 of 4 subjects" in text
-    assert "`dicast ci a.yaml --resume R` with the same options, where the ledger of this job is `ledger.db`" in text
+    merged = ", without `--merge` and its ledgers" * (reason == "unfinished_shards")
+    assert (
+        f"`dicast ci a.yaml --resume R` with the same options{merged}, where the ledger of this job is `ledger.db`"
+        in text
+    )
 
 
 def test_each_kind_of_failure_has_words():

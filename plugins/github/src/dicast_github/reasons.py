@@ -17,13 +17,15 @@ _UNCOMPARED = " is not compared with "
 _REFUSED = ("refused_by_provider", "endpoint_unreachable")
 """Reasons for a stop after which the key, the address or the model may be wrong."""
 
+_UNFINISHED_SHARDS = "unfinished_shards"
+
 STOPS = {
     "interrupted": "the run was interrupted, such as by a canceled job or a time limit",
     "refused_by_provider": "the endpoint of a model refused the calls",
     "endpoint_unreachable": "the endpoint of a model could not be reached",
     "unsupported_by_model": "a model does not support an option of the file, which the job's log names",
     "ledger_failed": "the ledger could not be written, for example because the disk is full",
-    "unfinished_shards": "not every shard ended",
+    _UNFINISHED_SHARDS: "not every shard ended",
 }
 """Words for the reasons why a run did not end in order."""
 
@@ -106,7 +108,8 @@ def reason_lines(done: Document, file: str, ledger: Path | None) -> Iterator[str
     is_lasting = first_fault is not None and _TRANSIENT.search(first_fault) is None
     fix = _fix(done, is_refused=is_lasting or reason in _REFUSED)
     if fix is not None:
-        yield f"- next: {fix}{code(_command(done, file))} with the same options{_place(done, ledger)}"
+        options = "the same options" + (", without `--merge` and its ledgers" if reason == _UNFINISHED_SHARDS else "")
+        yield f"- next: {fix}{code(_command(done, file))} with {options}{_place(done, ledger)}"
 
 
 def _fix(done: Document, *, is_refused: bool) -> str | None:
