@@ -57,14 +57,18 @@ def properties(element):
 def test_junit_has_a_suite_for_each_criterion_and_no_score_that_no_document_has(made):
     folder, done = made
     suites = {suite.get("name"): suite for suite in ET.parse(folder / "r.xml").getroot()}
-    assert [*suites] == ["record", "kind", "clear"]
+    assert [*suites] == ["run", "record", "kind", "clear"]
     assert not any("score" in properties(case) for case in suites["record"].findall("testcase"))
     results = {
         (label, case.get("name")): [entry.tag for entry in case if entry.tag != "properties"]
         for label, suite in suites.items()
         for case in suite.findall("testcase")
     }
-    assert {key for key, tags in results.items() if tags == ["failure"]} == {("kind", "r2"), ("clear", "r3")}
+    assert {key for key, tags in results.items() if tags == ["failure"]} == {
+        ("run", "gate"),
+        ("kind", "r2"),
+        ("clear", "r3"),
+    }
     assert results["clear", "r4"] == ["skipped"]
     failure = suites["kind"].find("testcase[@name='r2']/failure")
     assert failure.get("message") == "0.1000, flagged as failing"

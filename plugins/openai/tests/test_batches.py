@@ -468,7 +468,7 @@ def test_ctrl_c_leaves_the_batch_and_its_reservations(started, batch_server, fol
     output = printed(folder, "show", "last")
     assert f"reserved for calls in batches: {done['reserved']['usd']} usd" in output
     for flags in ("", " --cancel-batches"):
-        assert f"    dicast run FILE --resume {done['run_id']}{flags}\n" in output
+        assert f"    dicast run p.json --resume {done['run_id']}{flags}\n" in output
     (listed,) = json.loads(printed(folder, "runs", "--json"))["runs"]
     assert (listed["state"], listed["batches"][0]["calls"]) == ("waiting", 5)
     assert "waiting" in printed(folder, "runs")
