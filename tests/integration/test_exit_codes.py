@@ -149,6 +149,15 @@ def test_no_budget_for_any_judge_is_5(shop):
     assert not (shop / "calls").exists()
 
 
+def test_no_budget_for_any_judge_is_5_also_beside_a_free_metric(shop):
+    shop.rows(1, 1)
+    text = "metrics: [fake/act]\njudges: [fake/paid_judge: {journal: calls}]\nbudget: {run: 0 usd}\n"
+    done = shop.run(text)
+    assert (done.code, done.json["metrics"]["fake/act"]["scored"]) == (5, 2)
+    assert not (shop / "calls").exists()
+    assert shop.run(text.replace("0 usd", "0.01 usd")).code == 3, "the budget allows one judgment"
+
+
 def test_no_budget_comes_before_a_lost_sink(shop):
     shop.rows(1)
     done = shop.run("judges: [fake/paid_judge]\nbudget: {run: 0 usd}\nsinks: [fake/leaky: {at: close}]\n")

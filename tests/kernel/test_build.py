@@ -331,7 +331,7 @@ def test_a_least_score_needs_one_label_that_it_is_about():
         assert len(build(several + enough, metrics="").gate.clauses) == 1
     problem = the_problem("judges: [t/any_kind]\ngate: [{on: metrics, min_score: 0.5}, {min_pass_rate: 0.5}]\n")
     assert (problem.line, problem.path) == (4, "gate[1].min_pass_rate")
-    assert problem.message.endswith("set on to metrics or t/any_kind")
+    assert problem.message.endswith("set on to metrics (t/cheap alone), t/any_kind, or a single metric: t/cheap")
     assert build("judges: [t/any_kind]\ngate: {min_score: 0.5}\n", metrics="").gate.clauses[0].min_score == 0.5
     metrics = "metrics: [proxy/format, {proxy/length: {as: short}}]\n"
     problem = the_problem("judges: [t/any_kind]\ngate: {min_score: 0.5}\n", metrics=metrics)

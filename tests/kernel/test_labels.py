@@ -122,7 +122,7 @@ def test_a_rule_about_a_label_is_refused_without_one(rule):
     (problem,) = refused(text, m=FakeMetric(Score(1.0)), j=FakeJudge())
     name = rule.partition(":")[0]
     assert problem.startswith(f"<text>:5:{6 + len(name) + 2}: {name} needs one label")
-    assert "set on to metrics or j" in problem
+    assert "set on to metrics (m alone), j, or a single metric: m" in problem
 
 
 def test_an_unknown_label_names_the_nearest():
@@ -135,7 +135,9 @@ def test_an_unknown_label_names_the_nearest():
 
 def test_a_judge_that_set_adds_needs_a_label_too():
     file = {"metrics": ["proxy/format"], "gate": {"min_score": 0.5}}
-    with pytest.raises(ConfigError, match="set on to metrics or heuristic/turn"):
+    with pytest.raises(
+        ConfigError, match=r"set on to metrics \(proxy/format alone\), heuristic/turn, or a single metric: proxy/format"
+    ):
         load_pipeline(file, {"judges": ["heuristic/turn"]}, needs_source=False)
 
 

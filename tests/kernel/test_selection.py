@@ -286,3 +286,16 @@ def test_a_resumed_run_needs_the_same_filter(folder, capsys):
     assert "filter" in refused["error"]["message"]
     code, _ = run(capsys, "--resume", done["run_id"], "--retry-failed", "--filter", "id~^a")
     assert code == 0
+
+
+def test_check_names_a_missing_baseline_file_and_refuses_another_missing_baseline_of_the_gate(folder, capsys):
+    gate = PIPELINE.replace("min_score: 0.1", "baseline: main.json, max_drop: 0.02")
+    (folder / "new.yaml").write_text(gate)
+    assert main(["check", "new.yaml"]) == 0
+    assert "there is no file main.json yet, and dicast run needs it" in capsys.readouterr().out
+    run(capsys)
+    assert main(["check", "new.yaml"]) == 0, "the job of the main branch writes the file"
+    assert "dicast baseline save NAME RUN --file main.json" in capsys.readouterr().out
+    (folder / "new.yaml").write_text(gate.replace("main.json", "main"))
+    assert main(["check", "new.yaml"]) == 2
+    assert "no finished run or baseline 'main'" in capsys.readouterr().err

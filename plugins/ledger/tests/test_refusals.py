@@ -130,7 +130,9 @@ def test_a_locked_ledger_is_refused_to_writers_and_open_to_readers(tmp_path, ope
     with opened(path) as ledger, closing(sqlite3.connect(path, isolation_level=None)) as other:
         ledger.append([make_event()])
         other.execute("BEGIN IMMEDIATE")
-        assert "locked for 0.05 s" in refusal(opened, path, busy_timeout=0.05)
+        said = refusal(opened, path, busy_timeout=0.05)
+        assert "locked for 0.05 s" in said
+        assert f"--ledger '{{ledger/sqlite: {{path: {path}, busy_timeout: 30}}}}'" in said
         with opened(path, create=False, busy_timeout=0) as reader:
             assert len(list(reader.read(Query()))) == 1
             with pytest.raises(LedgerError, match="locked"):

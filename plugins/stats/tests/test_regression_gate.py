@@ -127,6 +127,17 @@ def test_a_baseline_that_does_not_exist_is_refused_before_the_first_call(folder)
     assert (problem.path, "'mian'" in problem.message) == ("gate.baseline", True)
 
 
+def test_a_missing_file_is_refused_once_with_its_path_and_the_command_that_writes_it(folder):
+    metrics = [{"check/contains": {"as": "a", "value": "yes"}}, {"check/contains": {"as": "b", "value": "no"}}]
+    judge(36)
+    gate = [{"on": label, "baseline": "kept/main.json", "max_drop": 0.02} for label in ("a", "b")]
+    with pytest.raises(ConfigError) as caught:
+        dicast.run({"source": {"rows/jsonl": {"path": "main.jsonl"}}, "metrics": metrics, "gate": gate})
+    (problem,) = caught.value.problems
+    assert problem.path == "gate[0].baseline"
+    assert "there is no file kept/main.json; dicast baseline save NAME RUN --file kept/main.json" in problem.message
+
+
 def test_without_an_older_run_there_is_nothing_to_compare_with(folder):
     run = judge(36, gate={"baseline": "last"})
     assert (clause_of(run)["passed"], run.exit_code) == (None, 0)

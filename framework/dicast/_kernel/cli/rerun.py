@@ -17,6 +17,7 @@ from ..plan.sections import Pipeline
 from ..run.request import Request
 from ..run.reuse import ReusedReplies
 from ..values.errors import RequestError
+from ..values.names import path_from_here
 from .output import print_error
 from .screen import ledger_option
 from .summary import short_run
@@ -82,7 +83,7 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
             before = {path: before.get(path, state) for path, state in signature(files).items()}
             _announce(files)
             changed = wait_for_change(before)
-            click.echo("\n" + one_line(f"changed: {', '.join(map(_relative, changed))}"), err=True)
+            click.echo("\n" + one_line(f"changed: {', '.join(map(path_from_here, changed))}"), err=True)
     except KeyboardInterrupt:
         return code
 
@@ -134,10 +135,6 @@ def _inside(folder: Path) -> Iterator[Path]:
 
 
 def _announce(files: Iterable[Path]) -> None:
-    names = [_relative(path) for path in files]
+    names = [path_from_here(path) for path in files]
     rest = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     click.echo(one_line(f"watching {', '.join(names[:_NAMED])}{rest}; Ctrl-C ends"), err=True)
-
-
-def _relative(path: Path) -> str:
-    return str(path.relative_to(Path.cwd()) if path.is_absolute() and path.is_relative_to(Path.cwd()) else path)

@@ -119,7 +119,7 @@ def run(
     as_json: bool,
 ) -> int:
     """Judge the subjects of the pipeline FILE. Exit codes: 0 passed, 1 gate failed, 2 invalid request, 3 undecided, 4 data lost in a sink
-    or the ledger, 5 no budget for any judge, 70 a defect in dicast, 130 interrupted.
+    or the ledger, 5 the budget allows no judge at all, 70 a defect in dicast, 130 interrupted.
     """
     if file is None and resume:  # dicast run --resume FILE: the id is optional, so the value is the file
         file, resume = Path(resume), ""

@@ -47,9 +47,10 @@ class GatedLabels:
     def choices(self) -> str:
         """The labels that the file declares, and its single metrics, which a clause may name too, as words of a message."""
         metrics = [slot.label for slot in self.metrics]
-        if len(metrics) < 2:
+        if not metrics:
             return " or ".join(self.declared)
-        together = f"{METRICS} ({', '.join(metrics[:-1])} and {metrics[-1]} together)"
+        alone = f"{METRICS} ({metrics[0]} alone)"
+        together = alone if len(metrics) == 1 else f"{METRICS} ({', '.join(metrics[:-1])} and {metrics[-1]} together)"
         others = [label for label in self.declared if label != METRICS]
         return f"{', '.join([together, *others])}, or a single metric: {', '.join(metrics)}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +17,7 @@ from ..plan.sections import Pipeline
 from ..resume.named_runs import LAST, TOOL, by_part, find_run, run_kind, started_runs
 from ..values import Event, Query, Record, Results
 from ..values.errors import ConfigError, DataError, Problem
-from ..values.names import nearest
+from ..values.names import nearest, path_from_here
 from .portable import read_portable
 from .reader import results
 from .saved import saved_baselines
@@ -58,9 +59,10 @@ def find_gate_runs(
     """
     baselines: dict[str, Results | None] = {}
     problems: list[Problem] = []
-    for index, name in pipeline.gate.baselines():
+    names = {name: index for index, name in reversed([*pipeline.gate.baselines()])}  # a name is looked up once
+    for name, index in reversed(names.items()):
         run = experiments.get(name, name)
-        if name in baselines or run is None or name == pipeline.experiment:
+        if run is None or name == pipeline.experiment:
             continue
         try:
             baselines[name] = find_results(
@@ -116,7 +118,7 @@ def find_results(
     finished = [*_finished(ledger, exclude)]
     if (part := by_part(name, (event.run_id for event in finished))) is not None:
         return results(ledger, part)
-    raise ConfigError(_missing_message(ledger, name, finished, base, experiments))
+    raise ConfigError(Problem(_missing_message(ledger, name, finished, base, experiments), value=name))
 
 
 def _finished(ledger: Ledger, exclude: str | None) -> Iterator[Event]:
@@ -154,9 +156,17 @@ def _missing_message(
     if suffix := Path(wanted_name).suffix:
         names |= {path.name for path in base.glob("*") if path.suffix == suffix}
     near = nearest(wanted_name, sorted({*map(str, names), *saved_baselines(ledger), *experiments}))
-    message = f"this ledger has no finished run or baseline {wanted_name!r}, and there is no such file"
+    file = path_from_here(base / wanted_name)
+    message = f"this ledger has no finished run or baseline {wanted_name!r}, and there is no file {file}"
     fix = "dicast runs lists the runs, and dicast baseline save NAME RUN saves a run as a baseline"
+    if is_file_name(wanted_name):
+        fix = f"dicast baseline save NAME RUN --file {shlex.quote(file)} writes it, where RUN is a run or a pipeline's name"
     return f"{message}, did you mean {near!r}?" if near else f"{message}; {fix}"
+
+
+def is_file_name(name: str) -> bool:
+    """Return True if the *name* of a baseline is written as a file's: it has a suffix or a folder."""
+    return bool(Path(name).suffix) or Path(name).name != name
 
 
 def of_file(path: Path) -> Results:

@@ -193,8 +193,9 @@ def exit_code(done: Document) -> int:
     if (reason in REFUSED and not _began(done)) or (reason == UNSUPPORTED and not _judged(done)):
         return 2
     throttled = set(done["failures"]) <= {"throttled_no_heuristic"} and (done["failed"] or done["unaffordable"])
-    if throttled and not _judged(done):
-        return 5
+    due = {label: tally for label, tally in done["judges"].items() if tally["total"]}
+    if throttled and not (_any_scored(due) if due else _judged(done)):
+        return 5  # also if free metrics have scores
     if reason == "ledger_failed" or any(sink["lost"] for sink in done["sinks"].values()):
         return 4
     if done["undecided"]:
@@ -210,5 +211,8 @@ def _began(done: Document) -> bool:
 
 def _judged(done: Document) -> bool:
     """Return True if any label has a score of any subject."""
-    tallies = (*done["metrics"].values(), *done["judges"].values())
-    return bool(done["scored"]) or any(tally["scored"] for tally in tallies)
+    return bool(done["scored"]) or _any_scored(done["metrics"]) or _any_scored(done["judges"])
+
+
+def _any_scored(tallies: Mapping[str, Mapping[str, Any]]) -> bool:
+    return any(tally["scored"] for tally in tallies.values())

@@ -17,6 +17,7 @@ from ..plan.secret_mask import SecretMask
 from ..plan.sections import Pipeline
 from ..values import Event, Query
 from ..values.errors import ConfigError
+from ..values.names import path_from_here
 from .named_runs import TOOL, by_part, run_ids, run_kind
 from .resume import EarlierRun, refuse_changes
 
@@ -72,9 +73,8 @@ def command_of(started: Mapping[str, Any], *flags: str) -> RunCommand | None:
     words = [word for text in filters for word in ("--filter", text)]
     words += ["--shard", f"{shard['number']}/{shard['of']}"] if shard else []
     words += ["--experiment", experiment] if experiment and not suite else []
-    name = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     is_resumable = not (started.get("preview") or (suite and filters))
-    return RunCommand(str(name), flags=(*words, *flags), is_resumable=is_resumable)
+    return RunCommand(path_from_here(path), flags=(*words, *flags), is_resumable=is_resumable)
 
 
 @frozen

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from ..pipeline.slots import ledger_slot
 from ..plan.sections import Pipeline
-from ..records.baseline import find_baseline
+from ..records.baseline import find_baseline, find_gate_runs, is_file_name
 from ..resume.named_runs import LAST
 from ..source.columns import checked_data
 from ..source.source import is_live
@@ -18,6 +18,7 @@ from ..timing.event_loop import in_loop
 from ..values import RunContext
 from ..values.clock import Clock
 from ..values.errors import ConfigError, DataError, Problem, RequestError
+from ..values.names import path_from_here
 
 _MOST_BYTES = 64 * 2**20
 """Size of the largest data file that is read."""
@@ -59,34 +60,60 @@ def check_data(pipelines: Iterable[Pipeline]) -> list[str]:
 
 
 def check_baselines(pipelines: Sequence[Pipeline]) -> list[str]:
-    """Look up the run that each of *pipelines* is compared with; return a note for each that has no ledger file yet.
+    """Look up the runs that each of *pipelines* is compared with, in its section ``baseline`` and in its gate.
 
-    :raises ConfigError: with every name that the ledger does not have.
+    Return a note for each name that was not looked up, because there is no ledger file yet, and for each missing file: another job may
+    write it before the run.
+
+    :raises ConfigError: with every other name that the ledger does not have.
     """
     problems: dict[Problem, None] = {}
     notes: dict[str, None] = {}
     experiments = {pipeline.experiment for pipeline in pipelines}
     for pipeline in pipelines:
-        wanted = None if pipeline.baseline is None else pipeline.baseline.run
+        names = {name for _, name in pipeline.gate.baselines()}
+        names |= {pipeline.baseline.run} if pipeline.baseline is not None else set()
+        names -= {LAST, *experiments}
         path = getattr(ledger_slot(pipeline).component, "path", None)
-        if wanted in (None, LAST, *experiments) or not isinstance(path, Path):
+        if not names or not isinstance(path, Path):
             continue
         if not path.is_file():
-            is_known = (pipeline.base / str(wanted)).is_file()
-            notes |= {} if is_known else {f"the baseline {wanted!r} was not looked up: there is no ledger yet": None}
+            notes |= dict.fromkeys(_unknown_names(pipeline, names))
             continue
         try:
-            in_loop(_check_baseline(pipeline))
+            in_loop(_check_baselines(pipeline, names))
         except RequestError as error:
-            problems |= dict.fromkeys(error.problems)
+            for problem in error.problems:
+                name = problem.value
+                if isinstance(name, str) and is_file_name(name) and not (pipeline.base / name).exists():
+                    notes[f"the baseline {name!r} is missing: {problem.message}"] = None
+                else:
+                    problems[problem] = None
     if problems:
         raise ConfigError(problems)
     return [*notes]
 
 
-async def _check_baseline(pipeline: Pipeline) -> None:
+def _unknown_names(pipeline: Pipeline, names: Iterable[str]) -> Iterator[str]:
+    for name in sorted(names):
+        if (pipeline.base / name).is_file():
+            continue
+        file = path_from_here(pipeline.base / name)
+        place = (
+            f"there is no file {file} yet, and dicast run needs it" if is_file_name(name) else "there is no ledger yet"
+        )
+        yield f"the baseline {name!r} was not looked up: {place}"
+
+
+async def _check_baselines(pipeline: Pipeline, names: Collection[str]) -> None:
     async with opening(ledger_slot(pipeline).component, None, create=False) as ledger:
-        find_baseline(ledger, pipeline)
+        if pipeline.baseline is not None and pipeline.baseline.run in names:
+            find_baseline(ledger, pipeline)
+        find_gate_runs(
+            ledger,
+            pipeline,
+            experiments=dict.fromkeys({name for _, name in pipeline.gate.baselines()}.difference(names)),
+        )
 
 
 async def _check_file(pipeline: Pipeline) -> None:

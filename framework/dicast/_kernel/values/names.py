@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import isfinite
+from pathlib import Path
 
 import orjson
 
@@ -54,3 +55,9 @@ def not_finite(value: object, place: str) -> str | None:
     elif isinstance(value, list | tuple):
         inside = enumerate(value)
     return next((fault for name, item in inside if (fault := not_finite(item, f"{place}.{name}"))), None)
+
+
+def path_from_here(path: Path) -> str:
+    """Return *path* as a command in the working directory names it: relative if it is inside, else absolute."""
+    absolute = path.absolute()
+    return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute)
