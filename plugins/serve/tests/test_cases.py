@@ -80,9 +80,11 @@ def test_a_case_is_found_opened_and_gone_through_and_back_keeps_the_list(chromiu
         page.wait_for_selector(".steps:has-text('2 of 3')")
         page.keyboard.press("j")
         page.wait_for_selector("h1:has-text('a/2')")
-        page.go_back()
+        page.go_back()  # j and k add no entry to the history
+        page.wait_for_selector("[role=status]:has-text('3 of 4 shown')")
+        page.locator(".virtual-row").nth(1).click()
         page.wait_for_selector("h1:has-text('a/1')")
-        page.go_back()
+        page.keyboard.press("Escape")
         page.wait_for_selector("[role=status]:has-text('3 of 4 shown')")
     with Tab(
         chromium, server, address.removeprefix(server.address), token=READING, wait=".steps:has-text('2 of 3')"
@@ -94,11 +96,19 @@ def test_a_case_is_found_opened_and_gone_through_and_back_keeps_the_list(chromiu
 
 
 def test_an_unfinished_expression_is_named_and_leaves_the_list(chromium, server):
-    with Tab(chromium, server, "#/run/new?outcome=pass&regex=1", token=READING, wait=".virtual-row") as page:
+    tab = Tab(chromium, server, "#/run/new?outcome=pass&regex=1", token=READING, wait=".virtual-row")
+    with tab as page:
         search = page.get_by_placeholder("Search texts and reasons")
         search.fill("reason (0.8")
         page.wait_for_selector(".toolbar .warnings")
         assert page.locator(".virtual-row").count() == 3
+        page.wait_for_selector("[role=status]:has-text('The search was not carried out: 3 of 4 shown')")
+        search.fill("(?=0.8)")  # JavaScript has it, the server's expressions do not
+        page.wait_for_selector("[role=alert]:has-text('not a regular expression')")
+        page.wait_for_selector("[role=status]:has-text('The list was not read')")
+        page.wait_for_timeout(500)
+        assert len(tab.complaints) == 1  # the refused request, once
+        assert "400" in tab.complaints.pop()
         search.fill("reason (0.8)")
         page.wait_for_selector("[role=status]:has-text('1 of 4 shown')")
 
@@ -110,6 +120,10 @@ def test_the_filtered_rows_are_saved(chromium, server):
             with page.expect_download() as download:
                 page.get_by_role("button", name=word).click()
             saved[word] = download.value.path().read_text(encoding="utf-8")
+        page.wait_for_selector(".export [role=status]:has-text('saved 3 rows')")
+        page.get_by_role("button", name="fail 1").click()
+        page.wait_for_selector("[role=status]:has-text('1 of 4 shown')")
+        assert page.locator(".export [role=status]").inner_text() == ""
     lines = [json.loads(line) for line in saved["JSON lines"].splitlines()]
     rows = list(csv.DictReader(saved["CSV"].splitlines(keepends=True)))
     assert [row["subject_id"] for row in rows] == [line["subject_id"] for line in lines] == ["a/1", "a/2", "a/3"]
@@ -124,6 +138,10 @@ def test_two_runs_are_compared_subject_by_subject(chromium, server):
         chromium, server, f"#/compare?a={runs['old']}&b={runs['new']}&any=1", token=READING, wait=".virtual-row"
     ) as page:
         assert ids(page)[0] == "a/0"
+        page.wait_for_selector(".figures-of")
+        headings = page.locator(".figures-of h2").all_inner_texts()
+        assert headings[0] == "By label"
+        assert not {"paired", "significance", "Difference of the means"} & set(headings)  # a label has one answer
         page.get_by_role("button", name="regressed 1").click()
         page.wait_for_selector("[role=status]:has-text('1 of 4 shown')")
         page.locator(".virtual-row").first.click()

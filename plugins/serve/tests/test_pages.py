@@ -93,6 +93,10 @@ def test_the_address_with_the_token_becomes_a_cookie_that_no_script_reads(browse
     assert page.status_code == 200
     assert READING not in page.text
     assert browser.get("/session").json() == {"may_label": False}
+    wrong = browser.get(
+        "/?token=another", follow_redirects=False
+    )  # the cookie is right: the wrong token leaves the address
+    assert (wrong.status_code, wrong.headers["location"], "set-cookie" in wrong.headers) == (303, "/", False)
 
 
 @pytest.mark.parametrize("path", ["/", "/dashboard.js", "/dashboard.css"])
@@ -111,6 +115,7 @@ def test_without_a_token_a_browser_reads_what_to_do_and_a_program_reads_json(bro
     assert (response.status_code, response.headers["content-type"]) == (401, "text/html; charset=utf-8")
     assert "dicast serve" in response.text
     assert "needs its token" in response.text
+    assert "/?token=TOKEN#/runs" in response.text
     assert browser.get("/").json()["error"]["message"].startswith("the request has no token; send the header")
     wrong = browser.get("/?token=another", headers={"accept": "text/html"})
     assert (wrong.status_code, "has another token than your browser" in wrong.text) == (401, True)

@@ -8,25 +8,31 @@ import { People } from "./label/people.js";
 import { Answer, Tile } from "./parts.js";
 import { alter, ofSubject, place } from "./router.js";
 
+const ASKED = 50; // subjects that are furthest apart, of which the first are shown
+const SHOWN = 5;
+const CUT = 0.5; // the least passing score of `dicast agreement`
 const PEOPLE = "*"; // the key of all people together, which no judge's name has
 
-export function Agreement({ later, kind, judges, tick, query, mayLabel }) {
+/** `gateLabel` is the label of the last gate, null without one, undefined until the runs are read. */
+export function Agreement({ gateLabel, later, kind, judges, tick, query, mayLabel }) {
   const found = (judges.document?.data ?? []).filter((one) => one.subject_kind === kind);
   const names = [...new Set(found.map((one) => one.judge))];
-  const [one, two] = pair(found, names, query);
+  const [one, two] = pair(found, names, query, gateLabel);
   const isPooled = two === PEOPLE;
   const window_ = within(query.window);
   const asked = { judge: isPooled ? one : [one, two], subject_kind: kind, window: window_ };
-  const enough = one !== null && two !== null && kind !== null;
+  const enough = one !== null && two !== null && kind !== null && gateLabel !== undefined;
   useEffect(() => {
     if (enough && (query.one !== one || query.two !== two)) alter({ one, two }); // later runs do not change the pair then
   }, [enough, one, two, query.one, query.two]);
-  const whole = useAnswer(enough && !later ? address("/analytics/agreement", { ...asked, gold: isPooled ? "people" : null, worst: 5 }) : null, tick);
+  const whole = useAnswer(enough && !later ? address("/analytics/agreement", { ...asked, gold: isPooled ? "people" : null, worst: ASKED }) : null, tick);
   const days = useAnswer(enough && !isPooled && !later ? address("/analytics/agreement/days", asked) : null, tick);
-  return html`<${Tile} title="Agreement" id="agreement">${!enough ? html`<p class="empty">Only one judge has judged these: there is nothing to compare. <a href=${place(["label"])}>Give verdicts of your own</a> to see how far you can trust it.</p>` : html`
+  return html`<${Tile} title="Agreement" id="agreement">${gateLabel === undefined ? html`<p class="empty" role="status">Reading …</p>` : !enough ? html`<p class="empty">Only one judge has judged these: there is nothing to compare. <a href=${place(["label"])}>Give verdicts of your own</a> to see how far you can trust it.</p>` : html`
     <div class="picks"><${Pick} word="of" names=${names} value=${one} name="one" /><${Pick} word="and" names=${names} value=${two} name="two" others=${found.some(hasLabels) ? [[PEOPLE, "people, all together"]] : []} /></div>
-    <${Answer} answer=${whole}>${(document) => html`<p class="head"><span class="big"><${Figure} value=${document.within} path=${whole.at("within")} form=${percent} none="–" /></span>
-        <span class="soft"> of <${Figure} value=${document.n} path=${whole.at("n")} /> subjects within <${Figure} value=${document.window} path=${whole.at("window")} /></span></p>
+    <${Answer} answer=${whole}>${(document) => html`${isPooled ? html`<p class="head"><span class="big"><${Figure} value=${document.pass_agreement.agree} path=${whole.at("pass_agreement.agree")} form=${plain} /></span>
+        <span class="soft"> of <${Figure} value=${document.pass_agreement.n} path=${whole.at("pass_agreement.n")} form=${plain} /> subjects pass or fail alike; <${Figure} value=${document.within} path=${whole.at("within")} form=${percent} none="–" /> have scores within <${Figure} value=${document.window} path=${whole.at("window")} /></span></p>`
+        : html`<p class="head"><span class="big"><${Figure} value=${document.within} path=${whole.at("within")} form=${percent} none="–" /></span>
+        <span class="soft"> of <${Figure} value=${document.n} path=${whole.at("n")} /> subjects within <${Figure} value=${document.window} path=${whole.at("window")} />; <${Figure} value=${document.pass_agreement.agree} path=${whole.at("pass_agreement.agree")} form=${plain} /> pass or fail alike</span></p>`}
       <${Slider} value=${window_} />
       ${isPooled ? null : html`<${Over} days=${days} />`}
       <p class="soft">alpha <${Figure} value=${document.alpha} path=${whole.at("alpha")} form=${score} />${document.alpha_ci === null ? null : html` (95 %: <${Figure} value=${document.alpha_ci[0]} path=${whole.at("alpha_ci[0]")} form=${score} /> to <${Figure} value=${document.alpha_ci[1]} path=${whole.at("alpha_ci[1]")} form=${score} />)`},
@@ -54,10 +60,10 @@ function Cautions({ document }) {
   return cautions.length ? html`<ul class="warnings">${cautions.map((text) => html`<li>${text}</li>`)}</ul>` : null;
 }
 
-/** The judges to compare: the chosen ones, else all people together with the judge of most verdicts, else a person with it, else the two judges of most verdicts. */
-function pair(found, names, query) {
+/** The judges to compare: the chosen ones, else the judge of the gate's label first; else all people together with the judge of most verdicts, else a person with it, else the two judges of most verdicts. */
+function pair(found, names, query, gateLabel) {
   const persons = found.filter((one) => one.judge_kind === "human").map((one) => one.judge);
-  const first = names.includes(query.one) ? query.one : (names.find((name) => !persons.includes(name)) ?? names[0] ?? null);
+  const first = names.includes(query.one) ? query.one : names.includes(gateLabel) ? gateLabel : (names.find((name) => !persons.includes(name)) ?? names[0] ?? null);
   const others = names.filter((name) => name !== first);
   const isLabeled = !persons.includes(first) && found.some((one) => one.judge === first && hasLabels(one));
   const second = others.includes(query.two) || query.two === PEOPLE ? query.two : isLabeled ? PEOPLE : (others.find((name) => persons.includes(name)) ?? others[0] ?? null);
@@ -93,6 +99,8 @@ function Over({ days }) {
 
 function Worst({ document, at }) {
   if (document.worst.length === 0) return null;
-  return html`<details><summary>Furthest apart</summary><ol class="lines">${document.worst.map((one, number) => html`<li><a class="line" href=${ofSubject(one.subject_kind, one.subject_id)}>
+  const differ = (one) => { const sides = Object.values(one.scores).map((value) => Number(value) >= CUT); return sides.includes(true) && sides.includes(false); };
+  const listed = document.worst.map((one, number) => [one, number]).sort(([one], [other]) => differ(other) - differ(one)).slice(0, SHOWN);
+  return html`<details><summary>Furthest apart</summary><ol class="lines">${listed.map(([one, number]) => html`<li><a class="line" href=${ofSubject(one.subject_kind, one.subject_id)}>
     <${Id} id=${one.subject_id} className="line-id" />${Object.entries(one.scores).map(([judge, value]) => html`<span class="soft"><span dir="auto">${judge}</span> <${Figure} value=${value} path=${at(`worst[${number}].scores[${JSON.stringify(judge)}]`)} form=${score} /></span>`)}</a></li>`)}</ol></details>`;
 }

@@ -10,7 +10,8 @@ import { Rows } from "./rows.js";
 import { useTitle } from "./title.js";
 
 
-const PAIRED = "stats/paired"; // its differences are those of the answers
+const ANSWERED = ["stats/paired", "stats/significance"]; // an answer is of paired differences by session: a label has one answer, also where another test has less power
+const TITLES = { "stats/cliffs_delta": "How often B is above A (Cliff's delta)", "stats/significance": "Difference of the means" };
 const FEW = 3; // labels whose figures are shown at once; the figures of more labels are folded
 
 export function Compare({ query, live }) {
@@ -29,7 +30,7 @@ export function Compare({ query, live }) {
     <div class="picks"><${Side} word="baseline" name="a" runs=${listed} value=${a} /><${Side} word="with" name="b" runs=${listed} value=${b} />
       <label class="pick"><input type="checkbox" checked=${query.any === "1"} onChange=${(event) => alter({ any: event.currentTarget.checked ? "1" : "" })} /> also runs that are not comparable</label></div>
     ${runs.document && listed.length < 2 ? html`<p class="empty">A comparison needs two runs.</p>` : a === b && a ? html`<p class="empty">Choose two different runs.</p>` : html`
-    ${growing.length ? html`<p class="note" role="status">${growing.map((run) => html`<a href=${ofRun(run.run_id)} dir="auto">${run.name} ${run.run_id.slice(-6)}</a> `)}${growing.length > 1 ? "have" : "has"} not ended. The differences follow at the end; the subjects judged so far are below.</p>` : html`<${Answer} answer=${answer} none=${(error) => html`<${Problem} error=${error} />`}>${(document) => html`<${Found} document=${document} at=${answer.at} />`}</${Answer}>`}
+    ${growing.length ? html`<p class="note" role="status">${growing.map((run) => html`<a href=${ofRun(run.run_id)} dir="auto">${run.name} ${run.run_id.slice(-6)}</a> `)}${growing.length > 1 ? "have" : "has"} not ended. The differences follow at the end; the subjects judged so far are below.</p>` : html`<${Answer} answer=${answer} what="the scores of both runs" none=${(error) => html`<${Problem} error=${error} />`}>${(document) => html`<${Found} document=${document} at=${answer.at} />`}</${Answer}>`}
     ${a && b && a !== b ? html`<${BothPrompts} a=${a} b=${b} key=${`prompts ${a} ${b}`} /><h2>Subjects</h2><${Rows} run=${b} name=${listed.find((one) => one.run_id === b)?.name ?? b} query=${{ sort: "change", ...query, baseline: a }} tick=${tick} isComparing key=${`${a} ${b}`} />` : null}`}`;
 }
 
@@ -65,7 +66,7 @@ function Side({ word, name, runs, value }) {
 function Found({ document, at }) {
   const passes = Object.entries(document.passes);
   const answers = Object.entries(document.answers ?? {});
-  const others = Object.entries(document.comparisons).filter(([name]) => name !== PAIRED || answers.length === 0);
+  const others = Object.entries(document.comparisons).filter(([name]) => !ANSWERED.includes(name) || answers.length === 0);
   return html`<p class="small">A is the baseline, <a href=${ofRun(document.a.run_id)}><span dir="auto">${document.a.name}</span> <code>${document.a.run_id.slice(-6)}</code></a>; B is <a href=${ofRun(document.b.run_id)}><span dir="auto">${document.b.name}</span> <code>${document.b.run_id.slice(-6)}</code></a>. Differences are B minus A.</p>
     ${(document.sentences ?? []).map((text) => html`<p class="lead words" dir="auto">${text}</p>`)}
     ${document.comparable ? null : html`<p class="warnings">Not comparable: <span dir="auto">${document.faults.join(", ")}</span></p>`}
@@ -95,7 +96,7 @@ function Counts({ passes, at }) {
 function Comparison({ name, found, at }) {
   const criteria = Object.entries(found?.criteria ?? {}).filter(([, one]) => one !== null && typeof one === "object" && ("mean_difference" in one || "delta" in one));
   if (criteria.length === 0) return null;
-  return html`<h2>${name.split("/").at(-1).replaceAll("_", " ")}</h2><div class="scroll" tabindex="0" role="group" aria-label=${name}><table class="list"><thead><tr><th scope="col">label</th><th scope="col" class="num">difference</th><th scope="col">95 % interval</th><th scope="col" class="num">p (adjusted)</th><th scope="col">in words</th></tr></thead>
+  return html`<h2>${TITLES[name] ?? name.split("/").at(-1).replaceAll("_", " ")}</h2><div class="scroll" tabindex="0" role="group" aria-label=${name}><table class="list"><thead><tr><th scope="col">label</th><th scope="col" class="num">difference</th><th scope="col">95 % interval</th><th scope="col" class="num">p (adjusted)</th><th scope="col">in words</th></tr></thead>
     <tbody>${criteria.map(([criterion, one]) => html`<tr><th scope="row" dir="auto">${criterion}</th><td class="num strong"><${Figure} value=${one.mean_difference ?? one.delta} path=${at(`criteria[${JSON.stringify(criterion)}].${"mean_difference" in one ? "mean_difference" : "delta"}`)} form=${signed} /></td>
       <td class="still">${one.ci_low === null || one.ci_low === undefined ? "–" : html`<${Figure} value=${one.ci_low} path=${at(`criteria[${JSON.stringify(criterion)}].ci_low`)} form=${signed} /> to <${Figure} value=${one.ci_high} path=${at(`criteria[${JSON.stringify(criterion)}].ci_high`)} form=${signed} />`}</td>
       <td class="num"><${Figure} value=${one.adjusted_p_value} path=${at(`criteria[${JSON.stringify(criterion)}].adjusted_p_value`)} form=${pValue} /></td><td dir="auto">${one.words ?? ""}</td></tr>`)}</tbody></table></div>`;

@@ -6,12 +6,13 @@ import { Answer, Spent, Tile, Usd } from "./parts.js";
 
 export function Costs({ later, from, tick }) {
   const own = useAnswer(later ? null : address("/analytics/cost", { from }), tick);
-  const all = useAnswer(later ? null : address("/analytics/cost", { include_eval: "true", from }), tick);
+  const all = useAnswer(later ? null : address("/analytics/cost", { include_eval: "true", group_by: "judge", from }), tick);
   const saved = useAnswer(later ? null : address("/analytics/savings", { from }), tick);
   return html`<${Tile} title="Cost of judging" id="cost"><div class="pairs">
       <div><p class="soft">the agent's own calls</p><${Answer} answer=${own}>${(document) => html`<${Total} document=${document} at=${own.at} />`}</${Answer}></div>
-      <div><p class="soft">with judging</p><${Answer} answer=${all}>${(document) => html`<${Total} document=${document} at=${all.at} />`}</${Answer}></div></div>
-    <${Answer} answer=${saved}>${(document) => document.data.length === 0 ? html`<${ByModel} answer=${all} />` : html`<div class="scroll" tabindex="0" role="group" aria-label="Cost and savings by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">own, all time</th><th scope="col" class="num">judging</th><th scope="col" class="num">saved</th><th scope="col" class="num">mean</th></tr></thead>
+      <div><p class="soft">all calls</p><${Answer} answer=${all}>${(document) => html`<${Total} document=${document} at=${all.at} />`}</${Answer}></div></div>
+    <${ByPayer} answer=${all} />
+    <${Answer} answer=${saved}>${(document) => document.data.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Cost and savings by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">own, all time</th><th scope="col" class="num">judging</th><th scope="col" class="num">saved</th><th scope="col" class="num">mean</th></tr></thead>
       <tbody>${document.data.map((row, number) => html`<tr><th scope="row" dir="auto">${row.chosen_model ?? html`<span class="soft">not known</span>`}</th>
         <td class="num"><${Usd} value=${row.agent_usd_total} path=${saved.at(`data[${number}].agent_usd_total`)} none="–" /></td>
         <td class="num"><${Spent} usd=${row.judge_cost_usd_total} msat=${row.judge_cost_msat_total} at=${(unit) => saved.at(`data[${number}].judge_cost_${unit}_total`)} /></td>
@@ -20,12 +21,12 @@ export function Costs({ later, from, tick }) {
       <p class="fine">The sums, judging, saved and mean are of the chosen time; the own calls of a model are of the whole ledger. Saved is the extra cost if the expensive judge had given every verdict; – where that judge never ran.</p>`}</${Answer}></${Tile}>`;
 }
 
-/** What was spent on each model, judges included; without judged turns nothing else is known. */
-function ByModel({ answer }) {
+/** What each judge and each task of a run spent, and the agent's own calls: the sum is that of all calls. */
+function ByPayer({ answer }) {
   const rows = answer.document?.data ?? [];
   if (rows.length === 0) return null;
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Spent by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">spent</th><th scope="col" class="num">calls</th></tr></thead>
-    <tbody>${rows.map((row, number) => html`<tr><th scope="row" dir="auto">${row.model ?? html`<span class="soft">not known</span>`}</th><td class="num"><${Usd} value=${row.usd} path=${answer.at(`data[${number}].usd`)} /></td>
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Spent by judge or task"><table><thead><tr><th scope="col">judge or task</th><th scope="col" class="num">spent</th><th scope="col" class="num">calls</th></tr></thead>
+    <tbody>${rows.map((row, number) => html`<tr><th scope="row" dir="auto">${row.judge ?? html`<span class="soft">the agent's own calls</span>`}</th><td class="num"><${Spent} usd=${row.usd} msat=${row.msat} at=${(unit) => answer.at(`data[${number}].${unit}`)} /></td>
       <td class="num"><${Figure} value=${row.calls} path=${answer.at(`data[${number}].calls`)} /></td></tr>`)}</tbody></table></div>`;
 }
 

@@ -30,7 +30,7 @@ function Dashboard() {
     }
     first.current = false;
   }, [here.path.join("/")]);
-  useTitle(["run", "subject", "compare"].includes(name) ? null : (VIEWS.find(([key]) => key === name)?.[1] ?? "no such page"));
+  useTitle(["run", "subject", "compare", "label"].includes(name) ? null : (VIEWS.find(([key]) => key === name)?.[1] ?? "no such page"));
   const view = { live, mayLabel, query: here.query };
   return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the content</a>
     <header class="bar"><a class="brand" href=${place([])}>dicast</a>
@@ -48,7 +48,7 @@ function Drawn({ name, rest, view }) {
 
 const TROUBLES = {
   gone: (since) => html`The server does not answer since ${since}. The page tries again every few seconds; <code>dicast serve</code> starts it.`,
-  token: (since) => html`The server does not accept the token of this page since ${since}: it has another one now. Open the address that <code>dicast serve</code> has printed, or <code>${location.origin}/?token=</code> with the token of its file.`,
+  token: (since) => html`The server does not accept the token of this page since ${since}: it has another one now. Open the address that <code>dicast serve</code> has printed, or <code>${location.origin}/?token=TOKEN</code> with the token of its file, before a <code>#</code>.`,
   unreadable: (since) => html`The server cannot read the ledger since ${since}. <code>dicast ledger verify</code> on the server gives the reason.`,
 };
 

@@ -34,7 +34,7 @@ export function Overview({ live, query, mayLabel }) {
         <div class="stack"><${Running} runs=${runs} tick=${live.tick} /><${LastRun} runs=${runs} tick=${live.tick} />
           ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} answer=${quality} />`}
           <${Backlog} tick=${live.tick} /><${News} live=${live} /></div>
-        <div class="stack">${kind === null ? null : html`<${Agreement} later=${later} kind=${kind} judges=${judges} tick=${live.all} query=${query} mayLabel=${mayLabel} />
+        <div class="stack">${kind === null ? null : html`<${Agreement} gateLabel=${runs.document ? (runs.document.data.find((run) => run.gate !== null)?.gate_label ?? null) : undefined} later=${later} kind=${kind} judges=${judges} tick=${live.all} query=${query} mayLabel=${mayLabel} />
             <${Days} later=${later} kind=${kind} from=${since(days)} tick=${live.all} />
             <${Costs} later=${later} from=${since(days)} tick=${live.all} />`}</div>
       </div>`}`;
@@ -102,7 +102,14 @@ function LastRun({ runs, tick }) {
     : html`<p class="head"><span class="verdict"><${Gate} run=${run} /></span>${own === null ? null : html` <span class="big"><${Figure} value=${run.labels[own].mean} path=${runs.at(`data[${place_}].labels[${JSON.stringify(own)}].mean`)} form=${score} /></span> <span class="soft" dir="auto">${own}</span>
         <span class="soft"><${Figure} value=${run.labels[own].pass_rate} path=${runs.at(`data[${place_}].labels[${JSON.stringify(own)}].pass_rate`)} form=${percent} /> pass</span>`}</p>
       <p><a href=${ofRun(run.run_id)} dir="auto">${run.name}</a> <span class="soft">${when(run.started_at)} UTC${run.subjects === null ? null : html`, <${Figure} value=${run.scored} path=${runs.at(`data[${place_}].scored`)} /> of <${Figure} value=${run.subjects} path=${runs.at(`data[${place_}].subjects`)} /> scored`}</span></p>
-      <${Trend} name=${run.name} label=${label} onLabel=${setLabel} own=${run.run_id} tick=${tick} />`}</${Answer}></${Tile}>`;
+      <${Trend} name=${run.name} label=${label} onLabel=${setLabel} own=${run.run_id} tick=${tick} word="mean and trend of" />
+      <${Others} runs=${listed} own=${run} />`}</${Answer}></${Tile}>`;
+}
+
+/** The newest run of each other pipeline. */
+function Others({ runs, own }) {
+  const newest = runs.filter((run, number) => run.name !== own.name && runs.findIndex((one) => one.name === run.name) === number).slice(0, 5);
+  return newest.length === 0 ? null : html`<ul class="newest" aria-label="Newest run of other pipelines">${newest.map((run) => html`<li key=${run.run_id}><a href=${ofRun(run.run_id)} dir="auto">${run.name}</a> <span class="soft">${when(run.started_at)}</span> <${Gate} run=${run} /></li>`)}</ul>`;
 }
 
 function Backlog({ tick }) {

@@ -59,10 +59,10 @@ export function Problem({ error }) {
   return html`<p class="warnings" role="alert" dir="auto">${error.message}</p>`;
 }
 
-/** An answer on the page: its error, a word while it loads, or the result of `children` for the document. Figures of an earlier choice are marked until the answer to the new choice is there. */
-export function Answer({ answer, children, none = null }) {
+/** An answer on the page: its error, words while it loads, which name `what` is read, or the result of `children` for the document. Figures of an earlier choice are marked until the answer to the new choice is there. */
+export function Answer({ answer, children, none = null, what = "" }) {
   if (answer.error) return none ? none(answer.error) : html`<${Problem} error=${answer.error} />`;
-  if (!answer.document) return html`<p class="empty" role="status">Reading …</p>`;
+  if (!answer.document) return html`<p class="empty" role="status">Reading ${what ? `${what} ` : ""}…</p>`;
   return html`<div class=${answer.fresh === false ? "answer earlier" : "answer"} aria-busy=${answer.fresh === false ? "true" : undefined}>${answer.fresh === false ? html`<p class="hidden" role="status">The figures of the earlier choice remain until the new ones are read.</p>` : null}${children(answer.document)}</div>`;
 }
 

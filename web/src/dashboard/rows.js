@@ -61,13 +61,13 @@ function useList(run, query, tick) {
       const mine = turn.current;
       setState((before) => ({ base, document, error: null, pages: new Map(before.base === base ? before.pages : []).set(number, { rows, turn: mine }) }));
     } catch (error) {
-      if (isWanted()) setState((before) => ({ ...before, base, error }));
+      if (isWanted()) setState((before) => ({ ...before, base, error, pages: before.base === base ? before.pages : new Map() }));
     }
   };
   const turn = useRef(0);
   const see = (first, last) => {
     sight.current = [first, last];
-    if (state.base !== base) return;
+    if (state.base !== base || state.error !== null) return; // a refused list is not asked for again by itself
     const mine = turn.current;
     for (let number = Math.floor(first / PAGE); number * PAGE < Math.min(last, Number(state.document?.matched ?? 0)); number++) {
       if (state.pages.get(number)?.turn === mine || reading.current.has(number)) continue;
@@ -79,7 +79,7 @@ function useList(run, query, tick) {
     turn.current += 1;
     reading.current = new Set();
     const mine = turn.current;
-    if (state.base === base && state.document?.matched > 0) see(...sight.current);
+    if (state.base === base && state.error === null && state.document?.matched > 0) see(...sight.current);
     else read(0, () => turn.current === mine);
   }, [base, tick]);
   useEffect(() => see(...sight.current), [state]);
@@ -103,7 +103,7 @@ const left = new Map(); // `{top, row}`: where each list was left and which row 
 /** `isComparing` is for a page about the change from the baseline of `query`. */
 export function Rows({ run, query, tick, name, isComparing = false }) {
   const fault = faultOf(wantedOf(query));
-  const found = useList(run, fault === null ? query : { ...query, q: "" }, tick); // the page shows no row of a search with a fault, only its filters
+  const found = useList(run, fault === null ? query : { ...query, q: "" }, tick); // the list of the other filters remains
   const narrow = useNarrow();
   const wanted = wantedOf(query);
   const sort = sortOf(query);
@@ -131,12 +131,12 @@ export function Rows({ run, query, tick, name, isComparing = false }) {
     <${Toolbar} wanted=${wanted} want=${want} counts=${counts} kinds=${Object.entries(document.kinds)} bases=${Object.keys(document.bases)} labels=${labels} flips=${isCompared ? [["lost", "regressed"], ["gained", "fixed"]] : []}>
       ${labels.length > 1 ? html`<label class="pick">label <select value=${document.label} onChange=${(event) => alter({ label: event.currentTarget.value })}>${labels.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>` : null}
       ${narrow ? null : html`<${Chooser} columns=${columns} chosen=${chosen} onChoose=${(keys) => alter({ columns: keys === null ? "" : keys.map(encodeURIComponent).join(",") })} />`}
-      <p class="count"><span role="status">${isRefused ? "The search was not carried out." : html`${plain(found.count)} of ${plain(document.total)} shown${sort.key === "worst" ? ", the worst first" : ""}${found.isFresh ? "" : " …"}`}</span>
+      <p class="count"><span role="status">${found.error ? "The list was not read." : html`${fault === null ? "" : "The search was not carried out: "}${plain(found.count)} of ${plain(document.total)} shown${sort.key === "worst" ? ", the worst first" : ""}${found.isFresh ? "" : " …"}`}</span>
         ${isFiltered ? html` <button type="button" class="link" onClick=${() => want({ ...NOTHING, label: query.label ?? "" })}>clear</button>` : null}
         ${sort.key === "worst" ? null : html` <button type="button" class="link" onClick=${() => alter({ sort: "", by: "", down: "" })}>worst first</button>`}
         ${" "}${isRefused ? null : html`<${Export} name=${name} list=${found.base} count=${found.count} read=${(note, isWanted) => readAll(run, query, labels, name, note, isWanted)} />`}</p>
     </${Toolbar}>
-    ${fault !== null ? null : found.error ? html`<${Problem} error=${found.error} />` : found.count ? html`<${VirtualTable} columns=${drawn} count=${found.count} rowAt=${found.rowAt} list=${found.base} height=${narrow ? 72 : 44} sort=${sort} onSort=${onSort} label="Subjects" onRange=${found.see}
+    ${found.error ? html`<${Problem} error=${found.error} />` : found.count ? html`<${VirtualTable} columns=${drawn} count=${found.count} rowAt=${found.rowAt} list=${found.base} height=${narrow ? 72 : 44} sort=${sort} onSort=${onSort} label="Subjects" onRange=${found.see}
       start=${left.get(place)} onTop=${(top) => left.set(place, { top })} onOpen=${open} template=${drawn.map((column) => column.width).join(" ")} />` : html`<p class="empty">${Number(document.total) ? "No subject matches." : "This run has judged no subject yet."}</p>`}
   </div>`;
 }

@@ -63,8 +63,8 @@ export function Run({ id, live, query, mayLabel }) {
   return html`<${Answer} answer=${answer}>${({ run, document }) => html`<div class="top"><div><p class="small">run <code>${run.run_id}</code></p><h1 dir="auto">${run.name}</h1></div>
       <div class="chips"><a class="action" href=${place(["compare"], { b: run.run_id })}>Compare with another</a>${mayLabel ? html`<a class="action" href=${place(["label"], { run: run.run_id })}>Label its subjects</a>` : null}</div></div>
     ${isOpen(run) ? html`<p class="small">Started ${when(run.started_at)} UTC. <${Gate} run=${run} /></p><${Progress} run=${run} tick=${live.tick} />` : null}
-    <${Outcome} run=${run} document=${document} at=${answer.at} label=${query.label} />
-    <details class="trend-of" open><summary>Trend of the last runs</summary><${Trend} name=${run.name} label=${query.label ?? null} onLabel=${(label) => alter({ label })} own=${run.run_id} tick=${run.state === "completed" ? 0 : live.tick} /></details>
+    <div class="run-head"><${Outcome} run=${run} document=${document} at=${answer.at} label=${query.label} />
+    <details class="trend-of" open><summary>Trend of the last runs</summary><${Trend} name=${run.name} label=${query.label ?? null} onLabel=${(label) => alter({ label })} word="figures and trend of" own=${run.run_id} tick=${run.state === "completed" ? 0 : live.tick} /></details></div>
     <h2 id="rows">Subjects</h2><${Rows} run=${run.run_id} name=${run.name} query=${query} tick=${run.state === "completed" && !query.baseline ? 0 : live.tick} />`}</${Answer}>`;
 }
 
@@ -73,18 +73,18 @@ function Outcome({ run, document, at, label }) {
   const { outcome, word, reasons, clauses } = gateOf(document);
   const own = headline(run, document, label);
   const failures = failuresOf(document, own, label);
-  return html`${run.state === "running" ? html`<p class="note">This run continues. The figures are of its last pause; all its rows are below.</p>` : null}<div class=${`gate ${outcome}`}><p class="verdict"><${Mark} outcome=${outcome} word=${word} /></p>
+  return html`${run.state === "running" ? html`<p class="note whole">This run continues. The figures are of its last pause; all its rows are below.</p>` : null}<div class=${`gate ${outcome}`}><p class="verdict"><${Mark} outcome=${outcome} word=${word} /></p>
       ${reasons.length ? html`<ul class="reasons">${reasons.map((one) => html`<li dir="auto">${one}</li>`)}</ul>` : null}
       ${clauses.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Gate"><table><thead><tr><th scope="col">on</th><th scope="col">rule</th><th scope="col" class="num">line</th><th scope="col" class="num">value</th><th scope="col">outcome</th></tr></thead><tbody>${clauses.map((one, number) => html`<tr><td dir="auto">${one.on ?? "all"}</td><td>${one.rule}</td><td class="num"><${Figure} value=${one.line} path=${at(`document.gate.clauses[${number}].line`)} /></td><td class="num"><${Figure} value=${one.value} path=${at(`document.gate.clauses[${number}].value`)} /></td><td><${Mark} outcome=${gateAnswer(one.passed)[0]} word=${gateAnswer(one.passed)[1]} /></td></tr>`)}</tbody></table></div>` : null}</div>
     <dl class="figures">
       ${own ? html`<div><dt>mean of <span dir="auto">${own.label}</span></dt><dd><${Figure} value=${own.found.mean} path=${at(`${own.path}.mean`)} form=${score} /> <${Spread} low=${own.found.ci_low} high=${own.found.ci_high} at=${(end) => at(`${own.path}.ci_${end}`)} form=${score} /></dd></div>
-        <div><dt>pass rate</dt><dd><${Figure} value=${own.found.pass_rate} path=${at(`${own.path}.pass_rate`)} form=${percent} /> <${Spread} low=${own.found.passes?.ci_low} high=${own.found.passes?.ci_high} at=${(end) => at(`${own.path}.passes.ci_${end}`)} form=${percent} /></dd></div>` : null}
+        <div><dt>pass rate of <span dir="auto">${own.label}</span></dt><dd><${Figure} value=${own.found.pass_rate} path=${at(`${own.path}.pass_rate`)} form=${percent} /> <${Spread} low=${own.found.passes?.ci_low} high=${own.found.passes?.ci_high} at=${(end) => at(`${own.path}.passes.ci_${end}`)} form=${percent} /></dd></div>` : null}
       <div><dt>subjects</dt><dd><${Figure} value=${document.subjects} path=${at("document.subjects")} /></dd></div>
       <div><dt>scored by every label</dt><dd><${Figure} value=${document.coverage} path=${at("document.coverage")} form=${percent} /></dd></div>
       <div><dt>${failures.of === null ? "failed" : html`failed to score <span dir="auto">${failures.of}</span>`}</dt><dd><${Failed} run=${run} label=${failures.label} count=${failures.count}><${Figure} value=${failures.count} path=${at(failures.path)} /></${Failed}></dd></div>
       <div><dt>cost</dt><dd><${Spent} usd=${document.cost.usd} msat=${document.cost.msat} at=${(unit) => at(`document.cost.${unit}`)} /></dd></div>
       <div><dt>started</dt><dd>${when(run.started_at)}</dd></div></dl>
-    ${document.warnings.length ? html`<ul class="warnings">${document.warnings.map((one) => html`<li dir="auto">${one.message}</li>`)}</ul>` : null}
+    ${document.warnings.length ? html`<ul class="warnings whole">${document.warnings.map((one) => html`<li dir="auto">${one.message}</li>`)}</ul>` : null}
     <${Means} run=${run} document=${document} at=${at} />`;
 }
 
@@ -112,8 +112,10 @@ function Spread({ low, high, at, form }) {
 
 /** Every label of the file, then the metrics where there are several. */
 function Means({ run, document, at }) {
-  const metrics = Object.keys(document.metrics).length > 1 ? ["metrics"] : [];
+  const names = Object.keys(document.metrics);
+  const metrics = names.length > 1 ? ["metrics"] : [];
+  const only = names.length === 1 ? names[0] : null; // the figures of all metrics are those of the only one
   const rows = ["labels", ...metrics].flatMap((part) => Object.entries(document[part] ?? {}).map(([name, one]) => [name, one, `document.${part}[${JSON.stringify(name)}]`]));
   if (rows.length === 0) return null;
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Metrics and judges"><table><thead><tr><th scope="col">label</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">drawn</span></th><th scope="col" class="num">pass rate</th><th scope="col" class="num">scored</th><th scope="col" class="num">failed</th></tr></thead><tbody>${rows.map(([name, one, path]) => html`<tr><th scope="row" dir="auto">${name}</th><td class="num"><${Figure} value=${one.mean} path=${at(`${path}.mean`)} form=${score} /></td><td class="roomy">${one.mean === null ? null : html`<${Interval} value=${Number(one.mean)} from=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_low)} to=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_high)} label=${`mean ${score(one.mean)}`} />`}</td><td class="num"><${Figure} value=${one.pass_rate} path=${at(`${path}.pass_rate`)} form=${percent} /></td><td class="num"><${Figure} value=${one.scored} path=${at(`${path}.scored`)} /></td><td class="num">${one.failed === undefined ? "–" : html`<${Failed} run=${run} label=${name} count=${one.failed}><${Figure} value=${one.failed} path=${at(`${path}.failed`)} /></${Failed}>`}</td></tr>`)}</tbody></table></div>`;
+  return html`<div class="scroll means" tabindex="0" role="group" aria-label="Metrics and judges"><table><thead><tr><th scope="col">label</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">drawn</span></th><th scope="col" class="num">pass rate</th><th scope="col" class="num">scored</th><th scope="col" class="num">failed</th></tr></thead><tbody>${rows.map(([name, one, path]) => html`<tr><th scope="row" dir="auto">${name === "metrics" && only !== null ? `metrics, ${only}` : name}</th><td class="num"><${Figure} value=${one.mean} path=${at(`${path}.mean`)} form=${score} /></td><td class="roomy">${one.mean === null ? null : html`<${Interval} value=${Number(one.mean)} from=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_low)} to=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_high)} label=${`mean ${score(one.mean)}`} />`}</td><td class="num"><${Figure} value=${one.pass_rate} path=${at(`${path}.pass_rate`)} form=${percent} /></td><td class="num"><${Figure} value=${one.scored} path=${at(`${path}.scored`)} /></td><td class="num">${one.failed === undefined ? "–" : html`<${Failed} run=${run} label=${name} count=${one.failed}><${Figure} value=${one.failed} path=${at(`${path}.failed`)} /></${Failed}>`}</td></tr>`)}</tbody></table></div>`;
 }

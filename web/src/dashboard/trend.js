@@ -11,8 +11,8 @@ const SHOWN = 30; // runs
 
 export const trendAddress = (name, label) => address("/analytics/trend", { name, label, limit: SHOWN });
 
-/** `label` is the chosen label, null for the gate's; `onLabel` is called with another. `own` is the run that is marked. */
-export function Trend({ name, label, onLabel, own, tick }) {
+/** `label` is the chosen label, null for the gate's; `onLabel` is called with another, and `word` says what changes then. `own` is the run that is marked. */
+export function Trend({ name, label, onLabel, own, tick, word = "trend of" }) {
   const [figure, setFigure] = useState("mean");
   const answer = useAnswer(trendAddress(name, label), tick);
   if (answer.error) return html`<${Problem} error=${answer.error} />`;
@@ -23,7 +23,7 @@ export function Trend({ name, label, onLabel, own, tick }) {
   const isUnit = found.data.every((point) => point[value] === null || (Number(point[value]) >= 0 && Number(point[value]) <= 1));
   const title = (point) => `${when(point.started_at)}: ${point[value] === null ? "no score" : `${form(point[value])}${point[low] === null ? "" : ` (${form(point[low])} to ${form(point[high])})`}`}, gate ${point.gate ?? "none"}`;
   const points = found.data.map((point, number) => ({ value: point[value], low: point[low], high: point[high], path: answer.at(`data[${number}].${value}`), kind: `${point.gate ?? ""}${point.run_id === own ? " own" : ""}`, href: ofRun(point.run_id), title: title(point) }));
-  return html`<div class="picks"><label class="pick">label <select value=${found.label ?? ""} onChange=${(event) => onLabel(event.currentTarget.value)}>${found.labels.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
+  return html`<div class="picks"><label class="pick">${word} <select value=${found.label ?? ""} onChange=${(event) => onLabel(event.currentTarget.value)}>${found.labels.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
       <label class="pick">as <select value=${figure} onChange=${(event) => setFigure(event.currentTarget.value)}>${Object.keys(FIGURES).map((one) => html`<option value=${one}>${one}</option>`)}</select></label></div>
     ${points.length < 2 ? html`<p class="empty">This is the only run of ${name} that has ended.</p>` : !isUnit ? html`<p class="empty">The values of ${found.label} are on a scale of their own, which is not drawn.</p>`
       : html`<${Course} label=${`${figure} of ${found.label} in the last runs of ${name}`} points=${points} />

@@ -44,7 +44,7 @@ export function Toolbar({ wanted, want, counts, kinds, bases, labels, flips, chi
   return html`<div class="toolbar">
     <div class="search"><label><span class="hidden">Search</span><input ref=${search} type="search" placeholder="Search texts and reasons" value=${typed}
       aria-keyshortcuts="/" aria-invalid=${fault ? "true" : undefined} onInput=${(event) => setTyped(event.currentTarget.value)} /></label>
-      <button type="button" class="regex" aria-pressed=${wanted.regex ? "true" : "false"} title="Search by a regular expression" aria-label="Regular expression" onClick=${() => want({ regex: !wanted.regex })}>.*</button></div>
+      <button type="button" class="regex" aria-pressed=${wanted.regex ? "true" : "false"} title="Search by a regular expression" onClick=${() => want({ regex: !wanted.regex })}>.*<span class="hidden"> regular expression</span></button></div>
     <div class="chips" role="group" aria-label="Outcome">
       <${Chip} on=${!wanted.outcome && !wanted.flip && !wanted.odds} onClick=${() => want({ outcome: "", flip: "", odds: false })}>all <b>${plain(counts.all)}</b></${Chip}>
       ${Object.entries(CHIPS).filter(([outcome]) => counts[outcome] || wanted.outcome === outcome).map(([outcome, word]) => html`<${Chip} className=${outcome} on=${wanted.outcome === outcome}

@@ -199,6 +199,7 @@ class Comparison:
             "several_contents": self._several,
             "fingerprints": self._fingerprints(),
             "between": self._between,
+            "pass_agreement": {"agree": tally.on_one_side, "n": tally.n},
             "window": self._window,
             "alpha_ci_method": method,
             "kappa_method": _kappa_method(pairs),

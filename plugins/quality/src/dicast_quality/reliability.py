@@ -196,6 +196,19 @@ class Tally:
         return self._within / self.n if self.n else None
 
     @property
+    def on_one_side(self) -> int:
+        """Number of units whose scores all pass or all do not."""
+        sides = ((count, {state % 3 for state in pattern}) for pattern, count in self._scored_patterns())
+        return sum(count for count, states in sides if len(states) == 1)
+
+    def _scored_patterns(self) -> Iterator[tuple[list[int], int]]:
+        """Yield the patterns of units with two scores or more, without failures, with their counts."""
+        for pattern, count in self._patterns.items():
+            scored = [state for state in pattern if state % 3 != _FAILED]
+            if len(scored) > 1:
+                yield scored, count
+
+    @property
     def alpha(self) -> float | None:
         """Krippendorff's alpha; None if all scores are equal, or there are none."""
         return _alpha(*(fsum(part) for part in self._parts()))

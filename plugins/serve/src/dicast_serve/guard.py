@@ -94,7 +94,10 @@ class Guard:
             welcome = RedirectResponse("/", 303)
             welcome.set_cookie(self.cookie, token, httponly=True, samesite="strict", path="/")
             return welcome
+        has_address_token = token is not None
         token = token_of(request, self.cookie)
+        if has_address_token and token is not None and self.tokens.may_read(token):
+            return RedirectResponse("/", 303)  # the browser has the right token: the wrong one leaves the address
         if token is None or not self.tokens.may_read(token):
             has_token = token is not None or "token" in request.query_params
             response = _refused_token_response(request, has_token=has_token)

@@ -36,7 +36,7 @@ _CLOSED = """<!doctype html>
 <body>
 <h1>{heading}</h1>
 <p>Open the address that <code>dicast serve</code> has printed. It ends in <code>?token=</code> and the token.</p>
-<p>Where the token is in a file, write the address like that yourself. The browser then keeps the token; the address does not.</p>
+<p>Where the token is in a file, write the address like that yourself. The token is before a <code>#</code>, if the address has one: <code>/?token=TOKEN#/runs</code>. The browser then keeps the token; the address does not.</p>
 </body>
 </html>
 """

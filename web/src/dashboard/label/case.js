@@ -24,6 +24,8 @@ function Judged({ judged, content }) {
     ${Number(judged.thoughts) ? html`<p class="note">${plain(judged.thoughts)} texts of its reasoning are not shown to the judge; <em>as recorded</em> has them.</p>` : null}`;
 }
 
+const FENCED = /^[0-9a-f]{12} \d+ \w+:/m; // the start of a message in a conversation as judges get it
+
 function Section({ section }) {
-  return html`<section class="material"><${Readable} heading=${section.title} name=${section.title} text=${section.text} />${section.cut.length ? html`<p class="small">cut: ${section.cut.join("; ")}</p>` : null}</section>`;
+  return html`<section class="material"><${Readable} heading=${section.title} name=${section.title} text=${section.text} />${FENCED.test(section.text) ? html`<p class="small">Each message begins with a word that is new for each judgment, its number, and its role. So no judged text can imitate the start of a message.</p>` : null}${section.cut.length ? html`<p class="small">cut: ${section.cut.join("; ")}</p>` : null}</section>`;
 }

@@ -5,6 +5,7 @@ import { Markdown } from "../../readable/markdown.js";
 import { address } from "../api.js";
 import { Problem } from "../parts.js";
 import { alter } from "../router.js";
+import { useTitle } from "../title.js";
 import { Verdicts } from "../verdicts.js";
 import { Case } from "./case.js";
 import { useKeys } from "./keys.js";
@@ -20,7 +21,7 @@ const wordsOf = (data) => WORDS[data?.judged?.is_pair ? "both" : data?.is_pair ?
 const wordOf = (score, [pass, fail, half]) => ({ 1: pass, 0: fail, 0.5: half }[score] ?? `score ${score}`).toLowerCase();
 const nameOf = (item) => item.subject_id;
 
-export function Work({ wanted, start, live, picks, onRename }) {
+export function Work({ wanted, run, start, live, picks, onRename }) {
   const [tick, setTick] = useState(0);
   const [blind, setBlind] = useState(true);
   const [isRecorded, setRecorded] = useState(false); // the view of subjects, kept for the next
@@ -40,6 +41,7 @@ export function Work({ wanted, start, live, picks, onRename }) {
   useEffect(() => {
     if (item !== null) alter({ at: String(item.place) });
   }, [item]);
+  useTitle(`Label ${item === null ? "" : `${nameOf(item)} · `}${run.name} ${run.run_id.slice(-6)}`);
   const top = useTop(item);
   const label = (score) => {
     if (item === null || data === null) return; // nobody labels a subject that is not on the page

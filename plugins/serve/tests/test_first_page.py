@@ -1,0 +1,82 @@
+"""The first page and the page for labels after a gate and labels of people, in a real Chromium."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import attrs
+import pytest
+
+import dicast
+from dicast import Judgment, Subject
+
+from .serving import Server
+from .test_dashboard import Tab
+from .test_label_queues import label, open_client
+
+pytestmark = pytest.mark.slow
+
+
+@attrs.frozen
+class Judge:
+    """A judge that passes the first *passing* of ten subjects."""
+
+    name: str
+    passing: int
+
+    def judge(self, subject, children):
+        number = int(subject.id.removeprefix("r"))
+        return Judgment(0.6 if number < self.passing else 0.4, 1.0)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server over runs of two pipelines; people have labeled four subjects of the newer run."""
+    folder = tmp_path_factory.mktemp("first_page")
+    rows = [Subject("row", f"r{number}", "q", f"a{number}") for number in range(10)]
+
+    def write():
+        for name in ("other", "nightly"):
+            judges = [Judge("first", 5), Judge("second", 2)]
+            ledger = {"ledger/sqlite": {"path": str(folder / "ledger.db")}}
+            gate = {"on": "second", "min_score": 0.1}
+            dicast.run({"name": name, "judges": judges, "gate": gate, "ledger": ledger}, subjects=rows)
+        with open_client(folder / "ledger.db") as client:
+            for number, score in ((0, 1), (1, 1), (2, 1), (9, 0)):
+                label(client, number, score)
+
+    with ThreadPoolExecutor(1) as executor:  # a thread that playwright has no event loop in
+        executor.submit(write).result()
+    running = Server(folder)
+    yield running
+    running.end()
+
+
+def test_agreement_starts_with_the_gates_judge_and_counts_passes(chromium, server):
+    with Tab(chromium, server, wait="[aria-labelledby=agreement] .big") as page:
+        agreement = page.locator("[aria-labelledby=agreement]")
+        assert agreement.locator("select").first.input_value() == "second"
+        assert " ".join(agreement.locator(".head").inner_text().split()).startswith(
+            "3 of 4 subjects pass or fail alike"
+        )
+        agreement.get_by_text("Furthest apart").click()
+        assert agreement.locator(".line").first.inner_text().startswith("r2")  # not r9, whose scores differ as much
+        assert page.get_by_role("list", name="Newest run of other pipelines").inner_text().startswith("other")
+
+
+def test_labels_that_wait_are_counted_and_the_title_names_the_subject(chromium, server):
+    held = []
+
+    def hold(route):
+        held.append(route)
+
+    with Tab(chromium, server, "#/label", labeller="eve", wait=".labeling .material") as page:
+        subject = page.locator(".labeling h2.id").inner_text()
+        run_id = server.get("/runs?limit=1&without_kind=tool")["data"][0]["run_id"]
+        assert page.title() == f"Label {subject} · nightly {run_id[-6:]} · dicast"
+        assert page.locator("select option", has_text=run_id[-6:]).count() == 1
+        page.route("**/labels", hold)
+        page.keyboard.press("y")
+        page.wait_for_selector(".unsaved:has-text('1 waits to be saved')")
+        held[0].continue_()
+        page.wait_for_selector(".unsaved", state="detached")
