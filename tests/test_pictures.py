@@ -143,13 +143,13 @@ def test_another_font_is_no_difference(shots, chromium, page, kept, tmp_path):
         ("dashboard-dark", (46, 198, 588, 225)),
         ("dashboard-dark", (46, 633, 588, 140)),
         ("dashboard-dark", (646, 630, 588, 154)),
-        ("report", (82, 126, 1116, 180)),
+        ("report", (82, 126, 1116, 250)),
         ("report", (833, 420, 365, 252)),
         ("report-phone", (0, 565, 375, 250)),
         ("report-dark", (0, 0, 1280, 900)),
         ("dashboard", (0, 0, 1280, 900)),
     ],
-    ids=["last-run", "pending", "by-day", "gate", "coverage", "phone-tile", "empty-dark-page", "empty-page"],
+    ids=["last-run", "pending", "by-day", "gate-and-labels", "coverage", "phone-tile", "empty-dark-page", "empty-page"],
 )
 def test_a_missing_panel_is_a_difference(page, kept, name, box):
     fault = erased(page, (PICTURES / f"{name}.png").read_bytes(), *box)
