@@ -81,7 +81,7 @@ def test_a_run_without_a_score_has_its_counts_and_its_cost():
         ),
         (
             {"subjects": 2, "scored": 0, "coverage": None, "skipped": 2, "stopped": {"reason": "early_stop"}},
-            "2 subjects: none scored, 2 not judged, or that no metric or judge accepts",
+            "2 subjects: none scored, 2 not judged (the run stopped, or no metric or judge accepts them)",
         ),
         (
             {"subjects": 9, "scored": 4, "failed": 3, "skipped": 1, "unaffordable": 1, "coverage": 0.5},

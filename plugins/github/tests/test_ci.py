@@ -6,11 +6,14 @@ import io
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import closing, redirect_stderr, redirect_stdout
 from importlib.metadata import entry_points
+from threading import Event, Thread
+from time import sleep
 
 import pytest
 
@@ -222,19 +225,63 @@ def test_an_interrupted_run_names_the_command_that_resumes_it_with_its_reports(f
 @pytest.mark.slow
 def test_a_killed_run_leaves_the_number_of_judged_subjects_and_the_command_that_resumes_it(folder):
     """The command of the task kills the process that runs the pipeline, at the third row and after the comment was written."""
-    script = (
-        'read -r row; case "$row" in *third*) sleep 3; kill -KILL $PPID;; esac; echo "{\\"output\\": \\"Ankara\\"}"'
-    )
-    rows = [json.dumps({"id": name, "input": name}) for name in ("first", "second", "third", "last")]
-    (folder / "rows.jsonl").write_text("\n".join(rows))
-    task = {"task": {"task/command": {"command": ["sh", "-c", script]}}}
-    rest = {"executor": {"dicast/async": {"concurrency": 1}}}
-    (folder / "killed.yaml").write_text(PIPELINE % 0.4 + json.dumps(task)[1:-1] + "\n" + json.dumps(rest)[1:-1] + "\n")
+    script = 'case "$row" in *third*) sleep 3; kill -KILL $PPID;; esac;'
+    write_slow(folder, "killed.yaml", script)
     assert ci_process(folder, "killed.yaml", "--comment", "c.md").returncode == -9
     text = (folder / "c.md").read_text("utf-8")
     assert "### dicast: `killed.yaml`: ended without a result" in text
     assert "nothing was judged" not in text
     assert re.search(r"- judged before the end: at least \d subjects?, spent nothing; run `\w+`", text)
-    assert re.search(
-        r"- next: `dicast ci killed.yaml --resume \w+` with the same options, where the ledger of this", text
+    assert re.search(r"- next: `dicast ci killed.yaml --resume \w+` with the same options and the ledger of this", text)
+
+
+def write_slow(folder, name, script, *, sections=""):
+    """Write a pipeline of four rows whose task is the shell *script*; it reads the row from standard input."""
+    rows = [json.dumps({"id": name, "input": name}) for name in ("first", "second", "third", "last")]
+    (folder / "rows.jsonl").write_text("\n".join(rows))
+    task = {
+        "task": {
+            "task/command": {"command": ["sh", "-c", f'read -r row; {script} echo "{{\\"output\\": \\"Ankara\\"}}"']}
+        }
+    }
+    rest = {"executor": {"dicast/async": {"concurrency": 1}}}
+    parts = [PIPELINE % 0.4, *(json.dumps(part)[1:-1] + "\n" for part in (task, rest)), sections]
+    (folder / name).write_text("".join(parts))
+
+
+@pytest.mark.slow
+def test_a_ledger_that_another_process_locks_is_named_in_the_comment_and_the_test_report(folder):
+    ci(folder, "passes.yaml", "--ledger", "l.db")
+    script = f'case "$row" in *third*) touch {folder}/third; while [ ! -e {folder}/held ]; do sleep .05; done;; esac;'
+    sections = "ledger: {ledger/sqlite: {path: l.db, busy_timeout: 0.2}}\n"
+    write_slow(folder, "locked.yaml", script, sections=sections)
+    is_over = Event()
+
+    def hold():
+        while not (folder / "third").exists():
+            sleep(0.02)
+        with closing(sqlite3.connect(folder / "l.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            (folder / "held").touch()
+            is_over.wait(60)
+
+    thread = Thread(target=hold)
+    thread.start()
+    gate = "gate=[{on: metrics, baseline: last, max_drop: 0.1}]"
+    try:
+        done = ci(folder, "locked.yaml", "--comment", "c.md", "--junit", "j.xml", "--set", gate)
+    finally:
+        (folder / "third").touch()
+        is_over.set()
+        thread.join()
+    assert done.returncode == 4
+    text = (folder / "c.md").read_text("utf-8")
+    cause = (
+        "another process has kept the ledger l.db locked for 0.2 s: let it finish, choose another path, or wait longer"
     )
+    fix = "with --ledger '{ledger/sqlite: {path: l.db, busy_timeout: 30}}'"
+    assert f"- `{cause} {fix}`\n" in text
+    assert "- next: remove this cause, then `dicast ci locked.yaml --resume " in text
+    for words in ("disk", "free space", "no older run"):
+        assert words not in text + done.stdout
+    assert "locked for 0.2 s" in (folder / "j.xml").read_text("utf-8")

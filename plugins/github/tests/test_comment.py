@@ -10,12 +10,14 @@ from importlib.metadata import entry_points
 from threading import Thread
 
 import pytest
-from click import UsageError
+from click import Abort, UsageError
 from click.testing import CliRunner
 
 from dicast import Failure, LedgerRefused, RequestError
+from dicast_github import command
 from dicast_github.command import ci
 from dicast_github.comment import EMPTY, Comment
+from dicast_github.documents import DocumentsFile
 from dicast_github.reasons import FAILURES, STOPS, call_fault, reason_lines
 
 PIPELINE = """
@@ -204,6 +206,7 @@ def test_a_label_that_the_gate_does_not_compare_has_no_answer_in_the_table(folde
     assert text.count(f"{reason}: 10 not in it ('30', ") == 1, "the gate's reason is repeated"
     assert "Not compared" not in text
     assert "### dicast: `answers`: passed, without an answer on `metrics`\n" in text
+    assert "so it does not stop the merge. `undecided: exit3` or `fail` in the clause stops it." in text
     assert "**worse**" not in text
 
 
@@ -352,16 +355,17 @@ def refusing():
 
 
 @contextmanager
-def answering(status=200):
-    """Serve chat completions with the *status*, which quote the key in errors; yield the address."""
-    message = {"role": "assistant", "content": "Ankara"}
+def answering(status=200, write=lambda body: "Ankara"):
+    """Serve chat completions with the *status*, which quote the key in errors; yield the address. *write* returns the reply to a request."""
     usage = {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
-    chat = {"model": "m-1", "choices": [{"index": 0, "finish_reason": "stop", "message": message}], "usage": usage}
+    choice = {"index": 0, "finish_reason": "stop"}
     fault = {"error": {"message": "wrong key: sk-quoted"}}
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
-            self.rfile.read(int(self.headers["content-length"]))
+            body = self.rfile.read(int(self.headers["content-length"])).decode()
+            message = {"role": "assistant", "content": write(body)}
+            chat = {"model": "m-1", "choices": [{**choice, "message": message}], "usage": usage}
             reply = json.dumps(chat if status == 200 else fault).encode()
             self.send_response(status)
             self.send_header("content-length", str(len(reply)))
@@ -423,6 +427,37 @@ def test_the_fault_of_a_call_has_the_model_the_address_and_the_status_alone(mess
     assert call_fault(message) == fault
 
 
+JUDGED = """
+name: NAME
+source: {rows/jsonl: {path: rows.jsonl}}
+define: {grader: {openai/chat: {model: m-1, base_url: "URL", api_key: null, price: free}}}
+judges: [llm/judge: {as: helpful, model: grader, criteria: [It helps.]}]
+"""
+
+
+def test_pairs_whose_judge_varied_are_not_newly_failing(folder):
+    scores = []
+
+    def write(body):
+        (seal,) = re.findall(r"^seal: (\w+)$", json.loads(body)["messages"][-1]["content"], re.MULTILINE)
+        return json.dumps({"seal": seal, "score": scores.pop(), "confidence": 0.9, "rationale": "so"})
+
+    with answering(write=write) as url:
+        (folder / "main.yaml").write_text(JUDGED.replace("URL", url).replace("NAME", "main"))
+        (folder / "new.yaml").write_text(
+            JUDGED.replace("URL", url).replace("NAME", "new") + GATE.replace("{", "{on: helpful, ")
+        )
+        scores[:] = [0.8] * 40
+        judge("main.yaml")
+        scores[:] = [0.3] * 12 + [0.8] * 28
+        code, text = comment(folder, "new.yaml")
+    assert code == 0
+    assert "| `helpful` | **no difference found** | +0.0000 |" in text
+    assert "newly failing" not in text
+    line = "- `helpful`: 12 of 40 pairs have equal outputs and judges and count as unchanged, although their scores differ: the judge varies"
+    assert f"{line}; 12 of them do not pass in this run alone: `" in text
+
+
 def test_a_budget_that_allows_no_call_is_named_in_the_comment_with_its_amounts(folder):
     judge("main.yaml")
     asking(folder, "http://127.0.0.1:9/v1", "budget: {run: 0.000001 usd}\n")
@@ -461,7 +496,7 @@ def test_a_cap_that_is_reached_half_way_is_named_with_the_command_that_goes_on(f
     again = (
         r"- next: raise the cap in the section `budget`, then `dicast ci asking.yaml --resume \w+ --retry-failed` with"
     )
-    assert re.search(again + r" the same options, where the ledger of this job is `\.dicast/ledger\.db`", text)
+    assert re.search(again + r" the same options and the ledger of this job, `\.dicast/ledger\.db`\. ", text)
     assert "`throttled_no_heuristic` of the task (the remaining budget is too small): " in text
 
 
@@ -507,10 +542,30 @@ def test_an_error_of_the_command_has_its_message_and_its_fix_in_the_comment(fold
 
 def test_the_state_of_a_run_is_in_the_comment_until_the_result(folder, monkeypatch):
     monkeypatch.setattr("dicast_github.documents.SECONDS", 0.0)
-    monkeypatch.setattr(Comment, "write", lambda *_: None)  # as if the process had been killed
+    monkeypatch.setattr(Comment, "write", lambda *_, **__: None)  # as if the process had been killed
     _, text = comment(folder, "main.yaml")
     assert text.split("\n\n")[1] == EMPTY
     assert "- judged before the end: at least 40 subjects, spent nothing; run `" in text
+
+
+def test_a_second_signal_leaves_the_comment_of_a_killed_run(folder, monkeypatch):
+    run = command._on_system
+
+    def interrupt(*arguments):
+        run(*arguments)
+        raise Abort  # a second signal, before the run has a document
+
+    monkeypatch.setattr("dicast_github.documents.SECONDS", 0.0)
+    monkeypatch.setattr(DocumentsFile, "close", lambda _: 0)
+    monkeypatch.setattr(command, "_on_system", interrupt)
+    with pytest.raises(Abort):
+        judge("main.yaml", "--comment", "comment.md")
+    text = (folder / "comment.md").read_text("utf-8")
+    assert text.split("\n\n")[1:3] == [EMPTY, "### dicast: `main.yaml`: ended without a result"]
+    assert "such as by a second signal, a kill or a lack of memory" in text
+    assert "- judged before the end: at least 40 subjects, spent nothing; run `" in text
+    assert re.search(r"- next: `dicast ci main.yaml --resume \w+` with the same options and the ledger of this", text)
+    assert "nothing was judged" not in text
 
 
 def test_a_pull_request_from_a_fork_has_the_reason_for_an_empty_key(folder, monkeypatch):
@@ -533,9 +588,9 @@ def test_each_reason_to_stop_has_words_and_a_next_step(reason, tmp_path):
     done = {"stopped": {"reason": reason}, "metrics": {"m": {"scored": 1}}, "scored": 1, "subjects": 4, "cost": {}}
     text = "\n".join(reason_lines({**empty, **done, "run_id": "R", "name": "a"}, "a.yaml", tmp_path / "ledger.db"))
     assert f"{STOPS[reason]} (`{reason}`); scored before: 1 of 4 subjects" in text
-    merged = ", without `--merge` and its ledgers" * (reason == "unfinished_shards")
+    shard_note = " (without `--merge` and its ledgers)" * (reason == "unfinished_shards")
     assert (
-        f"`dicast ci a.yaml --resume R` with the same options{merged}, where the ledger of this job is `ledger.db`"
+        f"`dicast ci a.yaml --resume R` with the same options{shard_note} and the ledger of this job, `ledger.db`. "
         in text
     )
 
@@ -543,3 +598,42 @@ def test_each_reason_to_stop_has_words_and_a_next_step(reason, tmp_path):
 def test_each_kind_of_failure_has_words():
     assert all(Failure(kind, "text").kind == kind for kind in FAILURES)  # another kind raises
     assert len(FAILURES) == 12
+
+
+def test_a_sink_that_lost_events_is_in_the_comment_of_a_run_that_passed(folder):
+    sink = "sinks=[notify/webhook: {url: http://127.0.0.1:9/x, when: always}]"
+    code, text = comment(folder, "main.yaml", "--set", sink)
+    assert code == 4
+    assert re.search(r"### dicast: `main`: [\w ]+, but a sink lost events \(exit code 4\)\n", text)
+    assert re.search(r"- the sink `notify/webhook` lost \d events?: `", text)
+
+
+def test_an_endpoint_that_is_down_has_one_next_step_in_log_and_comment(folder):
+    asking(folder, "http://127.0.0.1:9/v1")
+    code, text = comment(folder, "asking.yaml", "--set", "gate=null")
+    assert code == 2
+    assert "- next: start the server, or correct base_url, then `dicast ci asking.yaml` with the same options" in text
+    assert "correct the key" not in text
+
+
+def test_a_fork_without_secrets_has_the_step_of_a_maintainer_alone(folder):
+    with refusing() as url:
+        asking(folder, url)
+        result = CliRunner().invoke(ci, ["asking.yaml", "--json", "--set", "gate=null"], standalone_mode=False)
+    done = json.loads(result.stdout) | {"ledger": None, "base": str(folder)}
+    Comment(folder / "comment.md", None, None, is_fork=True).write("asking.yaml", [done])
+    text = (folder / "comment.md").read_text("utf-8")
+    assert "Next: a maintainer pushes the branch to this repository" in text
+    assert "- next:" not in text
+
+
+def test_rows_without_a_partner_are_counted_in_the_comment(folder):
+    write_rows(folder, 40)
+    judge("main.yaml")
+    rows = (folder / "rows.jsonl").read_text().replace('"id": "38"', '"id": "a"').replace('"id": "39"', '"id": "b"')
+    (folder / "rows.jsonl").write_text(rows)
+    _, text = comment(folder, "new.yaml")
+    line = (
+        "without a partner in the other run, and left out of the change: 2 rows of the baseline and 2 rows of this run"
+    )
+    assert f"- `city`: {line}\n" in text

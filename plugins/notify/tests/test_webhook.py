@@ -175,6 +175,13 @@ def test_the_label_of_the_gate_is_the_first_line_of_the_text_with_its_difference
     assert not any(other.startswith("metrics: mean") for other in others)
 
 
+def test_the_label_that_failed_the_gate_is_the_first_line(run, receiver):
+    gate = [{"on": "length", "min_score": 0.5}, {"on": "city", "min_score": 0.75}]
+    run([GOOD, BAD], when="failed", gate=gate, proxies=[{"check/contains": {"as": "length", "value": ""}}])
+    (message,) = receiver.messages
+    assert message["text"].splitlines()[1].startswith("city: mean 0.5000")
+
+
 def test_headers_are_sent(run, receiver):
     run([GOOD], when="always", headers={"Authorization": "Bearer abcdefgh"})
     assert receiver.requests[0]["authorization"] == "Bearer abcdefgh"

@@ -141,7 +141,13 @@ def test_equal_outputs_under_equal_judges_are_no_change():
     found = label_changes(judged("a", before, same), judged("b", after, same))["a"]
     assert (found.answer, found.identical) == ("no difference found", 4)
     assert (found.estimate.mean, found.estimate.low, found.estimate.high) == (0, 0, 0)
-    assert "the outputs of 4 pairs are equal in both runs" in found.words
+    assert (
+        "the outputs of 4 pairs are equal in both runs; 4 of 4 pairs have equal outputs and judges and count as"
+        in found.words
+    )
+    assert found.json()["varied"] == 4
+    again = label_changes(judged("a", before, same), judged("b", before, same))["a"]
+    assert (again.varied, "varied" in again.json()) == (0, False)
     partly = label_changes(judged("a", before, same), judged("b", after, [*same[:3], "v"]))["a"]
     assert (partly.identical, partly.estimate.mean) == (3, pytest.approx(-0.1 / 4))
     other_judge = judged("b", after, same, judge="2")

@@ -83,7 +83,9 @@ def headline(done: Document) -> str:
     unscored = done["subjects"] - scored - failed - skipped
     unjudged = "that no metric or judge accepts"
     if done["stopped"] or done["unaffordable"]:
-        unjudged = "not judged" if done["unaffordable"] else "not judged, or that no metric or judge accepts"
+        unjudged = (
+            "not judged" if done["unaffordable"] else "not judged (the run stopped, or no metric or judge accepts them)"
+        )
     parts = [
         "none scored"
         if done["coverage"] is None

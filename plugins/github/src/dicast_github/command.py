@@ -121,6 +121,7 @@ def _with_comment(file: Path, junit: str | None, options: _Options, comment: Com
     """
     documents, reasons, name = Path(folder, "documents.jsonl"), list[str](), _from_here(one_line(file.as_posix()))
     write_progress(comment.path, name, ["no subject was judged"])
+    is_interrupted = False
     path, target = str(documents), str(comment.path.absolute())
     sink = {
         "github/documents": {"as": "ci-documents", "documents_path": path, "comment_path": target, "pipeline": name}
@@ -132,15 +133,16 @@ def _with_comment(file: Path, junit: str | None, options: _Options, comment: Com
     except RequestError as error:
         reasons = [str(problem) for problem in error.problems]
         raise
-    except KeyboardInterrupt:
-        reasons = [_INTERRUPTED]
+    except (KeyboardInterrupt, click.Abort):  # a second signal: the run has no document
+        reasons, is_interrupted = [_INTERRUPTED], True
         raise
     except Exception as error:
         reasons = [_fault(error)]
         raise
     finally:
         try:
-            comment.write(name, read_documents(documents), [_from_here(one_line(reason)) for reason in reasons])
+            lines = [_from_here(one_line(reason)) for reason in reasons]
+            comment.write(name, read_documents(documents), lines, is_interrupted=is_interrupted)
         except KeyboardInterrupt:
             click.echo(f"{comment.path}: the comment has no result, because the command was interrupted", err=True)
             raise

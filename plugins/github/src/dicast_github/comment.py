@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import attrs
 import orjson
@@ -16,7 +15,8 @@ from dicast.reporting import ALL_METRICS, code, figure, money, ordered_labels, r
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
-from .reasons import FAILURES, call_fault, gate_reasons, is_judged, open_labels, reason_lines
+from .reasons import gate_reasons, is_judged, loss_lines, open_labels, reason_lines
+from .rows import MAX_NAMED, row_parts
 
 Document = Mapping[str, Any]
 
@@ -32,14 +32,11 @@ EMPTY = "<!-- dicast ci: no result -->"
 OLDER = "---\n\n**The result of an earlier run:**\n"
 """Lines between a comment without a result and the older result."""
 
-FORK = "This pull request is from a fork. GitHub gives its jobs no secrets, so a key from a secret is empty."
+FORK = "This pull request is from a fork. GitHub gives its jobs no secrets, so a key from a secret is empty. Next: a maintainer pushes the branch to this repository, whose jobs have the secrets."
 """Part of a comment without a result in a pull request from a fork."""
 
-MAX_NAMED = 10
-"""Largest number of subjects named in a line."""
-
-MAX_LABELS = 6
-"""Largest number of labels whose subjects are named; of the others the comment has the numbers."""
+_OPEN = "The gate passes without this answer, so it does not stop the merge. `undecided: exit3` or `fail` in the clause stops it."
+"""Part of a comment on a gate that passed with a clause without an answer."""
 
 ALPHA = 0.05
 """Error rate of the answers: a label is better or worse if its adjusted p is lower."""
@@ -62,18 +59,23 @@ class Comment:
     url: str | None
     is_fork: bool = False
 
-    def write(self, name: str, documents: Sequence[Document], reasons: Sequence[str] = ()) -> None:
+    def write(
+        self, name: str, documents: Sequence[Document], reasons: Sequence[str] = (), *, is_interrupted: bool = False
+    ) -> None:
         """Write the comment on the runs in *documents*.
 
         :param name: the pipeline file, which names the comment.
         :param reasons: the reasons why nothing was judged, without *documents*.
+        :param is_interrupted: keep the state of a run that has no document.
         :raises OSError: if the file cannot be written.
         :raises ConfigError: if the file has other content than a comment.
         """
         parts = list[str]()
         for document in documents:
             parts += _run_parts(document, name, self, documents)
-        if not documents:
+        state = _read_progress(self.path, documents) if is_interrupted else []
+        parts += state
+        if not documents and not state:
             lines = [code(reason, 1_000) for reason in reasons[:MAX_NAMED]]
             parts += _result_missing(f"{code(name)}: nothing was judged", lines)
             parts += [f"{rest:,} more reasons are in the job's log."] if (rest := len(reasons) - MAX_NAMED) > 0 else []
@@ -88,8 +90,18 @@ def write_progress(path: Path, name: str, lines: Sequence[str]) -> None:
     :param name: the pipeline file, which names the comment.
     :param lines: the state of the run, as Markdown.
     """
-    cause = "dicast ci was ended before it wrote the result, such as by a kill or a lack of memory; the job's log may have the reason"
+    cause = "dicast ci was ended before it wrote the result, such as by a second signal, a kill or a lack of memory; the job's log may have the reason"
     _write_parts(path, name, [EMPTY, *_result_missing(f"{code(name)}: ended without a result", [cause, *lines])])
+
+
+def _read_progress(path: Path, documents: Sequence[Document]) -> list[str]:
+    """Return the state of a run in the comment at *path*, as parts of a comment; empty before the run, or if *documents* has the run."""
+    parts = (
+        read_bytes(path, MAX_DATA_BYTES).decode(errors="replace").strip().split("\n\n")[2:] if path.is_file() else []
+    )
+    text = "\n".join(parts)
+    is_known = any(code(done["run_id"]) in text for done in documents)
+    return parts if "--resume" in text and not is_known else []
 
 
 def _result_missing(title: str, lines: Sequence[str]) -> list[str]:
@@ -123,12 +135,15 @@ def _is_empty(text: str) -> bool:
 def _run_parts(done: Document, file: str, comment: Comment, documents: Sequence[Document]) -> Iterator[str]:
     """Yield the parts of the *comment* on the run of the document *done*, one of *documents*; *file* is the pipeline file."""
     baseline, url = comment.baseline, comment.url
-    yield f"### dicast: {code(done['name'])}: {run_answer(done)}{_open_clauses(done)}"
     ledger = (done.get("ledger") or {}).get("path")
-    lines = [f"- {code(reason, 1_000)}" for reason in gate_reasons(done)]
-    lines += reason_lines(done, file, Path(ledger) if ledger else None)
+    losses = [*loss_lines(done, Path(ledger) if ledger else None)]
+    answer = f"{run_answer(done)}{_open_clauses(done)}{', but a sink lost events (exit code 4)' if losses else ''}"
+    yield f"### dicast: {code(done['name'])}: {answer}"
+    lines = [f"- {code(reason, 1_000)}" for reason in gate_reasons(done)] + losses
+    lines += reason_lines(done, file, Path(ledger) if ledger else None, is_fork=comment.is_fork)
     if lines:
         yield "\n".join(lines)
+    yield from [_OPEN] * bool(_open_clauses(done))
     baselines = [(baseline, [baseline])] if baseline else _baselines(done)
     pairs = [] if ledger is None else [_Pair.of(Path(ledger), *side, str(done["run_id"])) for side in baselines]
     for pair in pairs:
@@ -140,7 +155,7 @@ def _run_parts(done: Document, file: str, comment: Comment, documents: Sequence[
         yield "\n".join(_label_table(done, None))
         yield _missing_baseline(done, documents)
     compared = next((pair.document for pair in pairs if pair.document is not None), None)
-    yield from _rows(done, compared, url)
+    yield from row_parts(done, compared, url)
     if compared is not None and (lines := [*_rule_lines(compared["passes"])]):
         yield "\n".join(lines)
     yield _cost(done, Path(ledger) if ledger else None, next((pair for pair in pairs if pair.document), None))
@@ -157,6 +172,8 @@ def _missing_baseline(done: Document, documents: Sequence[Document]) -> str:
     """Return the reason why the run of the document *done*, one of *documents*, is compared with no run."""
     if any((document["baseline"] or {}).get("run_id") == done["run_id"] for document in documents):
         return "This run is the baseline of the others."
+    if (done["stopped"] or {}).get("reason") == "ledger_failed":
+        return "Not compared: the verdicts of this run cannot be read from its ledger, which failed."
     clauses = [clause for clause in (done["gate"] or {}).get("clauses", ()) if clause["rule"] == "max_drop"]
     if not clauses and not done["baseline"]:
         return "no baseline: add `baseline` to the gate to compare with one"
@@ -231,11 +248,25 @@ class _Pair:
         for label, answer in self.answers.items():
             for fault in answer.get("faults", ()):
                 labels.setdefault(fault, []).append(label)
+        yield from _unpaired_lines(self.answers)
         for fault, names in labels.items():
             remainder = {*names} - (open_labels(done) if fault in text else set())
             shown = "" if len(remainder) == len(figures) else f" {', '.join(map(code, sorted(remainder)))}"
             cause = "for the same reason" if fault in text else code(fault, 1_000)
             yield from [f"- Not compared{shown}: {cause}"] * bool(remainder)
+
+
+def _unpaired_lines(answers: Mapping[str, Document]) -> Iterator[str]:
+    """Yield a line for labels with rows of one run alone, which are left out of the change."""
+    labels: dict[tuple[int, int], list[str]] = {}
+    for label, answer in answers.items():
+        labels.setdefault((answer["unpaired_a"], answer["unpaired_b"]), []).append(code(label))
+    for (before, after), names in labels.items():
+        sides = [(before, "the baseline"), (after, "this run")]
+        text = " and ".join(f"{count:,} row{'s' * (count != 1)} of {side}" for count, side in sides if count)
+        yield from [
+            f"- {', '.join(names)}: without a partner in the other run, and left out of the change: {text}"
+        ] * bool(text)
 
 
 def _compare(ledger: Path, name: str, run_id: str) -> Document:
@@ -281,34 +312,6 @@ def _label_row(label: str, figures: Document, pair: _Pair | None) -> tuple[str, 
     return code(label), f"**{answer['answer']}**{note}", change, interval, f"{answer['n']:,}", *means
 
 
-def _rows(done: Document, compared: Document | None, url: str | None) -> Iterator[str]:
-    """Yield the newly failing and newly passing rows of each label, and the failed rows."""
-    lines = []
-    flips = [] if compared is None else compared["flips"] or []
-    passes = {} if compared is None else compared["passes"]
-    changed = {flip["label"] for flip in flips}
-    named = {*[label for label in passes if label in changed][:MAX_LABELS]}
-    for label, counts in passes.items():
-        if counts.get("reasons"):
-            continue
-        newly = [flip for flip in flips if flip["label"] == label]
-        failing, passing = ([flip for flip in newly if flip["b"] is gained] for gained in (False, True))
-        failed = counts["neither"] + counts["a"]
-        if failed:
-            names = _names(failing, url, is_named=label in named)
-            names = f", {len(failing):,} newly failing{names}" if failing else ", as in the baseline"
-            lines.append(f"- {code(label)}: {failed:,} not passed{names}")
-        if passing:
-            lines.append(
-                f"- {code(label)}: {len(passing):,} newly passing{_names(passing, url, is_named=label in named)}"
-            )
-    lines += _failures(done, url)
-    if url is not None:
-        lines.append(f"- [report]({_link(url)})")
-    if lines:
-        yield "\n".join(lines)
-
-
 def _rule_lines(passes: Mapping[str, Document]) -> Iterator[str]:
     """Yield a line for each label that passes by another line in the baseline, with the line that counts both runs."""
     for label, counts in passes.items():
@@ -323,40 +326,6 @@ def _line_text(line: object) -> str:
     if isinstance(line, Mapping):
         return ", ".join(f"{_line_text(number)} of {code(metric)}" for metric, number in line.items())
     return "no line" if line is None else f"{line:g}"
-
-
-def _failures(done: Document, url: str | None) -> Iterator[str]:
-    """Yield a line for each kind of failure, with the first failed rows."""
-    for kind, count in done["failures"].items():
-        shown = [failure for failure in done["failed_subjects"] if failure["failure_mode"] == kind]
-        is_of_task = bool(shown) and all(failure.get("origin") == "task" for failure in shown)
-        subjects = {(failure["subject_kind"], failure["subject_id"]): failure for failure in shown}
-        names = _names([*subjects.values()], url, is_named=bool(subjects), total=count)
-        fault = next((fault for failure in shown if (fault := call_fault(failure.get("error_message") or ""))), None)
-        words = f" ({FAILURES[kind]})" if kind in FAILURES else ""
-        cause = f"; the first: {code(fault, 500)}" if fault else ""
-        yield f"- {count:,} failed: {code(kind)}{' of the task' * is_of_task}{words}{names}{cause}"
-
-
-def _names(flips: Sequence[Document], url: str | None, *, is_named: bool, total: int | None = None) -> str:
-    """Return a colon and the names of the first subjects in *flips*, of *total* subjects; empty unless *is_named*.
-
-    With a *url* the names are links to the rows in the report.
-    """
-    names = []
-    if not is_named:
-        return ""
-    for flip in flips[:MAX_NAMED]:
-        name = code(flip["subject_id"], 60)
-        row = quote(f"{flip['subject_kind']}/{flip['subject_id']}", safe="")
-        names.append(name if url is None else f"[{name}]({_link(url)}#row={row})")
-    rest = (len(flips) if total is None else total) - len(names)
-    return ": " + ", ".join(names) + (f" and {rest:,} more" if rest > 0 else "")
-
-
-def _link(url: str) -> str:
-    """Return *url* without characters that end a link in Markdown."""
-    return quote(url, safe="/:?&=%#@+,;~!$'*")
 
 
 def _cost(done: Document, ledger: Path | None, pair: _Pair | None) -> str:

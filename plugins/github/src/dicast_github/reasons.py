@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dicast import read_ledger
+from dicast.reading import run_document
 from dicast.reporting import ALL_METRICS, cap_lines, code
 
 Document = Mapping[str, Any]
@@ -24,7 +26,7 @@ STOPS = {
     "refused_by_provider": "the endpoint of a model refused the calls",
     "endpoint_unreachable": "the endpoint of a model could not be reached",
     "unsupported_by_model": "a model does not support an option of the file, which the job's log names",
-    "ledger_failed": "the ledger could not be written, for example because the disk is full",
+    "ledger_failed": "the ledger could not be written",
     _UNFINISHED_SHARDS: "not every shard ended",
 }
 """Words for the reasons why a run did not end in order."""
@@ -56,6 +58,9 @@ _CALL_FAULT = re.compile(
 _TRANSIENT = re.compile(r": HTTP (408|409|429|5\d\d)$")
 """Status after which the same call may succeed later."""
 
+_CONNECTION_FIX = re.compile(r"; (start the server, or correct \w+)")
+"""The next step in the message of a call without a connection."""
+
 _QUERY = re.compile(r"\?[^\s:]*(?=[:\s]|$)")
 
 
@@ -84,16 +89,30 @@ def open_labels(done: Document) -> set[str]:
     return labels | ({*metrics} if len(metrics) == 1 and ALL_METRICS in labels else set())
 
 
-def reason_lines(done: Document, file: str, ledger: Path | None) -> Iterator[str]:
+def loss_lines(done: Document, ledger: Path | None) -> Iterator[str]:
+    """Yield a line for each sink that lost events in the run of the document *done*, also at its end, which only the *ledger* records."""
+    recorded = None
+    if ledger is not None and (done["stopped"] or {}).get("reason") != "ledger_failed":
+        recorded = read_ledger(ledger, lambda live: run_document(live, str(done["run_id"])))
+    for label, sink in ((recorded or done).get("sinks") or {}).items():
+        if sink["lost"]:
+            error = code(str(sink.get("error") or "no message"), 500)
+            yield f"- the sink {code(label)} lost {sink['lost']:,} event{'s' * (sink['lost'] != 1)}: {error}"
+
+
+def reason_lines(done: Document, file: str, ledger: Path | None, *, is_fork: bool = False) -> Iterator[str]:
     """Yield the causes for a run that did not end or has subjects without a verdict, and the next step, as lines of a list; nothing for other runs.
 
     :param file: the pipeline file, for the next step.
     :param ledger: the ledger with the run, for the next step.
+    :param is_fork: the job is of a pull request from a fork, where another key is no next step.
     """
     stopped = done["stopped"] or {}
     reason = stopped.get("reason")
     if (words := STOPS.get(str(reason))) is not None:
         yield f"- {words} (`{reason}`); scored before: {done['scored']:,} of {done['subjects']:,} subjects"
+    if reason == "ledger_failed" and (error := str(stopped.get("error") or "")):
+        yield f"- {code(error if ledger is None else error.replace(str(ledger), _shown_path(ledger)), 500)}"
     messages = [str(stopped.get("message") or "")] if reason in _REFUSED else []
     if not is_judged(done):
         messages += [failure.get("error_message") or "" for failure in done["failed_subjects"]]
@@ -106,9 +125,11 @@ def reason_lines(done: Document, file: str, ledger: Path | None) -> Iterator[str
         yield f"- {code(first_fault, 500)}"
     yield from (f"- {line}" for line in cap_lines(done))
     is_lasting = first_fault is not None and _TRANSIENT.search(first_fault) is None
-    fix = _fix(done, is_refused=is_lasting or reason in _REFUSED)
-    if fix is not None:
-        options = "the same options" + (", without `--merge` and its ledgers" if reason == _UNFINISHED_SHARDS else "")
+    is_refused = is_lasting or reason in _REFUSED
+    connection = next((match[1] for message in messages if (match := _CONNECTION_FIX.search(message))), None)
+    fix = f"{connection}, then " if connection else _fix(done, is_refused=is_refused)
+    if fix is not None and not (is_fork and is_refused and not is_judged(done)):
+        options = "the same options" + " (without `--merge` and its ledgers)" * (reason == _UNFINISHED_SHARDS)
         yield f"- next: {fix}{code(_command(done, file))} with {options}{_place(done, ledger)}"
 
 
@@ -121,7 +142,7 @@ def _fix(done: Document, *, is_refused: bool) -> str | None:
     if done["failures"].keys() & _CALLS:
         return "wait until the endpoint answers, then "
     if (done["stopped"] or {}).get("reason") == "ledger_failed":
-        return "free space for the ledger, then "
+        return "remove this cause, then "
     return "" if (done["stopped"] or {}).get("reason") in STOPS else None
 
 
@@ -145,9 +166,14 @@ def _place(done: Document, ledger: Path | None) -> str:
 
 def ledger_place(ledger: Path) -> str:
     """Return the words that name *ledger*, without a folder of the runner, for a command that resumes a run."""
+    name = code(_shown_path(ledger))
+    return f" and the ledger of this job, {name}. Without that ledger, leave out `--resume`; every subject is then judged again"
+
+
+def _shown_path(ledger: Path) -> str:
+    """Return the path of *ledger* from the working directory; its name if it is elsewhere."""
     path = ledger.absolute()
-    name = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path.name
-    return f", where the ledger of this job is {code(str(name))}; without the ledger, leave out `--resume`: every subject is judged again"
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else path.name
 
 
 def call_fault(message: str) -> str | None:

@@ -66,7 +66,9 @@ def _run_results(done: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     gate, stopped = done["gate"], done["stopped"]
     reasons = as_xml_text("; ".join((gate or {}).get("reasons") or done["undecided"]))
     if stopped and done["undecided"]:
-        yield "the run ended in order", Error(reasons, as_xml_text(str(stopped["reason"])))
+        error = as_xml_text(str(stopped.get("error") or ""))
+        message = "; ".join(filter(None, (reasons, error)))
+        yield "the run ended in order", Error(message, as_xml_text(str(stopped["reason"])))
         if gate is not None:  # undecided for the same reasons
             yield GATE, Skipped(reasons)
     elif done["undecided"]:

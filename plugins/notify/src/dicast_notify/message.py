@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import attrs
@@ -109,7 +109,7 @@ def _end_lines(standing: Standing, trigger: str, reasons: Iterable[str]) -> Iter
     yield f"{done['name']} {_HEADS.get(trigger) or f'ended: {standing.answer}'}"
     before = {} if standing.previous is None else standing.previous.document
     earlier = {**before.get("metrics", {}), **before.get("labels", {})}
-    labels = [_label_line(label, figures, earlier.get(label)) for label, figures in ordered_labels(done).items()]
+    labels = [_label_line(label, figures, earlier.get(label)) for label, figures in _failed_first(done)]
     yield from labels[:1]
     yield from standing.worse
     yield from reasons
@@ -122,6 +122,16 @@ def _end_lines(standing: Standing, trigger: str, reasons: Iterable[str]) -> Iter
     yield f"coverage {share(done['coverage'])}" + (f", failed: {failures}" if failures else "")
     yield f"spent {money(done['cost'])}"
     yield _next(done["run_id"])
+
+
+def _failed_first(done: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the labels with their figures: first the labels of clauses that failed, then of clauses without an answer."""
+    order: Sequence[bool | None] = (False, None, True)
+    places: dict[str, int] = {}
+    for clause in (done["gate"] or {}).get("clauses", ()):
+        label, place = str(clause["on"]), order.index(clause["passed"])
+        places[label] = min(place, places.get(label, place))
+    return sorted(ordered_labels(done).items(), key=lambda item: places.get(item[0], len(order)))
 
 
 def _label_line(label: str, figures: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:

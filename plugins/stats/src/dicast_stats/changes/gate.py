@@ -88,7 +88,10 @@ class Regression:
         )
         compared = run.compared
         baseline = compared.baselines.get(self.baseline, compared.current)
-        if baseline is None or compared.current is None:
+        if compared.current is None:
+            reason = f"{run.on} is not compared with {self.baseline}: the verdicts of this run cannot be read from its ledger"
+            return [*findings, attrs.evolve(finding, reason=reason)]
+        if baseline is None:
             reason = f"{run.on}: there is no older run to compare with as {self.baseline!r}"
             return [*findings, attrs.evolve(finding, reason=reason)]
         if baseline is compared.current:

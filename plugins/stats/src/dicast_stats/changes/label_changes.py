@@ -47,6 +47,7 @@ class LabelChange:
     :param identical: the number of pairs with equal outputs and judges, whose difference is 0.
     :param unpaired_baseline: the number of subjects with a score in the baseline alone.
     :param unpaired_variant: the number of subjects with a score in the variant alone.
+    :param varied: the number of identical pairs whose scores differ, because the judge's answer varies.
     :param held_back: the numbers of subjects that the proxies held back in the baseline and in the variant: their scores are open.
     :param is_raw: the scores are on a scale of their own.
     :param runs: the names of the baseline and the variant in sentences.
@@ -66,6 +67,7 @@ class LabelChange:
     is_raw: bool
     runs: tuple[str, str] = ("A", "B")
     faults: Sequence[str] = ()
+    varied: int = 0
 
     @property
     def words(self) -> str:
@@ -114,6 +116,8 @@ class LabelChange:
         estimate, adjusted = self.estimate, self.adjusted_p_value
         if estimate.p_value is not None and adjusted is not None and estimate.p_value < ALPHA <= adjusted:
             parts.append(f"p adjusted for all labels is {adjusted:.3g}")
+        if self.varied:
+            parts.append(varied_text(self.varied, self.estimate.n))
         unpaired = ((self.unpaired_baseline, "in A only"), (self.unpaired_variant, "in B only"))
         parts += [f"{count:,} {place}" for count, place in unpaired if count]
         return [*parts, *(["raw scale"] if self.is_raw else [])]
@@ -126,6 +130,7 @@ class LabelChange:
             "n": estimate.n,
             "sessions": estimate.sessions,
             "identical": self.identical,
+            **({"varied": self.varied} if self.varied else {}),
             "mean_difference": estimate.mean,
             "ci_low": estimate.low,
             "ci_high": estimate.high,
@@ -155,6 +160,11 @@ def held_back_text(counts: tuple[int, int], *, is_raw: bool) -> str:
     sides = [f"{count_subjects(count)} of {name}" for count, name in zip(counts, ROLES, strict=True) if count]
     bounds = ", whose raw values have no bounds" if is_raw else ""
     return f"the proxies held back {' and '.join(sides)}{bounds}" if sides else ""
+
+
+def varied_text(count: int, pairs: int) -> str:
+    """Return a sentence on the *count* of *pairs* with equal outputs and judges whose scores differ."""
+    return f"{count:,} of {count_pairs(pairs)} have equal outputs and judges and count as unchanged, although their scores differ: the judge varies"
 
 
 def range_text(estimate: Estimate) -> str:
@@ -240,6 +250,7 @@ def label_changes(
             is_raw=name in raw,
             runs=runs,
             faults=faults,
+            varied=len(pair.varied),
         )
     return dict(sorted(changes.items(), key=lambda item: _rank(item[1], gated)))
 

@@ -39,6 +39,7 @@ class Pairs:
     :param unpaired_variant: the number of subjects with a score in the variant alone.
     :param held_back: the numbers of subjects that the proxies held back in the baseline and in the variant, in pairs whose difference is open.
         *change* is without these pairs.
+    :param varied: the subjects of identical pairs whose scores differ, because the judge's answer varies.
     :param ends: all pairs with the lowest and with the highest difference of each open pair; None without open pairs.
     :param is_raw: the scores are on a scale of their own, without bounds.
     """
@@ -50,6 +51,7 @@ class Pairs:
     unpaired_baseline: int
     unpaired_variant: int
     held_back: tuple[int, int] = (0, 0)
+    varied: frozenset[Key] = frozenset()
     ends: tuple[Pairs, Pairs] | None = None
     is_raw: bool = False
 
@@ -98,6 +100,8 @@ def _pair_label(baseline: Results, variant: Results, label: str) -> Pairs:
     subjects = [*tables[0].rows]
     keys = [subjects[row] for row in ours.tolist()]
     identical = _identical(baseline, variant, label, keys)
+    is_varied = identical & (before[ours] != after[theirs]) & ~(held_before[ours] | held_after[theirs])
+    varied = frozenset(keys[row] for row in np.flatnonzero(is_varied).tolist())
     is_held = held_before[ours] & ~identical, held_after[theirs] & ~identical
     is_open = is_held[0] | is_held[1]
     known = np.flatnonzero(~is_open)
@@ -112,7 +116,9 @@ def _pair_label(baseline: Results, variant: Results, label: str) -> Pairs:
             change, power = _scaled_differences(after[rows], before[rows])
         change = np.where(identical[rows], 0.0, change)
         sessions_ = [sessions[row] for row in rows]
-        return Pairs(change, power, sessions_, int(identical[rows].sum()), counts[0], counts[1], **options)
+        return Pairs(
+            change, power, sessions_, int(identical[rows].sum()), counts[0], counts[1], varied=varied, **options
+        )
 
     is_zero = identical & (held_before[ours] | held_after[theirs])
     before, after = (np.where(is_zero, 0.0, scores) for scores in (before[ours], after[theirs]))

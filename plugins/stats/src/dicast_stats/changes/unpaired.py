@@ -30,9 +30,16 @@ def unpaired_text(baseline: Results, variant: Results, label: str, *, of_baselin
         (failed if key in other.rows or key in judged else absent).append(key[1])
     run = variant if of_baseline else baseline
     causes = "" if run.started_at is None else f"; dicast verdicts --run {run.run_id} --failed has the causes"
+    advice = "judge the same subjects in both runs"
+    if run.stopped is not None:
+        advice = (
+            f"the run was stopped before its end: {run.stopped}; resume it"
+            if run.stopped != "early_stop"
+            else "an early stop ended the run"
+        )
     parts = [
         f"{len(failed):,} without a score there ({_names(failed)}{causes})" if failed else "",
-        f"{len(absent):,} not in it ({_names(absent)}; judge the same subjects in both runs)" if absent else "",
+        f"{len(absent):,} not in it ({_names(absent)}; {advice})" if absent else "",
     ]
     return ", ".join(filter(None, parts))
 

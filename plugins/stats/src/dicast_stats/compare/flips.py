@@ -8,6 +8,7 @@ from typing import Any
 from dicast import Results
 from dicast.reporting import PairedPasses
 
+from ..changes.pairs import pair_label
 from ..scores.table import Key, Table
 
 
@@ -15,9 +16,14 @@ def list_flips(pairs: PairedPasses, baseline: Results, variant: Results) -> list
     """Return the subjects whose pass has changed, in the order of *baseline*, under each label.
 
     ``a`` and ``b`` state whether the subject passed in baseline and variant. ``score_a`` and ``score_b`` are its scores under ``label``; null
-    if a flag alone decided, and for a score of another tool.
+    if a flag alone decided, and for a score of another tool. ``unchanged`` is true for a subject whose output and judge are equal in both runs.
     """
     before, after = Table.of(baseline), Table.of(variant)
+    labels = before.criteria & after.criteria
+
+    def varied(label: str) -> frozenset[Key]:
+        return pair_label(baseline, variant, label).varied if label in labels else frozenset()
+
     return [
         {
             "subject_kind": change.subject[0],
@@ -27,6 +33,7 @@ def list_flips(pairs: PairedPasses, baseline: Results, variant: Results) -> list
             "b": change.b,
             "score_a": _score(before, change.subject, change.label),
             "score_b": _score(after, change.subject, change.label),
+            **({"unchanged": True} if change.subject in varied(change.label) else {}),
         }
         for change in pairs.changes()
     ]

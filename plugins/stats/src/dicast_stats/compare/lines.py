@@ -26,6 +26,9 @@ MAX_NAMED = 5
 MAX_LABELS = 6
 """Largest number of labels whose changed subjects are named, without the full text."""
 
+_FLIPS = ("newly failing", "newly passing", "with equal outputs and judges pass in one run alone (the judge varies)")
+"""Words for subjects whose pass has changed; the last words are for pairs that count as unchanged."""
+
 
 def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, ledger: str = "") -> Iterator[Any]:
     """Yield the *document* as lines and tables for ``dicast.toolkit.terminal.print_lines``: the answers first.
@@ -139,11 +142,12 @@ def _other_answers(comparison: Figures, answers: Mapping[str, Figures]) -> Itera
 
 
 def _named_flips(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iterator[str]:
-    """Yield the subjects that pass in one run alone, in two lines for each of the first labels that have any; equal labels share their lines."""
-    changes: dict[str, dict[bool, list[str]]] = {}
+    """Yield the subjects that pass in one run alone, in a line for each kind of change and each of the first labels that have any; equal labels share their lines."""
+    changes: dict[str, dict[str, list[str]]] = {}
     for flip in flips:
-        changes.setdefault(flip["label"], {}).setdefault(flip["b"], []).append(short_name(flip["subject_id"]))
-    groups: list[tuple[list[str], Mapping[bool, Sequence[str]]]] = []
+        kind = _flip_kind(flip)
+        changes.setdefault(flip["label"], {}).setdefault(kind, []).append(short_name(flip["subject_id"]))
+    groups: list[tuple[list[str], Mapping[str, Sequence[str]]]] = []
     for label in (label for label in passes if label in changes):
         equal = next((labels for labels, names in groups if names == changes[label]), None)
         if equal is None:
@@ -151,12 +155,17 @@ def _named_flips(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Ite
         else:
             equal.append(label)
     for labels, names in groups[:MAX_LABELS]:
-        for text, gained in (("newly failing", False), ("newly passing", True)):
-            if subjects := names.get(gained, ()):
+        for text in _FLIPS:
+            if subjects := names.get(text, ()):
                 note = f" and {len(subjects) - MAX_NAMED:,} more" if len(subjects) > MAX_NAMED else ""
                 yield f"{', '.join(labels)}: {len(subjects):,} {text}: {', '.join(subjects[:MAX_NAMED])}{note}"
     if (rest := sum(len(labels) for labels, _ in groups[MAX_LABELS:])) > 0:
         yield f"+ {rest:,} more label{'s' * (rest != 1)} with changed subjects"
+
+
+def _flip_kind(flip: Figures) -> str:
+    """Return the words for the change in *flip*."""
+    return _FLIPS[2 if flip.get("unchanged") else flip["b"]]
 
 
 def _pass_lines(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iterator[str]:
