@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 
 from .._kernel.events import RECORD_COMPLETED, RECORD_FAILED, SUBJECT_READ
-from .._kernel.values import Entry, Event, Query
+from .._kernel.values import Entry, Query
 from .columns import code_of, growing
 from .names import Names
 
@@ -63,7 +63,9 @@ class ActivityColumns:
         codes: dict[tuple[str, str, str], int] = {origin: code for code, origin in enumerate(self.origins)}
         is_shared = bool(self.numbers)  # other columns may use the names too
         for entry in entries:
-            row = activity_of(entry.event)
+            event = entry.event
+            place = event.turn_id, event.subject_kind, event.subject_id
+            row = activity_of(event.type, event.run_id, *place, event.payload)
             if row is not None:
                 self.names, is_shared = (self.names.copy(), False) if is_shared else (self.names, False)
                 origin, content_hash, id = row
@@ -101,16 +103,20 @@ def read_activity(ledger: Any, run_id: str | None = None, types: Sequence[str] =
     return columns
 
 
-def activity_of(event: Event) -> tuple[tuple[str, str, str], int, str | None] | None:
-    """Return the origin, the hash of the content, and the id of the subject or turn; None if a required field is missing from the payload."""
-    payload: Any = event.payload
-    if event.type in _MODEL:
-        model = payload.get(_MODEL[event.type])
-        return None if model is None else ((event.run_id, event.type, str(model)), 0, event.turn_id)
+def activity_of(
+    type_: str, run_id: str, turn_id: str | None, subject_kind: str | None, subject_id: str | None, payload: Any
+) -> tuple[tuple[str, str, str], int, str | None] | None:
+    """Return the origin, the hash of the content, and the id of the subject or turn; None if a required field is missing from the payload.
+
+    The values are those of the event: no caller needs an object for each.
+    """
+    if type_ in _MODEL:
+        model = payload.get(_MODEL[type_])
+        return None if model is None else ((run_id, type_, str(model)), 0, turn_id)
     content_hash = 0
-    if event.type == READ:
+    if type_ == READ:
         try:
             content_hash = int(payload["digest"][:16], 16) - 2**63
         except (KeyError, TypeError, ValueError):
             return None
-    return (event.run_id, event.type, str(event.subject_kind)), content_hash, event.subject_id
+    return (run_id, type_, str(subject_kind)), content_hash, subject_id

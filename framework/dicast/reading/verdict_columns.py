@@ -14,7 +14,7 @@ import attrs
 
 from .._kernel.events import EVAL_COMPLETED, EVAL_FAILED
 from .._kernel.resume.retractions import Place, retracted_labels
-from .._kernel.values import RECORDED, Entry, Event, Query
+from .._kernel.values import RECORDED, Entry, Query
 from ..toolkit.money import rounded
 from .columns import code_of, growing
 from .names import Names
@@ -102,7 +102,8 @@ class VerdictColumns:
         times: dict[str, int] = {}
         is_shared = bool(self.numbers)  # other columns may use the names too
         for entry in entries:
-            line = line_of(entry.event, times)
+            event = entry.event
+            line = line_of(event.type, event.time, event.run_id, event.payload, times)
             if line is not None:
                 self._grow()
                 self.names, is_shared = (self.names.copy(), False) if is_shared else (self.names, False)
@@ -209,27 +210,29 @@ def _without_retracted(columns: VerdictColumns, retracted: frozenset[Place]) -> 
     return columns.only([row not in dropped for row in range(len(columns.codes))]) if dropped else columns
 
 
-def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
+def line_of(type_: str, written: str, run_id: str, payload: Any, times: dict[str, int] | None = None) -> Line | None:
     """Return the line of an event of :data:`VERDICT_TYPES`, or None if a required field is missing from the payload.
 
-    *times* caches parsed times, for callers with many events of one time. The code is flat because it runs for every verdict of every run.
+    The values are those of the event: no caller needs an object for each. *times* caches parsed times, for callers with many events of one time. The code is
+    flat because it runs for every verdict of every run.
+
+    :param written: the time of the event.
     """
-    payload: Mapping[str, Any] = event.payload
-    time = None if times is None else times.get(event.time)
+    time = None if times is None else times.get(written)
     try:
         if time is None:
-            time = _ms(event.time)
+            time = _ms(written)
             if times is not None:
-                times[event.time] = time
+                times[written] = time
         id, kind, judge = payload["subject_id"], payload["subject_kind"], payload["judge"]
         if not (isinstance(id, str) and isinstance(kind, str) and isinstance(judge, str)):
             return None
-        if event.type == EVAL_FAILED:
-            origin = event.run_id, kind, judge, None, None, None, None, None, None
+        if type_ == EVAL_FAILED:
+            origin = run_id, kind, judge, None, None, None, None, None, None
             return origin, time, FAILED, 0.0, 0.0, 0, 0, id, None
         get = payload.get
         origin = (
-            *(event.run_id, kind, judge, payload["judge_kind"], payload["judge_model"], payload["rubric_id"]),
+            *(run_id, kind, judge, payload["judge_kind"], payload["judge_model"], payload["rubric_id"]),
             *(payload["rubric_version"], get("fingerprint"), get("judge_pricing_version")),
         )
         usd, msat, signals = payload["judge_cost_usd"], get("judge_cost_msat", "0"), get("signals")

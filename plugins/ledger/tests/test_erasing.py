@@ -264,6 +264,15 @@ PAYLOADS = {
 EVENTS = st.sampled_from(sorted(PAYLOADS)).flatmap(lambda type_: st.tuples(st.just(type_), PAYLOADS[type_]))
 
 
+def paid(ledger):
+    """Return the lines of the settled amounts with the ids of their events."""
+    events = [entry.event for entry in ledger.read(Query(types=("spend.settled",)))]
+    fields = [
+        (event.type, event.time, event.run_id, event.session_id, event.turn_id, event.payload) for event in events
+    ]
+    return [(event.id, spent_of(*values)) for event, values in zip(events, fields, strict=True)]
+
+
 @pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(payloads=st.lists(EVENTS, min_size=1, max_size=6), together=st.booleans())
@@ -285,13 +294,11 @@ def test_no_byte_of_an_erased_text_is_in_the_file(opened, make_event, payloads, 
             assert [orjson.dumps(entry.event.payload) for entry in ledger.read(Query())] == [
                 orjson.dumps(event.payload) for event in events
             ]
-            cost = [(entry.event.id, spent_of(entry.event)) for entry in ledger.read(Query(types=("spend.settled",)))]
+            cost = paid(ledger)
             ledger.erase("chosen", None, erased)
             kept = [entry.event.payload for entry in ledger.read(Query(session_id="other"))]
             assert [*map(orjson.dumps, kept)] == [orjson.dumps(event.payload) for event in events[len(payloads) :]]
-            assert cost == [
-                (entry.event.id, spent_of(entry.event)) for entry in ledger.read(Query(types=("spend.settled",)))
-            ]
+            assert cost == paid(ledger)
             assert ledger.verify().ok
             read = [orjson.dumps(entry.event.payload) for entry in ledger.read(Query())]
             assert ledger.erase("other", None, erased).left == {}

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from dicast import LedgerError, Query
 from dicast.reading import ActivityColumns, VerdictColumns
 from dicast.toolkit.ledger_lines.blocks import is_packed, lines_in
-from dicast_ledger.format4.columns import Column, inflated, parts_in
 from dicast_ledger.format4.connecting import add_functions
+from dicast_ledger.format4.stored_columns import Column, StoredColumns
 
 COLUMNS = ["id", "type", "time", "run_id", "session_id", "turn_id", "subject_kind", "subject_id", "sensitivity"]
 
@@ -460,7 +460,7 @@ def test_names_of_columns_are_in_the_order_of_the_lines(path, opened, make_subje
         ledger.append(events)
         assert ledger.verify().ok
     ((columns,),) = rows(path, "SELECT columns FROM blocks")
-    names = orjson.loads(inflated(parts_in(columns)[1]))
+    names = orjson.loads(StoredColumns.of(columns).names())
     assert names == list(dict.fromkeys([*(f"row-{n:04}" for n in range(150)), *(f"session {n}" for n in range(40))]))
 
 

@@ -23,9 +23,13 @@ def settled(type="spend.settled", **changes):
     return Event("id", type, "2026-01-02T00:00:00.000Z", "run", payload | changes, session_id="s")
 
 
+def spent_of_event(event):
+    return spent_of(event.type, event.time, event.run_id, event.session_id, event.turn_id, event.payload)
+
+
 def figures(event):
     """Return the flags, the amount, the tokens and the calls, and the exact amount."""
-    payer, (time,), (flags, amount, tokens, calls, _), session, exact = spent_of(event)
+    payer, (time,), (flags, amount, tokens, calls, _), session, exact = spent_of_event(event)
     assert payer == Payer("run", event.type, event.payload["unit"], "m", "j")
     assert (time, session) == (1_767_312_000_000, "s")
     return flags, amount, tokens, calls, exact
@@ -72,4 +76,4 @@ def test_a_released_amount_is_a_line_of_nothing():
     ],
 )
 def test_an_event_of_another_form_has_no_line(changes):
-    assert spent_of(settled(**changes)) is None
+    assert spent_of_event(settled(**changes)) is None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from contextlib import closing
-from unittest import mock
 
 import attrs
 import orjson
@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 
 from dicast import Event, LedgerError, Query
 from dicast.reading import ActivityColumns, VerdictColumns
+from dicast.toolkit.ledger_lines.blocks import list_in
 from dicast.toolkit.ledger_lines.lines import Encoder, events_of
 from dicast.toolkit.ledger_lines.makers import Maker
 from dicast_ledger.format4.connecting import add_functions
-from dicast_ledger.format4.making import columns_of
+from dicast_ledger.format4.first_columns import first_texts
+from dicast_ledger.format4.making import Layouts, columns_of
 from dicast_ledger.format4.proofs import check_proof
+from dicast_ledger.format4.reading import Makers
 
 TIME = "2026-03-01T12:00:00.000Z"
 ULID = "01M8DDD0CJ447KDPCZE0VF"
@@ -257,11 +260,19 @@ def test_paid_calls_in_lines_of_subjects_are_spent(tmp_path, opened, calls):
 
 
 def test_paid_calls_in_columns_of_the_first_version_are_read_from_lines(tmp_path, opened, calls):
-    def first_columns(lines, layouts, **options):
-        return columns_of(lines, layouts, has_calls=False)
+    def first_packed(lines):
+        *texts, hashes = first_texts(columns_of(lines, Layouts(makers), has_calls=False))
+        bodies = [zlib.compress(text) for text in texts]
+        return b"".join([*(len(body).to_bytes(4, "little") for body in bodies), *bodies, hashes])
 
-    with mock.patch("dicast_ledger.format4.making.columns_of", first_columns), opened(tmp_path / "calls.db") as ledger:
+    with opened(tmp_path / "calls.db") as ledger:
         ledger.append(calls)
+    with closing(sqlite3.connect(tmp_path / "calls.db")) as connection:
+        makers = Makers(connection)
+        ((size, body),) = connection.execute("SELECT size, body FROM blocks").fetchall()
+        columns = first_packed(orjson.loads(list_in(size, body)))
+        connection.execute("UPDATE blocks SET columns = ?", (columns,))
+        connection.commit()
     with opened(tmp_path / "calls.db") as ledger:
         assert len(ledger.spent().codes) == 120
         assert ledger.verify().ok

@@ -35,6 +35,9 @@ EVENT, CONVERTED = 0, 3
 _RUN, CONTENT = 4, 11
 """The places of the run, and of the digest of the content or of the texts, in the line of an event."""
 
+EVENT_SIZES = frozenset((CONTENT, CONTENT + 2))
+"""The numbers of values of the line of an event, without and with a content or texts."""
+
 _READ, _STARTED, _COMPLETED = _OF_SUBJECT = ("subject.read", "eval.started", "eval.completed")
 _RATIONALE = b'"rationale_redacted":"'
 _MOST_MAKERS = 32

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 import orjson
 
-from dicast import Cost, Event, InvalidCost
+from dicast import Cost, InvalidCost
 from dicast.reading import Names, milliseconds
 from dicast.toolkit.ledger_lines.redaction import plain
 
@@ -109,62 +109,69 @@ def day_of(number: int) -> str:
     return datetime.fromtimestamp(number * 86_400, UTC).date().isoformat()
 
 
-def spent_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
+def spent_of(
+    type_: str,
+    time: str,
+    run_id: str,
+    session_id: str | None,
+    turn_id: str | None,
+    payload: Any,
+    times: dict[str, int] | None = None,
+) -> Line | None:
     """Return the line of an event of :data:`SPENT_TYPES`; None if its payload does not have the form of its type.
 
-    *times* caches parsed times, for callers with many events of one time.
+    The values are those of the event. *times* caches parsed times, for callers with many events of one time.
     """
     times = {} if times is None else times
     try:
-        return _of_call(event, times) if event.type == AGENT else _of_judging(event, times)
+        if type_ == AGENT:
+            identity = orjson.dumps([session_id, turn_id, payload], plain, orjson.OPT_SORT_KEYS)
+            cost, calls, tokens = agent_cost(payload.get("cost_usd")), 1, tokens_of(payload.get("usage"))
+        else:
+            identity = orjson.dumps(payload["reservation_id"])
+            cost, calls, tokens = _judging(type_, payload)
+        if type(calls) is not int or type(tokens) not in (int, type(None)):
+            return None
+        if not 0 <= calls <= _MOST > abs(tokens or 0):
+            return None
+        model, judge = payload.get("model"), payload.get("judge")
+        payer = Payer(
+            run_id, type_, cost.unit, None if model is None else str(model), None if judge is None else str(judge)
+        )
+        flags, amount, exact = _stored_amount(cost)
+        moment = times.get(time)
+        if moment is None:
+            moment = times[time] = _milliseconds(time)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, InvalidCost):
         return None
-
-
-def _of_call(event: Event, times: dict[str, int]) -> Line | None:
-    payload: Mapping[str, Any] = event.payload
-    call = orjson.dumps([event.session_id, event.turn_id, payload], plain, orjson.OPT_SORT_KEYS)
-    return _line(event, times, call, agent_cost(payload.get("cost_usd")), 1, tokens_of(payload.get("usage")))
-
-
-def _of_judging(event: Event, times: dict[str, int]) -> Line | None:
-    payload: Mapping[str, Any] = event.payload
-    reservation = orjson.dumps(payload["reservation_id"])
-    if event.type == "spend.released":
-        return _line(event, times, reservation, Cost.zero(), 0, None)
-    cost = Cost(payload["amount"], payload["unit"])
-    calls = payload.get("calls") or int(not cost.is_zero)
-    tokens = payload.get("tokens")
-    return _line(event, times, reservation, cost, calls, tokens)
-
-
-def _line(event: Event, times: dict[str, int], identity: bytes, cost: Cost, calls: Any, tokens: Any) -> Line | None:
-    if type(calls) is not int or type(tokens) not in (int, type(None)) or not 0 <= calls <= _MOST > abs(tokens or 0):
-        return None
-    payload: Mapping[str, Any] = event.payload
-    model, judge = (None if (name := payload.get(key)) is None else str(name) for key in ("model", "judge"))
-    payer = Payer(event.run_id, event.type, cost.unit, model, judge)
-    flags, amount, exact = UNCOUNTED * (tokens is None), 0, None
-    if cost.amount is None:
-        flags |= UNPRICED
-    elif cost.amount:
-        amount_in_units, digits = cost.amount.scaleb(PLACES), max(0, -int(cost.amount.as_tuple().exponent))
-        if amount_in_units != amount_in_units.to_integral_value() or amount_in_units > _MOST or digits > PLACES:
-            flags, exact = flags | EXACT, f"{cost.amount:f}"
-        else:
-            flags, amount = flags | digits << DIGITS, int(amount_in_units)
-    time = times.get(event.time)
-    if time is None:
-        moment = datetime.fromisoformat(event.time)
-        time = times[event.time] = milliseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    flags |= UNCOUNTED * (tokens is None)
     mark = int.from_bytes(blake2b(identity, digest_size=8).digest(), "big", signed=True)
-    return (
-        payer,
-        (time,),
-        (flags, amount, tokens or 0, calls, mark),
-        event.session_id,
-        None if exact is None else [exact],
-    )
+    return payer, (moment,), (flags, amount, tokens or 0, calls, mark), session_id, exact
+
+
+def _judging(type_: str, payload: Mapping[str, Any]) -> tuple[Cost, Any, Any]:
+    """Return the amount, the calls and the tokens of an event of :data:`SPENT`."""
+    if type_ == "spend.released":
+        return Cost.zero(), 0, None
+    cost = Cost(payload["amount"], payload["unit"])
+    return cost, payload.get("calls") or int(not cost.is_zero), payload.get("tokens")
+
+
+def _stored_amount(cost: Cost) -> tuple[int, int, list[str] | None]:
+    """Return the flags of an amount, the amount, and the amount as text if it does not fit."""
+    if cost.amount is None:
+        return UNPRICED, 0, None
+    if not cost.amount:
+        return 0, 0, None
+    amount, digits = cost.amount.scaleb(PLACES), max(0, -int(cost.amount.as_tuple().exponent))
+    if amount != amount.to_integral_value() or amount > _MOST or digits > PLACES:
+        return EXACT, 0, [f"{cost.amount:f}"]
+    return digits << DIGITS, int(amount), None
+
+
+def _milliseconds(time: str) -> int:
+    moment = datetime.fromisoformat(time)
+    return milliseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
 def amount_of_line(spent: Spent, line: int) -> Decimal:

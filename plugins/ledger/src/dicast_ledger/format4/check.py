@@ -14,17 +14,19 @@ import orjson
 from dicast import Head, LedgerError, Verification
 from dicast.toolkit.ledger_lines.blocks import Hints, is_end, is_packed, list_in, split
 from dicast.toolkit.ledger_lines.chain import MARK_BYTES, START, chain_of
-from dicast.toolkit.ledger_lines.lines import CONTENT, CONVERTED, EVENT, event_of
+from dicast.toolkit.ledger_lines.lines import CONTENT, CONVERTED, EVENT, EVENT_SIZES, event_of
 from dicast.toolkit.ledger_lines.makers import FIRST_EVENT, JUDGED, MAKER, SUBJECT, Maker
 from dicast.toolkit.ledger_lines.references import references_of
 from dicast.toolkit.ledger_lines.traced import SUBJECTS, TRACED, traces_of
 
 from ..old_chain import integrity
 from ..spending import SPENDING_TABLES, Spending
-from .columns import inflated, parts_in
 from .contents import Contents
+from .first_columns import first_texts
 from .making import Layouts, columns_of
+from .merging import stored_columns
 from .rows import ROW
+from .stored_columns import UNREADABLE, StoredColumns
 from .texts import short_keys
 
 
@@ -217,11 +219,14 @@ class Check:
 
     def _columns(self, columns: Any, lines: Sequence[Sequence[Any]], start: int, first: int) -> None:
         try:
-            *parts, hashes = parts_in(columns)
-            stored = (*map(inflated, parts), hashes)
-            is_equal = stored == columns_of(lines, self.layouts).parts()
-            is_equal = is_equal or stored == columns_of(lines, self.layouts, has_calls=False).parts()
-        except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+            stored = stored_columns(columns)
+            texts, expected = stored.texts(), columns_of(lines, self.layouts)
+            if isinstance(stored, StoredColumns):
+                is_equal = texts == expected.parts()
+            else:
+                is_equal = texts == first_texts(expected)
+                is_equal = is_equal or texts == first_texts(columns_of(lines, self.layouts, has_calls=False))
+        except UNREADABLE as error:
             raise Wrong(start, f"the columns of the block from event {first} cannot be read: {error}") from error
         if not is_equal:
             raise Wrong(start, f"the columns of the block from event {first} do not follow from its lines")
@@ -308,7 +313,7 @@ def _kind_of(values: Any) -> str | int | None:
         return None
     if values[0] == JUDGED:
         return values[1] if type(values[1]) is str else None
-    return EVENT if values[0] == EVENT and len(values) > _PAYLOAD else None
+    return EVENT if values[0] == EVENT and len(values) in EVENT_SIZES else None
 
 
 def verify(connection: sqlite3.Connection, expected: str | None) -> Verification:

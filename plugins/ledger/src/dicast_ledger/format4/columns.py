@@ -1,9 +1,10 @@
 """Columns of a block: the few values of each verdict, failure, reading, record and paid call that readers of many of them need.
 
-The column ``columns`` of a compressed block has three parts, after the lengths of the first two in 4 bytes each (little-endian). The first part, compressed by zlib,
-is a JSON object on a text line, which describes the tables, and the numbers of the columns that are neither constant nor evenly spaced. The second part,
-compressed too, is a JSON list of names: ids of subjects, turns and sessions. The third part has 16 bytes of a hash of each name. Columns follow from
-the lines, so they are checked by ``verify``, and are not in the chain.
+The column ``columns`` of a compressed block has five parts, so that a reader decompresses what it needs: the three tables, the judgments that start or end in the
+block, and a JSON list of names, the ids of subjects, turns and sessions. 16 bytes of a hash of each name follow. The part of a table is a JSON list on a text
+line, which describes the table, and the numbers of the columns that are neither constant nor evenly spaced. Before the parts there are 4 bytes, :data:`MARK`,
+and for each part the length of its text and its length, in 4 bytes each (little-endian). A part with another length than its text is compressed by zlib.
+:mod:`.first_columns` has the form of the first version. Columns follow from the lines, so they are checked by ``verify``, and are not in the chain.
 """
 
 from __future__ import annotations
@@ -11,48 +12,67 @@ from __future__ import annotations
 import sys
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import isnan
+from struct import Struct
 from typing import Any
 
 import attrs
 import orjson
 
-from dicast import Event
-from dicast.reading import HASH_BYTES, activity_of, line_of, name_hash
+from dicast.reading import activity_of, line_of, name_hash
+from dicast.toolkit.ledger_lines.lines import CONTENT
 
 from ..spent import AGENT, SPENT_TYPES, spent_of
 
 LEVEL = 1
 """Level of zlib: these numbers are half as large with each level."""
 
+MARK = b"\xff\xff\xff\xff"
+"""The first bytes of columns; the first version began with a length, which was never so large."""
+
+LENGTHS = Struct("<10I")
+
 STARTED, *ENDS = EVALS = ("eval.started", "eval.completed", "eval.failed")
 
 _FEWEST, _MOST = 3, 2**31
 """Fewest evenly spaced numbers, and the bound of their step."""
 
+Line = Sequence[Any]
+"""The parsed line of an event."""
+
 Row = tuple[tuple[Any, ...], str | None, tuple[Any, ...], Sequence[Any] | None]
 """The facts that rows share, the name, the numbers, and the amounts as text if they do not fit."""
 
+_TYPE, _SESSION, _SUBJECT, _PAYLOAD = 2, 5, 8, 10
+"""Places in the line of an event."""
 
-def _verdict(event: Event, times: dict[str, int]) -> Row | None:
-    line = line_of(event, times)
-    if line is None:
+
+def _verdict(line: Line, times: dict[str, int]) -> Row | None:
+    type_, time, run_id = line[2:5]
+    row = line_of(type_, time, run_id, line[_PAYLOAD], times)
+    if row is None:
         return None
-    origin, time, flags, score, confidence, usd, msat, id_, exact = line
-    return origin, id_, (time, flags, score, confidence, usd, msat), exact
+    origin, moment, flags, score, confidence, usd, msat, id_, exact = row
+    return origin, id_, (moment, flags, score, confidence, usd, msat), exact
 
 
-def _activity(event: Event, times: dict[str, int]) -> Row | None:
-    activity = activity_of(event)
+def _activity(line: Line, times: dict[str, int]) -> Row | None:
+    _, _, type_, _, run_id, _, turn_id, kind, subject_id, _, payload = line[:CONTENT]
+    activity = activity_of(type_, run_id, turn_id, kind, subject_id, payload)
     return None if activity is None else (activity[0], activity[2], (activity[1],), None)
 
 
-def _spent(event: Event, times: dict[str, int]) -> Row | None:
-    line = spent_of(event, times)
-    if line is None:
+def _spent(line: Line, times: dict[str, int]) -> Row | None:
+    type_, time, run_id, session_id, turn_id = line[2:7]
+    payload = line[_PAYLOAD]
+    if type_ == AGENT and len(line) > CONTENT:  # other texts make another call
+        payload = {**payload, "texts": line[CONTENT]}
+    spent = spent_of(type_, time, run_id, session_id, turn_id, payload, times)
+    if spent is None:
         return None
-    payer, before, after, session, exact = line
+    payer, before, after, session, exact = spent
     return payer, session, (*before, *after), exact
 
 
@@ -63,7 +83,7 @@ class Table:
     name: str
     types: tuple[str, ...]
     codes: str
-    row: Callable[[Event, dict[str, int]], Row | None]
+    row: Callable[[Line, dict[str, int]], Row | None]
 
     @property
     def all_codes(self) -> str:
@@ -77,16 +97,24 @@ VERDICTS = Table("verdicts", tuple(ENDS), "qiddqq", _verdict)
 ACTIVITY = Table("activity", ABOUT, "q", _activity)
 SPENT = Table("spent", SPENT_TYPES, "qiqqqq", _spent)
 TABLES = (VERDICTS, ACTIVITY, SPENT)
-_TABLES_OF = {type_: [table for table in TABLES if type_ in table.types] for type_ in (*ENDS, *ABOUT, *SPENT_TYPES)}
+_NO_NAME = object()
+"""The name of a row that has none, among names in which None is no row."""
+
+
+def _places_of(types: Sequence[str], by_type: Mapping[str, Sequence[int]]) -> Sequence[int]:
+    """Return the places of the lines of *types*, ascending."""
+    parts = [by_type[type_] for type_ in types if type_ in by_type]
+    return parts[0] if len(parts) == 1 else sorted(chain.from_iterable(parts))
 
 
 class Rows:
-    """Rows of a table of one block."""
+    """Rows of a table of one block. *names* has the numbers of names."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, names: Mapping[str | None, int]) -> None:
+        self._names = names
         self._columns: list[array[Any]] = [array(code) for code in table.all_codes]
         self._new: list[tuple[Any, ...]] = []
-        """Rows that are not in the columns yet."""
+        """Rows that are not in the columns yet, with their names in place of the numbers."""
         self.facts: dict[tuple[Any, ...], int] = {}
         self.exact: list[list[Any]] = []
         self.odd = 0
@@ -99,14 +127,20 @@ class Rows:
     def columns(self) -> Sequence[array[Any]]:
         """The columns with all rows."""
         if self._new:
-            for column, values in zip(self._columns, zip(*self._new, strict=True), strict=True):
-                column.extend(values)
+            places, codes, names, *values = zip(*self._new, strict=True)
+            numbers = map(self._names.__getitem__, names)
+            for column, new in zip(self._columns, (places, codes, numbers, *values), strict=True):
+                column.extend(new)
             self._new.clear()
         return self._columns
 
-    def add(self, row: tuple[Any, ...]) -> None:
-        """Add a row."""
-        self._new.append(row)
+    def add(self, place: int, row: Row) -> None:
+        """Add the row of the event with the number *place* in its block."""
+        facts, name, values, exact = row
+        if exact is not None:
+            self.exact.append([len(self), *exact])
+        codes = self.facts
+        self._new.append((place, codes.setdefault(facts, len(codes)), name, *values))
 
     def code(self, facts: tuple[Any, ...]) -> int:
         """Return the number of *facts*."""
@@ -128,7 +162,7 @@ class BlockColumns:
     def __init__(self, *, has_calls: bool = True) -> None:
         self.has_calls = has_calls
         self.names: dict[str | None, int] = {}
-        self.tables = {table.name: Rows(table) for table in TABLES}
+        self.tables = {table.name: Rows(table, self.names) for table in TABLES}
         self.open: dict[str, list[int]] = {}
         """The events that start judgments which do not end in the block, by the id of the verdict."""
         self.ends: list[str] = []
@@ -155,40 +189,62 @@ class BlockColumns:
             if name is not None:
                 self.name(name)
 
-    def add(self, place: int, event: Event) -> None:
-        """Add the event with the number *place* in its block, from 0."""
-        self.mention(event.subject_id, event.session_id)
-        type_ = event.type
-        if type_ in EVALS:
-            self._judgment(place, event)
-        for table in _TABLES_OF.get(type_, ()):
-            self.add_row(table, place, event)
+    def add_events(self, places: Sequence[int], lines: Sequence[Line]) -> None:
+        """Add the events of *lines* with the numbers *places* in their block, from 0."""
+        by_type: dict[str, list[int]] = {}
+        for at, line in enumerate(lines):
+            by_type.setdefault(line[_TYPE], []).append(at)
+        named = [[line[_SUBJECT] for line in lines], [line[_SESSION] for line in lines]]
+        for table in TABLES:
+            chosen = _places_of(table.types, by_type)
+            if chosen:
+                named.append(self._add_table(table, chosen, places, lines))
+        mentioned = dict.fromkeys(chain.from_iterable(zip(*named, strict=True)))
+        mentioned.pop(None, None)
+        for name in mentioned:
+            self.name(None if name is _NO_NAME else name)
+        for at in _places_of(EVALS, by_type):
+            line = lines[at]
+            self._judgment(places[at], line[_TYPE], line[_PAYLOAD].get("eval_id"))
 
-    def add_call(self, place: int, event: Event) -> None:
-        """Add the paid call of a trace in the line of a judged subject."""
+    def _add_table(
+        self, table: Table, chosen: Sequence[int], places: Sequence[int], lines: Sequence[Line]
+    ) -> list[Any]:
+        """Add the rows of the *chosen* lines, and return the name of the row of each line, :data:`_NO_NAME` for a row without a name."""
+        rows, make, times = self.tables[table.name], table.row, self.times
+        names: list[Any] = [None] * len(lines)
+        for at in chosen:
+            row = make(lines[at], times)
+            if row is None:
+                rows.odd += 1
+            else:
+                rows.add(places[at], row)
+                name = row[1]
+                names[at] = _NO_NAME if name is None else name
+        return names
+
+    def add_call(self, place: int, line: Line) -> None:
+        """Add the paid call of a trace in the line of a judged subject, as the line of an event."""
         if self.has_calls:
-            self.add_row(SPENT, place, event)
+            self.add_row(SPENT, place, line)
 
-    def add_row(self, table: Table, place: int, event: Event) -> None:
+    def add_row(self, table: Table, place: int, line: Line) -> None:
         """Add the row of an event to *table*. Its subject and its session are mentioned already."""
-        rows = self.tables[table.name]
-        row = table.row(event, self.times)
+        rows, row = self.tables[table.name], table.row(line, self.times)
         if row is None:
             rows.odd += 1
-            return
-        facts, name, values, exact = row
-        if exact is not None:
-            rows.exact.append([len(rows), *exact])
-        rows.add((place, rows.code(facts), self.name(name), *values))
+        else:
+            self.name(row[1])
+            rows.add(place, row)
 
-    def _judgment(self, place: int, event: Event) -> None:
-        eval_id = event.payload.get("eval_id")
+    def _judgment(self, place: int, type_: str, eval_id: object) -> None:
         if not isinstance(eval_id, str):
             return
-        if event.type == STARTED:
+        if type_ == STARTED:
             self.open.setdefault(eval_id, []).append(place)
         else:
-            self.end([eval_id])
+            self.open.pop(eval_id, None)
+            self.ends.append(eval_id)
 
     def end(self, eval_ids: Iterable[str]) -> None:
         """Add the ends of judgments."""
@@ -196,33 +252,45 @@ class BlockColumns:
             self.open.pop(eval_id, None)
             self.ends.append(eval_id)
 
-    def parts(self) -> tuple[bytes, bytes, bytes]:
-        """Return the three parts of the columns, without compression."""
-        tables, numbers = {}, list[bytes]()
+    def tables_of(self) -> Iterator[tuple[str, Sequence[Any], bytes]]:
+        """Yield for each table with events its name, its description, and the numbers of its columns."""
         for table in TABLES:
             rows = self.tables[table.name]
             if len(rows) or rows.odd:
                 encoded = [_column(column) for column in rows.columns]
-                numbers += [raw for _, raw in encoded]
                 facts = list(map(tuple, rows.facts))
-                tables[table.name] = [len(rows), rows.odd, facts, rows.exact, [spec for spec, _ in encoded]]
-        calls = any(payer[1] == AGENT for payer in self.tables[SPENT.name].facts)
-        marks = {"calls": True} if self.has_calls and calls else {}
-        head = orjson.dumps({"tables": tables, "open": self.open, "ended": self.ends, **marks})
-        hashes = b"".join(map(name_hash, self.names))
-        return b"%b\n%b" % (head, b"".join(numbers)), orjson.dumps([*self.names]), hashes
+                description = [len(rows), rows.odd, facts, rows.exact, [spec for spec, _ in encoded]]
+                yield table.name, description, b"".join([raw for _, raw in encoded])
+
+    def hashes(self) -> bytes:
+        """Return the hashes of the names."""
+        return b"".join(map(name_hash, self.names))
+
+    def parts(self) -> Sequence[bytes]:
+        """Return the parts of the columns without compression, and the hashes."""
+        tables = {name: b"%b\n%b" % (orjson.dumps(head), numbers) for name, head, numbers in self.tables_of()}
+        judgments = orjson.dumps([self.open, self.ends]) if self.open or self.ends else b""
+        names = orjson.dumps([*self.names])
+        return [*(tables.get(table.name, b"") for table in TABLES), judgments, names, self.hashes()]
 
     def packed(self) -> bytes:
         """Return the columns as they are stored."""
-        *parts, hashes = self.parts()
-        bodies = [zlib.compress(part, LEVEL) for part in parts]
-        return b"".join([*(len(body).to_bytes(4, "little") for body in bodies), *bodies, hashes])
+        *texts, hashes = self.parts()
+        bodies = [part_of(text) for text in texts]
+        lengths = [length for sizes in zip(map(len, texts), map(len, bodies), strict=True) for length in sizes]
+        return b"".join([MARK, LENGTHS.pack(*lengths), *bodies, hashes])
+
+
+def part_of(text: bytes) -> bytes:
+    """Return *text* as it is stored: compressed if this makes it shorter."""
+    body = zlib.compress(text, LEVEL)
+    return body if len(body) < len(text) else text
 
 
 def _column(column: array[Any]) -> tuple[list[Any] | None, bytes]:
     """Return the constant value, or the first value and the step; else None and the numbers."""
     count = len(column)
-    raw = _little(column).tobytes()
+    raw = little(column).tobytes()
     if not count:
         return [], b""
     first, last, is_float = column[0], column[-1], column.typecode == "d"
@@ -235,144 +303,9 @@ def _column(column: array[Any]) -> tuple[list[Any] | None, bytes]:
     return None, raw
 
 
-def _little(column: array[Any]) -> array[Any]:
+def little(column: array[Any]) -> array[Any]:
     """Return the column with its bytes in little-endian order."""
     if sys.byteorder == "big":
         column = column[:]
         column.byteswap()
     return column
-
-
-@attrs.frozen
-class Column:
-    """A column of *size* numbers: *raw*, or the *spec* of a constant, or of evenly spaced numbers."""
-
-    code: str
-    spec: Sequence[Any] | None
-    raw: memoryview
-    size: int
-
-    def add_to(self, target: array[Any], base: int = 0) -> None:
-        """Add the numbers plus *base* to *target*.
-
-        :raises ValueError: if there are not *size* numbers.
-        """
-        spec, before = self.spec, len(target)
-        if spec is None:
-            values = array(self.code)
-            values.frombytes(self.raw)
-            values = _little(values)
-            if target.typecode != self.code:
-                values = array(target.typecode, values)
-            target.extend(_sums(values, base) if base else values)
-        elif len(spec) == 1:
-            target.frombytes(array(target.typecode, [spec[0] + base if base else spec[0]]).tobytes() * self.size)
-        elif len(spec) == 2:
-            start, step = spec[0] + base, spec[1]
-            target.extend(array(target.typecode, range(start, start + step * self.size, step)))
-        if len(target) != before + self.size:
-            raise ValueError(f"a column does not have {self.size} numbers")
-
-    def numbers(self) -> array[Any]:
-        """Return the numbers."""
-        target = array(self.code)
-        self.add_to(target)
-        return target
-
-
-def _sums(values: array[int], base: int) -> array[int]:
-    """Return *values* plus *base*, added together as one large number, which takes a fifth of the time.
-
-    :raises ValueError: if a number is negative, or a sum does not fit.
-    """
-    width, raw = values.itemsize, _little(values).tobytes()
-    each = int.from_bytes((1).to_bytes(width, "little") * len(values), "little")
-    numbers, sign = int.from_bytes(raw, "little"), 8 * width - 1
-    sums = numbers + base * each
-    if (numbers | sums) & (each << sign) or base >> sign:
-        raise ValueError("a number of a column does not fit")
-    result = array(values.typecode)
-    result.frombytes(sums.to_bytes(len(raw), "little"))
-    return _little(result)
-
-
-@attrs.frozen
-class StoredTable:
-    """A table of one block: its facts by their number, the amounts as text by row, and its columns."""
-
-    size: int
-    odd: int
-    facts: Sequence[Sequence[Any]]
-    exact: Sequence[Sequence[Any]]
-    columns: Sequence[Column]
-
-
-@attrs.frozen
-class StoredColumns:
-    """The columns of one block. *names* returns a JSON list of *count* names."""
-
-    tables: Mapping[str, StoredTable]
-    open: Mapping[str, Sequence[int]]
-    ends: Sequence[str]
-    names: Callable[[], bytes]
-    hashes: bytes
-    has_calls: bool
-    """True if all calls of the block are paid calls; False in the first version of the columns, or without a call."""
-
-    @property
-    def count(self) -> int:
-        """The number of names."""
-        return len(self.hashes) // HASH_BYTES
-
-
-def parts_in(stored: bytes) -> tuple[bytes, bytes, bytes]:
-    """Return the three parts of stored columns, the first two with compression.
-
-    :raises TypeError: if *stored* is not bytes.
-    """
-    if not isinstance(stored, bytes):
-        raise TypeError(f"its columns are {stored!r}")
-    end = 8 + int.from_bytes(stored[:4], "little")
-    end_of_names = end + int.from_bytes(stored[4:8], "little")
-    return stored[8:end], stored[end:end_of_names], stored[end_of_names:]
-
-
-def inflated(part: bytes) -> bytes:
-    """Return a part of columns without compression.
-
-    :raises ValueError: if it cannot be decompressed.
-    """
-    reader = zlib.decompressobj()
-    try:
-        content = reader.decompress(part)
-    except zlib.error as error:
-        raise ValueError(f"its columns cannot be decompressed: {error}") from error
-    if not reader.eof or reader.unused_data:
-        raise ValueError("its columns have another length than their text")
-    return content
-
-
-def columns_in(text: bytes, names: Callable[[], bytes], hashes: bytes, table: Table | None = None) -> StoredColumns:
-    """Return the columns of the first part, a function that returns the second part, and the third part. Only *table* is returned.
-
-    :raises ValueError: if the parts do not have the form of columns.
-    """
-    head, numbers = text.split(b"\n", 1)
-    document = orjson.loads(head)
-    tables, start, view = {}, 0, memoryview(numbers)
-    for name, (size, odd, facts, exact, specs) in document["tables"].items():
-        codes = _CODES[name]
-        if table is None or name != table.name:
-            start += size * sum(_WIDTHS[code] for code, spec in zip(codes, specs, strict=True) if spec is None)
-            continue
-        columns = []
-        for code, spec in zip(codes, specs, strict=True):
-            end = start + (size * _WIDTHS[code] if spec is None else 0)
-            columns.append(Column(code, spec, view[start:end], size))
-            start = end
-        tables[name] = StoredTable(size, odd, facts, exact, columns)
-    return StoredColumns(tables, document["open"], document["ended"], names, hashes, "calls" in document)
-
-
-_CODES = {table.name: table.all_codes for table in TABLES}
-_WIDTHS = {code: array(code).itemsize for code in "iqd"}

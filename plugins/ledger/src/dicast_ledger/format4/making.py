@@ -14,7 +14,7 @@ from dicast import Event
 from dicast.reading import flags_of, milliseconds
 from dicast.toolkit.ledger_lines.blocks import Columns
 from dicast.toolkit.ledger_lines.judged import Place
-from dicast.toolkit.ledger_lines.lines import CONTENT, EVENT, event_of, events_of
+from dicast.toolkit.ledger_lines.lines import CONTENT, EVENT, EVENT_SIZES, events_of
 from dicast.toolkit.ledger_lines.makers import FIRST_EVENT, JUDGED, SUBJECT, Maker
 from dicast.toolkit.ledger_lines.traced import ITEM_TEXTS, SUBJECTS, trace_event, traces_of
 
@@ -102,20 +102,24 @@ def columns_of(lines: Iterable[Sequence[Any]], layouts: Layouts, *, has_calls: b
     columns, place, makers = BlockColumns(has_calls=has_calls), 0, layouts.makers
     for (kind, name), group in groupby(lines, _kind_and_maker):
         if kind == EVENT:
-            for line in group:
-                event = event_of(line, _no_content)
-                columns.add(place, event if event.type != AGENT else _identified(event, line[CONTENT:]))
-                place += 1
+            part = list(group)
+            _refuse_odd(part)
+            columns.add_events(range(place, place + len(part)), part)
+            place += len(part)
         elif kind == JUDGED:
             part, count = list(group), len(makers[name].parts)
             counts = [count if line[0] == JUDGED else count + len(traces_of(line)) for line in part]
             *places, end = accumulate(counts, initial=place)
             if not _add_plain(columns, places, part, makers[name], layouts[name]):
-                for start, line in zip(places, part, strict=True):
-                    traces = traces_of(line)
-                    for at, event in events_of(line, makers, _no_content):
-                        is_call = event.type == AGENT
-                        columns.add(start + at, _identified(event, traces[at - 1][ITEM_TEXTS:]) if is_call else event)
+                events = [
+                    (start, line, event)
+                    for start, line in zip(places, part, strict=True)
+                    for event in events_of(line, makers, _no_content)
+                ]
+                columns.add_events(
+                    [start + at for start, _, (at, _) in events],
+                    [_event_line(line, at, event) for _, line, (at, event) in events],
+                )
             place = end
     return columns
 
@@ -134,9 +138,23 @@ def _no_content(digest: str) -> None:
     return None
 
 
-def _identified(event: Event, texts: Sequence[Any]) -> Event:
-    """Return a call with the digest of its *texts*: other texts make another call."""
-    return attrs.evolve(event, payload={**event.payload, "texts": texts[0]}) if texts else event
+def _refuse_odd(lines: Sequence[Sequence[Any]]) -> None:
+    """Refuse lines of events without the values of an event.
+
+    :raises TypeError: if a payload is not an object.
+    :raises LookupError: if a line has another number of values.
+    """
+    if not EVENT_SIZES.issuperset(map(len, lines)):
+        raise LookupError(f"the line of an event does not have {' or '.join(map(str, sorted(EVENT_SIZES)))} values")
+    if {type(line[CONTENT - 1]) for line in lines} - {dict}:
+        raise TypeError("the payload of an event is not an object")
+
+
+def _event_line(line: Sequence[Any], at: int, event: Event) -> Sequence[Any]:
+    """Return the event at the place *at* in the *line* of a judged subject as the line of an event. A call has the digest of its texts."""
+    texts = traces_of(line)[at - 1][ITEM_TEXTS:] if event.type == AGENT else ()
+    subject = event.session_id, event.turn_id, event.subject_kind, event.subject_id, event.sensitivity
+    return EVENT, event.id, event.type, event.time, event.run_id, *subject, event.payload, *texts
 
 
 def _add_plain(
@@ -174,14 +192,14 @@ def _add_plain(
     rows.extend(places, layout.origin, numbers, times, array("i", flags), scores, confidences, zeros, zeros)
     rows, reading = columns.tables[ACTIVITY.name], (maker.run_id, _READ, maker.kind)
     if any(traces):
-        for start, number, hash_, line, items in zip(starts, numbers, hashes, lines, traces, strict=True):
-            rows.extend([start + layout.read], reading, [number], [hash_])
-            for place, item in enumerate(items, start + 1):
+        for start, id_, hash_, line, items in zip(starts, ids, hashes, lines, traces, strict=True):
+            rows.add(start + layout.read, (reading, id_, (hash_,), None))
+            for at, item in enumerate(items, 1):
                 if item[1] in _ABOUT:
-                    event = trace_event(line, item, maker.run_id, _no_content)
-                    columns.add_row(ACTIVITY, place, event)
-                    if event.type == AGENT:
-                        columns.add_call(place, _identified(event, item[ITEM_TEXTS:]))
+                    event = _event_line(line, at, trace_event(line, item, maker.run_id, _no_content))
+                    columns.add_row(ACTIVITY, start + at, event)
+                    if item[1] == AGENT:
+                        columns.add_call(start + at, event)
     else:
         rows.extend([start + layout.read for start in starts], reading, numbers, hashes)
     return True

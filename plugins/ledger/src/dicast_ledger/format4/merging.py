@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
@@ -21,15 +21,15 @@ from dicast.reading import (
 from dicast.toolkit.ledger_lines.blocks import list_in
 
 from ..spent import AGENT, Payer, Spent
-from .columns import ACTIVITY, EVALS, SPENT, VERDICTS, StoredColumns, StoredTable, Table, columns_in, inflated, parts_in
+from .columns import ACTIVITY, EVALS, MARK, SPENT, VERDICTS, Table
+from .first_columns import FirstColumns
 from .making import Layouts, columns_of
 from .reading import Makers, selection_of
+from .stored_columns import UNREADABLE, Stored, StoredColumns, StoredTable, count_of
 
 
-def block_columns(
-    connection: sqlite3.Connection, query: Query, table: Table | None = None
-) -> Iterator[tuple[int, StoredColumns]]:
-    """Yield the columns of the blocks that may have events of *query*, with the number of the first event of the block. Only *table* is read.
+def block_columns(connection: sqlite3.Connection, query: Query) -> Iterator[tuple[int, Stored]]:
+    """Yield the columns of the blocks that may have events of *query*, with the number of the first event of the block.
 
     A block without columns is small: its columns are made from its lines.
 
@@ -38,38 +38,46 @@ def block_columns(
     selection = "first, columns, CASE WHEN columns IS NULL THEN size END, CASE WHEN columns IS NULL THEN body END"
     statement, layouts = selection_of(connection, query, selection), Layouts(Makers(connection))
     for first, stored, size, body in () if statement is None else connection.execute(*statement):
-        try:
-            if stored is None:
-                columns = _columns_of_lines(size, body, layouts, table)
-            else:
-                text, names, hashes = parts_in(stored)
-                columns = columns_in(inflated(text), partial(inflated, names), hashes, table)
-        except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
-            raise ValueError(f"the block from event {first}: {error}") from error
+        with _reading(first):
+            columns: Stored = _columns_of_lines(size, body, layouts) if stored is None else stored_columns(stored)
         yield first, columns
 
 
-def _columns_of_lines(size: int, body: bytes, layouts: Layouts, table: Table | None) -> StoredColumns:
-    text, names, hashes = columns_of(orjson.loads(list_in(size, body)), layouts).parts()
-    return columns_in(text, partial(bytes, names), hashes, table)
+def stored_columns(stored: Any) -> StoredColumns | FirstColumns:
+    """Return the columns that a block stores.
+
+    :raises ValueError: if they do not have the lengths of their parts.
+    :raises TypeError: if *stored* is not bytes.
+    """
+    is_new = isinstance(stored, bytes) and stored.startswith(MARK)
+    return StoredColumns.of(stored) if is_new else FirstColumns(stored)
 
 
-def _spent_columns(connection: sqlite3.Connection, query: Query, table: Table) -> Iterator[tuple[int, StoredColumns]]:
+@contextmanager
+def _reading(first: int) -> Iterator[None]:
+    """Name the block from event *first* in errors of its columns and lines."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise ValueError(f"the block from event {first}: {error}") from error
+
+
+def _columns_of_lines(size: int, body: bytes, layouts: Layouts) -> StoredColumns:
+    return StoredColumns.of_block(columns_of(orjson.loads(list_in(size, body)), layouts))
+
+
+def _spent_columns(connection: sqlite3.Connection, query: Query) -> Iterator[tuple[int, Stored]]:
     """Yield the columns of the blocks that may have paid calls. Columns of the first version do not have the calls of all lines, so they are made anew.
 
     :raises ValueError: if a block cannot be read.
     """
     layouts = Layouts(Makers(connection))
-    for first, columns in block_columns(connection, query, table):
-        if columns.has_calls:
-            yield first, columns
-            continue
-        statement = "SELECT size, body FROM blocks WHERE first = ? AND columns IS NOT NULL AND instr(types, ?)"
-        row = connection.execute(statement, (first, AGENT)).fetchone()
-        try:
-            yield first, columns if row is None else _columns_of_lines(row[0], row[1], layouts, table)
-        except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
-            raise ValueError(f"the block from event {first}: {error}") from error
+    statement = "SELECT size, body FROM blocks WHERE first = ? AND columns IS NOT NULL AND instr(types, ?)"
+    for first, stored in block_columns(connection, query):
+        with _reading(first):
+            row = None if stored.has_calls else connection.execute(statement, (first, AGENT)).fetchone()
+            columns = stored if row is None else _columns_of_lines(row[0], row[1], layouts)
+        yield first, columns
 
 
 class Merged:
@@ -91,16 +99,17 @@ class Merged:
         :raises ValueError: if a block cannot be read.
         """
         read = _spent_columns if self.table is SPENT else block_columns
-        for first, stored in read(connection, query, self.table):
-            table = stored.tables.get(self.table.name)
-            if table is not None:
-                self._add(first, table, stored)
+        for first, stored in read(connection, query):
+            with _reading(first):
+                table = stored.table(self.table)
+                if table is not None:
+                    self._add(first, table, stored)
         return self
 
-    def _add(self, first: int, table: StoredTable, stored: StoredColumns) -> None:
+    def _add(self, first: int, table: StoredTable, stored: Stored) -> None:
         places, codes, numbers, *columns = table.columns
         start, base = len(self.seqs), len(self.names)
-        self.names.add_block(stored.count, stored.names, stored.hashes)
+        self.names.add_block(count_of(stored), stored.names, stored.hashes)
         self.odd += table.odd
         self.exact.update((start + row, texts) for row, *texts in table.exact)
         mapped = [self.facts.setdefault(tuple(facts), len(self.facts)) for facts in table.facts]
@@ -161,9 +170,11 @@ def read_open(connection: sqlite3.Connection, run_id: str | None) -> list[int]:
     """
     judgments: dict[str, list[int]] = {}
     for first, stored in block_columns(connection, Query(run_id, EVALS)):
-        for eval_id in stored.ends:
+        with _reading(first):
+            started, ends = stored.judgments()
+        for eval_id in ends:
             judgments.pop(eval_id, None)
-        for eval_id, places in stored.open.items():
+        for eval_id, places in started.items():
             judgments.setdefault(eval_id, []).extend(first + place for place in places)
     return sorted(seq for seqs in judgments.values() for seq in seqs)
 

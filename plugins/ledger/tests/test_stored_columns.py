@@ -1,0 +1,207 @@
+"""Columns of blocks: the parts that a reader needs, the first version in older files, and the check without an object for each event."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from contextlib import closing
+from unittest import mock
+
+import attrs
+import orjson
+import pytest
+
+from dicast import Event, LedgerError
+from dicast.toolkit.ledger_lines.blocks import body_of, list_in
+from dicast.toolkit.ledger_lines.chain import START, chained, leaf_of
+from dicast_ledger.format4.columns import MARK, SPENT, TABLES, VERDICTS, part_of
+from dicast_ledger.format4.first_columns import first_texts
+from dicast_ledger.format4.making import Layouts, columns_of
+from dicast_ledger.format4.merging import stored_columns
+from dicast_ledger.format4.reading import Makers
+
+ABOUT = ("subject.read", "llm.call_completed", "route.decided", "record.failed")
+
+
+def of_turn(make_event, make_subject, number):
+    """Return the events of a turn with a call, a settled amount, a verdict, and every fifth time a failure and an open judgment."""
+    place = {"session_id": f"s{number // 3}", "turn_id": f"t{number}"}
+    about = {"subject_kind": "row", "subject_id": f"row-{number:04}"}
+    call = {"model": "m", "cost_usd": "0.5", "usage": {"total_tokens": number}, "output": f"said {number % 7}"}
+    paid = {"reservation_id": f"r{number}", "amount": "0.25", "unit": "usd", "judge": "metrics", "tokens": 3}
+    events = [
+        make_event("llm.call_completed", call, **place, sensitivity="user_controlled"),
+        make_event("route.decided", {"chosen_model": "m"}),
+        *make_subject(number, signals={"escalated": True} if number % 2 else {}),
+        make_event("spend.settled", paid, **about),
+    ]
+    if number % 5 == 0:
+        failed = {"eval_id": f"F{number}", "judge": "metrics", **about}
+        events.append(make_event("eval.failed", failed, **about))
+        events.append(make_event("eval.started", {"eval_id": f"O{number}"}, **about))
+        events.append(make_event("record.failed", {"error": "x"}, subject_kind="row"))
+    return events
+
+
+@pytest.fixture
+def singles(make_event, make_subject):
+    """Events of which each is a line of its own."""
+    events = [event for number in range(60) for event in of_turn(make_event, make_subject, number)]
+    return sorted(events, key=lambda event: event.type != "subject.read")
+
+
+@pytest.fixture
+def path(tmp_path, opened, make_event, make_subject, singles):
+    """The path of a ledger of two compressed blocks with all tables: the first has lines of events only, the second lines of judged subjects too."""
+    with opened(tmp_path / "ledger.db") as ledger:
+        ledger.append(singles)
+        ledger.append([event for number in range(60, 180) for event in of_turn(make_event, make_subject, number)])
+    return tmp_path / "ledger.db"
+
+
+def values_of(ledger):
+    """Return all that readers get from columns."""
+    verdicts, activity, spent = ledger.verdict_columns(), ledger.activity_columns(None, ABOUT), ledger.spent()
+    names = [columns.names.texts_of(columns.numbers) for columns in (verdicts, activity, spent)]
+    return [
+        *([repr(getattr(verdicts, field.name)) for field in attrs.fields(type(verdicts)) if field.name in FIGURES]),
+        *(activity.seqs, activity.codes, activity.content_hashes, activity.origins, names),
+        *(spent.times, spent.codes, spent.flags, spent.amounts, spent.tokens, spent.calls, spent.marks, spent.payers),
+        [entry.seq for entry in ledger.open_judgments()],
+    ]
+
+
+FIGURES = ("seqs", "times", "codes", "flags", "scores", "confidences", "usd", "msat", "origins", "exact")
+
+
+def first_packed(columns):
+    """Return the columns as the first version stored them."""
+    *texts, hashes = first_texts(columns)
+    bodies = [zlib.compress(text, 1) for text in texts]
+    return b"".join([*(len(body).to_bytes(4, "little") for body in bodies), *bodies, hashes])
+
+
+def change_columns(path, new):
+    """Store the columns that *new* returns of the size, the body and the columns of each block."""
+    with closing(sqlite3.connect(path)) as connection:
+        layouts = Layouts(Makers(connection))
+        blocks = connection.execute(
+            "SELECT first, size, body, columns FROM blocks WHERE columns IS NOT NULL"
+        ).fetchall()
+        for first, size, body, stored in blocks:
+            lines = orjson.loads(list_in(size, body))
+            connection.execute("UPDATE blocks SET columns = ? WHERE first = ?", (new(lines, layouts, stored), first))
+        connection.commit()
+
+
+def with_a_changed_part(place):
+    """Return a function that returns stored columns with a changed byte in the part *place*."""
+
+    def changed(lines, layouts, stored):
+        lengths = [int.from_bytes(stored[at : at + 4], "little") for at in range(8, 44, 8)]
+        start = len(MARK) + 40 + sum(lengths[:place])
+        edited = bytearray(stored)
+        edited[start + lengths[place] // 2] ^= 0x55
+        return bytes(edited)
+
+    return changed
+
+
+@pytest.mark.parametrize("has_calls", [True, False])
+def test_columns_of_the_first_version_are_read_and_checked(path, opened, has_calls):
+    with opened(path, create=False) as ledger:
+        expected = values_of(ledger)
+    change_columns(path, lambda lines, layouts, _: first_packed(columns_of(lines, layouts, has_calls=has_calls)))
+    with opened(path, create=False) as ledger:
+        assert values_of(ledger) == expected
+        assert ledger.verify().ok
+
+
+@pytest.mark.parametrize("table", [table.name for table in TABLES])
+def test_changed_columns_of_the_first_version_are_found(path, opened, table):
+    def changed(lines, layouts, _):
+        columns = columns_of(lines, layouts)
+        columns.tables[table].odd += 1
+        return first_packed(columns)
+
+    change_columns(path, changed)
+    with opened(path, create=False) as ledger:
+        result = ledger.verify()
+    assert (result.bad_seq, "do not follow from its lines" in result.reason) == (1, True)
+
+
+def test_columns_of_the_first_version_that_cannot_be_read_are_named(path, opened):
+    change_columns(path, lambda *_: b"\x05\x00\x00\x00\x00\x00\x00\x00wrong")
+    with opened(path, create=False) as ledger:
+        assert "cannot be decompressed" in ledger.verify().reason
+        with pytest.raises(LedgerError, match="the block from event 1: its columns cannot be decompressed"):
+            ledger.verdict_columns()
+
+
+VERDICT_PART, NAMES_READER = 0, 4
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_a_reader_decompresses_its_own_part(path, opened, place):
+    """A changed part stops its own readers, and the check finds it."""
+    change_columns(path, with_a_changed_part(place))
+    readers = [
+        lambda ledger: ledger.verdict_columns(),
+        lambda ledger: ledger.activity_columns(None, ABOUT),
+        lambda ledger: ledger.spent(),
+        lambda ledger: ledger.open_judgments(),
+        lambda ledger: ledger.verdict_columns().ids,
+    ]
+    for number, read in enumerate(readers):
+        with opened(path, create=False) as ledger:
+            assert ledger.verify().bad_seq == 1
+            if place == number or (place, number) == (VERDICT_PART, NAMES_READER):
+                with pytest.raises((LedgerError, ValueError)):
+                    read(ledger)
+            else:
+                read(ledger)
+
+
+@pytest.mark.parametrize("end", [0, 4, 20, 44, 60, -17])
+def test_columns_that_end_early_are_found(path, opened, end):
+    change_columns(path, lambda lines, layouts, stored: stored[:end])
+    with opened(path, create=False) as ledger:
+        assert ledger.verify().bad_seq == 1
+
+
+def test_the_check_makes_no_event_of_a_line_of_an_event(tmp_path, opened, singles):
+    with opened(tmp_path / "ledger.db") as ledger:
+        ledger.append(singles)
+        with mock.patch.object(Event, "of", side_effect=AssertionError):
+            assert ledger.verify().ok
+
+
+def test_new_columns_have_a_part_for_each_table(path):
+    with closing(sqlite3.connect(path)) as connection:
+        ((stored,), *_) = connection.execute("SELECT columns FROM blocks").fetchall()
+    columns = stored_columns(stored)
+    assert stored.startswith(MARK)
+    assert (columns.table(VERDICTS).size, columns.table(SPENT).size) == (72, 120)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_line_of_an_event_with_a_value_too_many_is_found(path, opened, packed):
+    with closing(sqlite3.connect(path)) as connection:
+        ((size, body),) = connection.execute("SELECT size, body FROM blocks WHERE first = 1").fetchall()
+        lines = list_in(size, body)[2:-2].split(b",\n")
+        lines[100] = orjson.dumps([*orjson.loads(lines[100])[:11], "0" * 64])
+        digest, marks = chained(START, map(leaf_of, lines))
+        values = digest, marks, *body_of(lines, packed=packed)
+        connection.execute("UPDATE blocks SET digest = ?, marks = ?, size = ?, body = ? WHERE first = 1", values)
+        if not packed:
+            connection.execute("UPDATE blocks SET columns = NULL WHERE first = 1")
+        connection.commit()
+    with opened(path, create=False) as ledger:
+        result = ledger.verify()
+    assert (result.bad_seq, "line 101 of the block from event 1 cannot be read" in result.reason) == (101, True)
+
+
+def test_a_part_comes_back_if_its_compressed_form_has_the_same_length():
+    texts = [bytes(range(length)) + b"x" * count for length in range(0, 60, 3) for count in range(60)]
+    assert [list_in(len(text), part_of(text)) for text in texts] == texts
+    assert any(len(zlib.compress(text, 1)) == len(text) for text in texts)
