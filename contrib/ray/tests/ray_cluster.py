@@ -1,7 +1,8 @@
-"""A Ray cluster of a head and two nodes with a CPU each, in this process's network namespace; commands come as JSON lines.
+"""A Ray cluster of two nodes with a CPU each, the first process of the tests' namespace; commands come as JSON lines.
 
 ``{"add": N}`` starts a node, ``{"kill": N}`` kills it with its processes, ``{"run": [COMMAND], "cwd": FOLDER, "env": {}}`` starts a process and answers
-its pid, ``{"wait": PID}`` answers ``[code, output, errors]``.
+its pid in the namespace, ``{"signal": [PID, NUMBER]}`` sends it a signal, ``{"wait": PID}`` answers ``[code, output, errors]``. All processes of the
+namespace end with this one, when its input ends.
 """
 
 from __future__ import annotations
@@ -10,19 +11,37 @@ import json
 import os
 import subprocess
 import sys
+from queue import SimpleQueue
+from threading import Thread
 
 from ray.cluster_utils import Cluster
 
-MEMORY = 80 * 2**20
+WAIT_SECONDS = 600
+"""Seconds that a process may take: 20 times as long as on a machine without other work."""
+
+NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
+HEAD = NODE | {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+"""Without the processes of the first node that the tests do not use."""
+
+
+def read(requests):
+    """Pass the requests on, and end the namespace with the input, also while a process is waited for."""
+    for line in sys.stdin:
+        requests.put(json.loads(line))
+    os._exit(0)
 
 
 def main():
     """Start the cluster, print its address, and carry out commands."""
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": MEMORY})
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    requests = SimpleQueue()
+    Thread(target=read, args=(requests,), daemon=True).start()
+    cluster = Cluster(initialize_head=True, head_node_args=HEAD)
     nodes, processes = {}, {}
 
     def add(number):
-        nodes[number] = cluster.add_node(num_cpus=1, object_store_memory=MEMORY)
+        nodes[number] = cluster.add_node(**NODE)
 
     def kill(number):
         cluster.remove_node(nodes.pop(number), allow_graceful=False)
@@ -36,11 +55,15 @@ def main():
     def wait(pid):
         process = processes.pop(pid)
         try:
-            out, err = process.communicate(timeout=150)
+            out, err = process.communicate(timeout=WAIT_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
         return [process.returncode, out, err]
+
+    def signal(request):
+        pid, number = request
+        processes[pid].send_signal(number)
 
     def end(_):
         while processes:
@@ -48,21 +71,16 @@ def main():
             process.kill()
             process.communicate()
 
-    add(1)
     add(2)
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
     print(json.dumps(cluster.address), file=answers, flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
+    while True:
+        request = requests.get()
         if "run" in request:
             answer = run(request["run"], request["cwd"], request["env"])
         else:
             (name, value), *_ = request.items()
-            answer = {"add": add, "kill": kill, "wait": wait, "end": end}[name](value)
+            answer = {"add": add, "kill": kill, "signal": signal, "wait": wait, "end": end}[name](value)
         print(json.dumps(answer), file=answers, flush=True)
-    end(None)
-    cluster.shutdown()
 
 
 main()

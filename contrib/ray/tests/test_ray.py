@@ -1,4 +1,7 @@
-"""``ray/shards`` on a cluster of two nodes, in a network namespace of its own, because Ray rewrites 127.0.0.1."""
+"""``ray/shards`` on a cluster of two nodes, in a network namespace of its own, because Ray rewrites 127.0.0.1.
+
+All tests share the cluster. Its processes and its files are those of namespaces, too, so nothing of it outlives the tests.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,25 @@ ip link set lo up
 ip addr add 10.255.0.1/32 dev lo
 ip route add default dev lo src 10.255.0.1
 mount --bind /dev/null /etc/resolv.conf
+mount -t tmpfs tmpfs /mnt
 exec "$@"
 """
+SETTINGS = {
+    "RAY_TMPDIR": "/mnt",  # short, as the paths of sockets have to be
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_enable_metrics_collection": "0",
+    "RAY_prestart_worker_first_driver": "0",
+    # A busy machine: workers have niceness 15 by default, and get no CPU; a node is lost after seconds; full memory ends workers.
+    "RAY_worker_niceness": "0",
+    "RAY_worker_register_timeout_seconds": "600",
+    "RAY_agent_register_timeout_ms": "600000",
+    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "600",
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_timeout_ms": "60000",
+    "RAY_memory_monitor_refresh_ms": "0",
+    # Ray's own processes end on Python 3.14 if its deprecations are errors.
+    "PYTHONWARNINGS": "",
+}
 PLUGIN = """
 from __future__ import annotations
 import asyncio, os
@@ -54,20 +74,37 @@ def machine(subject: Subject, *, key: Secret, seen: str) -> Score:
 def dicast_metrics() -> Classes[Metric]:
     return [paid, machine]
 """
+CONFORMANCE = """
+import pytest, ray
+from dicast.testing import ShardsConformance
+
+@pytest.fixture(scope="module", autouse=True)
+def connection():
+    "All runs use the connection of the program, and the same workers."
+    ray.init("ADDRESS", log_to_driver=False)
+    yield
+    assert ray.is_initialized()
+    ray.shutdown()
+
+class TestRay(ShardsConformance):
+    executor = "ray/shards"
+    options = {"address": "ADDRESS", "shard": 5}
+"""
 PAID = "source: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [shop/paid: {journal: HERE/asked, answers: HERE/answered}]\n"
 
 
 def namespace(*command):
-    """Return *command* for a network namespace without a way out."""
-    return ["unshare", "--net", "--mount", "sh", "-c", f"set -e\n{NAMESPACE}", "sh", *command]
+    """Return *command* for a namespace without a way out; all of its processes end with the command, or with ``unshare``."""
+    options = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    return ["unshare", *options, "sh", "-c", f"set -e\n{NAMESPACE}", "sh", *command]
 
 
 def why_not():
     """Return the reason why no cluster can start here, or None."""
     if sys.platform != "linux" or not all(map(shutil.which, ("unshare", "ip", "mount"))):
-        return "two nodes of Ray need a network namespace: Linux with unshare, ip and mount"
+        return "two nodes of Ray need namespaces: Linux with unshare, ip and mount"
     done = subprocess.run(namespace("true"), capture_output=True, text=True, check=False)
-    return None if done.returncode == 0 else f"no network namespace can be made: {done.stderr.strip()}"
+    return None if done.returncode == 0 else f"no namespaces can be made: {done.stderr.strip()}"
 
 
 class Nodes:
@@ -75,13 +112,9 @@ class Nodes:
 
     def __init__(self, folder, site):
         self.folder = folder
+        self.documents = {}  # of runs in one process, by the text of the pipeline
         paths = [str(site), *([os.environ["PYTHONPATH"]] if "PYTHONPATH" in os.environ else [])]
-        env = os.environ | {
-            "PYTHONPATH": os.pathsep.join(paths),
-            "RAY_USAGE_STATS_ENABLED": "0",
-            "KEY": "of-the-worker",
-        }
-        env["PYTHONWARNINGS"] = ""  # Ray's own processes end on Python 3.14 if its deprecations are errors
+        env = os.environ | SETTINGS | {"PYTHONPATH": os.pathsep.join(paths), "KEY": "of-the-worker"}
         command = namespace(sys.executable, str(FOLDER / "ray_cluster.py"))
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         self.process = subprocess.Popen(command, text=True, env=env, cwd=folder, **streams)
@@ -118,7 +151,7 @@ class Nodes:
         path = self.folder / name
         return path.read_text().splitlines() if path.exists() else []
 
-    def wait_for_lines(self, name, count, seconds=150):
+    def wait_for_lines(self, name, count, seconds=300):
         """Wait until a file has *count* lines."""
         end = time.monotonic() + seconds
         while len(self.lines(name)) < count:
@@ -126,12 +159,10 @@ class Nodes:
             time.sleep(0.02)
 
     def end(self):
-        """End the cluster."""
+        """End the cluster with all of its processes."""
         self.process.stdin.close()
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+        self.process.kill()
+        self.process.wait()
         self.process.stdout.close()
 
 
@@ -147,8 +178,10 @@ def nodes(tmp_path_factory):
     (info / "entry_points.txt").write_text("[dicast]\nshop = dicast_shop\n")
     (site / "dicast_shop.py").write_text(dedent(PLUGIN))
     nodes = Nodes(folder, site)
-    yield nodes
-    nodes.end()
+    try:
+        yield nodes
+    finally:
+        nodes.end()
 
 
 @pytest.fixture
@@ -170,10 +203,12 @@ def settled(text):
 
 def expect_whole(nodes, text, out):
     """Check that *out* is the document of a run in one process, and that the ledger has each subject and each purchase once."""
-    (nodes.folder / "whole.yaml").write_text("name: p\n" + text.replace("HERE", str(nodes.folder)))
-    code, expected = nodes.run("run", "whole.yaml", "--ledger", "whole.db", "--json")
-    assert code == 0, expected
-    assert settled(out) == settled(expected)
+    if text not in nodes.documents:
+        (nodes.folder / "whole.yaml").write_text("name: p\n" + text.replace("HERE", str(nodes.folder)))
+        code, expected = nodes.run("run", "whole.yaml", "--ledger", "whole.db", "--json")
+        assert code == 0, expected
+        nodes.documents[text] = settled(expected)
+    assert settled(out) == nodes.documents[text]
     code, exported = nodes.run("ledger", "export", "--ledger", "ledger.db")
     events = [json.loads(line) for line in exported.splitlines()]
     for type_ in ("subject.read", "eval.completed", "spend.settled"):
@@ -212,7 +247,7 @@ def test_an_interrupted_run_is_resumed(rows, number):
     rows.write("p.yaml", PAID)
     pid = rows.start("run", "p.yaml", "--ledger", "ledger.db", "--json")
     rows.wait_for_lines("answered", 15)
-    os.kill(pid, number)
+    rows.ask(signal=[pid, number])
     code, out, err = rows.ask(wait=pid)
     if number == signal.SIGINT:
         document = json.loads(out)
@@ -240,19 +275,18 @@ def test_secrets_are_read_where_the_workers_run(rows):
 
 @pytest.mark.slow
 def test_conformance(rows):
-    (rows.folder / "test_shards.py").write_text(
-        "from dicast.testing import ShardsConformance\n\n\nclass TestRay(ShardsConformance):\n"
-        f"    executor = 'ray/shards'\n    options = {{'address': '{rows.address}', 'shard': 5}}\n"
-    )
+    (rows.folder / "test_shards.py").write_text(CONFORMANCE.replace("ADDRESS", rows.address))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "", "test_shards.py"]
-    code, out, err = rows.ask(wait=rows.ask(run=command, cwd=str(rows.folder), env={}))
+    env = {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}  # the file imports Ray before dicast_ray can set it
+    code, out, err = rows.ask(wait=rows.ask(run=command, cwd=str(rows.folder), env=env))
     assert code == 0, out + err
 
 
 @pytest.mark.slow
 def test_a_missing_cluster_is_named(rows):
     (rows.folder / "p.yaml").write_text(PAID + "executor: {ray/shards: {address: '10.255.0.1:1'}}\n")
-    code, out = rows.run("run", "p.yaml", "--ledger", "ledger.db", "--json", RAY_NUM_REDIS_GET_RETRIES="1")
+    waits = {"RAY_NUM_REDIS_GET_RETRIES": "1", "RAY_py_gcs_connect_timeout_s": "1"}
+    code, out = rows.run("run", "p.yaml", "--ledger", "ledger.db", "--json", **waits)
     assert code == 2
     assert "no Ray cluster at 10.255.0.1:1" in out
 
