@@ -6,10 +6,10 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from dicast import LedgerError, LedgerRefused
 from dicast.toolkit.files import read_bytes
@@ -19,6 +19,15 @@ _NEW = ".new"
 
 _STALE_SECONDS = 86_400
 """Age from which an unfinished file belongs to a dead process."""
+
+
+_TRIES = 5
+"""Most requests of which the connection is lost in the body of the answer."""
+
+_LOST_BODY = "request or response body error"
+"""Words of the client for a connection that is lost in the body of a request or an answer."""
+
+T = TypeVar("T")
 
 
 class Store(Protocol):
@@ -173,57 +182,71 @@ class BucketStore:
             raise LedgerRefused(f"{self.place}: the bucket cannot be used: {_reason(error)}. Check the URL") from error
 
     def put(self, name: str, data: bytes) -> bool:
-        """Write a new object; return False, and write nothing, if the name is taken."""
-        with self._errors(name):
+        """Write a new object; return False, and write nothing, if the name is taken: perhaps by this object, if the answer was lost."""
+
+        def put() -> bool:
             try:
                 self._api.put(self._store, name, data, mode="create", use_multipart=False)
             except self._name_error:
                 return False
             return True
 
+        return self._request(name, put)
+
     def replace(self, name: str, data: bytes) -> None:
         """Write an object in place of the object with this name."""
-        with self._errors(name):
-            self._api.put(self._store, name, data, use_multipart=False)
+        self._request(name, lambda: self._api.put(self._store, name, data, use_multipart=False))
 
     def get(self, name: str) -> bytes | None:
         """Return the content of an object, or None if there is no such object."""
-        with self._errors(name):
+
+        def get() -> bytes | None:
             try:
                 return bytes(self._api.get(self._store, name).bytes())
             except FileNotFoundError:
                 return None
 
+        return self._request(name, get)
+
     def exists(self, name: str) -> bool:
         """Return True if there is an object with this name."""
-        with self._errors(name):
+
+        def exists() -> bool:
             try:
                 self._api.head(self._store, name)
             except FileNotFoundError:
                 return False
             return True
 
+        return self._request(name, exists)
+
     def names(self, folder: str, after: str = "") -> Sequence[str]:
         """Return the sorted names of the objects in *folder* that sort after the name *after*, without the folder."""
-        with self._errors(folder):
-            offset = f"{folder}/{after}" if after else None
-            metas = self._api.list(self._store, prefix=f"{folder}/", offset=offset).collect()
-            return sorted(meta["path"].rpartition("/")[2] for meta in metas)
+        offset = f"{folder}/{after}" if after else None
+        metas = self._request(folder, lambda: self._api.list(self._store, prefix=f"{folder}/", offset=offset).collect())
+        return sorted(meta["path"].rpartition("/")[2] for meta in metas)
 
     def delete(self, names: Sequence[str]) -> None:
         """Remove objects. A missing object is ignored."""
         if names:
-            with self._errors(names[0]):
-                self._api.delete(self._store, list(names))
+            self._request(names[0], lambda: self._api.delete(self._store, list(names)))
 
-    @contextmanager
-    def _errors(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except (self._error, OSError) as error:
-            raise LedgerError(
-                f"{self.place}: {name} cannot be read or written: {_reason(error)}. Check the bucket, the credentials and the network"
-            ) from error
+    def _request(self, name: str, request: Callable[[], T]) -> T:
+        """Return the result of *request*, which may be made twice.
+
+        The client repeats it while the server cannot be reached, but not if the connection is lost in the body of the answer.
+        """
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return request()
+            except (self._error, OSError) as error:
+                if tries < _TRIES and _LOST_BODY in str(error):
+                    continue
+                raise LedgerError(
+                    f"{self.place}: {name} cannot be read or written: {_reason(error)}. Check the bucket, the credentials and the network"
+                ) from error
 
 
 def _has_http_endpoint() -> bool:
