@@ -195,6 +195,21 @@ def test_a_writer_goes_on_after_the_server_was_killed(own_server, open_ledger):
     assert (verification.ok, verification.events) == (True, count)
 
 
+def test_a_reader_of_a_run_waits_for_a_server_that_was_killed(own_server, open_ledger):
+    with open_ledger(Ledger(Secret(own_server.url), timeout=60)) as ledger:
+        ledger.append([event("run.paused", {"n": 1})])
+        own_server.kill()
+        restart = threading.Timer(1, own_server.start)
+        restart.start()
+        assert ledger.head().seq == 1
+        restart.join()
+        own_server.kill()
+        restart = threading.Timer(1, own_server.start)
+        restart.start()
+        assert [entry.event.payload for entry in ledger.read(Query())] == [{"n": 1}]
+        restart.join()
+
+
 def test_a_server_that_stays_away_is_an_error_by_name(own_server, open_ledger):
     component = Ledger(Secret(own_server.url), timeout=0.2)
     with open_ledger(component) as ledger:

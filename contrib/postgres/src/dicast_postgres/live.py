@@ -52,7 +52,7 @@ async def open_ledger(
     except psycopg.Error as error:
         raise server.refused(error) from error
     writer = Writer(server, connection, store_content=store_content, timeout=seconds)
-    with closing(Readers(server)) as readers:
+    with closing(Readers(server, seconds if create else 0.0)) as readers:
         try:
             yield PostgresLedger(writer, readers, keeps_content=store_content)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +17,7 @@ from dicast.toolkit.ledger_lines.lines import CONTENT, EVENT
 from dicast.toolkit.ledger_lines.selection import refuse_changed
 from dicast.toolkit.ledger_lines.traced import ITEM_TEXTS, SUBJECTS, traces_of
 
-from .server import Server, is_lost
+from .server import NAPS, Server, is_lost
 
 _BLOCKS_A_FETCH = 50
 """Blocks that a reader fetches at once."""
@@ -68,10 +69,10 @@ class Makers(dict[str, Maker]):
 
 
 class Readers:
-    """Connections for readers, each used by one reader at a time."""
+    """Connections for readers, each used by one reader at a time. *timeout* is the time in seconds to wait for a server that was lost."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, server: Server, timeout: float) -> None:
+        self._server, self._timeout = server, timeout
         self._idle: list[Connection] = []
         self._is_closed = False
 
@@ -131,7 +132,18 @@ class Readers:
                     raise
             else:
                 return connection
-        return self._server.connect_reader()
+        return self._connect()
+
+    def _connect(self) -> Connection:
+        deadline, (nap, longest) = time.monotonic() + self._timeout, NAPS
+        while True:
+            try:
+                return self._server.connect_reader()
+            except psycopg.Error as error:
+                if not is_lost(error) or time.monotonic() + nap > deadline:
+                    raise
+            time.sleep(nap)
+            nap = min(2 * nap, longest)
 
     def _release(self, connection: Connection | None) -> None:
         if connection is not None and not self._is_closed:

@@ -17,6 +17,9 @@ LEAST_SERVER = 14
 CONNECT_SECONDS = 10
 """Seconds to wait for one attempt to connect."""
 
+NAPS = 0.05, 1.0
+"""Seconds between two attempts to connect: first, and at most."""
+
 LEASE_LOST, STALE = "DC001", "DC002"
 """SQLSTATEs that the functions of the schema raise: another process took the lease, or closed a reservation first."""
 

@@ -17,10 +17,7 @@ from dicast import Claim, Event, Head, LedgerError, Refusal
 from dicast.toolkit.ledger_lines import Encoder
 
 from .changes import BLOCKS, Blocks, Claims
-from .server import STALE, Server, is_lost, is_transient
-
-_NAPS = 0.05, 1.0
-"""Seconds between two attempts to connect: first, and at most."""
+from .server import NAPS, STALE, Server, is_lost, is_transient
 
 _MOST_STALE = 20
 """Most attempts of a reservation while other processes close the same reservations."""
@@ -172,7 +169,7 @@ class Writer:
 
         :raises psycopg.Error: if it fails.
         """
-        deadline, (nap, longest) = 0.0, _NAPS
+        deadline, (nap, longest) = 0.0, NAPS
         while True:
             try:
                 if self._connection is None:
