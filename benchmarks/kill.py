@@ -6,6 +6,9 @@ Each moment is drawn over the time in which an undisturbed run of its kind judge
 there and the run is taken up, in three of ten cases to be killed again, until it comes to its end. A chat endpoint on loopback counts what was
 bought, and what the run leaves is compared with what an undisturbed one leaves. The exit code is 1 when anything is wrong;
 ``--only N`` repeats the moment N of a seed alone.
+
+``--kinds`` takes the kinds of runs past one machine, too: ``segments,s3,postgres,ray``, each also with a tight budget (``s3-cap``). There
+a moment may kill another process: the server of S3 or PostgreSQL, a task of Ray or one of its nodes. It is started again within a second.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from queue import SimpleQueue
@@ -29,9 +33,10 @@ from typing import Any
 
 import judges
 from chat_endpoint import TOKENS_IN, TOKENS_OUT
-from kill_books import Books, left, newest
-from kill_kinds import AT_ONCE, KINDS, Kind
-from processes import DICAST, Figure, Wrong, clear, environment, run
+from kill_books import Books, left
+from kill_kinds import ALL, AT_ONCE, KINDS, Kind
+from kill_places import DRIVER, Place, RayPlace, enter_namespace
+from processes import DICAST, Figure, Wrong, environment
 
 MOMENTS, SEED, JOBS, MINUTES = 200, 20, 2, 15.0
 LATENCY = 0.05
@@ -45,8 +50,19 @@ DRAWS = 8
 QUIET = 0.05
 """Seconds without a new call after which the endpoint has heard all that a killed process said."""
 CALL_USD = Decimal(TOKENS_IN * 1 + TOKENS_OUT * 2) / 1_000_000
-VERIFY = (DICAST, "ledger", "verify", "--ledger", "ledger.db", "--json")
-COLUMNS = ("kills", "again", "unbegun", "ended", "under_way", "repeated", "bought_again")
+COLUMNS = ("kills", "again", "others", "stopped", "unbegun", "ended", "under_way", "repeated", "bought_again")
+PAUSE = 1.0
+"""Most seconds until a killed server or node is started again."""
+MOST_SECONDS = 240.0
+"""Seconds after which a process has to have ended."""
+
+
+@dataclass(frozen=True)
+class Strike:
+    """The kill of a process that is not the process of the run."""
+
+    victim: str
+    drawn: random.Random
 
 
 class World:
@@ -58,27 +74,42 @@ class World:
     def __init__(self, kind: Kind, folder: Path, stack: ExitStack) -> None:
         self.kind, self.folder = kind, folder
         folder.mkdir()
+        self.place = kind.place(folder, stack)
         self._url = stack.enter_context(judges.endpoint(folder, latency=LATENCY, vary=True))
-        kind.write(folder, self._url)
+        kind.write(self.place, self._url)
         self._heard = 0
-        began = time.time()
-        self.process(kind.begin, None)
-        if (asked := self.asked()) != kind.replies:
-            raise Wrong(f"{kind.name}: undisturbed, {asked} calls were made in place of {kind.replies}")
-        books = Books.read(folder / "ledger.db")
+        for _ in range(1 if kind.place is Place else 2):  # the first run at a new server takes longer
+            self.place.clear()
+            began = time.time()
+            self.process(kind.begin)
+            if (asked := self.asked()) != kind.replies and kind.cap is None:
+                raise Wrong(f"{kind.name}: undisturbed, {asked} calls were made in place of {kind.replies}")
+        books = self.books()
         self.start, self.span = books.started - began, PAST_THE_END * (books.last - books.started)
-        self.expected = left(folder)
+        self.expected = left(folder, self.place.events())
 
-    def process(self, command: Sequence[str], moment: float | None) -> bool:
-        """Run *command*, and kill it; whether it came to its end before.
+    def books(self) -> Books:
+        """Return the sums of the run."""
+        return Books.read(self.place.events(), self.place.segments())
+
+    def process(self, command: Sequence[str], moment: float | None = None, strike: Strike | None = None) -> str:
+        """Run *command*, and kill it or the process of *strike*; return ``done``, ``killed``, ``struck`` or ``stopped``.
+
+        A struck process came to its end without the killed one, and a stopped process ended with an error.
 
         :param moment: seconds after its first event in the ledger; where it is negative, before that was to be expected.
         :raises Wrong: when it ends with another code than 0, or leaves a process of its own behind.
         """
+        has_struck = False
         with (
             tempfile.TemporaryFile("w+") as output,
             subprocess.Popen(
-                command, cwd=self.folder, env=environment(), stdout=output, stderr=output, start_new_session=True
+                command,
+                cwd=self.folder,
+                env=environment() | self.place.environment,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             ) as process,
         ):
             try:
@@ -86,19 +117,33 @@ class World:
                     self._await_event(process)
                 process.wait(timeout=moment if moment is None or moment >= 0 else max(0.0, self.start + moment))
             except subprocess.TimeoutExpired:
+                if strike is None or not (has_struck := self._strike(strike)):
+                    process.kill()
+            try:
+                process.wait(MOST_SECONDS)
+            except subprocess.TimeoutExpired as error:
                 process.kill()
-                process.wait()
+                raise Wrong(f"{' '.join(command[1:])} was there {MOST_SECONDS:g} s after a kill") from error
             _await_end_of_group(process.pid)
-            if process.returncode not in (0, -signal.SIGKILL):
+            self.place.settle()
+            if process.returncode not in ((0, 2, 3, 4) if has_struck else (0, -signal.SIGKILL)):
                 output.seek(0)
                 raise Wrong(f"{' '.join(command[1:])} ended with {process.returncode}: {output.read()[-1500:]}")
-        return process.returncode == 0
+        if process.returncode == 0:
+            return "struck" if has_struck else "done"
+        return "stopped" if has_struck else "killed"
+
+    def _strike(self, strike: Strike) -> bool:
+        if not self.place.kill(strike.victim, strike.drawn):
+            return False
+        time.sleep(strike.drawn.uniform(0, PAUSE))
+        self.place.start(strike.victim)
+        return True
 
     def _await_event(self, process: subprocess.Popen[Any]) -> None:
         """Wait until there is one more event in the ledger, or the process has ended."""
-        ledger = self.folder / "ledger.db"
-        before = newest(ledger)
-        while newest(ledger) == before and process.poll() is None:
+        before = self.place.newest()
+        while self.place.newest() == before and process.poll() is None:
             time.sleep(0.005)
 
     def asked(self) -> int:
@@ -129,7 +174,6 @@ class Trial:
 
     def __init__(self, world: World, drawn: random.Random) -> None:
         self._world, self._drawn, self._latest = world, drawn, world.span
-        self._ledger = world.folder / "ledger.db"
         self.calls = 0
         self.row = dict.fromkeys(COLUMNS, 0)
 
@@ -139,79 +183,112 @@ class Trial:
         :raises Wrong: for the first thing that does not hold.
         """
         kind = self._world.kind
-        books = self._killed_once()
+        end, books = self._killed_once()
         while not books.ended:
             if not books.begun:
                 self.row["unbegun"] += 1
             moment = self._moment() if self._drawn.random() < KILLED_AGAIN else None
-            done = self._world.process(kind.resume if books.begun else kind.begin, moment)
+            end = self._world.process(kind.resume if books.begun else kind.begin, moment, self._strike())
             asked, before = self._world.asked(), books
-            books = Books.read(self._ledger)
-            self._count(asked, before, books, killed=not done)
-            self.row["again"] += not done
-            if done:
+            books = self._world.books()
+            self._count(asked, before, books, end)
+            self.row["again"] += end != "done"
+            if end in ("done", "struck"):
                 break
         else:
-            self.row["ended"] += 1
+            self.row["ended"] += end == "killed"
         self._check_end(books)
 
     def _moment(self) -> float:
         at_start = self._drawn.random() < AT_START
         return self._drawn.uniform(-self._world.start, 0) if at_start else self._drawn.uniform(0, self._latest)
 
-    def _killed_once(self) -> Books:
+    def _strike(self) -> Strike | None:
+        victim = self._drawn.choice(self._world.place.victims) if len(self._world.place.victims) > 1 else DRIVER
+        return None if victim == DRIVER else Strike(victim, self._drawn)
+
+    def _killed_once(self) -> tuple[str, Books]:
         for _ in range(DRAWS):
-            clear(self._world.folder, "ledger.db*", "*.csv", "*.tmp")
+            self._world.place.clear()
             moment = self._moment()
-            done = self._world.process(self._world.kind.begin, moment)
+            end = self._world.process(self._world.kind.begin, moment, self._strike())
             asked = self._world.asked()
-            if not done:
+            if end != "done":
                 self.calls, self.row["kills"] = 0, 1
-                self._count(asked, Books(), books := Books.read(self._ledger), killed=True)
-                return books
+                self._count(asked, Books(), books := self._world.books(), end)
+                return end, books
             self._latest = min(self._latest, max(moment, 0.01))
         raise Wrong(f"the process came to its end before each of {DRAWS} moments")
 
-    def _count(self, asked: int, before: Books, books: Books, *, killed: bool) -> None:
-        """Hold the calls of one process against what the ledger had before it, and has after it."""
+    def _count(self, asked: int, before: Books, books: Books, end: str) -> None:
+        """Compare the calls of one process with the ledger before and after it."""
         kind = self._world.kind
         self.calls += asked
+        self.row["others"] += end in ("struck", "stopped")
+        self.row["stopped"] += end == "stopped"
         under_way = asked - (books.replies - before.replies)
         self.row["under_way"] = max(self.row["under_way"], under_way)
-        self.row["bought_again"] += max(0, asked - (kind.replies - before.replies))
-        if not killed and under_way:
+        self.row["bought_again"] += max(
+            0, asked - (kind.replies - before.replies) - (under_way if end == "struck" else 0)
+        )
+        if under_way and (end == "done" or (end == "struck" and "server" in self._world.place.victims)):
             raise Wrong(f"a process that was not killed made {asked} calls and has {under_way} replies fewer")
         if under_way > kind.at_once:
             raise Wrong(f"{under_way} calls were under way at a kill, and {kind.at_once} may be made at once")
-        if killed and under_way > books.open:
+        if end in ("killed", "stopped") and under_way > books.open:
             raise Wrong(f"{under_way} calls were under way at a kill, and {books.open} reservations were open")
+        if kind.cap is not None and max(books.usd, self.calls * CALL_USD) > kind.cap:
+            raise Wrong(f"{books.usd} usd are settled and lost for {self.calls} calls, under a cap of {kind.cap} usd")
 
     def _check_end(self, books: Books) -> None:
-        kind = self._world.kind
-        run(VERIFY, self._world.folder)
-        self.row["repeated"] = self.calls - kind.replies
-        wrong = [f"{name} differ" for name in self._world.expected.differences(left(self._world.folder))]
+        kind, world = self._world.kind, self._world
+        self._verify()
+        events = world.place.events()
+        books = Books.read(events)  # all that segments have is in the ledger
+        self.row["repeated"] = self.calls - books.replies
         held = {
             f"{self.row['bought_again']} replies that the ledger held were bought again": not self.row["bought_again"],
-            f"the ledger has {books.replies} of {kind.replies} replies": books.replies == kind.replies,
             f"{books.open} reservations are open at the end": not books.open,
             f"{books.usd} usd are settled and lost for {self.calls} calls": books.usd >= self.calls * CALL_USD,
         }
+        wrong = list[str]()
+        if kind.cap is None:
+            wrong += [f"{name} differ" for name in world.expected.differences(left(world.folder, events))]
+            held[f"the ledger has {books.replies} of {kind.replies} replies"] = books.replies == kind.replies
+        else:
+            unspent = kind.cap - books.usd
+            claim = f"{unspent} usd of {kind.cap} usd are not spent, and a call reserves {books.reserved} usd"
+            held[claim] = 0 <= unspent < books.reserved * kind.shards
         if wrong := wrong + [claim for claim, holds in held.items() if not holds]:
             raise Wrong("; ".join(wrong))
 
+    def _verify(self) -> None:
+        place = self._world.place
+        command = (DICAST, "ledger", "verify", "--ledger", place.ledger, "--json")
+        done = subprocess.run(
+            command,
+            cwd=place.folder,
+            env=environment() | place.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise Wrong(f"the ledger does not verify: {(done.stdout + done.stderr)[-1500:]}")
 
-def measure(folder: Path, numbers: Sequence[int], seed: int, jobs: int, minutes: float) -> Iterator[dict[str, Any]]:
-    """What became of each moment in *numbers*, as ``{number, kind, wrong, …}``; those past *minutes* are left out."""
+
+def measure(
+    folder: Path, numbers: Sequence[int], seed: int, jobs: int, minutes: float, kinds: Sequence[Kind] = KINDS
+) -> Iterator[dict[str, Any]]:
+    """Yield the result of each moment in *numbers*, as ``{number, kind, wrong, …}``; moments past *minutes* are left out."""
     until = time.monotonic() + minutes * 60
-    kinds = {KINDS[number % len(KINDS)] for number in numbers}
     with ExitStack() as stack, ThreadPoolExecutor(jobs) as threads:
         free: dict[str, SimpleQueue[World]] = {kind.name: SimpleQueue() for kind in kinds}
 
         def carry_out(number: int) -> dict[str, Any] | None:
             if time.monotonic() > until:
                 return None
-            kind = KINDS[number % len(KINDS)]
+            kind = kinds[number % len(kinds)]
             queue = free[kind.name]
             place = folder / f"{kind.name}-{number}"
             world = World(kind, place, stack) if queue.empty() else queue.get()
@@ -243,13 +320,13 @@ def figures(folder: Path, moments: int, seed: int) -> Iterator[Figure]:
 
 def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The rows by kind: sums, but of ``under_way`` the most."""
-    yield f"{'kind':8} {'moments':>8}" + "".join(f"{name:>13}" for name in COLUMNS) + f"{'wrong':>7}"
-    for kind in [kind.name for kind in KINDS] + ["all"]:
+    yield f"{'kind':12} {'moments':>8}" + "".join(f"{name:>13}" for name in COLUMNS) + f"{'wrong':>7}"
+    for kind in [*ALL, "all"]:
         found = [row for row in rows if kind in (row["kind"], "all")]
         if found:
             sums = {name: (max if name == "under_way" else sum)(row[name] for row in found) for name in COLUMNS}
             wrong = sum(row["wrong"] is not None for row in found)
-            yield f"{kind:8} {len(found):8}" + "".join(f"{sums[name]:13}" for name in COLUMNS) + f"{wrong:7}"
+            yield f"{kind:12} {len(found):8}" + "".join(f"{sums[name]:13}" for name in COLUMNS) + f"{wrong:7}"
 
 
 def main() -> int:
@@ -260,11 +337,17 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=JOBS, help=f"runs at the same time ({JOBS})")
     parser.add_argument("--minutes", type=float, default=MINUTES, help=f"begin no moment after them ({MINUTES:g})")
     parser.add_argument("--only", type=int, action="append", help="this moment alone; may be repeated")
+    parser.add_argument("--kinds", default=",".join(kind.name for kind in KINDS), help=f"of {', '.join(ALL)}")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     given = parser.parse_args()
+    if unknown := [name for name in given.kinds.split(",") if name not in ALL]:
+        parser.error(f"--kinds: no kind is named {unknown[0]}; the kinds are {', '.join(ALL)}")
+    kinds = [ALL[name] for name in given.kinds.split(",")]
+    if any(kind.place is RayPlace for kind in kinds):
+        enter_namespace()
     numbers = given.only or range(given.moments)
     with tempfile.TemporaryDirectory(prefix="dicast-kill-", ignore_cleanup_errors=True) as folder:
-        rows = list(measure(Path(folder), numbers, given.seed, given.jobs, given.minutes))
+        rows = list(measure(Path(folder), numbers, given.seed, given.jobs, given.minutes, kinds))
     wrong = [row["wrong"] for row in rows if row["wrong"]]
     if len(rows) < len(numbers):
         wrong.append(f"{len(numbers) - len(rows)} moments were not carried out within {given.minutes:g} minutes")

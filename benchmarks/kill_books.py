@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
-import sqlite3
 from collections import Counter
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from dicast_ledger import connect
+from dicast import Event
 
 CHANGES = ("run_id", "time", "latency", "spend_lost", "head", "created_at")
 """Words in the names of fields and columns that may differ from run to run."""
-
-
-def newest(ledger: Path) -> int:
-    """The number of the newest event in the file; 0 where there is none."""
-    try:
-        with closing(connect(ledger)) as database:
-            return int(database.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
-    except sqlite3.OperationalError:  # no file, no table yet, or just being made
-        return 0
 
 
 @dataclass
@@ -33,12 +23,13 @@ class Books:
     """How many replies the ledger holds, how many reservations are open, and what is settled or lost.
 
     *begun* and *ended* say whether there is a run to take up; *started* is when the first one began and *last* when the newest
-    event was, in seconds since the epoch.
+    event was, in seconds since the epoch. *reserved* is the largest reservation.
     """
 
     replies: int = 0
     open: int = 0
     usd: Decimal = Decimal(0)
+    reserved: Decimal = Decimal(0)
     begun: bool = False
     ended: bool = False
     started: float = 0.0
@@ -46,37 +37,38 @@ class Books:
     types: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def read(cls, ledger: Path) -> Books:
-        """Those of the file; empty ones where there is no file, or it has no tables yet."""
+    def read(cls, events: Sequence[Event], segments: Sequence[Event] = ()) -> Books:
+        """Return the sums of a ledger, and of segments that the ledger may lack."""
         books = cls()
-        if not ledger.exists():
-            return books
-        reservations: set[str] = set()
+        books.last = max((datetime.fromisoformat(event.time).timestamp() for event in events), default=0.0)
         experiments = 1
-        with closing(connect(ledger)) as database:
-            if not database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'events'").fetchone()[0]:
-                return books
-            newest = database.execute("SELECT max(time) FROM events").fetchone()[0]
-            books.last = datetime.fromisoformat(newest).timestamp() if newest else 0.0
-            wanted = "type LIKE 'spend.%' OR type LIKE 'run.%' OR type = 'task.replied'"
-            for type_, time, text in database.execute(
-                f"SELECT type, time, payload FROM events WHERE {wanted} ORDER BY seq"
-            ):
-                payload = json.loads(text)
-                books.types[type_] += 1
-                if type_ == "run.started":
-                    books.started = books.started or datetime.fromisoformat(time).timestamp()
-                    experiments = len((payload.get("suite") or {}).get("experiments") or [None])
-                elif type_ == "spend.reserved":
-                    reservations.add(payload["reservation_id"])
-                elif type_ in ("spend.settled", "spend.lost", "spend.released"):
-                    reservations.discard(payload["reservation_id"])
-                    books.usd += Decimal(payload["amount"]) if type_ != "spend.released" else 0
-                books.replies += type_ == "task.replied" or bool(type_ == "spend.settled" and payload.get("reply"))
-        books.open = len(reservations)
+        for event in events:
+            if event.type.startswith("run."):
+                books.types[event.type] += 1
+            if event.type == "run.started":
+                books.started = books.started or datetime.fromisoformat(event.time).timestamp()
+                payload: Any = event.payload
+                experiments = len((payload.get("suite") or {}).get("experiments") or [None])
+            books.replies += event.type == "task.replied"
+        books._add_money([*segments, *events])
         books.begun = books.types["run.started"] > 0
         books.ended = books.types["run.completed"] == experiments
         return books
+
+    def _add_money(self, events: Sequence[Event]) -> None:
+        """Add the reservations of *events*, each once: a transfer of segments copies their events."""
+        reserved, closed = set[str](), set[str]()
+        for event in events:
+            payload: Any = event.payload
+            id_ = payload.get("reservation_id")
+            if event.type == "spend.reserved":
+                reserved.add(id_)
+                self.reserved = max(self.reserved, Decimal(payload["amount"]))
+            elif event.type in ("spend.settled", "spend.lost", "spend.released") and id_ not in closed:
+                closed.add(id_)
+                self.usd += Decimal(payload["amount"]) if event.type != "spend.released" else 0
+                self.replies += bool(event.type == "spend.settled" and payload.get("reply"))
+        self.open = len(reserved - closed)
 
 
 @dataclass(frozen=True)
@@ -106,22 +98,20 @@ class Left:
         return f"{json.dumps(mine)[:300]} is now {json.dumps(theirs)[:300]}"
 
 
-def left(folder: Path) -> Left:
-    """What the run in *folder* has left."""
-    completed = _payloads(folder, "run.completed")
+def left(folder: Path, events: Sequence[Event]) -> Left:
+    """What the run with these events has left, with its files in *folder*."""
+    completed = _payloads(events, "run.completed")
     documents = sorted((_lasting(document) for document in completed), key=json.dumps)
     keys = ("subject_kind", "subject_id", "judge", "score", "confidence", "judge_kind", "failure_mode")
-    ended = _payloads(folder, "eval.completed") + _payloads(folder, "eval.failed")
+    ended = _payloads(events, "eval.completed") + _payloads(events, "eval.failed")
     verdicts = Counter(json.dumps([verdict.get(key) for key in keys]) for verdict in ended)
-    records = Counter(json.dumps(_lasting(record), sort_keys=True) for record in _payloads(folder, "record.completed"))
+    records = Counter(json.dumps(_lasting(record), sort_keys=True) for record in _payloads(events, "record.completed"))
     tables = {path.name: _table(path) for path in sorted(folder.glob("*.csv"))}
     return Left(documents, verdicts, records, tables)
 
 
-def _payloads(folder: Path, type_: str) -> list[dict[str, Any]]:
-    with closing(connect(folder / "ledger.db")) as database:
-        found = database.execute("SELECT payload FROM events WHERE type = ? ORDER BY seq", (type_,)).fetchall()
-    return [json.loads(text) for (text,) in found]
+def _payloads(events: Sequence[Event], type_: str) -> list[Any]:
+    return [event.payload for event in events if event.type == type_]
 
 
 def _lasting(value: Any) -> Any:

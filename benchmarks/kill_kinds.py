@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 
 import workload
+from kill_places import BucketPlace, FolderPlace, Place, PostgresPlace, RayPlace
 from processes import DICAST
 
 AT_ONCE = 6
@@ -20,14 +22,13 @@ WATCH = (DICAST, "watch", "pipeline.yaml", "--once", "--json")
 
 MODEL = """\
 define: {{grader: {{openai/chat: {{base_url: {url}, model: m, price: {{input_per_mtok: 1, output_per_mtok: 2}}}}}}}}
-budget: {{run: 1000 usd, day: 1000 usd, session: 100 usd}}
-ledger: {{ledger/sqlite: {{path: ledger.db}}}}
+budget: {{run: {cap} usd, day: 1000 usd, session: 100 usd}}
 """
 PAID = """\
 source: {{rows/jsonl: {{path: rows.jsonl}}}}
 sinks: [csv/rows: {{path: rows.csv}}]
-executor: {{dicast/async: {{concurrency: {at_once}}}}}
 """
+ASYNC = "executor: {{dicast/async: {{concurrency: {at_once}}}}}\n"
 JUDGE = "judges: [llm/judge: {{model: grader}}]\n"
 JURY = """\
 judges:
@@ -71,7 +72,10 @@ executor: {{dicast/processes: {{workers: 2, concurrency: 3}}}}
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of run. *replies* are bought by an undisturbed run; *files* puts its input into a folder."""
+    """One kind of run. *replies* are bought by an undisturbed run; *files* puts its input into a folder.
+
+    With *cap*, the run may buy some of the replies only: *cap* is its budget in usd, and *shards* the number of parts of this budget.
+    """
 
     name: str
     pipeline: str
@@ -80,14 +84,22 @@ class Kind:
     begin: tuple[str, ...] = RUN
     resume: tuple[str, ...] = (*RUN, "--resume")
     at_once: int = AT_ONCE
+    place: type[Place] = Place
+    cap: Decimal | None = None
+    shards: int = 1
 
-    def write(self, folder: Path, url: str) -> None:
-        """Put the pipeline, which asks the endpoint at *url*, and its input into *folder*."""
+    def write(self, place: Place, url: str) -> None:
+        """Put the pipeline, which asks the endpoint at *url* and records in *place*, and its input into the folder of *place*."""
+        folder = place.folder
         self.files(folder)
-        text = self.pipeline if self.name == "plain" else (MODEL + self.pipeline).format(url=url, at_once=AT_ONCE)
-        if self.name == "suite":
-            (folder / "task.yaml").write_text((MODEL + TASK).format(url=url, at_once=AT_ONCE), encoding="utf-8")
+        values = {"url": url, "at_once": AT_ONCE, "cap": self.cap or 1000}
+        if self.name == "plain":
+            text = self.pipeline
+        elif self.name == "suite":
+            (folder / "task.yaml").write_text((MODEL + TASK).format(**values) + place.text, encoding="utf-8")
             text = self.pipeline.format()
+        else:
+            text = (MODEL + self.pipeline).format(**values) + place.text
         (folder / "pipeline.yaml").write_text(text, encoding="utf-8")
 
 
@@ -126,10 +138,29 @@ def _trace(folder: Path) -> None:
 
 KINDS = (
     Kind("plain", workload.PIPELINE + workload.CSV_SINK, 0, _plain),
-    Kind("paid", PAID + JUDGE, ROWS, _rows(ROWS)),
-    Kind("jury", PAID + JURY, ROWS // 2 * 3, _rows(ROWS // 2)),
+    Kind("paid", PAID + ASYNC + JUDGE, ROWS, _rows(ROWS)),
+    Kind("jury", PAID + ASYNC + JURY, ROWS // 2 * 3, _rows(ROWS // 2)),
     Kind("task", TASK, ROWS // 2 * 2, _rows(ROWS // 2)),
     Kind("suite", SUITE, ROWS // 3 * 4, _rows(ROWS // 3)),
     Kind("watch", WATCHED, ROWS, _trace, WATCH, WATCH),
     Kind("workers", WORKERS, ROWS, _rows(ROWS)),
 )
+
+CAP = Decimal("0.0155")
+CAPPED = "gate: {{min_coverage: 0}}\n"
+"""No coverage is too low for a run under a tight budget."""
+
+_PLACES = (
+    Kind("segments", PAID + ASYNC + JUDGE, ROWS, _rows(ROWS), place=FolderPlace),
+    Kind("s3", PAID + ASYNC + JUDGE, ROWS, _rows(ROWS), place=BucketPlace),
+    Kind("postgres", PAID + ASYNC + JUDGE, ROWS, _rows(ROWS), place=PostgresPlace),
+    Kind("ray", PAID + JUDGE, ROWS, _rows(ROWS), place=RayPlace, shards=4),
+)
+PLACES = tuple(
+    kind
+    for plain in _PLACES
+    for kind in (plain, replace(plain, name=f"{plain.name}-cap", pipeline=plain.pipeline + CAPPED, cap=CAP))
+)
+"""Kinds of runs past one machine: their ledgers are elsewhere, and other processes than that of the run are killed too."""
+
+ALL = {kind.name: kind for kind in (*KINDS, *PLACES)}

@@ -26,3 +26,30 @@ def test_a_run_of_any_kind_that_is_killed_loses_nothing_and_buys_nothing_twice()
     assert [moment["kind"] for moment in found["moments"]] == list(KINDS)
     assert all(moment["kills"] == 1 for moment in found["moments"])
     assert sum(moment["repeated"] for moment in found["moments"]) > 0
+
+
+def killed(kinds, seed):
+    """Return the moments of *kinds*, one each; skip the test where a server cannot start."""
+    command = [sys.executable, BENCHMARK, "--kinds", ",".join(kinds), "--moments", str(len(kinds))]
+    options = ["--seed", str(seed), "--jobs", "1", "--minutes", "5", "--json"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    results = json.loads(done.stdout)
+    assert results["wrong"] == []
+    assert [moment["kind"] for moment in results["moments"]] == list(kinds)
+    return results["moments"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
+@pytest.mark.parametrize(
+    ("kinds", "seed"),
+    [
+        (("segments", "segments-cap"), 3),
+        (("postgres", "postgres-cap"), 3),
+    ],
+)
+def test_a_run_past_one_machine_that_is_killed_loses_nothing_and_buys_nothing_twice(kinds, seed):
+    if "postgres" in kinds and not [*Path("/usr/lib/postgresql").glob("*/bin/initdb")]:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    assert all(moment["kills"] == 1 for moment in killed(kinds, seed))

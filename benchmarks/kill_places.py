@@ -1,0 +1,435 @@
+"""Places in which ``kill.py`` has runs record: a file, a folder, a bucket, PostgreSQL, and a folder that the workers of a Ray cluster share.
+
+A place names the processes next to the process of the run that may be killed, and starts them again.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from sqlite3 import OperationalError
+from typing import IO, Any
+
+from processes import HERE, Wrong, clear, environment
+
+from dicast import Event, LedgerRefused, Query, read_ledger
+from dicast_ledger import connect
+
+CONTRIB = HERE.parent / "contrib"
+DRIVER = "driver"
+"""The process of the run, which every kind kills."""
+
+NAMESPACE = "DICAST_KILL_NAMESPACE"
+"""Environment variable of a process in a network namespace of its own."""
+
+ENTER = """set -e
+ip link set lo up
+ip addr add 10.255.0.1/32 dev lo
+ip route add default dev lo src 10.255.0.1
+mount --bind /dev/null /etc/resolv.conf
+exec "$@"
+"""
+MOTO = """
+import sys
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+server.start()
+print(server.get_host_and_port()[1], flush=True)
+sys.stdin.read()
+"""
+FRONT = """
+import asyncio, sys
+
+async def pump(reader, writer):
+    try:
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+    except ConnectionError:
+        pass
+    finally:
+        writer.close()
+
+async def serve(port, target):
+    async def accept(reader, writer):
+        back, front = await asyncio.open_connection("127.0.0.1", target)
+        await asyncio.gather(pump(reader, front), pump(back, writer))
+
+    server = await asyncio.start_server(accept, "127.0.0.1", port)
+    print("ready", flush=True)
+    await server.serve_forever()
+
+asyncio.run(serve(int(sys.argv[1]), int(sys.argv[2])))
+"""
+"""A server of S3 that can be killed: it passes bytes on to moto, which keeps the objects in memory, as S3 keeps them when a server dies."""
+
+WORKER_SECONDS = 60
+
+
+class Place:
+    """A file of ``ledger/sqlite`` in *folder*."""
+
+    victims: Sequence[str] = (DRIVER,)
+    """Processes that a moment may kill, as names for :meth:`kill`."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.folder, self.stack = folder, stack
+
+    @property
+    def ledger(self) -> str:
+        """The ledger as the commands take it: a path, or a component in JSON."""
+        return str(self.folder / "ledger.db")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables of the processes of the run."""
+        return {}
+
+    @property
+    def text(self) -> str:
+        """Lines of the pipeline file."""
+        return "ledger: {ledger/sqlite: {path: ledger.db}}\n"
+
+    def clear(self) -> None:
+        """Remove what a run has left."""
+        clear(self.folder, "ledger.db*", "*.csv", "*.tmp")
+
+    def newest(self) -> object:
+        """Return a value that changes with each append."""
+        try:
+            with closing(connect(self.folder / "ledger.db")) as database:
+                return int(database.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
+        except OperationalError:  # no file, no table yet, or just being made
+            return 0
+
+    def events(self) -> list[Event]:
+        """Return the events of the ledger; none if a process was killed before it made the ledger."""
+        return _events(self.ledger)
+
+    def segments(self) -> list[Event]:
+        """Return the events that workers have recorded elsewhere, and that the ledger may lack."""
+        return []
+
+    def kill(self, victim: str, drawn: random.Random) -> bool:
+        """Kill a process that is not the driver; return False if none is there now."""
+        raise NotImplementedError(victim)
+
+    def start(self, victim: str) -> None:
+        """Start the killed process again."""
+
+    def settle(self) -> None:
+        """Wait until processes of a killed driver on other nodes have ended."""
+
+
+class FolderPlace(Place):
+    """A folder of ``segments/ledger``."""
+
+    @property
+    def ledger(self) -> str:
+        """The component in JSON."""
+        return json.dumps({"segments/ledger": {"path": str(self.folder / "logs")}})
+
+    @property
+    def text(self) -> str:
+        """Lines of the pipeline file."""
+        return f"ledger: {self.ledger}\n"
+
+    def clear(self) -> None:
+        """Remove what a run has left."""
+        shutil.rmtree(self.folder / "logs", ignore_errors=True)
+        clear(self.folder, "*.csv", "*.tmp")
+
+    def newest(self) -> object:
+        """Return the names of the newest commit and the newest segment."""
+        logs = self.folder / "logs"
+        return [max((path.name for path in logs.glob(f"{name}/*")), default="") for name in ("log", "segments")]
+
+
+class BucketPlace(Place):
+    """A bucket of ``segments/ledger`` at a local server of S3, which may be killed."""
+
+    victims = (DRIVER, "server")
+    _reading = threading.Lock()
+    """Held while the environment of this process names the server of a place."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        super().__init__(folder, stack)
+        moto = _served(stack, [sys.executable, "-c", MOTO])
+        self._moto = f"http://127.0.0.1:{moto}"
+        with closing(socket.create_server(("127.0.0.1", 0))) as free:
+            self._port = free.getsockname()[1]
+        self._command = [sys.executable, "-c", FRONT, str(self._port), moto]
+        self._front: subprocess.Popen[str] | None = None
+        stack.callback(self._end)
+        self.start("server")
+        import obstore  # only this place needs it
+        from obstore.store import S3Store
+
+        self._list = obstore.list
+        self._store = S3Store("dicast", endpoint=self._moto, client_options={"allow_http": True}, **self._credentials())
+
+    def _credentials(self) -> dict[str, Any]:
+        return {"access_key_id": "test", "secret_access_key": "test", "region": "us-east-1"}
+
+    @property
+    def ledger(self) -> str:
+        """The URL."""
+        return "s3://dicast/logs"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The address and the credentials of the server."""
+        names = {f"AWS_{name.upper()}": value for name, value in self._credentials().items()}
+        return {**names, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self._port}"}
+
+    @property
+    def text(self) -> str:
+        """Lines of the pipeline file."""
+        return f"ledger: {{segments/ledger: {{url: {self.ledger}}}}}\n"
+
+    def clear(self) -> None:
+        """Remove what a run has left."""
+        for method, path in (("POST", "moto-api/reset"), ("PUT", "dicast")):
+            urllib.request.urlopen(urllib.request.Request(f"{self._moto}/{path}", method=method)).close()
+        clear(self.folder, "*.csv", "*.tmp")
+
+    def newest(self) -> object:
+        """Return the newest name of the log and of the segments."""
+        metas = self._list(self._store, prefix="logs").collect()
+        return sorted(meta["path"] for meta in metas)[-1:]
+
+    def events(self) -> list[Event]:
+        """Return the events of the ledger, from the server that is never killed."""
+        with self._reading:
+            os.environ.update(self.environment | {"AWS_ENDPOINT_URL": self._moto})
+            return _events(self.ledger)
+
+    def kill(self, victim: str, drawn: random.Random) -> bool:
+        """Kill the server of S3."""
+        self._end()
+        return True
+
+    def start(self, victim: str) -> None:
+        """Start the server of S3 again, at the same address."""
+        self._front = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
+        assert self._front.stdout is not None
+        self._front.stdout.readline()
+
+    def _end(self) -> None:
+        if self._front is not None:
+            self._front.kill()
+            self._front.communicate()
+            self._front = None
+
+
+class PostgresPlace(Place):
+    """A schema of a PostgreSQL server of its own, which may be killed."""
+
+    victims = (DRIVER, "server")
+    _schema = "kills"
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        super().__init__(folder, stack)
+        module = _module("kill_postgres_server", CONTRIB / "postgres" / "tests" / "server.py")
+        programs = module.find_programs()
+        if programs is None:
+            raise Wrong("PostgreSQL is not installed: apt-get install postgresql")
+        self._server = module.Server(programs)
+        stack.callback(self._server.remove)
+        self._server.start()
+
+    @property
+    def ledger(self) -> str:
+        """The component in JSON."""
+        return json.dumps({"postgres/ledger": {"url": self._server.url, "schema": self._schema}})
+
+    @property
+    def text(self) -> str:
+        """Lines of the pipeline file."""
+        return f"ledger: {self.ledger}\n"
+
+    def clear(self) -> None:
+        """Remove what a run has left."""
+        self._execute(f"DROP SCHEMA IF EXISTS {self._schema} CASCADE")
+        clear(self.folder, "*.csv", "*.tmp")
+
+    def newest(self) -> object:
+        """Return the position of the server's log."""
+        rows = self._execute(f"SELECT to_regclass('{self._schema}.chains')")
+        return rows[0][0] and self._execute(f"SELECT sum(hashtext(chains::text)) FROM {self._schema}.chains chains")
+
+    def kill(self, victim: str, drawn: random.Random) -> bool:
+        """Kill all processes of the server."""
+        self._server.kill()
+        return True
+
+    def start(self, victim: str) -> None:
+        """Start the server again, which repairs its files."""
+        self._server.start()
+
+    def _execute(self, statement: str) -> Any:
+        import psycopg  # only this place needs it
+
+        with psycopg.connect(self._server.url, autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+
+class RayPlace(FolderPlace):
+    """A folder of ``segments/ledger``, whose runs are judged by a Ray cluster of two nodes in this network namespace."""
+
+    victims = (DRIVER, "worker", "node")
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        super().__init__(folder, stack)
+        command = [sys.executable, CONTRIB / "ray" / "tests" / "ray_cluster.py"]
+        quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+        with (folder / "ray.log").open("wb") as log:
+            self._cluster = stack.enter_context(
+                subprocess.Popen(
+                    command,
+                    text=True,
+                    env=environment() | quiet,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    cwd=folder,
+                )
+            )
+        self._address = self._answer()
+        self._node = 0
+
+    @property
+    def _segments(self) -> str:
+        return json.dumps({"segments/ledger": {"path": str(self.folder / "shards")}})
+
+    @property
+    def text(self) -> str:
+        """Lines of the pipeline file, with the executor."""
+        options = {"address": self._address, "shard": 9, "concurrency": 3, "segments": self._segments}
+        return f"{super().text}executor: {json.dumps({'ray/shards': options})}\n"
+
+    def clear(self) -> None:
+        """Remove what a run has left."""
+        super().clear()
+        shutil.rmtree(self.folder / "shards", ignore_errors=True)
+
+    def segments(self) -> list[Event]:
+        """Return the events of all shards."""
+        return _events(self._segments)
+
+    def kill(self, victim: str, drawn: random.Random) -> bool:
+        """Kill the process of a task, or all processes of a node."""
+        if victim == "node":
+            self._node = drawn.choice((1, 2))
+            self._ask(kill=self._node)
+            return True
+        workers = _workers()
+        if workers:
+            _kill_process(drawn.choice(workers))
+        return bool(workers)
+
+    def start(self, victim: str) -> None:
+        """Add a node in place of the killed one."""
+        if victim == "node":
+            self._ask(add=self._node)
+
+    def settle(self) -> None:
+        """Wait until no task is running."""
+        until = time.monotonic() + WORKER_SECONDS
+        while _workers():
+            if time.monotonic() > until:
+                raise Wrong(f"tasks of a killed run were there {WORKER_SECONDS} s after its end")
+            time.sleep(0.05)
+
+    def _ask(self, **request: int) -> Any:
+        assert self._cluster.stdin is not None
+        print(json.dumps(request), file=self._cluster.stdin, flush=True)
+        return self._answer()
+
+    def _answer(self) -> Any:
+        assert self._cluster.stdout is not None
+        line = self._cluster.stdout.readline()
+        if not line:
+            raise Wrong(f"the Ray cluster has ended: {(self.folder / 'ray.log').read_text()[-1500:]}")
+        return json.loads(line)
+
+
+def enter_namespace() -> None:
+    """Start this program again in a network namespace, because Ray rewrites 127.0.0.1. Do nothing if it is in one.
+
+    :raises Wrong: if no namespace can be made.
+    """
+    if NAMESPACE in os.environ:
+        return
+    if sys.platform != "linux" or not all(map(shutil.which, ("unshare", "ip", "mount"))):
+        raise Wrong("two nodes of Ray need a network namespace: Linux with unshare, ip and mount")
+    command = ["unshare", "--net", "--mount", "sh", "-c", ENTER, "sh"]
+    done = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Wrong(f"no network namespace can be made: {done.stderr.strip()}")
+    os.execvpe(command[0], [*command, sys.executable, *sys.argv], os.environ | {NAMESPACE: "1"})
+
+
+def _events(place: str) -> list[Event]:
+    read: Callable[[Any], list[Event]] = lambda live: [entry.event for entry in live.read(Query())]  # noqa: E731
+    try:
+        return read_ledger(place, read)
+    except LedgerRefused:
+        return []
+
+
+def _workers() -> list[int]:
+    """Return the ids of the processes of tasks in this network namespace."""
+    namespace, pids = Path("/proc/self/ns/net").readlink(), list[int]()
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            is_task = (path / "cmdline").read_bytes().startswith(b"ray::judge")
+            if is_task and (path / "ns" / "net").readlink() == namespace:
+                pids.append(int(path.name))
+        except OSError:  # it has ended
+            continue
+    return pids
+
+
+def _kill_process(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:  # it has ended meanwhile
+        return
+
+
+def _served(stack: ExitStack, command: Sequence[str]) -> str:
+    """Start a server, which prints a line and ends with its input; return the line."""
+    server = stack.enter_context(
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    )
+    streams: list[IO[str] | None] = [server.stdout, server.stdin]
+    output = streams[0]
+    assert output is not None
+    line = output.readline().strip()
+    if not line:
+        raise Wrong("the local server of S3 did not start: pip install 'moto[server]'")
+    return line
+
+
+def _module(name: str, path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} cannot be loaded")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
