@@ -744,3 +744,18 @@ def test_only_a_sink_that_rewrites_is_told_again_what_an_earlier_process_told_it
     assert max(Counter(anew).values()) == 1
     if retry:
         assert ledger == {line for line in once if line.startswith("eval.")}
+
+
+def test_after_retry_failed_a_raised_cap_is_no_cause_of_the_run(shop):
+    """A call that the old cap forbade belongs to a failure that a newer verdict replaced."""
+    shop.rows(0.1, 0.9, 0.2, 0.8)
+    text = "judges: [fake/paid_judge]\nexecutor: {dicast/async: {concurrency: 1}}\nbudget: {run: CAP usd}\n"
+    first = shop.run(text.replace("CAP", "0.02"))
+    run_id, (count,) = first.json["run_id"], first.json["throttled"].values()
+    assert 0 < count == first.json["failures"]["throttled_no_heuristic"]
+    second = shop.run(text.replace("CAP", "0.03"), "--resume", run_id, "--retry-failed")
+    assert second.json["throttled"] == {"run_cap": second.json["failures"]["throttled_no_heuristic"]}
+    assert second.json["caps"]["run_cap"]["limit"] == "0.03"
+    done = shop.run(text.replace("CAP", "9"), "--resume", run_id, "--retry-failed")
+    assert (done.json["scored"], done.json["failures"]) == (4, {})
+    assert (done.json["throttled"], "caps" in done.json) == ({}, False)

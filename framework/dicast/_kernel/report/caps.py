@@ -12,23 +12,33 @@ from ..values import Event
 _OPTIONS = {"run_cap": "budget.run", "daily_cap": "budget.day", "session_cap": "budget.session"}
 """The option of the pipeline file for each cap."""
 
+_CapKey = tuple[str, str, str]
+"""Reason, limit and unit of a cap."""
+
 
 class ThrottledCalls:
-    """Numbers of calls that caps forbade, by cap, with each cap and the highest cost of its first call."""
+    """Numbers of calls that caps forbade, by cap, with each cap and the highest cost of its first call.
+
+    A resumed run may have another cap with the same name.
+    """
 
     def __init__(self) -> None:
-        self._counts, self._caps = Counter[str](), dict[str, Mapping[str, Any]]()
+        self._counts, self._caps = Counter[_CapKey](), dict[_CapKey, Mapping[str, Any]]()
 
     def add(self, event: Event) -> None:
         """Count the call of a ``budget.throttled`` event."""
-        reason, payload = str(event.payload["reason"]), event.payload
-        self._counts[reason] += 1
-        self._caps.setdefault(reason, {name: payload[name] for name in ("limit", "projected", "unit")})
+        payload: Mapping[str, Any] = event.payload
+        key = str(payload["reason"]), str(payload["limit"]), str(payload["unit"])
+        self._counts[key] += 1
+        self._caps.setdefault(key, {name: payload[name] for name in ("limit", "projected", "unit")})
 
     def figures(self) -> dict[str, Any]:
-        """Return ``throttled``, and ``caps`` if there is a cap, for the run's document."""
-        caps = {"caps": dict(sorted(self._caps.items()))} if self._caps else {}
-        return {"throttled": dict(sorted(self._counts.items())), **caps}
+        """Return ``throttled``, and ``caps`` if there is a cap, for the run's document: of caps with one name the newest."""
+        counts, caps = Counter[str](), dict[str, Mapping[str, Any]]()
+        for key, count in self._counts.items():
+            counts[key[0]] += count
+            caps[key[0]] = self._caps[key]
+        return {"throttled": dict(sorted(counts.items())), **({"caps": dict(sorted(caps.items()))} if caps else {})}
 
 
 def cap_lines(done: Mapping[str, Any]) -> Iterator[str]:

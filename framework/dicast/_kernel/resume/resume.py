@@ -129,18 +129,31 @@ def replayed(
 ) -> Iterator[Event]:
     """Yield the recorded events of the run for sinks and report, except the events of subjects that have :func:`moved`.
 
+    A call that a cap forbade is left out if its failure is retried now, or if every label of its subject has a newer score.
+
     The payload of ``run.started`` gets the *current_members*.
     """
     for entry in ledger.read(Query(run_id=run.run_id, after=run.entry.seq - 1)):
         event = entry.event
-        has_unit = event.type == events.SUBJECT_READ or event.type in STATES
+        is_call = event.type == events.BUDGET_THROTTLED
+        has_unit = is_call or event.type == events.SUBJECT_READ or event.type in STATES
         states = spool.states(str(event.subject_kind), str(event.subject_id)) if has_unit else {}
-        if event.type not in LAST and not moved(states, retry=retry):
+        is_past = not is_call or retry or all(state.state == "scored" for state in states.values())
+        if event.type not in LAST and not (is_past and moved(states, retry=retry)):
             yield (
                 evolve(event, payload={**event.payload, **current_members})
                 if event.type == events.RUN_STARTED
                 else event
             )
+
+
+def forbidden_calls(ledger: Ledger, run_id: str, subject: Subject) -> list[Event]:
+    """Return the events of the calls that a cap forbade since the last start of a judgment of *subject*."""
+    calls: list[Event] = []
+    types = (events.EVAL_STARTED, events.BUDGET_THROTTLED)
+    for entry in ledger.read(Query(run_id, types, subject.kind, subject.id)):
+        calls = [] if entry.event.type == events.EVAL_STARTED else [*calls, entry.event]
+    return calls
 
 
 def new_report(ledger: Ledger, *, live: bool) -> Report:

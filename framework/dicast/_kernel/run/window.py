@@ -21,7 +21,7 @@ from ..asking.unit import Unit
 from ..contract.protocols import Ledger
 from ..plan.sections import RECORD
 from ..resume.queries import new_verdict
-from ..resume.resume import moved, subject_events
+from ..resume.resume import forbidden_calls, moved, subject_events
 from ..stream.stream import SECONDS, Stream
 from ..timing.stop import Stop
 from ..timing.turns import Permits, subject_turn, together
@@ -301,5 +301,6 @@ class Window:
             subject = Subject(*key)
             read, *events = subject_events(self._ledger, spool, subject, spool.states(*key))
             if key not in started:
-                await self._stream.replay([read.event])
+                calls = forbidden_calls(self._ledger, self._stream.run_id, subject) if self._retry else []
+                await self._stream.replay([read.event, *calls])
             await self._emit_end(Job(Due(subject), (), earlier=events))
