@@ -140,6 +140,16 @@ def test_low_coverage_comes_before_the_gate(shop):
     assert len(done.json["gate"]["reasons"]) == 2
 
 
+@pytest.mark.parametrize(("line", "code", "passed"), [(0.8, 1, False), (0.7, 3, None), (0.3, 3, None)])
+def test_a_pass_rate_that_no_open_row_can_lift_fails_in_spite_of_low_coverage(shop, line, code, passed):
+    shop.rows(*["raise"] * 3, *[1] * 4, *[0] * 3)  # 0.4 to 0.7 pass
+    done = shop.run(f"metrics: [fake/act]\ngate: {{min_pass_rate: {line}}}\n")
+    assert (done.code, done.json["gate"]["passed"]) == (code, passed)
+    reasons = done.json["gate"]["reasons"]
+    assert ("pass rate" in reasons[0]) is (passed is False)
+    assert any("coverage 0.7 is below min_coverage 0.95" in reason for reason in reasons)
+
+
 def test_no_budget_for_any_judge_is_5(shop):
     shop.rows(1, 1)
     done = shop.run("judges: [fake/paid_judge: {journal: calls}]\nbudget: {run: 0 usd}\n")

@@ -68,9 +68,13 @@ def _gate_answer(
         has_scores = _has_scores(report, on)
         is_empty = is_empty and not has_scores
         decided = rules[0].passed is not None and has_scores  # the first rule is coverage
-        findings += rules if decided else [attrs.evolve(rule, passed=None, undecided="exit3") for rule in rules]
-        unmet += ((rule.counts_as if decided else None, rule.reason) for rule in rules if not rule.passed)
-        answers += (rule.counts_as if decided else None for rule in rules)
+        open_rules = [attrs.evolve(rule, passed=None, undecided="exit3") for rule in rules]
+        final = [
+            rule if decided or _fails_anyway(rule) else open_ for rule, open_ in zip(rules, open_rules, strict=True)
+        ]
+        findings += final
+        unmet += ((end.counts_as, rule.reason) for rule, end in zip(rules, final, strict=True) if not rule.passed)
+        answers += (end.counts_as for end in final)
     order: Sequence[Answer] = (False, None, True)  # failed rules come first
     reasons = [reason for _, reason in sorted(unmet, key=lambda item: order.index(item[0]))]
     if is_empty:
@@ -81,6 +85,11 @@ def _gate_answer(
         "clauses": [_finding_json(finding) for finding in findings],
         **({"baselines": baselines} if (baselines := _baseline_ids(compared)) else {}),
     }
+
+
+def _fails_anyway(rule: Finding) -> bool:
+    """Return whether *rule* fails for every outcome of the subjects without a score: a pass rate with all open subjects passed."""
+    return rule.rule == "min_pass_rate" and rule.passed is False
 
 
 def _baseline_ids(compared: ComparedRuns) -> dict[str, str | None]:
