@@ -15,6 +15,9 @@ from dicast import Results
 from dicast.reporting import ContentDigests
 from dicast_stats.changes.estimate import MIN_EQUAL, Estimate, estimate_mean, more_pairs
 from dicast_stats.changes.label_changes import label_changes, round_up
+from dicast_stats.unpaired.criteria_effects import CriteriaEffects
+from dicast_stats.unpaired.distribution_shift import DistributionShift
+from dicast_stats.unpaired.significance import Significance
 
 JUDGES = {"metrics[a]": "1", "scoring": "1"}
 
@@ -185,12 +188,16 @@ def test_labels_other_than_the_gates_are_adjusted():
     assert found["a"].estimate == found["b"].estimate
     assert found["a"].adjusted_p_value == found["a"].estimate.p_value < 0.05
     assert found["b"].adjusted_p_value == pytest.approx(2 * found["a"].adjusted_p_value)
+    for test in (Significance(), CriteriaEffects(), DistributionShift()):
+        figures = test.compare(run("a", before), run("b", after, gated=("a",)))["criteria"]
+        assert figures["a"]["adjusted_p_value"] == figures["a"]["p_value"]
+        assert figures["b"]["adjusted_p_value"] == pytest.approx(min(1, 2 * figures["b"]["p_value"]))
 
 
 def test_subjects_of_one_run_alone_are_counted():
     found = change([0.1, 0.2, None, 0.4, 0.5], [0.2, 0.2, 0.3, None, None])
     assert (found.estimate.n, found.unpaired_baseline, found.unpaired_variant) == (2, 2, 1)
-    assert found.words.endswith("; 2 in A only; 1 in B only")
+    assert found.words.endswith("; 2 scored in A only; 1 scored in B only")
 
 
 differences = st.lists(st.floats(-1, 1), min_size=2, max_size=30)

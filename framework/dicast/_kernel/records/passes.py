@@ -55,8 +55,8 @@ class PassCounts:
             text = f"{self.label}: {self.b:,} pass in B alone, {self.a:,} in A alone, of {self.known:,}"
         parts = [
             (self.open, "open in one run or both"),
-            (self.unpaired_a, "in A only"),
-            (self.unpaired_b, "in B only"),
+            (self.unpaired_a, "judged in A only"),
+            (self.unpaired_b, "judged in B only"),
         ]
         return "; ".join([text, *(f"{count:,} {noun}" for count, noun in parts if count)])
 

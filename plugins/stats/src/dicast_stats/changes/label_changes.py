@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import attrs
@@ -12,7 +12,7 @@ from dicast import ALL_METRICS, Results
 from dicast.reporting import pair_passes
 from dicast.toolkit.printable import short_name
 
-from ..numbers.adjustment import Adjustment, adjust_p_values
+from ..numbers.adjustment import Adjustment, adjust_p_values, set_adjusted_p_values
 from ..scores.table import Table
 from ..text.sentences import ALPHA, count_subjects, interval_text
 from .estimate import Estimate, more_pairs
@@ -118,7 +118,7 @@ class LabelChange:
             parts.append(f"p adjusted for all labels is {adjusted:.3g}")
         if self.varied:
             parts.append(varied_text(self.varied, self.estimate.n))
-        unpaired = ((self.unpaired_baseline, "in A only"), (self.unpaired_variant, "in B only"))
+        unpaired = ((self.unpaired_baseline, "scored in A only"), (self.unpaired_variant, "scored in B only"))
         parts += [f"{count:,} {place}" for count, place in unpaired if count]
         return [*parts, *(["raw scale"] if self.is_raw else [])]
 
@@ -283,6 +283,23 @@ def gated_labels(baseline: Results, variant: Results) -> tuple[str, ...]:
     score_label = pair_passes(baseline, variant).label
     names = variant.gated or baseline.gated or (() if score_label is None else (score_label,))
     return tuple(gated_label(variant, name) for name in names)
+
+
+def adjust_criteria(
+    tests: Mapping[str, dict[str, Any]],
+    runs: tuple[Results, Results],
+    adjustment: Adjustment,
+    family_size: int = 0,
+    name: str = "p_value",
+) -> None:
+    """Set ``adjusted_NAME`` in the test of each criterion from its p-value *name*, by the rule of :func:`label_changes`.
+
+    The labels of the gate of *runs* are tested alone; the other criteria form one family. With a *family_size* all criteria are in the family.
+    """
+    gated = () if family_size else gated_labels(*runs)
+    set_adjusted_p_values((test for label, test in tests.items() if label not in gated), adjustment, family_size, name)
+    for test in (test for label, test in tests.items() if label in gated):
+        test[f"adjusted_{name}"] = test[name]
 
 
 def gated_label(run: Results, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from dicast.toolkit.comparison_text import comparison_lines
 from dicast.toolkit.printable import short_name
 from dicast.toolkit.terminal import Line
 
-from ..changes.faults import end_faults, pair_faults
+from ..changes.faults import MAX_UNPAIRED, end_faults, pair_faults
 from ..changes.label_changes import ANSWERS
 from ..scores.table import Table
 from ..text.sentences import ALPHA
@@ -24,7 +25,11 @@ MIN_SHOWN = 3
 MAX_NAMED = 5
 """Largest number of subjects named in a line, without the full text."""
 MAX_LABELS = 6
+"""Largest number of lines of answers without the full text; a line may be about several labels."""
+MAX_CHANGED = 2
 """Largest number of labels whose changed subjects are named, without the full text."""
+SHOWN_OF_RUN = 6
+"""Number of characters at the end of a run's id that the printed command has, as in ``dicast runs``."""
 
 _FLIPS = ("newly failing", "newly passing", "with equal outputs and judges pass in one run alone (the judge varies)")
 """Words for subjects whose pass has changed; the last words are for pairs that count as unchanged."""
@@ -37,7 +42,12 @@ def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, le
     :param ledger: the option that names the ledger, for the command that prints the full text.
     """
     if document["sentences"]:
-        yield from map(Line, _join_labels(document["sentences"] if is_full else _short_answers(document)))
+        answers = [*_join_labels(document["sentences"] if is_full else _short_answers(document))]
+        shown = len(answers) if is_full or len(answers) <= MAX_LABELS + 1 else MAX_LABELS
+        yield from map(Line, answers[:shown])
+        if rest := len(answers) - shown:
+            yield Line(f"+ {rest:,} more answers: {_count_answers(answers[shown:])}")
+        yield from _tested_alone(document["answers"], is_full=is_full)
     else:
         yield from _without_label(a, b, ledger)
     flips = document["flips"] or ()
@@ -48,13 +58,17 @@ def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, le
     differs = f"; they differ in {', '.join(document['differs'])}" if document["differs"] else ""
     yield Line(f"differences are B minus A, intervals 95 %{differs}")
     if not document["comparable"]:
-        yield f"NOT COMPARABLE: {', '.join(document['faults'])}"
-    yield from _gate_faults(a, b, document["answers"])
+        yield Line(f"NOT COMPARABLE: {', '.join(document['faults'])}")
+    yield from map(Line, end_faults(a, b, ("A", "B")))
+    yield from _unpaired_lines(a, b, document["answers"], is_full=is_full)
     if weighted := document.get("unweighted"):
-        yield f"subjects of {' and '.join(weighted)} have weights; here each counts once, so the differences are about the sample"
+        yield Line(
+            f"subjects of {' and '.join(weighted)} have weights; here each counts once, so the differences are about the sample"
+        )
     if not is_full:
         if document["sentences"]:
-            yield f"details: dicast compare {a.run_id} {b.run_id} --full{ledger}"
+            runs = (run.run_id if run.started_at is None else run.run_id[-SHOWN_OF_RUN:] for run in (a, b))
+            yield f"details: dicast compare {' '.join(runs)} --full{ledger}"
         return
     for name, comparison in document["comparisons"].items():
         yield ""
@@ -71,10 +85,25 @@ def _short_answers(document: Figures) -> Iterator[str]:
         figures = answer["words"].removeprefix(start)
         mean = "mean score " if figures.startswith(("+", "-", "between")) and answer.get("scale") != "raw" else ""
         yield f"{label}: {start}{_passing(document['passes'].get(label))}{mean}{figures}"
-    adjusted = [label for label, answer in document["answers"].items() if _is_adjusted_away(answer)]
-    if adjusted:
-        clause = f"gate: {{on: {adjusted[0]}, min_pass_rate: 0.8}}"
-        yield f"the label of the gate is tested alone: if {adjusted[0]} decides, name it in the pipeline, such as {clause}"
+
+
+def _tested_alone(answers: Mapping[str, Figures], *, is_full: bool) -> Iterator[Line]:
+    """Yield the rule of adjusted p-values for the full text, and the way to let one label decide if the adjustment changed an answer."""
+    if is_full and len(answers) > 1:
+        yield Line(
+            "adjusted p: the gate's labels are tested alone; the others are adjusted together (by Holm, unless an option says otherwise)"
+        )
+    if adjusted := next((label for label, answer in answers.items() if _is_adjusted_away(answer)), None):
+        clause = f"gate: {{on: {adjusted}, min_pass_rate: 0.8}}"
+        yield Line(
+            f"the label of the gate is tested alone: if {adjusted} decides, name it in the pipeline, such as {clause}"
+        )
+
+
+def _count_answers(lines: Iterable[str]) -> str:
+    """Return the number of each answer in *lines*, ``LABEL: ANSWER: ...``."""
+    counts = Counter(next((word for word in ANSWERS if f": {word}" in line), "other") for line in lines)
+    return ", ".join(f"{count:,} {word}" for word, count in counts.items())
 
 
 def _join_labels(lines: Iterable[str]) -> Iterator[str]:
@@ -100,18 +129,26 @@ def _is_adjusted_away(answer: Figures) -> bool:
     return p_value is not None and adjusted is not None and p_value < ALPHA <= adjusted
 
 
-def _gate_faults(a: Results, b: Results, answers: Mapping[str, Figures]) -> Iterator[Line]:
-    """Yield the reasons why a gate with a baseline does not decide by these answers, each with its labels."""
-    sides, labels = ("A", "B"), dict[str, list[str]]()
+def _unpaired_lines(a: Results, b: Results, answers: Mapping[str, Figures], *, is_full: bool) -> Iterator[Line]:
+    """Yield the labels that have too many scores in one run alone; in the full text with the causes, each once for all its labels."""
+    labels = dict[str, list[str]]()
     for label, answer in answers.items():
         unpaired = answer["unpaired_a"], answer["unpaired_b"]
-        pairs = pair_faults(answer["n"], unpaired, (a, b), label, sides) if answer["n"] else ()
-        for fault in (*end_faults(a, b, sides), *pairs):
+        for fault in pair_faults(answer["n"], unpaired, (a, b), label, ("A", "B")) if answer["n"] else ():
             labels.setdefault(fault, []).append(label)
+    if labels and not is_full:
+        places = dict.fromkeys(label for names in labels.values() for label in names)
+        yield Line(
+            f"more than {MAX_UNPAIRED:.0%} are scored in one run only: {_first_names([*places])} (causes: --full)"
+        )
+        return
     for fault, names in labels.items():
-        rest = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
-        place = "" if len(names) == len(answers) else f"{', '.join(names[:MAX_NAMED])}{rest}: "
-        yield Line(f"a gate does not decide by this comparison: {place}{fault}")
+        yield Line(fault if len(names) == len(answers) else f"{_first_names(names)}: {fault}")
+
+
+def _first_names(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
+    return f"{', '.join(names[:MAX_NAMED])}{rest}"
 
 
 def _without_label(a: Results, b: Results, ledger: str) -> Iterator[str]:
@@ -154,12 +191,12 @@ def _named_flips(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Ite
             groups.append(([label], changes[label]))
         else:
             equal.append(label)
-    for labels, names in groups[:MAX_LABELS]:
+    for labels, names in groups[:MAX_CHANGED]:
         for text in _FLIPS:
             if subjects := names.get(text, ()):
                 note = f" and {len(subjects) - MAX_NAMED:,} more" if len(subjects) > MAX_NAMED else ""
                 yield f"{', '.join(labels)}: {len(subjects):,} {text}: {', '.join(subjects[:MAX_NAMED])}{note}"
-    if (rest := sum(len(labels) for labels, _ in groups[MAX_LABELS:])) > 0:
+    if (rest := sum(len(labels) for labels, _ in groups[MAX_CHANGED:])) > 0:
         yield f"+ {rest:,} more label{'s' * (rest != 1)} with changed subjects"
 
 

@@ -10,7 +10,8 @@ import attrs
 
 from dicast import ConfigError, Results, Within
 
-from ..numbers.adjustment import Adjustment, check_adjustment, set_adjusted_p_values
+from ..changes.label_changes import adjust_criteria
+from ..numbers.adjustment import Adjustment, check_adjustment
 from ..numbers.ties import reaches
 from ..scores.sides import Sides, compare_criteria
 from ..text.reasons import with_reasons
@@ -39,7 +40,7 @@ class Flips:
     :param fail_at: the highest score that fails; below *pass_at*.
     :param major: the smallest change that is major; more than 0.
     :param listed: how many subjects of each direction are listed.
-    :param adjustment: how ``adjusted_p_value`` accounts for several criteria: ``holm``, ``fdr``, ``bonferroni`` or ``none``.
+    :param adjustment: how ``adjusted_p_value`` accounts for several criteria, without the gate's labels: ``holm``, ``fdr``, ``bonferroni`` or ``none``.
     :param criteria: only these criteria; all by default.
     """
 
@@ -60,7 +61,7 @@ class Flips:
         """Return the counts for each criterion."""
         rows = pair_rows(baseline, variant)
         document = compare_criteria(baseline, variant, self.criteria, lambda sides: self._count_flips(sides, rows))
-        set_adjusted_p_values(document["criteria"].values(), self.adjustment)
+        adjust_criteria(document["criteria"], (baseline, variant), self.adjustment)
         return document
 
     def _count_flips(self, sides: Sides, rows: tuple[Rows, Rows]) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from dicast import ConfigError, DataError, InputPath, Problem, Results, Within
 from dicast.reporting import PairedPasses, pair_passes
 
 from ..changes.estimate import Estimate
-from ..changes.label_changes import LabelChange, label_changes
+from ..changes.label_changes import LabelChange, adjust_criteria, label_changes
 from ..changes.pairs import pair_label
-from ..numbers.adjustment import SAMPLES, Adjustment, check_adjustment, set_adjusted_p_values
+from ..numbers.adjustment import SAMPLES, Adjustment, check_adjustment
 from ..numbers.bootstrap import bootstrap_interval
 from ..numbers.scale import TOO_LARGE, scale_back
 from ..numbers.ties import varies
@@ -72,7 +72,7 @@ class Paired:
       known to pass or fail in both runs: by a flag, or by the ``pass_at`` of the metric or judge. ``passes_gained`` and ``passes_lost`` are
       the counts; ``pass_rate_difference`` is their difference over the pairs, with its interval
       ``pass_rate_ci_low`` to ``pass_rate_ci_high`` (R. G. Newcombe, Statistics in Medicine 17, 1998, 2635-2650, method 10).
-    - ``adjusted_p_value``, ``adjusted_wilcoxon_p``, ``adjusted_sign_p``, ``adjusted_mcnemar_p``: the p of each test, adjusted for the number of criteria.
+    - ``adjusted_p_value``, ``adjusted_wilcoxon_p``, ``adjusted_sign_p``, ``adjusted_mcnemar_p``: the p of each test, adjusted for the number of criteria; the gate's labels are tested alone.
     - ``corrected``, with *gold*: the mean difference corrected by labels, because a judge's bias may differ between the runs. It is a fraction
       ``lambda`` of the judge's mean difference over all pairs, plus the mean remainder of the labels over the ``n_labelled`` pairs, with its
       95 % interval; ``plain_bias`` is ``mean_difference`` minus the corrected one. It needs 10 labeled pairs, drawn with equal
@@ -88,7 +88,7 @@ class Paired:
     :param difference: the largest difference that does not matter, in the scores' own scale; more than 0. By default .02, and none for a label
         on a raw scale.
     :param criteria: only these criteria; all by default.
-    :param adjustment: how the adjusted p-values account for several criteria, without the gate's for ``adjusted_p_value``: ``holm``, ``fdr`` (Benjamini and Hochberg, for screening), ``bonferroni`` or ``none``.
+    :param adjustment: how the adjusted p-values account for several criteria, without the gate's labels: ``holm``, ``fdr`` (Benjamini and Hochberg, for screening), ``bonferroni`` or ``none``.
     :param gold: a file of labels: JSON lines ``{subject_id, score, arm}`` or CSV. ``arm`` is ``baseline`` or ``variant``; ``run``, the id of
         the run, can replace it. ``criterion`` is optional; a label without it is about all criteria. Labels of one arm alone are refused.
     """
@@ -122,7 +122,7 @@ class Paired:
             self.criteria,
             lambda sides: self._test_criterion(sides, (baseline, variant), (ours, theirs), labels, passes, raw),
         )
-        self._adjust_tests(document["criteria"], changes)
+        self._adjust_tests(document["criteria"], changes, (baseline, variant))
         sentences = [
             f"{label}: {self._words(change, document['criteria'].get(label))}" for label, change in changes.items()
         ]
@@ -151,10 +151,12 @@ class Paired:
             raise DataError(Problem(message, path="subject_id", value=labeled_id))
         return labels
 
-    def _adjust_tests(self, tests: Mapping[str, dict[str, Any]], changes: Mapping[str, LabelChange]) -> None:
+    def _adjust_tests(
+        self, tests: Mapping[str, dict[str, Any]], changes: Mapping[str, LabelChange], runs: tuple[Results, Results]
+    ) -> None:
         """Set the adjusted p-values of the criteria's *tests*, and the sentences by the *changes* and by the labels."""
         for name in _TESTS:
-            set_adjusted_p_values(tests.values(), self.adjustment, name=name)
+            adjust_criteria(tests, runs, self.adjustment, name=name)
         for label, test in tests.items():
             if test["p_value"] is not None:
                 test["adjusted_p_value"] = changes[label].adjusted_p_value

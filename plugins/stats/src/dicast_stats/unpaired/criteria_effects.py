@@ -10,6 +10,7 @@ import attrs
 
 from dicast import Results, Within
 
+from ..changes.label_changes import adjust_criteria
 from ..numbers.adjustment import Adjustment, check_adjustment, set_adjusted_p_values
 from ..numbers.values import json_number
 from ..scores.sides import compare_criteria
@@ -31,7 +32,7 @@ class CriteriaEffects:
     with ``ci_low`` and ``ci_high`` (95 %, D. Feng and N. Cliff, 2004); ``u`` and the two-sided ``p_value`` of the Mann-Whitney test, with
     ``adjusted_p_value``; and ``words``. An undefined figure is null, and ``reasons`` has the cause.
 
-    :param adjustment: how ``adjusted_p_value`` accounts for several criteria: ``holm``, ``fdr`` (Benjamini and Hochberg), ``bonferroni`` or ``none``.
+    :param adjustment: how ``adjusted_p_value`` accounts for several criteria, without the gate's labels: ``holm``, ``fdr`` (Benjamini and Hochberg), ``bonferroni`` or ``none``.
     :param min_samples: how many scores each run needs, 2 or more.
     :param criteria: only these criteria; all by default.
     """
@@ -47,7 +48,8 @@ class CriteriaEffects:
         document = compare_criteria(
             baseline, variant, self.criteria, lambda sides: measure_effect(*sides.known_scores, self.min_samples)
         )
-        adjust_effects(document["criteria"].values(), self.adjustment)
+        adjust_criteria(document["criteria"], (baseline, variant), self.adjustment)
+        describe_effects(document["criteria"].values())
         return document
 
 
@@ -68,7 +70,12 @@ def adjust_effects(effects: Iterable[dict[str, Any]], adjustment: Adjustment) ->
     """Set ``adjusted_p_value`` and ``words`` of all *effects*, which form one family of tests."""
     effects_list = list(effects)
     set_adjusted_p_values(effects_list, adjustment)
-    for effect in effects_list:
+    describe_effects(effects_list)
+
+
+def describe_effects(effects: Iterable[dict[str, Any]]) -> None:
+    """Set ``words`` of all *effects*, after their p-values were adjusted."""
+    for effect in effects:
         effect["words"] = _words(effect)
 
 

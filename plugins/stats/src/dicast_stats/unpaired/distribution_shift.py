@@ -10,7 +10,8 @@ import attrs
 
 from dicast import Results, Within
 
-from ..numbers.adjustment import Adjustment, check_adjustment, set_adjusted_p_values
+from ..changes.label_changes import adjust_criteria
+from ..numbers.adjustment import Adjustment, check_adjustment
 from ..numbers.scale import common_power, divide_by_power
 from ..numbers.values import json_number
 from ..scores.sides import Sides, compare_criteria
@@ -36,7 +37,7 @@ class DistributionShift:
     undefined figure is null, and ``reasons`` has the cause.
 
     :param bins: the number of bins of the histograms.
-    :param adjustment: how the adjusted p-values account for several criteria: ``holm``, ``fdr``, ``bonferroni`` or ``none``.
+    :param adjustment: how the adjusted p-values account for several criteria, without the gate's labels: ``holm``, ``fdr``, ``bonferroni`` or ``none``.
     :param min_samples: how many scores each run needs, 2 or more.
     :param criteria: only these criteria; all by default.
     """
@@ -52,7 +53,7 @@ class DistributionShift:
         """Return the figures of each criterion."""
         document = compare_criteria(baseline, variant, self.criteria, self._shift_figures)
         for name in ("p_value", "ks_p_value"):
-            set_adjusted_p_values(document["criteria"].values(), self.adjustment, name=name)
+            adjust_criteria(document["criteria"], (baseline, variant), self.adjustment, name=name)
         for figures in document["criteria"].values():
             figures["words"] = _words(figures)
         return document

@@ -10,7 +10,8 @@ import attrs
 
 from dicast import Results, Within
 
-from ..numbers.adjustment import SAMPLES, Adjustment, check_adjustment, set_adjusted_p_values
+from ..changes.label_changes import adjust_criteria
+from ..numbers.adjustment import SAMPLES, Adjustment, check_adjustment
 from ..numbers.scale import common_power, divide_by_power, scale_back
 from ..numbers.ties import varies
 from ..numbers.values import json_number
@@ -41,10 +42,10 @@ class Significance:
     ``p_value`` are not adjusted for several criteria.
 
     :param equal_var: Student's t-test with the pooled variance, for runs with equal variances.
-    :param adjustment: how ``adjusted_p_value`` accounts for several criteria: ``holm``, ``bonferroni`` (never more powerful than ``holm``),
+    :param adjustment: how ``adjusted_p_value`` accounts for several criteria, without the gate's labels, which are tested alone: ``holm``, ``bonferroni`` (never more powerful than ``holm``),
         ``fdr`` (Benjamini and Hochberg, for screening: it bounds the share of false findings instead of the chance of any), or ``none``,
         which repeats ``p_value``.
-    :param family_size: the number of all tests, if there are further tests elsewhere; by default, and at least, the number of criteria.
+    :param family_size: the number of all tests, if there are further tests elsewhere; by default, and at least, the number of criteria. With it the gate's labels are adjusted too.
     :param min_samples: how many scores each run needs, 2 or more.
     :param criteria: only these criteria; all by default.
     """
@@ -60,7 +61,7 @@ class Significance:
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
         """Return the test of each criterion."""
         document = compare_criteria(baseline, variant, self.criteria, self._test_criterion)
-        set_adjusted_p_values(document["criteria"].values(), self.adjustment, self.family_size or 0)
+        adjust_criteria(document["criteria"], (baseline, variant), self.adjustment, self.family_size or 0)
         for figures in document["criteria"].values():
             figures["words"] = _words(figures)
         return document
