@@ -332,3 +332,16 @@ def test_an_interrupted_run_is_named_if_an_older_run_is_saved(folder, say, monke
     code, _, errors = say("baseline", "save", "main")
     assert " ".join(errors.split()).startswith(f"warning: {entry['warning']}")
     assert "warning" not in say("baseline", "save", "main", old.run_id, "--json")[1]
+
+
+def test_the_last_run_of_several_pipelines_is_saved_with_a_warning_and_a_named_pipeline_without(folder, say):
+    (folder / "nightly.yaml").write_text(PIPELINE.replace("name: answers", "name: nightly"))
+    for file in ("answers.yaml", "nightly.yaml"):
+        say("run", file)
+    _, entry, _ = say("baseline", "save", "main", "--json")
+    assert (entry["pipeline"], "name the pipeline, as in dicast baseline save main nightly" in entry["warning"]) == (
+        "nightly",
+        True,
+    )
+    _, entry, _ = say("baseline", "save", "main", "answers", "--json")
+    assert (entry["pipeline"], "warning" in entry) == ("answers", False)

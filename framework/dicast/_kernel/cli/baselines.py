@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..events import RUN_STARTED
 from ..records.baseline import find_results
 from ..records.portable import PREFIX, portable
 from ..records.saved import check_name, remove_baseline, save_baseline, saved_baselines
-from ..resume.named_runs import LAST, find_run, newest_run
+from ..resume.named_runs import LAST, find_run, newest_run, started_runs
 from ..resume.queries import document
 from ..values import Query, Results
 from ..values.errors import ConfigError, Problem
@@ -45,7 +46,10 @@ def baseline() -> None:
 @ledger_path
 @as_json
 def save(name: str, run: str, file: Path | None, ledger: Path | str | None, as_json: bool) -> None:
-    """Save RUN as NAME. The default is the last completed run. An existing NAME moves to RUN."""
+    """Save RUN as NAME: a run, or the newest finished run of the pipeline that RUN names.
+
+    The default is the last completed run of any pipeline. An existing NAME moves to RUN.
+    """
     check_name(name)
     entry = read_ledger(ledger, lambda open_ledger: _save(open_ledger, name, run, file))
     if as_json:
@@ -65,7 +69,9 @@ def _save(ledger: Ledger, name: str, run: str, file: Path | None) -> dict[str, A
         raise ConfigError(Problem(problem, path="RUN", value=run))
     run_document = document(ledger, results.run_id)
     early = None if results.stopped is None else _stopped_text(results.run_id, results.stopped)
-    warning = early or (_open_run_text(ledger, results) if run == LAST else None)
+    warning = early
+    if run == LAST:
+        warning = early or _open_run_text(ledger, results) or _others_text(ledger, results, name)
     output = None if file is None else AtomicFile(file, replaces=PREFIX)
     if output is None:
         save_baseline(ledger, name, results.run_id)
@@ -90,6 +96,15 @@ def _open_run_text(ledger: Ledger, results: Results) -> str | None:
         f"the newest run, {run_id} ({name}), was not completed, so the run before it was saved: "
         f"{results.run_id} ({results.name})"
     )
+
+
+def _others_text(ledger: Ledger, results: Results, name: str) -> str | None:
+    """Return the message that the ledger has runs of other pipelines than *results*; None if it has none."""
+    names = dict.fromkeys(str(entry.event.payload.get("name")) for entry in started_runs(ledger.read))
+    if not (others := [other for other in names if other != results.name]):
+        return None
+    command = f"dicast baseline save {name} {shlex.quote(results.name)}"
+    return f"the last run was saved, a run of {results.name}; the ledger also has runs of {', '.join(others)}: name the pipeline, as in {command}"
 
 
 def _stopped_text(run_id: str, reason: str) -> str:
