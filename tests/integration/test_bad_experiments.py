@@ -271,7 +271,10 @@ def test_runs_that_differ_in_more_than_the_task_are_compared_only_when_told(shop
     calls = model.count
     refused = shop.dicast("compare", "one", "two", "--json")
     assert refused.code == 2
-    assert "extractors[score_extractor/scores]; --allow-incomparable" in refused.json["error"]["message"]
+    assert (
+        "extractors[score_extractor/scores] (threshold: 0.4, not 0.7); --allow-incomparable"
+        in refused.json["error"]["message"]
+    )
     done = shop.dicast("compare", "one", "two", "--json", "--allow-incomparable")
     assert (done.code, done.json["comparable"]) == (0, False)
     assert done.json["differs"] == ["extractors[score_extractor/scores]"]

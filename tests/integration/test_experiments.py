@@ -464,7 +464,7 @@ def test_run_that_differs_in_more_than_its_task_from_its_baseline_says_in_what(s
     shop.rows(*["An output."] * 5)
     other = shop.dicast("run", "p.yaml", "--json", "--set", "extractors.0.threshold=4")
     assert other.json["baseline"]["differs"] == ["data", "extractors[score_extractor/scores]", "task"]
-    assert other.json["baseline"]["faults"] == ["extractors[score_extractor/scores]"]
+    assert other.json["baseline"]["faults"] == ["extractors[score_extractor/scores] (threshold: 4.0, not 3.0)"]
     shown = shop.dicast("show", "last").out
     assert "NOT COMPARABLE: the runs differ in extractors[score_extractor/scores]\n" in shown
 

@@ -321,7 +321,7 @@ def test_every_shard_that_does_not_fit_is_named_at_once(shop, shards):
     assert re.search(r"five\.db: shard 1/5 \(run \w+\) is", shop.dicast("merge", *names, "--ledger", "m.db").err)
     assert "the ledger has no run of a shard" in found
     assert "shards 3/4, 4/4 missing" in found
-    assert "dicast run p.yaml --shard 3/4 judges it" in found
+    assert "dicast run p.yaml --shard 3/4 --ledger shard-3.db judges it; merge this ledger, too" in found
     assert not (shop / "m.db").exists()
 
 
@@ -499,3 +499,14 @@ def test_a_source_that_changes_its_order_is_refused(shop, shards, monkeypatch):
     shards.run(FED, 2, 2)
     messages = shards.messages(shards.merge(1, 2))
     assert "the order of the source changed between the shards" in messages[0]
+
+
+def test_a_shard_with_another_option_is_refused_with_the_options_name_and_both_values(shop, shards):
+    shop.rows("1", "0.5")
+    text = GATED + "metrics: [fake/act: {timeout: 5}]\n"
+    shop.run(text, "--shard", "1/2", "--ledger", "s1.db", "--set", "gate.min_score=0.2")
+    other = text.replace("{timeout: 5}", "{journal: calls}")
+    shop.run(other, "--shard", "2/2", "--ledger", "s2.db", "--set", "gate.min_score=0.2")
+    found = "\n".join(shards.messages(shop.dicast("merge", "s1.db", "s2.db", "--ledger", "m.db", "--json")))
+    assert "metrics[fake/act] (journal: " in found
+    assert "--ledger shard-1.db --set gate.min_score=0.2 judges it" in found

@@ -19,6 +19,8 @@ RUN_STARTED = "run.started"
 :param inside?: the fingerprints of nested judges, by label (``turn.stages[0]``).
 :param assumed?: the values that components assume for options that the file does not have, one sentence each.
 :param task: the task's name, or null.
+:param options?: the options of the task, the extractors, the metrics and the judges, by section and path: ``{SECTION: {counting, others?}}``; ``counting``
+    ones can change a score. A value is JSON text; a long text and the value of an environment variable are digests.
 :param prompts?: the texts of the task's prompts before a row fills them, ``{CRITERION: {ROLE: TEXT}}`` with the roles ``system`` and ``user``; the
     criterion is ``default`` for a task without criteria. An environment variable is recorded by its name, as the file has it (``${NAME}``), and the value of
     an option that is a secret as ``***``. A ledger with ``content: digest`` has ``{CRITERION: {"digest": SHA256}}``.

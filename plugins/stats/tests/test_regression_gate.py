@@ -367,3 +367,14 @@ def test_subjects_without_a_score_in_the_run_are_named_with_the_cause_and_the_ne
     assert "11 of 40 subjects of the baseline have no score in the other run" in words
     assert failed in words
     assert "3 not in it ('37', '38', '39'; judge the same subjects in both runs)" in words
+
+
+def test_the_reason_names_the_options_that_differ_with_both_values_and_no_secret(folder, monkeypatch):
+    judge(36)
+    text = "source: {rows/jsonl: {path: main.jsonl}}\nmetrics: [check/contains: {as: good, value: '${WANTED}'}]\n"
+    (folder / "new.yaml").write_text(text + "gate: {baseline: main, max_drop: 0.02}\n")
+    monkeypatch.setenv("WANTED", "no, and it is secret")
+    (reason,) = dicast.run(folder / "new.yaml").gate["reasons"]
+    assert "the runs differ in metrics[good] (value: ${WANTED} (sha256 " in reason
+    assert ', not "yes")' in reason
+    assert "secret" not in reason

@@ -52,6 +52,7 @@ def make_slot(
         distribution=component.distribution,
         path=path,
         options=options,
+        counting=counting,
         fingerprint="",
         **slot,
     )

@@ -168,7 +168,7 @@ class Slot:
 
     *component* is the configuration, not yet opened. *path* is its address in the file. *options* are its effective options as JSON data,
     with secrets masked. *timeout* is in seconds. An empty *on* is every subject kind. *fingerprint* digests the options that can change a
-    number, *setup* digests all options. *inside* has the slots of the nested judges by address (``.stages[0]``), each with the fingerprint of
+    number, which are *counting*, and *setup* digests all options. *inside* has the slots of the nested judges by address (``.stages[0]``), each with the fingerprint of
     the judge alone. *shuffle* is a source's seed. *is_raw* is whether the metric has a scale of its own; *pass_at* is None if such a slot has
     no line.
 
@@ -205,6 +205,7 @@ class Slot:
     is_raw: bool = False
     shuffle: int | None = None
     inside: Mapping[str, Slot] = field(factory=dict)
+    counting: Mapping[str, object] = field(factory=dict)
 
     def accepts(self, kind: str) -> bool:
         """Return whether subjects of *kind* are judged here."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ..values import ContentDigests, Results
 from ..values.passes import SubjectKey
+from .option_changes import section_changes
 
 TASK = "task"
 DATA = ("source", "data", "filter")
@@ -18,7 +19,8 @@ def find_faults(baseline: Results, variant: Results) -> list[str]:
     The judges, metrics and scoring have to be equal, and the inputs and references of the paired subjects. The task, its model and the outputs
     may differ.
     """
-    faults = variant.differs(baseline, without=(TASK, *DATA))
+    sections = variant.differs(baseline, without=(TASK, *DATA))
+    faults = [section_changes(fault, baseline.options.get(fault), variant.options.get(fault)) for fault in sections]
     if not variant.fingerprints or not baseline.fingerprints:
         return faults
     keys = [key for key in DATA if variant.fingerprints.get(key) != baseline.fingerprints.get(key)]

@@ -16,6 +16,7 @@ from ...toolkit.json_values import numbers_in
 from ..values import ContentDigests, Head, Record, Results
 from ..values.errors import DataError, Problem
 from ..values.passes import PassRule
+from .option_changes import digest_texts
 from .reader import has_weights
 
 FORMAT = "dicast.baseline/1"
@@ -33,7 +34,7 @@ _START = 4096
 
 
 def portable(run: Results, document: Mapping[str, Any], head: Head) -> bytes:
-    """Return the file for *run*: its document, fingerprints, each subject's numbers, and the ledger's *head*.
+    """Return the file for *run*: its document, fingerprints, options, each subject's numbers, and the ledger's *head*.
 
     It has digests and no text of the rows, and no messages of failures, which may quote the text. Each subject is one line. ``digest`` is the hex
     SHA-256 of the canonical JSON of all other members.
@@ -46,6 +47,11 @@ def portable(run: Results, document: Mapping[str, Any], head: Head) -> bytes:
         "name": run.name,
         "run_id": run.run_id,
         "fingerprints": dict(run.fingerprints),
+        **(
+            {"options": {section: digest_texts(options) for section, options in run.options.items()}}
+            if run.options
+            else {}
+        ),
         "models": {label: sorted(models) for label, models in run.models.items()},
         "pass_at": dict(run.pass_at),
         **({} if run.rule is None else {"rule": run.rule.stated()}),
@@ -114,6 +120,7 @@ def read_portable(path: Path) -> Results | None:
             dict.fromkeys(clause["on"] for clause in (document.get("gate") or {}).get("clauses", ()) if clause["on"])
         ),
         stopped=(document.get("stopped") or {}).get("reason"),
+        options=content.get("options") or {},  # missing in files of older versions
     )
 
 

@@ -215,6 +215,7 @@ def results(ledger: Ledger, run_id: str) -> Results:
         partial(ledger_contents, ledger.read, run_id, started),
         tuple(started.get("gated") or ()),
         (document.get("stopped") or {}).get("reason"),
+        {section: options["counting"] for section, options in (started.get("options") or {}).items()},
     )
 
 

@@ -31,6 +31,7 @@ from ..stream.sinks import output
 from ..stream.stream import Stream
 from ..values import PARENTS, Lookahead, Query, Rubric, RunContext
 from ..values.errors import ConfigError, Problem
+from .option_texts import option_texts
 
 
 @frozen
@@ -143,6 +144,7 @@ def run_started(
         "file": file_identity(pipeline),
         "fingerprints": {**pipeline.fingerprints, **data},
         "setup": {**pipeline.setup, **data},
+        "options": option_texts(pipeline, keeps_content=plan.keeps_content),
         "rubrics": dict(rubrics),
         "metrics": [slot.label for slot in pipeline.metrics],
         "on": {slot.label: slot.on for slot in pipeline.metrics},

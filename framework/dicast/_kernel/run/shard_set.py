@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED
 from ..leases.hold_lease import live_run_check
 from ..leases.protocol import Leasing
+from ..records.option_changes import section_changes
 from ..resume.open_runs import shard_of
 from ..values import Query, ReadCounts
 from ..values.errors import ConfigError, Problem
@@ -203,8 +205,15 @@ def _differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]
     keys = [key for key in {**left, **right} if left.get(key) != right.get(key)]
     setup = {**left["setup"], **right["setup"]}
     changed = [key for key in setup if left["setup"].get(key) != right["setup"].get(key)]
-    names = ["the number of shards" if key == "shard" else key for key in changed]
-    return [*names, *([] if changed else [key for key in keys if key not in ("setup", "fingerprints")])]
+    names = ["the number of shards" if key == "shard" else _section_changes(key, left, right) for key in changed]
+    return [*names, *([] if changed else [key for key in keys if key not in ("setup", "fingerprints", "options")])]
+
+
+def _section_changes(section: str, left: Mapping[str, Any], right: Mapping[str, Any]) -> str:
+    """Return the *section* with its options that differ between two shards; shards of older versions have none."""
+    sides = [run.get("options", {}).get(section, {}) for run in (right, left)]
+    before, after = ({**side.get("counting", {}), **side.get("others", {})} for side in sides)
+    return section_changes(section, before, after)
 
 
 def _doubled(shards: Sequence[ShardRecord]) -> Iterable[Problem]:
@@ -224,8 +233,19 @@ def _missing(shards: Sequence[ShardRecord], older: Sequence[ShardRecord], model:
         return
     names = ", ".join(f"{number}/{of}" for number in absent)
     noun = "shard" if len(absent) == 1 else "shards"
-    command = f"dicast run {model.started['shard']['file']} --shard {absent[0]}/{of}"
-    yield Problem(f"{noun} {names} missing: no ledger has a run of it that fits; {command} judges it")
+    started, places = model.started, {shard.place for shard in shards}
+    place = next(iter(places)) if len(places) == 1 and len(shards) > 1 else f"shard-{absent[0]}.db"
+    words = ["dicast", "run", started["shard"]["file"], "--shard", f"{absent[0]}/{of}", "--ledger", place]
+    options = {
+        "--set": started["shard"].get("set"),
+        "--only": started["shard"].get("only"),
+        "--filter": started.get("filter"),
+    }
+    words += [word for option, values in options.items() for value in values or () for word in (option, value)]
+    command = shlex.join(words)
+    yield Problem(
+        f"{noun} {names} missing: no ledger has a run of it that fits; {command} judges it; merge this ledger, too"
+    )
     for record in older:
         if record.number in absent and record.started["shard"]["of"] == of:
             yield _foreign(record, model)

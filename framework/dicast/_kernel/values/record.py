@@ -70,7 +70,8 @@ class Results:
     ``run.started`` in the ledger. *raw* are the labels whose values are on a scale of their own. *adapted* are the parameters that endpoints
     refused, by the label of the calling component. *weighted()* returns whether subjects have weights other than 1. *contents()* yields the
     digests of each subject's content, by kind and id; a file of records has none. *gated* are the labels of the gate's clauses, and *stopped* is
-    the reason why the run stopped before the end of its source, or None.
+    the reason why the run stopped before the end of its source, or None. *options* are the values of the options that can change a score, by
+    section and path; runs of older versions have none.
 
     :param run_id: the id of the run.
     :param name: the name of its pipeline.
@@ -94,6 +95,7 @@ class Results:
     contents: Callable[[], Iterator[tuple[tuple[str, str], ContentDigests]]] = lambda: iter(())
     gated: tuple[str, ...] = ()
     stopped: str | None = None
+    options: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
     kept: dict[object, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     def differs(self, other: Results, *, without: Collection[str] = ()) -> list[str]:

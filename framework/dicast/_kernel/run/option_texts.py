@@ -1,0 +1,71 @@
+"""Options of a run as its start records them, so that a comparison names the options that differ and their values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
+
+import orjson
+
+from ..plan.sections import Pipeline, Slot
+from ..records.option_changes import text_digest
+
+_MASK = "***"
+"""A secret in the options of a slot. It is left out, because a secret is no difference."""
+
+_LONGEST = 80
+"""The most characters of a value that is recorded as it is."""
+
+_MEMBERS = ("version", "tier", "weight", "on", "range", "on_failure")
+"""Members of a slot that can change a score."""
+
+
+def option_texts(pipeline: Pipeline, *, keeps_content: bool) -> dict[str, dict[str, dict[str, str]]]:
+    """Return the options of the task, the extractors, the metrics and the judges by section and path: ``counting`` ones can change a score.
+
+    Each value is its JSON. A long text, or any text if the ledger keeps no content, is its digest, and so is the value of an environment
+    variable, except for the host of an address: it may be a secret.
+    """
+    lists = {"metrics": pipeline.metrics, "judges": pipeline.judges, "extractors": pipeline.extractors}
+    slots = {f"{section}[{slot.label}]": slot for section, listed in lists.items() for slot in listed}
+    slots |= {"task": pipeline.task} if pipeline.task is not None else {}
+    named = pipeline.named if keeps_content else None
+    return {section: _slot_texts(slot, named) for section, slot in slots.items()}
+
+
+def _slot_texts(slot: Slot, named: Mapping[str, str] | None) -> dict[str, dict[str, str]]:
+    members = {name: getattr(slot, name) for name in _MEMBERS}
+    counting = {path: _text(value, named) for path, value in _leaves({**members, **slot.counting})}
+    every = {path: _text(value, named) for path, value in _leaves(slot.options)}
+    others = {path: text for path, text in every.items() if path not in counting}
+    return {"counting": counting, **({"others": others} if others else {})}
+
+
+def _leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the path and the value of each leaf; a list or a mapping that is empty is a leaf."""
+    inside: Iterator[tuple[object, object]] | None = None
+    if isinstance(value, Mapping) and value:
+        inside = iter(value.items())
+    elif isinstance(value, list | tuple) and value:
+        inside = iter(enumerate(value))
+    if inside is None:
+        if value != _MASK:
+            yield path, value
+        return
+    for key, item in inside:
+        step = f"[{key}]" if isinstance(value, list | tuple) else f".{key}"
+        yield from _leaves(item, f"{path}{step}".removeprefix("."))
+
+
+def _text(value: object, named: Mapping[str, str] | None) -> str:
+    text = orjson.dumps(value, default=str).decode()
+    if not isinstance(value, str):
+        return text
+    digest = text_digest(value)
+    if named is None or len(value) > _LONGEST or "\n" in value:
+        return digest
+    if value in named:
+        address = urlsplit(value) if value.startswith(("http://", "https://")) and "@" not in value else None
+        host = "" if address is None else f" at {address.scheme}://{address.netloc}"
+        return f"{named[value]}{host} ({digest})"
+    return text
