@@ -199,6 +199,17 @@ def test_failures_of_a_task_are_listed_and_shown(shop, model):
     assert "\nrecord: no verdict, judge_call_failed\n  " in shop.dicast("show", "r2").out
 
 
+def test_failure_of_a_task_is_printed_once_for_all_labels_in_words_about_the_task(shop, model):
+    model.answer = lambda request: 500 if "r1 depth" in request.prompt else "no verdict"
+    judge = "judges: [llm/judge: {model: model, criteria: [fair]}]\n"
+    shop.run(TASK + "metrics: [proxy/format]\n" + judge)
+    listed = shop.dicast("verdicts", "--failed", "--json").json["failures"]
+    assert [item["judge"] for item in listed if item["subject_id"] == "r1"] == ["metrics", "llm/judge"]
+    text = " ".join(shop.dicast("verdicts", "--failed").out.split())
+    assert text.count("row r1 task: call failed: ") == text.count("row r1 ") == 1
+    assert "judge_call_failed" not in text
+
+
 def test_failure_of_a_task_is_listed_once_where_its_verdicts_failed_too(shop, model):
     model.answer = but(500, "r1 depth")
     assert shop.run(TASK + "metrics: [proxy/format]\n").json["failed"] == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,7 @@ def _print(ledger: Ledger, selection: Selection, *, failed: bool, as_json: bool)
         items = [(_failed(document), document["run_id"]) for document in failures]
         lines = [
             line
-            for document, run_id in items
+            for document, run_id in _without_copies(items)
             for line in (f"{short_run(run_id)}  {failure_line(document)}", reply_line(document))
             if line is not None
         ]
@@ -86,6 +86,16 @@ def _print(ledger: Ledger, selection: Selection, *, failed: bool, as_json: bool)
         retracted = retracted_among(ledger, judgments)
         texts = (f"{short_run(item.run_id)}  {verdict_line(item, retracted)}" for item in judgments)
         _list("verdicts", verdict_documents(judgments, retracted), texts, as_json=as_json)
+
+
+def _without_copies(items: Iterable[tuple[dict[str, Any], str]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield *items* with the failure of a task once for each subject and run: all labels of the subject fail with it."""
+    known = set[tuple[object, ...]]()
+    for document, run_id in items:
+        key = (run_id, *(document.get(name) for name in ("subject_kind", "subject_id", "origin", "error_message")))
+        if "origin" not in document or key not in known:
+            yield document, run_id
+        known.add(key)
 
 
 def _failed(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -340,7 +340,12 @@ def failure_line(failure: Mapping[str, Any]) -> str:
     """Return a failure in one line."""
     subject = f"{failure['subject_kind']} {short_name(failure['subject_id'])}"
     label = failure.get("origin") or failure["judge"]
-    return one_line(f"{subject}  {label}: {failure['failure_mode']}: {failure['error_message']}")
+    kind = _TASK_FAULTS.get(failure["failure_mode"]) if "origin" in failure else None
+    return one_line(f"{subject}  {label}: {kind or failure['failure_mode']}: {failure['error_message']}")
+
+
+_TASK_FAULTS = {"judge_output_invalid": "reply is invalid", "judge_call_failed": "call failed"}
+"""Words for the failures of a task's model, whose kinds in the data are named after judges."""
 
 
 def reply_line(failure: Mapping[str, Any]) -> str | None:
