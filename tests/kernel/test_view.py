@@ -49,6 +49,14 @@ def test_the_report_that_the_newest_run_wrote_is_opened(folder, opened, capsys):
     assert capsys.readouterr().out == f"{report}\n"
 
 
+def test_a_file_is_opened_whichever_run_it_shows(folder, opened, served, monkeypatch):
+    main(["run", "evals/run.yaml", "--set", "sinks=[]"])
+    monkeypatch.setenv("DICAST_LEDGER", str(folder / "none.db"))
+    assert main(["view", "evals/out/page.html"]) == 0
+    assert opened == [(folder / "evals" / "out" / "page.html").as_uri()]
+    assert served == []
+
+
 def test_no_open_prints_the_report_alone(folder, opened, capsys):
     capsys.readouterr()
     assert main(["view", "rows", "--no-open"]) == 0

@@ -37,11 +37,14 @@ _NOT_OPENED = "no browser could be opened; open it yourself"
 @click.option("--no-open", is_flag=True, help="Print the address and open no browser.")
 @ledger_path
 def view_report(run: str | None, live: bool, no_open: bool, ledger: Path | str | None) -> int | None:
-    """Open the report of the newest run, or of RUN, in the browser.
+    """Open the report of the newest run, of RUN, or in the file RUN.html, in the browser.
 
     A report is a page that the run wrote, or a page of dicast report in this folder or in a folder directly below it. If there is no HTML report of the run, the dashboard of dicast serve starts on a free port and opens; Ctrl-C ends it.
     """
-    report = None if live else read_ledger(ledger, lambda live_ledger: _report(live_ledger, run))
+    if run is not None and not live and run.endswith(_REPORT) and Path(run).is_file():
+        report: Path | None = Path(run).resolve()
+    else:
+        report = None if live else read_ledger(ledger, lambda live_ledger: _report(live_ledger, run))
     if report is None:
         return _serve(ledger, opens=not no_open)
     click.echo(one_line(str(report)))
