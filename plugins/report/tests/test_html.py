@@ -10,6 +10,7 @@ import re
 from fractions import Fraction
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from dicast.toolkit.gold import GoldLabel
 from dicast.toolkit.intervals import wilson
 from dicast.toolkit.sub_agents import SubAgents
 from dicast_report.choice import Choice
+from dicast_report.command import report as write_report
 from dicast_report.contents import Contents
 from dicast_report.conversation import conversations
 from dicast_report.human_labels import Reliability, human_labels
@@ -185,6 +187,17 @@ def test_a_baseline_is_compared_as_dicast_compare_does(run, tmp_path, dicast):
     assert table["flips"][compared["label"]] == ["lost", "gained", ""]
     (texts,) = rows(tmp_path / "report.html", "texts")
     assert texts["old"][:2] == [row["output"] for row in ROWS[:2]]
+
+
+@pytest.mark.slow
+def test_a_baseline_over_other_inputs_is_named_on_the_terminal(run, tmp_path, monkeypatch):
+    a = run()["run_id"]
+    b = run(rows=[{**ROWS[0], "input": "another question"}, *ROWS[1:]])["run_id"]
+    monkeypatch.chdir(tmp_path)
+    compared = CliRunner().invoke(write_report, [b, "--baseline", a, "--ledger", "ledger.db"], catch_exceptions=False)
+    assert f"NOT COMPARABLE: {a} and {b} differ in " in compared.stderr
+    alone = CliRunner().invoke(write_report, [b, "--ledger", "ledger.db"], catch_exceptions=False)
+    assert alone.stderr == ""
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ import orjson
 from dicast import ConfigError, Event, Ledger, Query, named_run, read_ledger
 from dicast.commands import ledger_path
 from dicast.reading import reader
+from dicast.toolkit.printable import one_line
 
 from .html import shown_path, write_page
 from .page import BEGINS
@@ -165,15 +166,19 @@ class _PageRequest:
         )
 
     def _compared(self, baseline: str, run_id: str) -> Mapping[str, Any]:
-        """Return the document of ``dicast compare``.
+        """Return the document of ``dicast compare``; print the reasons if the runs are not comparable.
 
         :raises ConfigError: if there is no such baseline.
         :raises PluginError: if the plugin with the command is missing.
         """
         try:
-            return reader("compare")(self.live, a=baseline, b=run_id, allow_incomparable=True)
+            document: Mapping[str, Any] = reader("compare")(self.live, a=baseline, b=run_id, allow_incomparable=True)
         except ConfigError as error:
             raise ConfigError(f"--baseline {baseline}: {error}") from error
+        if faults := document.get("faults"):
+            text = f"NOT COMPARABLE: {baseline} and {run_id} differ in {', '.join(faults)}; the report marks the comparison"
+            click.echo(one_line(text), err=True)
+        return document
 
 
 @attrs.frozen
