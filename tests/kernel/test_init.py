@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import re
+import shlex
 from importlib.util import find_spec
 
 import pytest
@@ -275,6 +276,50 @@ def test_without_outputs_and_a_model_the_task_is_an_example_in_a_comment(init, t
     assert main(["check", "pipeline.yaml"]) == 0
 
 
+TICKETS = "ticket,complaint,kind,score\n" + "".join(
+    f"T-{number},{text},{kind},{number % 4}\n"
+    for number, (text, kind) in enumerate(
+        [
+            ("Chain skips under load", "gears"),
+            ("Flat tire again", "wheels"),
+            ("Gears slip", "gears"),
+            ("Hub has play", "wheels"),
+        ]
+    )
+)
+
+
+def test_the_only_text_next_to_codes_is_the_input_of_a_task(init):
+    code, document, pipeline = init(TICKETS, "tickets.csv")
+    why = "the only text of several words, next to numbers, labels and codes"
+    assert (code, document["fields"]["input"]) == (0, {"column": "complaint", "why": why})
+    assert pipeline["source"]["rows/csv"]["fields"] == {"input": "complaint"}
+    assert document["judged"] == "nothing yet: no column has outputs"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "fields"),
+    [
+        (TICKETS, ("--fields", "input=complaint", "--fields", "reference=kind", "--kind", "rows"), {"input": "complaint", "reference": "kind"}),
+        (TICKETS.replace(",", ":"), ("--delimiter", ":", "--fields", "output="), {"input": "complaint"}),
+        ("Flat tire\nChain slips\n", ("--no-header", "--fields", "input=column_1", "output="), {"input": "column_1"}),
+        (TICKETS.replace("tire", "caf\u00e9 tire").encode("cp1252"), ("--encoding", "cp1252"), {"input": "complaint"}),
+    ],
+)  # fmt: skip
+def test_the_next_command_repeats_the_options_and_works_as_printed(text, options, fields, init, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-test")
+    (tmp_path / "pipeline-2.yaml").write_text("name: of the user\n")
+    code, document, _ = init(text, "my tickets.csv", *options, tries=True)
+    assert code == 0
+    again = shlex.split(document["next"][0])
+    assert (again[:2], again[-1]) == (["dicast", "init"], "pipeline-3.yaml")
+    assert main(again[1:]) == 0
+    written = yaml.safe_load((tmp_path / "pipeline-3.yaml").read_text())
+    (options_of_source,) = written["source"].values()
+    assert (options_of_source["fields"], "task" in written) == (fields, True)
+    assert main(shlex.split(document["next"][1])[1:]) == 0
+
+
 def test_flags_win_over_guesses(init):
     code, document, pipeline = init(
         ANSWERS, "spiders.csv", "--fields", "output=notes", "--fields", "reference=", "--out", "pipeline.yaml"
@@ -296,7 +341,7 @@ def test_several_fields_may_follow_one_flag(init):
         ("a,b\n1,2\n3\n", "a.csv", (), "a.csv:3: the record has 1 value, the header has 2 columns: a, b"),
         (b"a,b\n1,\xff\n", "a.csv", (), "a.csv: the file is not UTF-8 (line 2); cp1252 might fit: dicast init a.csv --encoding cp1252"),
         ('{"a": 1}\n{"a": \n', "a.jsonl", (), "a.jsonl:2:"),
-        ("a,b\n1,2\n", "a.csv", (), "the columns are a, b: name it with --fields output=COLUMN"),
+        ("a,b\n1,2\n", "a.csv", (), "the columns are a, b. If a column has outputs: --fields output=COLUMN. If a task shall write them: --fields input=COLUMN --model NAME"),
         ("a,b\n1,2\n", "a.csv", ("--fields", "outptu=a"), "did you mean 'output'?"),
         ("answr,b\n1,2\n", "a.csv", ("--fields", "output=answer"), "the data has no column 'answer'; it has answr, b, did you mean 'answr'?"),
         ("a,b\n1,2\n", "a.csv", ("--kind", "turns"), "conversations are JSON: one a line, or an array of them"),
@@ -312,7 +357,10 @@ def test_what_cannot_be_read_or_guessed_is_said(text, name, options, said, init)
 def test_no_output_is_guessed_where_another_column_may_have_it(init):
     code, document, pipeline = init("Frage,Antwort\nWie viele Beine?,Acht\nWelcher Planet?,Merkur\n", "fragen.csv")
     assert (code, pipeline) == (2, None)
-    assert document["error"]["message"].endswith("the columns are Frage, Antwort: name it with --fields output=COLUMN")
+    assert (
+        "the columns are Frage, Antwort. Likely: Frage, Antwort. If a column has outputs: --fields output=Frage."
+        in (document["error"]["message"])
+    )
     code, document, _ = init("question,topic\nWhy is it?,physics\nWho was it?,history\n", "topics.csv")
     assert (code, document["judged"]) == (0, "nothing yet: no column has outputs")
 

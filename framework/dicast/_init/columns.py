@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from statistics import median
@@ -19,6 +20,8 @@ LABELS = 20
 
 SHORT, LONG = 60, 200
 """A reference of at most SHORT characters is short, one of at least LONG characters is long."""
+
+_CODE = re.compile(r"(?=.*\d)\S{1,40}")
 
 
 @attrs.frozen(slots=False)
@@ -86,6 +89,11 @@ class Column:
     def labels(self) -> bool:
         """True if there are few distinct values, and they repeat."""
         return len(set(self.texts)) <= min(LABELS, len(self.texts) // 2) and self.length <= SHORT
+
+    @property
+    def codes(self) -> bool:
+        """True if each value is a short text without a space, with a digit in it, such as ``T-101``."""
+        return bool(self.texts) and all(map(_CODE.fullmatch, self.texts))
 
     def _mostly(self, test: Any) -> bool:
         return bool(self.values) and sum(map(test, self.values)) >= 0.9 * len(self.values)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import count as numbers
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 from typing import Any
 
 import attrs
@@ -91,8 +92,7 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
     first = None
     if choice.makes and wishes.model is None:
         untried = "no column has outputs, and no task writes them yet"
-        again = quote(str(out.with_stem(f"{out.stem}-2")))
-        first = f"dicast init {quote(str(data))} --model NAME --out {again}"
+        first = _again(data, out, wishes, guesses)
     document = {
         "source": sample.source,
         "kind": "turns" if sample.turns else "rows",
@@ -118,9 +118,30 @@ def _guesses(sample: Sample, wishes: Wishes) -> Guesses:
         guesses = guess(sample, given_fields([f"{field}={name}" for field, name in fields.items()], sample.columns))
     read_objects(guesses, sample)
     if "output" not in guesses.by_field and "input" not in guesses.by_field:
-        wrong = f"no column looks like the outputs; the columns are {listed(sample.columns)}"
-        raise ConfigError(f"{wrong}: name it with --fields output=COLUMN")
+        wrong = f"no column looks like the outputs or the input of a task; the columns are {listed(sample.columns)}"
+        likely = guesses.likely()
+        name = quote(likely[0]) if likely else "COLUMN"
+        noun = f"Likely: {', '.join(map(one_comment, likely))}. " if likely else ""
+        ways = (
+            f"If a column has outputs: --fields output={name}. If a task shall write them: --fields input={name} --model NAME, "
+            f"or --fields input={name} alone to add the task yourself."
+        )
+        raise ConfigError(f"{wrong}. {noun}{ways}")
     return guesses
+
+
+def _again(data: Path, out: Path, wishes: Wishes, guesses: Guesses | None) -> str:
+    """Return the command that writes a pipeline with a task for the same data, with the same options, to a new file."""
+    named = {field: guess.column for field, guess in guesses.by_field.items() if guess.is_named} if guesses else {}
+    refused = sorted(guesses.refused) if guesses else ()
+    words = ["dicast", "init", str(data), *(["--kind", wishes.kind] if wishes.kind else [])]
+    for field, column in (*named.items(), *((field, "") for field in refused)):
+        words += ["--fields", f"{field}={column}"]
+    for option, value in wishes.reading.items():
+        words += ["--no-header"] if option == "header" else [f"--{option}", str(value)]
+    paths = (out.with_stem(f"{out.stem}-{number}") for number in numbers(2))
+    free = next(path for path in paths if not path.exists())
+    return join([*words, "--model", "NAME", "--out", str(free)])
 
 
 def _guessed(guesses: Guesses, source: str) -> list[str]:

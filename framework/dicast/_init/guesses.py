@@ -100,6 +100,15 @@ class Guesses:
         named = (by_name[name] for name in _NAMES["id"].split() if name in by_name)
         return next((name for name in named if self.columns[name].full and self.columns[name].named), None)
 
+    def likely(self) -> list[str]:
+        """Return the columns that may have an input or outputs, the likeliest first, at most three."""
+        columns = [self.columns[name] for name in self.rest if name not in self.contexts]
+        fitting = [
+            column for column in columns if _fits("output", column) and not column.objects and not column.numeric
+        ]
+        fitting.sort(key=lambda column: (not column.prose, column.labels or column.codes, -column.length))
+        return [column.name for column in fitting[:3]]
+
     def option(self) -> dict[str, Any]:
         """Return the source's options of columns."""
         fields = self.fields()
@@ -230,9 +239,16 @@ def _by_contents(guesses: Guesses) -> None:
             guesses.add("output", texts[0], f"the only text of several words{next_to}")
         elif len(columns) == len(answers) == 1:
             guesses.add("output", columns[0].name, f"the only column{next_to or ' that is left'}")
+        elif "input" not in guesses.by_field and len(texts) == 1 and all(map(_is_no_answer, answers)):
+            guesses.add("input", texts[0], "the only text of several words, next to numbers, labels and codes")
     elif "input" not in guesses.by_field and len(texts) == 1:
         guesses.add("input", texts[0], "the only other text of several words")
     _reference_by_contents(guesses)
+
+
+def _is_no_answer(column: Column) -> bool:
+    """Return True for texts of several words, which may be an input, and for numbers, labels and codes such as ``T-101``."""
+    return column.prose or column.numeric or column.labels or column.codes
 
 
 def _reference_by_contents(guesses: Guesses) -> None:
