@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from collections import Counter
 
 import pytest
@@ -447,6 +448,38 @@ def test_retry_failed_takes_the_newest_run_though_it_is_finished(shop):
     (shop / "mood").unlink()
     done = shop.run(MOODY, "--resume", "--retry-failed")
     assert (done.code, done.json["run_id"], done.json["scored"]) == (0, run_id, 2)
+
+
+def test_retry_failed_prefers_the_newest_whole_run_with_failures(shop):
+    shop.rows(0.1, 0.9, 0.2)
+    shop.write("mood", "bad")
+    run_id = shop.run(MOODY).json["run_id"]
+    limited = shop.run(MOODY, "--limit", "1").json
+    assert limited["failures"] == {"judge_call_failed": 1}
+    (shop / "mood").unlink()
+    assert shop.run(MOODY, "--limit", "2").json["failures"] == {}
+    done = shop.run(MOODY, "--resume", "--retry-failed")
+    assert (done.code, done.json["run_id"], done.json["scored"]) == (0, run_id, 3)
+    done = shop.run(MOODY, "--resume", "--retry-failed")  # no whole run has failures now
+    assert (done.code, done.json["run_id"], done.json["failures"]) == (0, limited["run_id"], {})
+
+
+def test_the_summary_names_the_command_that_judges_failures_again(shop):
+    shop.rows(0.1, 0.9)
+    shop.write("mood", "bad")
+    shop.pipeline(MOODY)
+    (command,) = again_commands(shop.dicast("run", "p.yaml").out)
+    assert again_commands(shop.dicast("show", "last").out) == [command]
+    assert again_commands(shop.dicast("run", "p.yaml", "--head", "1").out) == []  # no command resumes a run with --head
+    (shop / "mood").unlink()
+    done = shop.dicast(*shlex.split(command)[1:])
+    assert (done.code, again_commands(done.out)) == (0, [])
+    assert "2 scored of 2" in done.out
+
+
+def again_commands(text):
+    lines = [line.removeprefix("next: ") for line in text.splitlines() if line.startswith("next: dicast run ")]
+    return [line for line in lines if line.endswith(" --retry-failed")]
 
 
 def test_retry_failed_may_fail_again(shop):

@@ -69,6 +69,9 @@ _LONGEST_NAME = WIDTH - 4
 _LONGEST_ID = 40
 """The most columns of a subject's id in a command."""
 
+_LASTING = {"source_error", "missing_input"}
+"""Kinds of failures of the data, which a second judgment repeats."""
+
 _COMMANDS = ("    dicast ", "next: ", "details: ")
 """Starts of lines with a command; they are not wrapped, so that the command can be copied."""
 
@@ -313,9 +316,18 @@ def _next_lines(
         yield f"next: {next_command}"
     elif done["failures"] or done["failed_subjects"]:
         yield f"next: dicast verdicts --run {run} --failed{ledger}"
+        if (retry := retry_command(done, command)) is not None:
+            yield f"next: {retry}"
     elif (id_ := _lowest_id(done)) is not None:
         yield f"next: dicast show {shlex.quote(id_)} --run {run}{ledger}"
     yield f"details: dicast show {run} --full{ledger}"
+
+
+def retry_command(done: Document, command: RunCommand | None) -> str | None:
+    """Return the command that judges the failures of a run that has ended again; None if no command would give another result."""
+    if command is None or not command.is_resumable or not done["failures"].keys() - _LASTING:
+        return None
+    return command.resuming(short_run(done["run_id"]), "--retry-failed")
 
 
 def ledger_option(ledger: Mapping[str, Any] | None) -> str:

@@ -108,17 +108,44 @@ def shard_of(started: Mapping[str, Any]) -> tuple[int, int] | None:
     return None if shard is None else (shard["number"], shard["of"])
 
 
-def find(ledger: Ledger, origin: Origin, run_id: str | None, *, finished_too: bool) -> EarlierRun:
+@frozen
+class Retry:
+    """Search for the run whose failures are judged again: *limit* and *filters* are the selection of subjects of the new command."""
+
+    limit: int | None = None
+    filters: Sequence[str] = ()
+
+    def pick(self, runs: Iterator[EarlierRun]) -> EarlierRun | None:
+        """Return the newest of *runs*, newest first, that is open or has failures: of the same selection if possible, else any such run.
+
+        Without such a run, return the newest; None without any run.
+        """
+        newest = failed = None
+        for run in runs:
+            newest = newest or run
+            if run.finished and not run.has_failures:
+                continue
+            failed = failed or run
+            if run.payload["limit"] == self.limit and [*run.payload.get("filter", ())] == [*self.filters]:
+                return run
+        return failed or newest
+
+
+def find(
+    ledger: Ledger, origin: Origin, run_id: str | None, *, finished_too: bool, retry: Retry | None = None
+) -> EarlierRun:
     """Return the run *run_id*, or the newest open run of *origin*.
 
     :param run_id: an id, or its first or last characters; None for the newest run of the same file and name.
     :param finished_too: include runs that have ended.
+    :param retry: picks the run among the runs of the same file and name; None for the newest.
     :raises ConfigError: if there is none. It names the runs of the same file that have other names.
     """
     if run_id:
         run_id = by_part(run_id, run_ids(ledger)) or run_id
     is_meant = (lambda event: event.run_id == run_id) if run_id else origin.is_of
-    run = next(_runs(ledger, is_meant, finished_too=finished_too), None)
+    runs = _runs(ledger, is_meant, finished_too=finished_too)
+    run = next(runs, None) if retry is None else retry.pick(runs)
     if run is not None:
         return run
     if not run_id and (same_file := [*_runs(ledger, origin.is_file_of, finished_too=finished_too)]):
@@ -169,10 +196,10 @@ def named_runs(runs: Iterator[tuple[str, str]]) -> str:
 
 def _runs(ledger: Ledger, is_meant: Callable[[Event], bool], *, finished_too: bool) -> Iterator[EarlierRun]:
     """Yield the matching runs, newest first; runs that have ended only with *finished_too*."""
-    finished = set()
+    finished = dict[str, bool]()
     for entry in ledger.read(Query(types=(events.RUN_STARTED, events.RUN_COMPLETED), newest_first=True)):
         event = entry.event
         if event.type == events.RUN_COMPLETED:
-            finished.add(event.run_id)
+            finished.setdefault(event.run_id, bool(event.payload.get("failures")))
         elif (finished_too or event.run_id not in finished) and is_meant(event):
-            yield EarlierRun(entry, event.run_id in finished)
+            yield EarlierRun(entry, event.run_id in finished, has_failures=finished.get(event.run_id, False))

@@ -36,10 +36,11 @@ MAY_CHANGE = ("name", "labels", "score_label", "counted", "gated", "pass_at", "p
 
 @frozen
 class EarlierRun:
-    """A run to resume: its ``run.started`` entry, and a flag if it had ended."""
+    """A run to resume: its ``run.started`` entry, and flags if it had ended, and if it ended with failures."""
 
     entry: Entry
     finished: bool
+    has_failures: bool = False
 
     @property
     def run_id(self) -> str:
