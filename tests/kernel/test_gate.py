@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dicast
 from dicast import Cost, Failure, Judgment, Score, Subject
 from dicast._kernel.plan.clauses import Clause, Gate
 from dicast._kernel.report.fold import Report
@@ -127,7 +128,7 @@ def test_a_judge_s_own_clause_stands_beside_the_one_that_counts():
     done = run([{"on": "metrics", "min_score": 1}, {"on": "j", "min_score": 0.3}])
     assert passed(done) is None  # half of what the judge was to judge failed
     assert (done.document["coverage"], done.document["score"]["label"]) == (0.5, "metrics")
-    assert done.document["gate"]["reasons"][0] == "j: coverage 0.5 is below min_coverage 0.95"
+    assert done.document["gate"]["reasons"][0] == "j: coverage 0.5 is below min_coverage 0.95 (the default of clause 2)"
 
 
 @pytest.mark.parametrize("value", [0.7, 0.1, 0.3, 0.95])
@@ -220,7 +221,7 @@ def test_a_truth_metric_that_was_left_out_is_not_covered():
     done = truths({"on": "t", "min_score": 0.5}, [1.0, None], slot={"on_failure": "exclude"})
     assert passed(done) is None
     assert done.document["coverage"] == 1.0
-    assert done.document["gate"]["reasons"] == ["t: coverage 0.5 is below min_coverage 0.95"]
+    assert done.document["gate"]["reasons"] == ["t: coverage 0.5 is below min_coverage 0.95 (the default)"]
 
 
 def test_a_truth_metric_that_never_ran_leaves_its_mean_open():
@@ -461,3 +462,16 @@ def test_money_that_was_spent_makes_a_refused_run_no_wrong_request():
     text = "judges: [j]\nexecutor: {dicast/async: {concurrency: 1}}\n"
     done = run_pipeline(text, subjects=rows(2), components={"j": judge})
     assert (done.exit_code, done.document["gate"], bool(done.document["undecided"])) == (3, None, True)
+
+
+def test_a_reason_about_coverage_names_the_clause_and_the_default(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "output": "a", "reference": "a"}\n{"id": "2", "output": "b"}\n')
+    (tmp_path / "p.yaml").write_text(
+        "source: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [diff/match]\n"
+        "gate:\n  - {min_coverage: 0.9, min_score: 0}\n  - min_score: 0\n"
+    )
+    assert dicast.run("p.yaml").gate["reasons"] == [
+        "metrics: coverage 0.5 is below min_coverage 0.9 (clause 1, p.yaml:4)",
+        "metrics: coverage 0.5 is below min_coverage 0.95 (the default of clause 2, p.yaml:5)",
+    ]

@@ -77,7 +77,7 @@ def test_coverage_counts_the_subjects_that_every_accepting_label_scored():
     assert (done.document["scored"], done.document["failed"], done.document["coverage"]) == (3, 1, 0.75)
     assert done.document["labels"]["j"] | {"failed": 1, "scored": 3, "total": 4} == done.document["labels"]["j"]
     assert (done.exit_code, done.document["gate"]) == (3, None)
-    assert done.document["undecided"] == ["coverage 0.75 is below min_coverage 0.95"]
+    assert done.document["undecided"] == ["coverage 0.75 is below min_coverage 0.95 (the default)"]
 
 
 def test_a_clause_with_a_label_has_the_coverage_of_that_label():

@@ -364,7 +364,7 @@ def gated(gate, values, **sections):
         ({"min_score": 0.51}, [0.25, 0.75], 1, ["the mean of metrics is 0.5, below min_score 0.51"]),
         ({"max_score": 0.49}, [0.25, 0.75], 1, ["the mean of metrics is 0.5, above max_score 0.49"]),
         ({"min_pass_rate": 0.6}, [0.25, 0.75], 1, ["the pass rate of metrics is 0.5, below min_pass_rate 0.6"]),
-        ({}, [1, None], 3, ["metrics: coverage 0.5 is below min_coverage 0.95"]),
+        ({}, [1, None], 3, ["metrics: coverage 0.5 is below min_coverage 0.95 (the default)"]),
         ({"min_coverage": 0.5}, [1, None], 0, []),
         ({"min_coverage": 0}, [None], 3, ["nothing was scored"]),
         ({"min_score": 0}, [None], 3, ["nothing was scored"]),
@@ -372,7 +372,10 @@ def gated(gate, values, **sections):
             {"min_score": 0.9},
             [0.5, None],
             3,
-            ["metrics: coverage 0.5 is below min_coverage 0.95", "the mean of metrics is 0.5, below min_score 0.9"],
+            [
+                "metrics: coverage 0.5 is below min_coverage 0.95 (the default)",
+                "the mean of metrics is 0.5, below min_score 0.9",
+            ],
         ),
     ],
 )

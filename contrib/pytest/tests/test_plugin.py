@@ -111,7 +111,7 @@ def test_a_file_without_a_gate_has_an_item_for_its_coverage(folder):
     (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     outcomes, done = run(folder, "--dicast")
     assert outcomes["coverage"] == "failed"
-    assert "undecided (exit code 3)\n  coverage 0.75 is below min_coverage 0.95" in done.stdout
+    assert "undecided (exit code 3)\n  coverage 0.75 is below min_coverage 0.95 (the default)" in done.stdout
 
 
 def test_a_gate_that_does_not_pass_is_a_failing_item(folder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..classes import frozen
+from ..classes import evolve, frozen
 from ..plan.clauses import Clause, Gate, GatedFile
 from ..plan.labels import file_labels
 from ..plan.sections import METRICS, Scoring, Slot
@@ -122,7 +122,18 @@ class GateSection:
         with structurer.at(*path, faults=self._sections.faults):
             clauses.append(read_clause(structurer, item))
         self._check_rules(path, item, part_bounds(clauses[0].parts) if clauses else ())
-        return clauses
+        return [evolve(clause, coverage_note=self._coverage_note(path, item)) for clause in clauses]
+
+    def _coverage_note(self, path: Address, item: object) -> str:
+        """Return the text for the reason about coverage: if the value is the default, and which of several clauses it is about."""
+        default = "" if isinstance(item, Mapping) and "min_coverage" in item else "the default"
+        section = self._file["gate"]
+        if not isinstance(section, list) or len(section) == 1:
+            return default
+        file, line, _ = self._sections.document.place_parts(path)
+        number = f"clause {int(path[1]) + 1}"
+        place = number if line is None or file.startswith("<") else f"{number}, {file}:{line}"
+        return f"{default} of {place}" if default else place
 
     def _check_rules(self, path: Address, item: object, bounds: Sequence[str]) -> None:
         """Report a clause without a rule. The only clause of a file has at least ``min_coverage``, and may name the score's label.

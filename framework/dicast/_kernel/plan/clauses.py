@@ -165,6 +165,8 @@ class Clause:
     :param bound: the compared figure: ``point`` the figure itself, ``interval`` its whole 95 % interval, ``anytime`` the decision of the
         early stop ``trust/anytime`` on this label, ``test`` the test of a clause with ``baseline``, which is its default. If the line is inside
         the interval, or there is no decision, the gate is undecided.
+    :param coverage_note: text for the reason about coverage: that ``min_coverage`` is the default, and the clause's number and place among
+        several.
     """
 
     on: str | None = None
@@ -175,6 +177,7 @@ class Clause:
     min_basis: Literal["human", "truth", "model", "heuristic", "proxy"] | None = None
     bound: Bound = "point"
     parts: tuple[GateClause, ...] = field(default=(), metadata={"keys": ()})
+    coverage_note: str = field(default="", metadata={"keys": ()})
 
     @max_score.validator
     def _above(self, attribute: Attribute[Any], value: float | None) -> None:

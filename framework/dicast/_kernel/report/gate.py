@@ -41,7 +41,7 @@ def answered(
         decision = _gate_answer(gate, report, coverage, ending, (done, compared or ComparedRuns()))
         answer: Document = {"gate": decision, "undecided": decision["reasons"] if decision["passed"] is None else []}
     else:
-        rule = _coverage(Clause(), None, coverage)
+        rule = _coverage(Clause(coverage_note="the default"), None, coverage)
         reasons = ["nothing was scored"] if not report.scored else [] if rule.passed else [rule.reason]
         answer = {"gate": None, "undecided": reasons}
     return as_it_ended(answer, ending.stopped)
@@ -168,6 +168,7 @@ def _coverage(clause: Clause, on: str | None, coverage: float | None) -> Finding
     else:
         value_text, line_text = distinct(line, coverage)
         reason = f"{prefix}coverage {value_text} is below min_coverage {line_text}"
+        reason += f" ({clause.coverage_note})" if clause.coverage_note else ""
     return Finding(on, "min_coverage", line, coverage, passed, reason)
 
 
