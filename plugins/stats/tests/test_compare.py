@@ -213,7 +213,7 @@ def test_flips_are_listed_by_label(ask):
 def test_runs_that_differ_in_more_are_refused_unless_allowed(ask):
     with pytest.raises(
         ConfigError,
-        match=r"more than the task and the outputs: extractors\[score_extractor/scores\]; --allow-incomparable",
+        match=r"more than the task and the outputs: extractors\[score_extractor/scores\] \(threshold: .*\); --allow-incomparable",
     ):
         ask("plain", "other")
     result = document(ask, "plain", "other", "--allow-incomparable")
