@@ -2,10 +2,10 @@
 import { html } from "./html.js";
 
 export const OUTCOMES = {
-  pass: { sign: "✓", word: "pass" },
-  fail: { sign: "✗", word: "fail" },
-  none: { sign: "!", word: "failed" },
-  open: { sign: "·", word: "open" },
+  pass: { sign: "✓", word: "pass", title: "Every deciding label reaches its line" },
+  fail: { sign: "✗", word: "fail", title: "A deciding label is below its line" },
+  none: { sign: "!", word: "no score", title: "The task gave no output, or a deciding judge or metric failed; the reason names the kind" },
+  open: { sign: "·", word: "open", title: "No deciding label has judged the subject, or none has a line" },
 };
 
 export function Mark({ outcome, word }) {

@@ -31,6 +31,7 @@ OUTPUTS = {
         "plain " * 4000,
     ],
 }
+SIGNS = {"pass": "✓", "fail": "✗"}
 SCORES = {"old": [0.9, 0.8, 0.2, 0.6], "new": [0.1, 0.8, 0.9, 0.6]}
 
 
@@ -196,3 +197,27 @@ def test_a_comparison_names_both_runs_and_has_the_figures_of_its_sentences(chrom
             cells = [cell.inner_text() for cell in row.locator("td").all()]
             assert cells[0] == answer["answer"]
             assert cells[4:7] == [str(answer[name]) for name in ("n", "unpaired_a", "unpaired_b")]
+
+
+def test_a_case_states_its_outcome_and_the_line_of_each_score(chromium, server):
+    for id, word in (("a/0", "fail"), ("a/1", "pass")):
+        tab = Tab(
+            chromium, server, f"#/subject/row/{id.replace('/', '%2F')}?run=new", token=READING, wait=".card .mark"
+        )
+        with tab as page:
+            assert page.locator(".said-of h2").inner_text().split() == ["Verdicts", SIGNS[word], word]
+            assert f"{SIGNS[word]} {word} line 0.5" in " ".join(page.locator(".card .head").inner_text().split())
+
+
+def test_a_narrow_window_shows_every_figure_of_a_comparison_and_the_cost_of_a_run(chromium, server):
+    old, new = (run["run_id"] for run in reversed(server.get("/runs")["data"]))
+    query = f"a={old}&b={new}&any=1"
+    with Tab(chromium, server, f"#/compare?{query}", token=READING, width=375, wait=".stacked td") as page:
+        page.evaluate("() => document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        cut = page.eval_on_selector_all(".scroll", "(all) => all.map((one) => one.scrollWidth - one.clientWidth)")
+        assert len(cut) >= 2
+        assert max(cut) == 0
+        right = page.eval_on_selector_all(".stacked td", "(all) => all.map((one) => one.getBoundingClientRect().right)")
+        assert max(right) <= 375
+    with Tab(chromium, server, "#/runs", token=READING, width=375, wait="tbody tr") as page:
+        assert "cost $" in page.locator("tbody tr").first.inner_text()

@@ -627,7 +627,7 @@ def test_the_failures_of_a_judge_are_one_click_away_and_a_chosen_label_fills_the
             assert "mean of helpful" in tiles.inner_text()
             page.goto(f"{server.address}#/run/{run}")
             page.wait_for_selector("dl.figures")
-            page.get_by_role("link", name="1 failed to score helpful: show them").first.click()
+            page.get_by_role("link", name="1 without a score of helpful: show them").first.click()
             page.wait_for_function("() => document.querySelector('.rows .count').innerText.startsWith('1 of 4 shown')")
             assert "no verdict in the reply" in table.inner_text()
     finally:

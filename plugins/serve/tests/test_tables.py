@@ -160,6 +160,19 @@ def test_a_chosen_label_gives_its_outcomes_scores_and_reasons(ask):
     assert (around["place"], around["matched"]) == (2, 6)
 
 
+def test_a_subject_has_its_outcome_and_that_of_each_label_with_its_line(ask):
+    fail, none = (ask(f"/runs/new/neighbors?kind=row&subject={id}") for id in ("r5", "r3"))
+    assert fail["outcome"] == "fail"
+    assert {item["label"]: (item["outcome"], item["pass_at"]) for item in fail["labels"]} == {
+        "good": ("fail", 0.5),
+        "even": ("fail", 0.5),
+    }
+    assert none["outcome"] == "none"
+    assert {item["label"]: item["outcome"] for item in none["labels"]} == {"good": "none", "even": "fail"}
+    absent = ask("/runs/new/neighbors?kind=row&subject=r9")
+    assert (absent["outcome"], absent["labels"]) == (None, [])
+
+
 def test_the_failures_of_a_judge_are_listed_next_to_the_label_of_the_gate(tmp_path):
     ledger = {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}}
     rows = [Subject("row", f"r{number}", "?", "!") for number in range(6)]

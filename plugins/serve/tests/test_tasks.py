@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import attrs
 import pytest
@@ -21,7 +22,7 @@ from .test_dashboard import Tab
 pytestmark = pytest.mark.slow
 
 MOST = 3
-"""Most clicks or choices until the answer is in sight."""
+"""Most clicks until the answer is in sight; a choice in a list is two."""
 
 
 @attrs.frozen
@@ -41,18 +42,30 @@ class Good:
         return Judgment(score, 1.0, "llm", cost=dicast.Cost("0.001"), signals={"reason": "so"})
 
 
+@attrs.frozen
+class Polite:
+    """A judge that likes everything."""
+
+    name = "polite"
+
+    def judge(self, subject, children):
+        return Judgment(0.9, 1.0, "llm")
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """A server over two runs of one name, with a person's label."""
+    """A server over two runs of each of two names, with a person's label on the later name."""
     folder = tmp_path_factory.mktemp("tasks")
-    for run in range(2):
+    for name, run in product(("weekly", "nightly"), range(2)):
+        note = "" if name == "nightly" else " of the week"
         rows = [
-            Subject("row", str(number), f"Question {number}", f"Answer {number} of run {run}") for number in range(9)
+            Subject("row", str(number), f"Question {number}", f"Answer {number} of run {run}{note}")
+            for number in range(9)
         ]
         ledger = {"ledger/sqlite": {"path": str(folder / "ledger.db")}}
         pipeline = {
-            "name": "nightly",
-            "judges": [Good()],
+            "name": name,
+            "judges": [Good(), Polite()],
             "gate": {"on": "good", "min_score": 0.8},
             "ledger": ledger,
         }
@@ -67,7 +80,7 @@ def server(tmp_path_factory):
 
 
 class Reader:
-    """A reader of a page who counts clicks and choices."""
+    """A reader of a page who counts clicks."""
 
     def __init__(self, page):
         self.page, self.clicks = page, 0
@@ -77,7 +90,7 @@ class Reader:
         locator.click()
 
     def choose(self, locator, **choice):
-        self.clicks += 1
+        self.clicks += 2  # one opens the list, one chooses
         locator.select_option(**choice)
 
 
@@ -130,8 +143,30 @@ def where_is_a_text(reader):
 def the_trend_of_a_label(reader):
     page = reader.page
     page.wait_for_selector("section[aria-labelledby=last] .course a >> nth=1")
-    reader.choose(page.locator("section[aria-labelledby=last] select").nth(1), label="pass rate")
+    reader.click(page.get_by_role("button", name="pass rate"))
     page.wait_for_selector("[data-path$='pass_rate']")
+
+
+def the_trend_of_another_label_of_the_last_run(reader):
+    page = reader.page
+    reader.choose(page.locator("section[aria-labelledby=last] select"), label="polite")
+    page.wait_for_selector("[aria-label='mean of polite in the last runs of nightly']")
+
+
+def the_trend_of_a_label_in_a_run(reader):
+    page = reader.page
+    reader.click(link(page, "weekly"))
+    reader.click(page.locator(".means").get_by_role("link", name="polite"))
+    page.wait_for_selector("[aria-label='mean of polite in the last runs of weekly']")
+    assert page.get_by_text("mean of polite", exact=True).count() == 1
+
+
+def the_trend_of_passes_under_a_label_of_another_pipeline(reader):
+    page = reader.page
+    reader.click(link(page, "Runs"))
+    reader.click(page.locator("tr:has(a:text-is('weekly'))").last.get_by_role("link", name="polite"))
+    reader.click(page.get_by_role("button", name="pass rate"))
+    page.wait_for_selector("[aria-label='pass rate of polite in the last runs of weekly']")
 
 
 def what_was_spent(reader):
@@ -148,7 +183,9 @@ def an_address_of_a_case(reader):
 
 TASKS = (
     *(why_is_the_last_run_worse, which_five_are_the_worst, two_runs_row_by_row, the_judge_against_people),
-    *(failures_of_the_judge, where_is_a_text, the_trend_of_a_label, what_was_spent, an_address_of_a_case),
+    *(failures_of_the_judge, where_is_a_text, what_was_spent, an_address_of_a_case),
+    *(the_trend_of_a_label, the_trend_of_another_label_of_the_last_run, the_trend_of_a_label_in_a_run),
+    the_trend_of_passes_under_a_label_of_another_pipeline,
 )
 
 

@@ -4,7 +4,7 @@ import { Prompts } from "../prompts.js";
 import { Figure, pValue, signed } from "../figures.js";
 import { address, useAnswer } from "./api.js";
 import { isOpen } from "./progress.js";
-import { Answer, TOOL, Problem, when } from "./parts.js";
+import { Answer, ByLabel, TOOL, Problem, when } from "./parts.js";
 import { alter, ofRun } from "./router.js";
 import { Rows } from "./rows.js";
 import { useTitle } from "./title.js";
@@ -79,25 +79,27 @@ function Answers({ answers, at }) {
   const isHeld = answers.some(([, one]) => one.held_back_a !== undefined);
   const figure = (label, one, name, form) => html`<${Figure} value=${one[name]} path=${at(`answers[${JSON.stringify(label)}].${name}`)} form=${form} />`;
   const mean = (label, one) => (one.mean_difference_low === undefined || one.mean_difference_low === null ? figure(label, one, "mean_difference", signed) : html`${figure(label, one, "mean_difference_low", signed)} to ${figure(label, one, "mean_difference_high", signed)}`);
-  return html`<h2>By label</h2><div class="scroll" tabindex="0" role="group" aria-label="Differences by label"><table class="list"><thead><tr><th scope="col">label</th><th scope="col">answer</th><th scope="col" class="num">difference</th><th scope="col">95 % interval</th><th scope="col" class="num">p (adjusted)</th><th scope="col" class="num">pairs</th><th scope="col" class="num">scored in A only</th><th scope="col" class="num">scored in B only</th>${isHeld ? html`<th scope="col" class="num">held back in A</th><th scope="col" class="num">held back in B</th>` : null}</tr></thead>
-    <tbody>${answers.map(([label, one]) => html`<tr><th scope="row" dir="auto">${label}</th><td>${one.answer}</td><td class="num strong">${mean(label, one)}</td>
-      <td class="still">${one.ci_low === null ? "–" : html`${figure(label, one, "ci_low", signed)} to ${figure(label, one, "ci_high", signed)}`}</td><td class="num">${figure(label, one, "adjusted_p_value", pValue)}</td>${["n", "unpaired_a", "unpaired_b", ...(isHeld ? ["held_back_a", "held_back_b"] : [])].map((name) => html`<td class="num">${figure(label, one, name)}</td>`)}</tr>`)}</tbody></table></div>`;
+  const counts = [["n", "pairs"], ["unpaired_a", "scored in A only"], ["unpaired_b", "scored in B only"], ...(isHeld ? [["held_back_a", "held back in A"], ["held_back_b", "held back in B"]] : [])];
+  const heads = [["answer", ""], ["difference", "num strong"], ["95 % interval", "still"], ["p (adjusted)", "num"], ...counts.map(([, word]) => [word, "num"])];
+  const rows = answers.map(([label, one]) => [label, [one.answer, mean(label, one), one.ci_low === null ? "–" : html`${figure(label, one, "ci_low", signed)} to ${figure(label, one, "ci_high", signed)}`, figure(label, one, "adjusted_p_value", pValue), ...counts.map(([name]) => figure(label, one, name))]]);
+  return html`<h2>By label</h2><${ByLabel} title="Differences by label" heads=${heads} rows=${rows} />`;
 }
 
 /** Who passes in one run only, by label; the gate's label comes first. */
 function Counts({ passes, at }) {
   const path = (label, name) => at(`passes[${JSON.stringify(label)}].${name}`);
-  const cell = (label, one, name) => html`<td class="num"><${Figure} value=${one[name]} path=${path(label, name)} /></td>`;
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Passes by label"><table class="list counts"><thead><tr><th scope="col">label</th><th scope="col" class="num">pass in B only</th><th scope="col" class="num">pass in A only</th><th scope="col" class="num">pass in both</th><th scope="col" class="num">pass in neither</th><th scope="col" class="num">no answer in one run</th></tr></thead>
-    <tbody>${passes.map(([label, one]) => html`<tr><th scope="row" dir="auto">${label}</th>${["b", "a", "both", "neither", "open"].map((name) => cell(label, one, name))}</tr>`)}</tbody></table></div>`;
+  const names = { b: "pass in B only", a: "pass in A only", both: "pass in both", neither: "pass in neither", open: "no answer in one run" };
+  const rows = passes.map(([label, one]) => [label, Object.keys(names).map((name) => html`<${Figure} value=${one[name]} path=${path(label, name)} />`)]);
+  return html`<${ByLabel} title="Passes by label" className="list counts" heads=${Object.values(names).map((word) => [word, "num"])} rows=${rows} />`;
 }
 
 /** One comparison: the criteria it has figures of, with its own words. Those that give no difference or delta are left to `dicast compare`. */
 function Comparison({ name, found, at }) {
   const criteria = Object.entries(found?.criteria ?? {}).filter(([, one]) => one !== null && typeof one === "object" && ("mean_difference" in one || "delta" in one));
   if (criteria.length === 0) return null;
-  return html`<h2>${TITLES[name] ?? name.split("/").at(-1).replaceAll("_", " ")}</h2><div class="scroll" tabindex="0" role="group" aria-label=${name}><table class="list"><thead><tr><th scope="col">label</th><th scope="col" class="num">difference</th><th scope="col">95 % interval</th><th scope="col" class="num">p (adjusted)</th><th scope="col">in words</th></tr></thead>
-    <tbody>${criteria.map(([criterion, one]) => html`<tr><th scope="row" dir="auto">${criterion}</th><td class="num strong"><${Figure} value=${one.mean_difference ?? one.delta} path=${at(`criteria[${JSON.stringify(criterion)}].${"mean_difference" in one ? "mean_difference" : "delta"}`)} form=${signed} /></td>
-      <td class="still">${one.ci_low === null || one.ci_low === undefined ? "–" : html`<${Figure} value=${one.ci_low} path=${at(`criteria[${JSON.stringify(criterion)}].ci_low`)} form=${signed} /> to <${Figure} value=${one.ci_high} path=${at(`criteria[${JSON.stringify(criterion)}].ci_high`)} form=${signed} />`}</td>
-      <td class="num"><${Figure} value=${one.adjusted_p_value} path=${at(`criteria[${JSON.stringify(criterion)}].adjusted_p_value`)} form=${pValue} /></td><td dir="auto">${one.words ?? ""}</td></tr>`)}</tbody></table></div>`;
+  const figure = (criterion, one, key, form) => html`<${Figure} value=${one[key]} path=${at(`criteria[${JSON.stringify(criterion)}].${key}`)} form=${form} />`;
+  const interval = (criterion, one) => (one.ci_low === null || one.ci_low === undefined ? "–" : html`${figure(criterion, one, "ci_low", signed)} to ${figure(criterion, one, "ci_high", signed)}`);
+  const heads = [["difference", "num strong"], ["95 % interval", "still"], ["p (adjusted)", "num"], ["in words", ""]];
+  const rows = criteria.map(([criterion, one]) => [criterion, [figure(criterion, one, "mean_difference" in one ? "mean_difference" : "delta", signed), interval(criterion, one), figure(criterion, one, "adjusted_p_value", pValue), one.words ?? ""]]);
+  return html`<h2>${TITLES[name] ?? name.split("/").at(-1).replaceAll("_", " ")}</h2><${ByLabel} title=${name} heads=${heads} rows=${rows} />`;
 }

@@ -7,7 +7,7 @@ import { address, ask, useAnswer } from "./api.js";
 import { isOpen, Progress } from "./progress.js";
 import { useTitle } from "./title.js";
 import { Answer, Gate, Problem, RunScore, Spent, TOOL, when } from "./parts.js";
-import { alter, ofRun, place } from "./router.js";
+import { alter, ofRun, place, readPlace } from "./router.js";
 import { Rows } from "./rows.js";
 import { Trend } from "./trend.js";
 
@@ -43,6 +43,7 @@ function More({ found }) {
 export function Runs({ live, query }) {
   const found = usePages(address("/runs", { limit: PAGE, without_kind: query.tools === "1" ? null : TOOL }), live.tick);
   const [picked, pick] = useState([]);
+  const cost = (run, at) => html`<${Spent} usd=${run.cost.usd} msat=${run.cost.msat} at=${(unit) => at(`cost.${unit}`)} />`;
   const toggle = (id) => pick(picked.includes(id) ? picked.filter((one) => one !== id) : [...picked, id].slice(-2));
   return html`<div class="top"><h1>Runs</h1>${picked.length === 2 ? html`<a class="action" href=${place(["compare"], { a: picked[0], b: picked[1] })}>Compare the two</a>` : html`<span class="soft">Choose two to compare them.</span>`}</div>
     <label class="pick"><input type="checkbox" checked=${query.tools === "1"} onChange=${(event) => alter({ tools: event.currentTarget.checked ? "1" : "" })} /> also runs of tools: labels of people, dicast doctor</label>
@@ -50,17 +51,17 @@ export function Runs({ live, query }) {
     ${found.read && found.items.length === 0 ? html`<p class="empty">No run yet. <code>dicast run pipeline.yaml</code> makes the first.</p>` : html`
     <div class="scroll" tabindex="0" role="group" aria-label="Runs"><table class="list"><thead><tr><th scope="col"><span class="hidden">compare</span></th><th scope="col">started (UTC)</th><th scope="col">pipeline</th><th scope="col">gate</th><th scope="col" class="num">score</th><th scope="col" class="roomy">rests on</th><th scope="col" class="num roomy">scored</th><th scope="col" class="num roomy">of</th><th scope="col" class="num roomy">cost</th><th scope="col" class="roomy">state</th></tr></thead>
       <tbody>${found.items.map(({ item: run, at }) => html`<tr key=${run.run_id}><td><input type="checkbox" checked=${picked.includes(run.run_id)} onChange=${() => toggle(run.run_id)} aria-label=${`Compare ${run.name} of ${when(run.started_at)}`} /></td>
-        <td class="still">${when(run.started_at)}</td><th scope="row" dir="auto"><a href=${ofRun(run.run_id)}>${run.name}</a>${run.kind === "pipeline" || run.kind === undefined ? null : html` <span class="soft">${run.kind}</span>`}</th><td><${Gate} run=${run} /></td>
+        <td class="still">${when(run.started_at)}${run.cost === null ? null : html`<span class="slim soft">cost ${cost(run, at)}</span>`}</td><th scope="row" dir="auto"><a href=${ofRun(run.run_id)}>${run.name}</a>${run.kind === "pipeline" || run.kind === undefined ? null : html` <span class="soft">${run.kind}</span>`}</th><td><${Gate} run=${run} /></td>
         <td class="num"><${RunScore} run=${run} at=${at} /></td><td class="roomy">${run.basis === null ? "–" : restingOn(run.basis)}</td>
         <td class="num roomy"><${Figure} value=${run.scored} path=${at("scored")} /></td><td class="num roomy"><${Figure} value=${run.subjects} path=${at("subjects")} /></td>
-        <td class="num roomy">${run.cost === null ? "–" : html`<${Spent} usd=${run.cost.usd} msat=${run.cost.msat} at=${(unit) => at(`cost.${unit}`)} />`}</td><td class="roomy">${run.state}</td></tr>`)}</tbody></table></div>`}
+        <td class="num roomy">${run.cost === null ? "–" : cost(run, at)}</td><td class="roomy">${run.state}</td></tr>`)}</tbody></table></div>`}
     <${More} found=${found} />`;
 }
 
 export function Run({ id, live, query, mayLabel }) {
   const answer = useAnswer(address(`/runs/${encodeURIComponent(id)}`), live.tick);
   useTitle(answer.document ? `${answer.document.run.name} · run ${id.slice(-6)}` : `run ${id.slice(-6)}`);
-  return html`<${Answer} answer=${answer}>${({ run, document }) => html`<div class="top"><div><p class="small">run <code>${run.run_id}</code></p><h1 dir="auto">${run.name}</h1></div>
+  return html`<${Answer} answer=${answer} heading=${`run ${id}`}>${({ run, document }) => html`<div class="top"><div><p class="small">run <code>${run.run_id}</code></p><h1 dir="auto">${run.name}</h1></div>
       <div class="chips"><a class="action" href=${place(["compare"], { b: run.run_id })}>Compare with another</a>${mayLabel ? html`<a class="action" href=${place(["label"], { run: run.run_id })}>Label its subjects</a>` : null}</div></div>
     ${isOpen(run) ? html`<p class="small">Started ${when(run.started_at)} UTC. <${Gate} run=${run} /></p><${Progress} run=${run} tick=${live.tick} />` : null}
     <div class="run-head"><${Outcome} run=${run} document=${document} at=${answer.at} label=${query.label} />
@@ -81,7 +82,7 @@ function Outcome({ run, document, at, label }) {
         <div><dt>pass rate of <span dir="auto">${own.label}</span></dt><dd><${Figure} value=${own.found.pass_rate} path=${at(`${own.path}.pass_rate`)} form=${percent} /> <${Spread} low=${own.found.passes?.ci_low} high=${own.found.passes?.ci_high} at=${(end) => at(`${own.path}.passes.ci_${end}`)} form=${percent} /></dd></div>` : null}
       <div><dt>subjects</dt><dd><${Figure} value=${document.subjects} path=${at("document.subjects")} /></dd></div>
       <div><dt>scored by every label</dt><dd><${Figure} value=${document.coverage} path=${at("document.coverage")} form=${percent} /></dd></div>
-      <div><dt>${failures.of === null ? "failed" : html`failed to score <span dir="auto">${failures.of}</span>`}</dt><dd><${Failed} run=${run} label=${failures.label} count=${failures.count}><${Figure} value=${failures.count} path=${at(failures.path)} /></${Failed}></dd></div>
+      <div><dt>${failures.of === null ? "no score" : html`no score of <span dir="auto">${failures.of}</span>`}</dt><dd><${Failed} run=${run} label=${failures.label} count=${failures.count}><${Figure} value=${failures.count} path=${at(failures.path)} /></${Failed}></dd></div>
       <div><dt>cost</dt><dd><${Spent} usd=${document.cost.usd} msat=${document.cost.msat} at=${(unit) => at(`document.cost.${unit}`)} /></dd></div>
       <div><dt>started</dt><dd>${when(run.started_at)}</dd></div></dl>
     ${document.warnings.length ? html`<ul class="warnings whole">${document.warnings.map((one) => html`<li dir="auto">${one.message}</li>`)}</ul>` : null}
@@ -97,7 +98,7 @@ function failuresOf(document, own, chosen) {
 
 /** A count of failures, as a link to the subjects without a score. */
 function Failed({ run, label, count, children }) {
-  return Number(count ?? 0) === 0 ? children : html`<a href=${ofRun(run.run_id, { label, outcome: "none" })} onClick=${() => setTimeout(() => document.getElementById("rows")?.scrollIntoView(), 0)} aria-label=${`${plain(count)} failed${label === null ? "" : ` to score ${label}`}: show them`}>${children}</a>`;
+  return Number(count ?? 0) === 0 ? children : html`<a href=${ofRun(run.run_id, { label, outcome: "none" })} onClick=${() => setTimeout(() => document.getElementById("rows")?.scrollIntoView(), 0)} aria-label=${`${plain(count)} without a score${label === null ? "" : ` of ${label}`}: show them`}>${children}</a>`;
 }
 
 /** The figures of the chosen label, else of the gate's, with their place in the document. */
@@ -110,6 +111,11 @@ function Spread({ low, high, at, form }) {
   return low === null || low === undefined ? null : html`<span class="soft">(<${Figure} value=${low} path=${at("low")} form=${form} /> to <${Figure} value=${high} path=${at("high")} form=${form} />)</span>`;
 }
 
+/** The name of a label, as a link to its figures and its trend; a single metric has none. */
+function Shown({ run, name, children }) {
+  return run.labels[name] === undefined ? children : html`<a href=${place(["run", run.run_id], { ...readPlace(location.hash).query, label: name })}>${children}</a>`;
+}
+
 /** Every label of the file, then the metrics where there are several. */
 function Means({ run, document, at }) {
   const names = Object.keys(document.metrics);
@@ -117,5 +123,5 @@ function Means({ run, document, at }) {
   const only = names.length === 1 ? names[0] : null; // the figures of all metrics are those of the only one
   const rows = ["labels", ...metrics].flatMap((part) => Object.entries(document[part] ?? {}).map(([name, one]) => [name, one, `document.${part}[${JSON.stringify(name)}]`]));
   if (rows.length === 0) return null;
-  return html`<div class="scroll means" tabindex="0" role="group" aria-label="Metrics and judges"><table><thead><tr><th scope="col">label</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">drawn</span></th><th scope="col" class="num">pass rate</th><th scope="col" class="num">scored</th><th scope="col" class="num">failed</th></tr></thead><tbody>${rows.map(([name, one, path]) => html`<tr><th scope="row" dir="auto">${name === "metrics" && only !== null ? `metrics, ${only}` : name}</th><td class="num"><${Figure} value=${one.mean} path=${at(`${path}.mean`)} form=${score} /></td><td class="roomy">${one.mean === null ? null : html`<${Interval} value=${Number(one.mean)} from=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_low)} to=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_high)} label=${`mean ${score(one.mean)}`} />`}</td><td class="num"><${Figure} value=${one.pass_rate} path=${at(`${path}.pass_rate`)} form=${percent} /></td><td class="num"><${Figure} value=${one.scored} path=${at(`${path}.scored`)} /></td><td class="num">${one.failed === undefined ? "–" : html`<${Failed} run=${run} label=${name} count=${one.failed}><${Figure} value=${one.failed} path=${at(`${path}.failed`)} /></${Failed}>`}</td></tr>`)}</tbody></table></div>`;
+  return html`<div class="scroll means" tabindex="0" role="group" aria-label="Metrics and judges"><table><thead><tr><th scope="col">label</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">drawn</span></th><th scope="col" class="num">pass rate</th><th scope="col" class="num">scored</th><th scope="col" class="num">no score</th></tr></thead><tbody>${rows.map(([name, one, path]) => html`<tr><th scope="row" dir="auto"><${Shown} run=${run} name=${name}>${name === "metrics" && only !== null ? `metrics, ${only}` : name}</${Shown}></th><td class="num"><${Figure} value=${one.mean} path=${at(`${path}.mean`)} form=${score} /></td><td class="roomy">${one.mean === null ? null : html`<${Interval} value=${Number(one.mean)} from=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_low)} to=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_high)} label=${`mean ${score(one.mean)}`} />`}</td><td class="num"><${Figure} value=${one.pass_rate} path=${at(`${path}.pass_rate`)} form=${percent} /></td><td class="num"><${Figure} value=${one.scored} path=${at(`${path}.scored`)} /></td><td class="num">${one.failed === undefined ? "–" : html`<${Failed} run=${run} label=${name} count=${one.failed}><${Figure} value=${one.failed} path=${at(`${path}.failed`)} /></${Failed}>`}</td></tr>`)}</tbody></table></div>`;
 }

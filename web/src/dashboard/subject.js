@@ -18,22 +18,24 @@ export const subjectAddress = (kind, id, run) => address(`/analytics/turns/${enc
 export function Subject({ kind, id, live, mayLabel, query }) {
   const [labels, setLabels] = useState(0);
   const answer = useAnswer(subjectAddress(kind, id, query.run ?? null), live.tick + labels);
+  const around = useAnswer(answer.document ? listAddress(answer.document.data.run_id, "neighbors", query, { kind, subject: id }) : null);
+  const place = around.fresh ? around.document : null;
   const [blind, setBlind] = useState(query.blind === "1");
   const run = answer.document?.data.runs.find((one) => one.run_id === answer.document.data.run_id);
   useTitle(`${id} · ${kind.replaceAll("_", " ")}${run ? ` in ${run.name}` : ""}`);
-  return html`<${Answer} answer=${answer}>${({ data }) => html`<${Head} data=${data} kind=${kind} id=${id} query=${query} />
+  return html`<${Answer} answer=${answer} heading=${id}>${({ data }) => html`<${Head} data=${data} kind=${kind} id=${id} query=${query} around=${around} />
     ${query.baseline && query.baseline !== data.run_id ? html`<${Against} data=${data} kind=${kind} id=${id} baseline=${query.baseline} tick=${live.tick} />` : null}
     <div class="story"><div class="what"><h2 class="hidden">Content</h2><${Evidence} data=${data} id=${id} kind=${kind} blind=${blind} /></div>
-    <div class="said-of"><h2>Verdicts</h2>
+    <div class="said-of"><h2>Verdicts${blind || !place?.outcome ? null : html` <${Mark} outcome=${place.outcome} />`}</h2>
       ${mayLabel ? html`<${LabelForm} kind=${kind} id=${id} run=${data.run_id} blind=${blind} onBlind=${setBlind} onGiven=${() => { setBlind(false); setLabels(labels + 1); live.again(); }} />` : null}
-      ${blind ? html`<p class="note">The verdicts are hidden until you give yours.</p>` : html`<${Verdicts} data=${data} at=${answer.at} chosen=${query.eval} />`}</div></div>`}</${Answer}>`;
+      ${blind ? html`<p class="note">The verdicts are hidden until you give yours.</p>` : html`<${Verdicts} data=${data} at=${answer.at} chosen=${query.eval} labels=${place?.labels} lineAt=${(number, name) => around.at(`labels[${number}].${name}`)} />`}</div></div>`}</${Answer}>`;
 }
 
-function Head({ data, kind, id, query }) {
+function Head({ data, kind, id, query, around }) {
   const session = data.session_id !== null && kind !== "session" ? html` of session <code dir="auto">${data.session_id}</code>` : null;
   const parent = data.parent_session_id === null ? null : html`, part of <code dir="auto">${data.parent_session_id}</code>`;
   return html`<div class="top"><div><p class="small">${kind.replaceAll("_", " ")}${session}${parent}${data.place ? html`, from <code dir="auto">${data.place}</code>` : ""}</p><h1 class="id" dir="auto">${id}</h1></div>
-      <${Steps} data=${data} kind=${kind} id=${id} query=${query} /></div>
+      <${Steps} data=${data} query=${query} answer=${around} /></div>
     <div class="picks"><${Switcher} data=${data} kind=${kind} id=${id} query=${query} /><a href=${ofRun(data.run_id, listOf(query))}>all subjects of this run</a></div>`;
 }
 
@@ -48,8 +50,7 @@ function Switcher({ data, kind, id, query }) {
 }
 
 /** The place of the subject in the list, with the subjects before and after it; also by the keys k and j. */
-function Steps({ data, kind, id, query }) {
-  const answer = useAnswer(listAddress(data.run_id, "neighbors", query, { kind, subject: id }));
+function Steps({ data, query, answer }) {
   const found = answer.fresh ? answer.document : null;
   const to = (subject) => subject && ofSubject(subject.subject_kind, subject.subject_id, { ...listOf(query), run: data.run_id });
   const [previous, next] = [to(found?.previous), to(found?.next)];
@@ -86,5 +87,5 @@ function Against({ data, kind, id, baseline, tick }) {
 function Scores({ data }) {
   const own = data.evaluations.filter((one) => one.run_id === data.run_id);
   const failed = data.failures.filter((one) => one.run_id === data.run_id);
-  return html`<span class="soft">${own.map((one) => html`<span dir="auto">${one.judge}</span> ${one.score === null ? "–" : Number(one.score).toFixed(3)} `)}${failed.map((one) => html`<span dir="auto">${one.judge}</span> <${Mark} outcome="none" word="failed" /> `)}</span>`;
+  return html`<span class="soft">${own.map((one) => html`<span dir="auto">${one.judge}</span> ${one.score === null ? "–" : Number(one.score).toFixed(3)} `)}${failed.map((one) => html`<span dir="auto">${one.judge}</span> <${Mark} outcome="none" /> `)}</span>`;
 }

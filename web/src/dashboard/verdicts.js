@@ -7,14 +7,16 @@ import { written } from "./evidence.js";
 import { Spent, when } from "./parts.js";
 import { ofRun, ofSubject } from "./router.js";
 
-export function Verdicts({ data, at, chosen }) {
+/** `labels` are the labels of the run that judged the subject, each with its outcome and its line `pass_at`; `lineAt(number, name)` is the place of one. */
+export function Verdicts({ data, at, chosen, labels = [], lineAt }) {
   const isShown = (one) => one.run_id === data.run_id || chosen === String(one.chain.seq) || isOfPeople(one, data);
   const verdicts = data.evaluations.map((one, number) => [one, number]).filter(([one]) => isShown(one)).reverse();
   const failures = data.failures.map((one, number) => [one, number]).filter(([one]) => isShown(one));
+  const lineOf = (label) => labels.map((found, number) => ({ found, path: lineAt(number, "pass_at") })).find(({ found }) => found.label === label) ?? null;
   const others = new Set([...data.evaluations, ...data.failures].filter((one) => !isShown(one)).map((one) => one.run_id)).size;
   return html`${verdicts.length + failures.length === 0 ? html`<p class="empty">No judge of this run has judged this subject yet.</p>` : null}
     ${failures.map(([one, number]) => html`<${Failure} one=${one} shown=${data} at=${(path) => at(`data.failures[${number}].${path}`)} key=${`failure ${one.chain.seq}`} />`)}
-    ${verdicts.map(([one, number]) => html`<${Verdict} one=${one} shown=${data} at=${(path) => at(`data.evaluations[${number}].${path}`)} chosen=${chosen === String(one.chain.seq)} only=${verdicts.length === 1} key=${one.eval_id} />`)}
+    ${verdicts.map(([one, number]) => html`<${Verdict} one=${one} shown=${data} at=${(path) => at(`data.evaluations[${number}].${path}`)} chosen=${chosen === String(one.chain.seq)} only=${verdicts.length === 1} line=${one.run_id === data.run_id ? lineOf(one.judge) : null} lineOf=${one.run_id === data.run_id ? lineOf : () => null} key=${one.eval_id} />`)}
     ${others ? html`<p class="note">${plain(others)} other ${others === 1 ? "run has" : "runs have"} verdicts on this subject: choose ${others === 1 ? "it" : "one"} in <em>run</em> above.</p>` : null}`;
 }
 
@@ -25,17 +27,17 @@ function isOfPeople(one, data) {
 }
 
 function Failure({ one, shown, at }) {
-  return html`<article class="card"><h3><span dir="auto">${one.judge}</span> <${Mark} outcome="none" word="failed" /></h3><p dir="auto">${one.origin === "task" ? "no output of the task: " : null}<code>${one.failure_mode}</code> ${one.error_message}</p>${one.finish_reason ? html`<p class="small" dir="auto">the last reply ended with <code>${one.finish_reason}</code></p>` : null}${one.reply ? html`<details><summary>The reply</summary><pre dir="auto" tabindex="0">${one.reply}</pre></details>` : null}<${Other} one=${one} shown=${shown} /><${Chain} chain=${one.chain} at=${at} run=${one.run_id} /></article>`;
+  return html`<article class="card"><h3><span dir="auto">${one.judge}</span> <${Mark} outcome="none" /></h3><p dir="auto">${one.origin === "task" ? "no output of the task: " : null}<code>${one.failure_mode}</code> ${one.error_message}</p>${one.finish_reason ? html`<p class="small" dir="auto">the last reply ended with <code>${one.finish_reason}</code></p>` : null}${one.reply ? html`<details><summary>The reply</summary><pre dir="auto" tabindex="0">${one.reply}</pre></details>` : null}<${Other} one=${one} shown=${shown} /><${Chain} chain=${one.chain} at=${at} run=${one.run_id} /></article>`;
 }
 
 /** One verdict: its score, reason, basis, cost, and place in the ledger. */
-function Verdict({ one, shown, at, chosen, only }) {
+function Verdict({ one, shown, at, chosen, only, line, lineOf }) {
   return html`<article class=${chosen ? "card chosen" : "card"} aria-current=${chosen ? "true" : undefined}>
     <header class="verdict-head"><h3 dir="auto">${one.judge}${one.signals?.labeller ? html` <span class="soft">by ${written(one.signals.labeller)}</span>` : null}</h3><span class="soft">${one.judge_kind}${one.judge_model === null ? "" : html`, <span dir="auto">${one.judge_model}</span>`} · ${when(one.created_at)}</span></header>
-    <p class="head"><span class="big"><${Figure} value=${one.score} path=${at("score")} form=${score} /></span> ${one.retracted ? html`<span class="mark none">taken back</span> ` : null}<span class="soft">confidence <${Figure} value=${one.confidence} path=${at("confidence")} form=${score} />${one.calibrated ? ", calibrated" : ""} · <${Spent} usd=${one.judge_cost_usd} msat=${one.judge_cost_msat} at=${(unit) => at(`judge_cost_${unit}`)} /> · <${Figure} value=${one.judge_latency_ms} path=${at("judge_latency_ms")} form=${milliseconds} /></span></p>
+    <p class="head"><span class="big"><${Figure} value=${one.score} path=${at("score")} form=${score} /></span> <${Line} line=${line} /> ${one.retracted ? html`<span class="mark none">taken back</span> ` : null}<span class="soft">confidence <${Figure} value=${one.confidence} path=${at("confidence")} form=${score} />${one.calibrated ? ", calibrated" : ""} · <${Spent} usd=${one.judge_cost_usd} msat=${one.judge_cost_msat} at=${(unit) => at(`judge_cost_${unit}`)} /> · <${Figure} value=${one.judge_latency_ms} path=${at("judge_latency_ms")} form=${milliseconds} /></span></p>
     <${Other} one=${one} shown=${shown} />
     <${Why} signals=${one.signals} />
-    <${Scores} scores=${one.scores} at=${at} />
+    <${Scores} scores=${one.scores} at=${at} lineOf=${lineOf} />
     <details open=${chosen || only}><summary>Signals</summary><${Tree} value=${one.signals} at=${at} path="signals" /></details>
     <details><summary>Provenance</summary><dl class="facts wide">
       <${Fact} name="rubric" value=${one.rubric_id === null ? null : `${one.rubric_id} ${one.rubric_version ?? ""}`} /><${Fact} name="basis" value=${one.basis} /><${Fact} name="tier" value=${one.tier} /><${Fact} name="pricing" value=${one.judge_pricing_version} />
@@ -57,9 +59,16 @@ function Why({ signals }) {
     ${Array.isArray(against) && against.length ? html`<p class="flags">${against.map((flag) => html`<span class="flag" dir="auto">${written(flag).replaceAll("_", " ")}</span>`)}</p>` : null}`;
 }
 
-function Scores({ scores, at }) {
+function Scores({ scores, at, lineOf }) {
   if (!scores?.length) return null;
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Scores"><table><thead><tr><th scope="col">metric</th><th scope="col" class="num">value</th><th scope="col">basis</th><th scope="col">why</th></tr></thead><tbody>${scores.map((one, number) => html`<tr><th scope="row" dir="auto">${one.metric}</th><td class="num"><${Figure} value=${one.value} path=${at(`scores[${number}].value`)} form=${score} /></td><td>${one.basis ?? one.tier}</td><td dir="auto">${reasonOf(one, written)}</td></tr>`)}</tbody></table></div>`;
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Scores"><table><thead><tr><th scope="col">metric</th><th scope="col" class="num">value</th><th scope="col">outcome</th><th scope="col">basis</th><th scope="col">why</th></tr></thead><tbody>${scores.map((one, number) => html`<tr><th scope="row" dir="auto">${one.metric}</th><td class="num"><${Figure} value=${one.value} path=${at(`scores[${number}].value`)} form=${score} /></td><td><${Line} line=${lineOf(one.metric)} /></td><td>${one.basis ?? one.tier}</td><td dir="auto">${reasonOf(one, written)}</td></tr>`)}</tbody></table></div>`;
+}
+
+/** Whether a value passes, and the line that it is compared with. */
+function Line({ line }) {
+  if (line === null) return null;
+  const { found, path } = line;
+  return html`<${Mark} outcome=${found.outcome} />${found.pass_at === null ? null : html` <span class="soft">line <${Figure} value=${found.pass_at} path=${path} form=${plain} /></span>`}`;
 }
 
 function Fact({ name, value, code = false }) {

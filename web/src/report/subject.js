@@ -107,7 +107,7 @@ function Verdicts({ ended, row }) {
 }
 
 function failed(label, payload) {
-  return { label, value: html`<${Mark} outcome="none" word="failed" />`, basis: "–", reason: html`${payload.origin === "task" ? "no output of the task: " : null}<code>${payload.failure_mode}</code> ${payload.error_message}` };
+  return { label, value: html`<${Mark} outcome="none" />`, basis: "–", reason: html`${payload.origin === "task" ? "no output of the task: " : null}<code>${payload.failure_mode}</code> ${payload.error_message}` };
 }
 
 function valuesOf(label, payload, row) {

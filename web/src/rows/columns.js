@@ -30,7 +30,13 @@ function textColumns(several, { hasOld, isComparing }) {
   const text = (name) => (one) => one.first.text(name) || "";
   if (several) return [column("texts", true, 3, preview), column("input", false, 1.5, text("inputs")), column("reference", false, 1.5, text("references"))];
   return [column("input", true, 1.3, (one) => one.first.text("inputs") || one.first.opening || ""), ...(hasOld ? [column("old", isComparing, 1.6, text("old"))] : []),
-    column("output", true, 1.6, text("outputs")), column("reason", true, 1.6, (one) => one.first.reason || ""), column("reference", false, 1.3, text("references"))];
+    column("output", true, 1.6, text("outputs")), { ...column("reason", true, 2.6, null), className: "preview reason", cell: reasoned }, column("reference", false, 1.3, text("references"))];
+}
+
+/** The reason, on two lines; the whole text is its title. */
+function reasoned(one) {
+  const reason = one?.first.reason || "";
+  return html`<span class="clamped" title=${reason}>${reason.slice(0, LETTERS)}</span>`;
 }
 
 function ofRuns(runs, labels, isUnscored) {

@@ -1,6 +1,7 @@
 // The filtered rows as a file: CSV or JSON lines, with whole texts.
 import { html, useEffect, useRef, useState } from "../html.js";
 import { plain } from "../figures.js";
+import { OUTCOMES } from "../marks.js";
 
 const FORMS = { csv: ["CSV", "text/csv"], jsonl: ["JSON lines", "application/x-ndjson"] };
 
@@ -26,7 +27,7 @@ export function recordOf(subject, runs, labels) {
   subject.rows.forEach((row, number) => {
     if (row === null) return;
     const put = (name, value) => { if (value !== undefined) record[several ? `${runs[number].title}: ${name}` : name] = value; };
-    put("outcome", row.outcome);
+    put("outcome", OUTCOMES[row.outcome].word);
     put("score", row.score);
     for (const label of labels) put(`value ${label}`, row.value(label));
     if (row.was !== undefined && row.was !== null) put("was", row.was);

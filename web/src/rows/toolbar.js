@@ -6,7 +6,7 @@ import { OUTCOMES } from "../marks.js";
 /** No filter. `least` and `most` are limits of the value of `label`. */
 export const NOTHING = { words: "", regex: false, outcome: "", kind: "", basis: "", flip: "", odds: false, label: "", least: "", most: "" };
 
-const CHIPS = { ...Object.fromEntries(["pass", "fail", "none", "open"].map((outcome) => [outcome, OUTCOMES[outcome].word])), none: "no score" };
+const CHIPS = ["pass", "fail", "none", "open"];
 
 /** The fault of a search, null for a search that can be carried out. */
 export function faultOf({ words, regex }) {
@@ -47,8 +47,8 @@ export function Toolbar({ wanted, want, counts, kinds, bases, labels, flips, chi
       <button type="button" class="regex" aria-pressed=${wanted.regex ? "true" : "false"} title="Search by a regular expression" onClick=${() => want({ regex: !wanted.regex })}>.*<span class="hidden"> regular expression</span></button></div>
     <div class="chips" role="group" aria-label="Outcome">
       <${Chip} on=${!wanted.outcome && !wanted.flip && !wanted.odds} onClick=${() => want({ outcome: "", flip: "", odds: false })}>all <b>${plain(counts.all)}</b></${Chip}>
-      ${Object.entries(CHIPS).filter(([outcome]) => counts[outcome] || wanted.outcome === outcome).map(([outcome, word]) => html`<${Chip} className=${outcome} on=${wanted.outcome === outcome}
-        onClick=${() => want(one("outcome", outcome))}><span aria-hidden="true">${OUTCOMES[outcome].sign}</span> ${word} <b>${plain(counts[outcome] ?? 0)}</b></${Chip}>`)}
+      ${CHIPS.filter((outcome) => counts[outcome] || wanted.outcome === outcome).map((outcome) => html`<${Chip} className=${outcome} on=${wanted.outcome === outcome} title=${OUTCOMES[outcome].title}
+        onClick=${() => want(one("outcome", outcome))}><span aria-hidden="true">${OUTCOMES[outcome].sign}</span> ${OUTCOMES[outcome].word} <b>${plain(counts[outcome] ?? 0)}</b></${Chip}>`)}
       ${flips.map(([key, word]) => html`<${Chip} className=${{ lost: "fail", gained: "pass" }[key] ?? ""} on=${wanted.flip === key} onClick=${() => want(one("flip", key))}>${word} <b>${plain(counts[key] ?? 0)}</b></${Chip}>`)}
       ${counts.odds || wanted.odds ? html`<${Chip} on=${wanted.odds} onClick=${() => want(one("odds", true))}><span title="One label passes it, another does not; all metrics together count as one">judges at odds</span> <b>${plain(counts.odds)}</b></${Chip}>` : null}
     </div>
@@ -65,8 +65,8 @@ export function Toolbar({ wanted, want, counts, kinds, bases, labels, flips, chi
   </div>`;
 }
 
-export function Chip({ on, onClick, className = "", children }) {
-  return html`<button type="button" class=${`chip ${className}`} aria-pressed=${on ? "true" : "false"} onClick=${onClick}>${children}</button>`;
+export function Chip({ on, onClick, className = "", title, children }) {
+  return html`<button type="button" class=${`chip ${className}`} title=${title} aria-pressed=${on ? "true" : "false"} onClick=${onClick}>${children}</button>`;
 }
 
 function Choice({ label, value, options, onChange }) {

@@ -254,14 +254,14 @@ ROUTES = (
     ),
     Route(
         "/runs/{run_id}/neighbors",
-        "The place of a subject among the subjects of a run, and the subjects before and after it.",
+        "The place of a subject among the subjects of a run, the subjects before and after it, and its outcome under each label.",
         table_answers.neighbors,
         (
             *LIST,
             text("kind", "The kind of the subject.", required=True),
             text("subject", "The id of the subject.", required=True),
         ),
-        ("run_id", "matched", "place", "previous", "next"),
+        ("run_id", "matched", "place", "previous", "next", "outcome", "labels"),
     ),
     Route(
         "/compare",

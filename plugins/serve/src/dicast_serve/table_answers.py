@@ -50,7 +50,10 @@ def subjects(ledger: Ledger, values: Values) -> Document:
 
 
 def neighbors(ledger: Ledger, values: Values) -> Document:
-    """Return the place of a subject in the list of :func:`subjects`, and the subjects before and after it."""
+    """Return the place of a subject in the list of :func:`subjects`, and the subjects before and after it.
+
+    ``outcome`` is the outcome of the subject in the run, and ``labels`` are the labels that judged it, each with its outcome and its ``pass_at``.
+    """
     table = _table(ledger, values)
     label = _label(table, values)
     rows = _sorted(table, _narrowed(table, _matching(ledger, table, values, label), values, label), values, label)
@@ -66,7 +69,19 @@ def neighbors(ledger: Ledger, values: Values) -> Document:
         "place": None if place is None else place + 1,
         "previous": previous,
         "next": following,
+        "outcome": None if row is None else table.outcomes(None)[row],
+        "labels": [] if row is None else _outcomes_by_label(table, row),
     }
+
+
+def _outcomes_by_label(table: Table, row: int) -> list[Document]:
+    """Return the labels with an outcome of a row. A label without a line has no ``pass_at``."""
+    columns = table.document["label_outcomes"]
+    labels = [item for item in table.document["labels"] if item["label"] in columns]
+    documents = [
+        {"label": item["label"], "pass_at": item["pass_at"], "outcome": columns[item["label"]][row]} for item in labels
+    ]
+    return [document for document in documents if document["outcome"] is not None]
 
 
 def _table(ledger: Ledger, values: Values) -> Table:

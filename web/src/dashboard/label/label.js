@@ -14,7 +14,7 @@ export function Label({ mayLabel, query, live }) {
   const [isNaming, setNaming] = useState(false);
   useTitle(mayLabel && name !== null ? null : "Label");
   if (!mayLabel) return html`<h1>Label</h1><p class="lead">This token may read and not label. Start <code>dicast serve</code> with <code>--label-token-file FILE</code>, and open the address with the token of that file.</p>`;
-  return html`<${Answer} answer=${runs}>${({ data }) => {
+  return html`<${Answer} answer=${runs} heading="Label">${({ data }) => {
     const run = data.find((one) => one.run_id === query.run) ?? data[0];
     if (run === undefined) return html`<h1>Label</h1><p class="empty">There is no run with subjects to label.</p>`;
     if (name === null || isNaming) return html`<h1>Label</h1><${NameForm} name=${name} onName=${(value) => { setName(value); setNaming(false); }} />`;
