@@ -1,0 +1,173 @@
+"""Every page of the dashboard under axe: wide and narrow, light and dark, read, while it loads, and without its server."""
+
+from __future__ import annotations
+
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import attrs
+import pytest
+
+import dicast
+from dicast import Judgment, Subject
+
+from .serving import LABELLING, Server
+
+pytestmark = pytest.mark.slow
+
+AXE_FILE = os.environ.get("DICAST_AXE")
+"""Path of another ``axe.min.js`` than the installed one, such as a newer version."""
+
+VIEWS = {
+    "today": "#/",
+    "runs": "#/runs",
+    "run": "#/run/{new}",
+    "run against a baseline": "#/run/{new}?baseline={old}&label=good",
+    "no row": "#/run/{new}?q=nothing",
+    "no such run": "#/run/none",
+    "case": "#/subject/row/r1?run={new}",
+    "case against a baseline": "#/subject/row/r1?run={new}&baseline={old}",
+    "case without a score": "#/subject/row/r7?run={new}",
+    "no such case": "#/subject/row/none",
+    "compare": "#/compare?a={old}&b={new}",
+    "label": "#/label?run={new}",
+    "no such page": "#/nothing",
+}
+THEMES = ("light", "dark")
+ALL_RULES, COLOR_RULES = {}, {"runOnly": ["color-contrast"]}
+"""Options of axe for the first theme, and for the second, which differs in colors alone."""
+
+WIDTHS = (1280, 375)
+
+
+@attrs.frozen
+class Good:
+    """A judge that prefers the outputs of the first run, and cannot judge one row."""
+
+    name: str
+
+    def judge(self, subject, children):
+        number = int(subject.id[1:])
+        if number == 7:
+            raise ValueError(
+                "the endpoint refused the request, since its quota of this day is used up by other callers"
+            )
+        score = 0.1 * number if "new" in subject.output and number % 2 == 0 else 0.9
+        return Judgment(score, 0.8, "llm", signals={"reason": "The answer names **a place** and no source."})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a ledger of two runs of one name, with two labels."""
+    path = tmp_path_factory.mktemp("accessible")
+    for run in ("old", "new"):
+        rows = [
+            Subject("row", f"r{number}", f"Question {number}", f"Answer {number}, {run}", reference="Answer")
+            for number in range(9)
+        ]
+        ledger = {"ledger/sqlite": {"path": str(path / "ledger.db")}}
+        gate = {"on": "good", "min_score": 0.8}
+        pipeline = {"name": "nightly", "judges": [Good("good"), Good("kind")], "gate": gate, "ledger": ledger}
+        with ThreadPoolExecutor(1) as executor:  # a thread that playwright has no event loop in
+            executor.submit(dicast.run, pipeline, subjects=rows).result()
+    return path
+
+
+@pytest.fixture
+def server(folder):
+    """A server over that ledger, which a test may end."""
+    running = Server(folder)
+    yield running
+    running.end()
+
+
+@pytest.fixture
+def page(chromium, server):
+    """A page in a browser that has the token of a labeller."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    context.add_init_script("localStorage.setItem('dicast.labeller', 'ada')")
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    page.goto(f"{server.address}?token={LABELLING}")
+    page.wait_for_selector("main h1")
+    yield page
+    context.close()
+
+
+def address_of(server, view):
+    new, old = (run["run_id"] for run in server.get("/runs")["data"])
+    return VIEWS[view].format(old=old, new=new)
+
+
+def open_view(page, server, view):
+    """Open a view and wait until all its answers are there."""
+    page.goto("about:blank")
+    page.goto(f"{server.address}{address_of(server, view)}")
+    page.wait_for_selector("main > *")
+    page.wait_for_timeout(150)
+    page.wait_for_function("() => document.querySelector('#dashboard[aria-busy]') === null")
+
+
+def violations(page):
+    """Return the violations that axe finds in each theme and width, and the cells where the page is wider than its window."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    axe = Axe() if AXE_FILE is None else Axe.from_file(Path(AXE_FILE))
+    faults = []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate("() => document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        if page.evaluate("document.documentElement.scrollWidth") != width:
+            faults.append((width, "wider than the window"))
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            report = axe.run(page, options=ALL_RULES if theme == THEMES[0] else COLOR_RULES)
+            faults += [
+                (width, theme, fault["id"], node["html"][:200])
+                for fault in report.response["violations"]
+                for node in fault["nodes"]
+            ]
+    return faults
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_has_no_violation(page, server, view):
+    open_view(page, server, view)
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_has_no_violation_while_it_loads(page, server, view):
+    address, waiting = address_of(server, view), []
+
+    def hold(route):  # playwright wraps functions alone
+        waiting.append(route)
+
+    page.route(re.compile(r"/(runs|analytics|labels|compare|judges|session)\b"), hold)
+    page.goto("about:blank")
+    page.goto(f"{server.address}{address}")
+    page.wait_for_selector("main > *")
+    page.wait_for_selector("#dashboard[aria-busy=true]")
+    assert waiting
+    assert page.locator("html[aria-busy], body[aria-busy]").count() == 0
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_has_no_violation_without_its_server(page, server, view):
+    open_view(page, server, view)
+    server.end()
+    page.wait_for_selector(".old p")
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("view", ["run", "case", "compare", "label"])
+def test_a_view_that_opens_without_its_server_has_no_violation(page, server, view):
+    open_view(page, server, "no such page")
+    address = address_of(server, view)
+    server.end()
+    page.evaluate("(address) => { location.hash = address; }", address)
+    page.wait_for_selector(".old p")
+    assert violations(page) == []
