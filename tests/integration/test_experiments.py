@@ -401,9 +401,9 @@ def test_head_prints_a_table_of_what_was_judged_and_why(shop):
     shop.pipeline("metrics: [proxy/length: {max: 4}]\n")
     lines = shop.dicast("run", "p.yaml", "--head", "2").out.partition("\n\n")[2].splitlines()
     assert lines == [
-        "subject_id  input        output        score  metric_proxy_length",
-        "1           a\\nquestion  long answer  0.0000               0.0000",
-        '2           -            {"a":1}      1.0000               1.0000',
+        "subject_id   score  input        output       metric_proxy_length",
+        "1           0.0000  a\\nquestion  long answer               0.0000",
+        '2           1.0000  -            {"a":1}                   1.0000',
         "",
         "subject_id  reason_proxy_length",
         "1           11 chars, more than 4",
@@ -874,7 +874,7 @@ experiments: {plain: {}, brief: {}}
         experiment = block.partition("\nEXPERIMENT")[0]
         assert len(experiment.splitlines()) + 1 <= 24
         heads = [line.split() for line in experiment.splitlines() if line.startswith("id ")]
-        assert heads[0][:4] == ["id", "input", "llm_content", "reference"]
+        assert heads[0][:4] == ["id", "score", "input", "llm_content"]
         assert not {"ticket", "question", "expected"} & {name for names in heads for name in names}
         assert "  more columns with --json: " in experiment
 
