@@ -20,6 +20,7 @@ from processes import DICAST, Figure, Wrong, run
 LEDGER = json.dumps({"segments/ledger": {"path": "logs"}})
 QUERY = """import duckdb
 with duckdb.connect() as connection:
+    connection.execute("set enable_progress_bar = false")
     query = "select count(*), avg((payload->>'score')::double) from 'logs/segments/*.parquet' where type = 'eval.completed'"
     print(connection.execute(query).fetchall()[0][0])"""
 

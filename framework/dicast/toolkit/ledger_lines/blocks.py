@@ -14,8 +14,8 @@ from typing import Any
 
 import attrs
 import orjson
-from zlib_ng import zlib_ng
 
+from . import deflate
 from .chain import chained, leaf_of
 from .judged import RECORD
 
@@ -121,7 +121,7 @@ def _list_of(lines: Iterable[bytes]) -> bytes:
 
 
 def _stored(raw: bytes, *, packed: bool) -> tuple[int, bytes]:
-    body = zlib_ng.compress(raw, LEVEL) if packed else raw
+    body = deflate.compress(raw, LEVEL) if packed else raw
     return len(raw), body if len(body) < len(raw) else raw
 
 
@@ -164,10 +164,10 @@ def list_in(size: int, body: bytes) -> bytes:
     """
     if not is_packed(size, body):
         return body
-    reader = zlib_ng.decompressobj()
+    reader = deflate.decompressobj()
     try:
-        raw = reader.decompress(body, size + 1)
-    except zlib_ng.error as error:  # type: ignore[misc]  # its stub names an instance
+        raw: bytes = reader.decompress(body, size + 1)
+    except deflate.error as error:
         raise ValueError(f"the body cannot be decompressed: {error}") from error
     if len(raw) != size or not reader.eof or reader.unused_data:
         raise ValueError(f"the body does not have {size} bytes")
