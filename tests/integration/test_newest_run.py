@@ -8,7 +8,7 @@ import pytest
 
 import dicast
 from dicast import Subject
-from dicast._kernel.run import run as runner
+from dicast._kernel.run import execute as runner
 from dicast._kernel.run.direct import DirectWindow
 from dicast._kernel.values.clock import Clock
 

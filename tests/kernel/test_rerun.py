@@ -70,9 +70,10 @@ def test_a_run_without_a_score_is_not_compared(folder, changes, capsys):
     ]
     assert main(["run", "run.yaml", "--watch"]) == 0
     out = capsys.readouterr()
-    first, _, third = re.findall(r"  run \S{20}(\S{6})", out.out)
-    assert re.findall("next: dicast (.*)", out.out)[1:] == [f"compare {first} {third}"]
-    assert [text.count("next: ") for text in out.out.split("details: ")] == [0, 1, 1, 0]
+    first, second, third = re.findall(r"  run \S{20}(\S{6})", out.out)
+    again = f"run run.yaml --resume {second} --retry-failed"
+    assert re.findall("next: dicast (.*)", out.out)[1:] == [again, f"compare {first} {third}"]
+    assert [text.count("next: ") for text in out.out.split("details: ")] == [0, 2, 1, 0]
 
 
 def test_runs_that_compare_refuses_are_named_and_the_next_step_is_another(folder, changes, capsys):

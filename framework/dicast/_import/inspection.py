@@ -241,8 +241,11 @@ def _rows(path: Path, beginning: Beginning, reading: Mapping[str, Any]) -> Impor
         sample = read_sample(path, "rows", reading)
     except RequestError as error:
         if is_table:
-            command = f"name it with dicast init {quote(str(path))} --fields"
-            return ImportedFile(path, reason=_message(error).replace("name it with --fields", command))
+            command = f"dicast init {quote(str(path))} --fields"
+            reason = (
+                _message(error).replace("it with --fields", f"it with {command}").replace(": --fields", f": {command}")
+            )
+            return ImportedFile(path, reason=reason)
         return ImportedFile(path, reason=f"no known format; {nearest_format(path, beginning)}")
     if not is_table and len(sample.columns) < _LEAST_COLUMNS:
         return ImportedFile(path, reason=f"no known format; {nearest_format(path, beginning)}")

@@ -46,6 +46,7 @@ class Run:
     :param reserved: the amounts that stay reserved for the calls in *batches*, by unit.
     :param overruns: the number of calls that cost more than their estimate.
     :param throttled: the number of calls that a cap forbade, by cap.
+    :param caps: the figures of each cap that forbade a call, by cap.
     :param stopped: the reason for an early stop, or None.
     :param row_count: the number of rows with a record.
     :param retry_summary: ``{total_requests, total_retries, exhausted}``; None without retries.
@@ -111,6 +112,7 @@ class Run:
     experiments: Mapping[str, Run] = field(factory=dict)
     _open_ledger: Slot | None = field(default=None, repr=False, eq=False)
     reserved: Mapping[str, str] = field(factory=dict)
+    caps: Mapping[str, Mapping[str, Any]] = field(factory=dict)
 
     def __repr__(self) -> str:
         from ...reporting.figures import figure  # few programs show a run

@@ -16,6 +16,7 @@ from ..pipeline.default_ledger import ledger_component
 from ..pipeline.ledger_path import LEDGER_PATH, ledger_place
 from ..pipeline.slots import ledger_slot
 from ..report.fold import Report
+from ..source.filters import Failing
 from ..source.shard import MOST_SHARDS
 from ..source.source import iterate
 from ..stream.opening import ComponentStack
@@ -83,7 +84,7 @@ class SplitSteps(MergeSteps):
             "the program gives the subjects": request.source is not None,
             "the pipeline has objects of the program, which are no plain data": self.pipeline.spec is None,
             "--watch keeps the replies in this process": request.reuse is not None,
-            "--filter failing needs the ledger of the run": any(not hasattr(rule, "key") for rule in request.filters),
+            "--filter failing needs the ledger of the run": any(isinstance(rule, Failing) for rule in request.filters),
             "--shard judges one shard": request.shard is not None,
         }
         for reason, holds in reasons.items():
