@@ -62,7 +62,7 @@ BOXES = """(parts) => Object.fromEntries(parts.map((part) => {
 CLIPPED = """() => [...document.querySelectorAll('main *, header *, dialog *')].filter((element) => {
   const style = getComputedStyle(element);
   const isCut = element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 0 && style.display !== 'inline';
-  return isCut && ['hidden', 'clip'].includes(style.overflowX) && style.textOverflow !== 'ellipsis' && !element.closest('.hidden, svg');
+  return isCut && ['hidden', 'clip'].includes(style.overflowX) && style.textOverflow !== 'ellipsis' && style.clipPath === 'none' && !element.closest('.hidden, svg');
 }).map((element) => element.className || element.tagName)"""
 """The elements whose text is cut without a sign."""
 

@@ -170,7 +170,7 @@ def test_back_returns_to_the_place_and_the_row(chromium, tmp_path, server):
         page.wait_for_selector("h1.id")
         assert page.evaluate("window.scrollY") == 0
         id = page.locator("h1.id").inner_text()
-        assert page.title() == f"{id} · row in nightly · dicast"
+        page.wait_for_function(f"() => document.title === '{id} · row in nightly · dicast'")
         page.go_back()
         page.wait_for_selector(".virtual-row:focus")
         page.wait_for_function(f"() => window.scrollY === {scrolled}")
