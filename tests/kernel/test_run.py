@@ -70,6 +70,7 @@ def test_a_run_has_the_fields_of_the_document():
         "plan",  # there only where a run was planned
         "batches",  # there only where a batch is open
         "reserved",  # there only where amounts are reserved
+        "caps",  # there only where a cap forbade a call
         "recorded",  # there only where subjects have recorded scores
     }
     assert fields == set(document)
