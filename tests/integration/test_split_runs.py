@@ -29,6 +29,13 @@ def fleet(install):
     install("dicast-fleet", "1.0", {"dicast": {"fleet": "dicast_fleet"}}, dicast_fleet=FLEET.read_text())
 
 
+def test_a_small_run_is_split(shop):
+    shop.rows("a", "b", "c", "d")
+    split = shop.run(TASK + SPLIT, "--ledger", "m.db")
+    assert (split.code, split.json["subjects"], split.json["scored"]) == (0, 4, 4)
+    assert not (shop / "m.db.shards").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "data", "sessions"),
