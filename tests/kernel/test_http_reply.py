@@ -11,7 +11,7 @@ import zlib
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dicast.toolkit.http_reply import ReplyReader, ReplyRefused, retry_after
@@ -100,6 +100,7 @@ def test_a_secret_is_taken_out_however_it_is_spelt(spelt):
         lambda text: len(text.strip()) > 7
     )
 )
+@example('"0000000')
 def test_no_value_of_a_json_reply_holds_a_secret(secret):
     for escape in (lambda text: json.dumps(text)[1:-1], lambda text: "".join(f"\\u{ord(char):04x}" for char in text)):
         if max(secret) > "\uffff":

@@ -71,7 +71,7 @@ class _Search:
             return data
         if len(data) <= _LONGEST_SEARCHED:
             for replace in (self._replaced, self._replaced_in_json):
-                if not self._is_in(masked := replace(data)):
+                if not self._is_in(masked := replace(data)) and (_is_json(masked) or not _is_json(data)):
                     return masked
         return MASK.encode()
 
@@ -134,3 +134,11 @@ def _forms(secret: str) -> Iterator[str]:
         text = base64.b64encode(bytes(before) + data)
         part = text[lost : (before + len(data)) * 8 // 6].decode()
         yield from (part, part.translate(str.maketrans("+/", "-_")))
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return False
+    return True
