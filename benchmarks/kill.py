@@ -35,7 +35,8 @@ import judges
 from chat_endpoint import TOKENS_IN, TOKENS_OUT
 from kill_books import Books, left
 from kill_kinds import ALL, AT_ONCE, KINDS, Kind
-from kill_places import DRIVER, Place, RayPlace, enter_namespace
+from kill_places import DRIVER, Place
+from kill_ray import RayPlace, enter_namespace
 from processes import DICAST, Figure, Wrong, environment
 
 MOMENTS, SEED, JOBS, MINUTES = 200, 20, 2, 15.0

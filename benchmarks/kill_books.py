@@ -99,7 +99,7 @@ class Left:
 
 
 def left(folder: Path, events: Sequence[Event]) -> Left:
-    """What the run with these events has left, with its files in *folder*."""
+    """Return the books of the run with these *events* and with its files in *folder*."""
     completed = _payloads(events, "run.completed")
     documents = sorted((_lasting(document) for document in completed), key=json.dumps)
     keys = ("subject_kind", "subject_id", "judge", "score", "confidence", "judge_kind", "failure_mode")

@@ -9,7 +9,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import workload
-from kill_places import BucketPlace, FolderPlace, Place, PostgresPlace, RayPlace
+from kill_places import BucketPlace, FolderPlace, Place, PostgresPlace
+from kill_ray import RayPlace
 from processes import DICAST
 
 AT_ONCE = 6

@@ -1,4 +1,4 @@
-"""Places in which ``kill.py`` has runs record: a file, a folder, a bucket, PostgreSQL, and a folder that the workers of a Ray cluster share.
+"""Places in which ``kill.py`` has runs record: a file, a folder, a bucket and PostgreSQL. ``kill_ray.py`` has the place of a Ray cluster.
 
 A place names the processes next to the process of the run that may be killed, and starts them again.
 """
@@ -10,12 +10,10 @@ import json
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
@@ -23,7 +21,7 @@ from pathlib import Path
 from sqlite3 import OperationalError
 from typing import IO, Any
 
-from processes import HERE, Wrong, clear, environment
+from processes import HERE, Wrong, clear
 
 from dicast import Event, LedgerRefused, Query, read_ledger
 from dicast_ledger import connect
@@ -32,16 +30,6 @@ CONTRIB = HERE.parent / "contrib"
 DRIVER = "driver"
 """The process of the run, which every kind kills."""
 
-NAMESPACE = "DICAST_KILL_NAMESPACE"
-"""Environment variable of a process in a network namespace of its own."""
-
-ENTER = """set -e
-ip link set lo up
-ip addr add 10.255.0.1/32 dev lo
-ip route add default dev lo src 10.255.0.1
-mount --bind /dev/null /etc/resolv.conf
-exec "$@"
-"""
 MOTO = """
 import sys
 from moto.server import ThreadedMotoServer
@@ -75,8 +63,6 @@ async def serve(port, target):
 asyncio.run(serve(int(sys.argv[1]), int(sys.argv[2])))
 """
 """A server of S3 that can be killed: it passes bytes on to moto, which keeps the objects in memory, as S3 keeps them when a server dies."""
-
-WORKER_SECONDS = 60
 
 
 class Place:
@@ -117,7 +103,7 @@ class Place:
 
     def events(self) -> list[Event]:
         """Return the events of the ledger; none if a process was killed before it made the ledger."""
-        return _events(self.ledger)
+        return events_at(self.ledger)
 
     def segments(self) -> list[Event]:
         """Return the events that workers have recorded elsewhere, and that the ledger may lack."""
@@ -125,7 +111,7 @@ class Place:
 
     def kill(self, victim: str, drawn: random.Random) -> bool:
         """Kill a process that is not the driver; return False if none is there now."""
-        raise NotImplementedError(victim)
+        raise Wrong(f"{type(self).__name__} has no process {victim!r} to kill")
 
     def start(self, victim: str) -> None:
         """Start the killed process again."""
@@ -215,7 +201,7 @@ class BucketPlace(Place):
         """Return the events of the ledger, from the server that is never killed."""
         with self._reading:
             os.environ.update(self.environment | {"AWS_ENDPOINT_URL": self._moto})
-            return _events(self.ledger)
+            return events_at(self.ledger)
 
     def kill(self, victim: str, drawn: random.Random) -> bool:
         """Kill the server of S3."""
@@ -288,128 +274,13 @@ class PostgresPlace(Place):
             return cursor.fetchall() if cursor.description else []
 
 
-class RayPlace(FolderPlace):
-    """A folder of ``segments/ledger``, whose runs are judged by a Ray cluster of two nodes in this network namespace."""
-
-    victims = (DRIVER, "worker", "node")
-
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        super().__init__(folder, stack)
-        command = [sys.executable, CONTRIB / "ray" / "tests" / "ray_cluster.py"]
-        quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
-        with (folder / "ray.log").open("wb") as log:
-            self._cluster = stack.enter_context(
-                subprocess.Popen(
-                    command,
-                    text=True,
-                    env=environment() | quiet,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    cwd=folder,
-                )
-            )
-        self._address = self._answer()
-        self._node = 0
-
-    @property
-    def _segments(self) -> str:
-        return json.dumps({"segments/ledger": {"path": str(self.folder / "shards")}})
-
-    @property
-    def text(self) -> str:
-        """Lines of the pipeline file, with the executor."""
-        options = {"address": self._address, "shard": 9, "concurrency": 3, "segments": self._segments}
-        return f"{super().text}executor: {json.dumps({'ray/shards': options})}\n"
-
-    def clear(self) -> None:
-        """Remove what a run has left."""
-        super().clear()
-        shutil.rmtree(self.folder / "shards", ignore_errors=True)
-
-    def segments(self) -> list[Event]:
-        """Return the events of all shards."""
-        return _events(self._segments)
-
-    def kill(self, victim: str, drawn: random.Random) -> bool:
-        """Kill the process of a task, or all processes of a node."""
-        if victim == "node":
-            self._node = drawn.choice((1, 2))
-            self._ask(kill=self._node)
-            return True
-        workers = _workers()
-        if workers:
-            _kill_process(drawn.choice(workers))
-        return bool(workers)
-
-    def start(self, victim: str) -> None:
-        """Add a node in place of the killed one."""
-        if victim == "node":
-            self._ask(add=self._node)
-
-    def settle(self) -> None:
-        """Wait until no task is running."""
-        until = time.monotonic() + WORKER_SECONDS
-        while _workers():
-            if time.monotonic() > until:
-                raise Wrong(f"tasks of a killed run were there {WORKER_SECONDS} s after its end")
-            time.sleep(0.05)
-
-    def _ask(self, **request: int) -> Any:
-        assert self._cluster.stdin is not None
-        print(json.dumps(request), file=self._cluster.stdin, flush=True)
-        return self._answer()
-
-    def _answer(self) -> Any:
-        assert self._cluster.stdout is not None
-        line = self._cluster.stdout.readline()
-        if not line:
-            raise Wrong(f"the Ray cluster has ended: {(self.folder / 'ray.log').read_text()[-1500:]}")
-        return json.loads(line)
-
-
-def enter_namespace() -> None:
-    """Start this program again in a network namespace, because Ray rewrites 127.0.0.1. Do nothing if it is in one.
-
-    :raises Wrong: if no namespace can be made.
-    """
-    if NAMESPACE in os.environ:
-        return
-    if sys.platform != "linux" or not all(map(shutil.which, ("unshare", "ip", "mount"))):
-        raise Wrong("two nodes of Ray need a network namespace: Linux with unshare, ip and mount")
-    command = ["unshare", "--net", "--mount", "sh", "-c", ENTER, "sh"]
-    done = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Wrong(f"no network namespace can be made: {done.stderr.strip()}")
-    os.execvpe(command[0], [*command, sys.executable, *sys.argv], os.environ | {NAMESPACE: "1"})
-
-
-def _events(place: str) -> list[Event]:
+def events_at(place: str) -> list[Event]:
+    """Return the events of the ledger at *place*; none if there is no ledger."""
     read: Callable[[Any], list[Event]] = lambda live: [entry.event for entry in live.read(Query())]  # noqa: E731
     try:
         return read_ledger(place, read)
     except LedgerRefused:
         return []
-
-
-def _workers() -> list[int]:
-    """Return the ids of the processes of tasks in this network namespace."""
-    namespace, pids = Path("/proc/self/ns/net").readlink(), list[int]()
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            is_task = (path / "cmdline").read_bytes().startswith(b"ray::judge")
-            if is_task and (path / "ns" / "net").readlink() == namespace:
-                pids.append(int(path.name))
-        except OSError:  # it has ended
-            continue
-    return pids
-
-
-def _kill_process(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:  # it has ended meanwhile
-        return
 
 
 def _served(stack: ExitStack, command: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Rows with real texts and four cheap checks each, beside the floor of ``throughput``: CPU a row, and bytes of the ledger a row.
+"""Rows with real texts and four cheap checks each, next to the floor of ``throughput``: CPU and bytes of the ledger for a row.
 
 The texts are the outside data: tasks and solutions of HumanEval, pairs of answers of LLMBar, and the replies of its recorded judges.
 """

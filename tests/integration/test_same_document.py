@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import settled
-from .test_shards import LABELS, MIXED, SAMPLE, TASK, TEXT, TRACES, conversations
+from .test_shards import CASES
 
 SERVER = Path(__file__).parents[2] / "contrib" / "postgres" / "tests" / "server.py"
 CHANGING = ("_id", "_ids", "_ms", "seconds")
@@ -49,17 +49,7 @@ def place(request):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("text", "data", "sessions"),
-    [
-        pytest.param(TEXT, MIXED, None, id="failures"),
-        pytest.param(TEXT, MIXED, 3, id="sessions"),
-        pytest.param(LABELS, ["0.9", "0.1", "0.6", "0.3", "1"], None, id="labels"),
-        pytest.param(TASK, ["a", "b", "c"], None, id="task"),
-        pytest.param(TRACES, conversations(7), None, id="traces"),
-        pytest.param(SAMPLE, conversations(9), None, id="weights"),
-    ],
-)
+@pytest.mark.parametrize(("text", "data", "sessions"), CASES)
 def test_executor_and_ledger_change_no_figure(shop, place, text, data, sessions):
     if isinstance(data[0], str):
         shop.rows(*data, sessions=sessions)

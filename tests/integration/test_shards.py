@@ -106,18 +106,19 @@ def dicast_aggregates():
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "data", "sessions"),
-    [
-        pytest.param(TEXT, MIXED, None, id="failures"),
-        pytest.param(TEXT, MIXED, 3, id="sessions"),
-        pytest.param(LABELS, ["0.9", "0.1", "0.6", "0.3", "1"], None, id="labels"),
-        pytest.param("source: {rows/jsonl: {path: data.jsonl, shuffle: 3}}\n" + TEXT, MIXED, 3, id="shuffled"),
-        pytest.param(TASK, ["a", "b", "c"], None, id="task"),
-        pytest.param(TRACES, conversations(7), None, id="traces"),
-        pytest.param(SAMPLE, conversations(9), None, id="weights"),
-    ],
-)
+CASES = [
+    pytest.param(TEXT, MIXED, None, id="failures"),
+    pytest.param(TEXT, MIXED, 3, id="sessions"),
+    pytest.param(LABELS, ["0.9", "0.1", "0.6", "0.3", "1"], None, id="labels"),
+    pytest.param("source: {rows/jsonl: {path: data.jsonl, shuffle: 3}}\n" + TEXT, MIXED, 3, id="shuffled"),
+    pytest.param(TASK, ["a", "b", "c"], None, id="task"),
+    pytest.param(TRACES, conversations(7), None, id="traces"),
+    pytest.param(SAMPLE, conversations(9), None, id="weights"),
+]
+"""Texts of pipelines, their data, and the number of sessions. Every executor and ledger gives the same run."""
+
+
+@pytest.mark.parametrize(("text", "data", "sessions"), CASES)
 def test_the_merged_run_equals_the_whole_run(shop, shards, text, data, sessions):
     if isinstance(data[0], str):
         shop.rows(*data, sessions=sessions)

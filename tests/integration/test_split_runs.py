@@ -18,7 +18,7 @@ from dicast._kernel.pipeline.build import load_pipeline
 from dicast._kernel.run.host import ShardHost
 
 from .conftest import finish, settled, wait_for
-from .test_shards import GATED, LABELS, MIXED, SAMPLE, TASK, TEXT, TRACES, conversations
+from .test_shards import CASES, GATED, MIXED, TASK, TEXT
 
 FLEET = Path(__file__).with_name("fleet.py")
 SPLIT = "executor: {fleet/shards: {shard: 3}}\n"
@@ -37,18 +37,7 @@ def test_a_small_run_is_split(shop):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("text", "data", "sessions"),
-    [
-        pytest.param(TEXT, MIXED, None, id="failures"),
-        pytest.param(TEXT, MIXED, 3, id="sessions"),
-        pytest.param(LABELS, ["0.9", "0.1", "0.6", "0.3", "1"], None, id="labels"),
-        pytest.param("source: {rows/jsonl: {path: data.jsonl, shuffle: 3}}\n" + TEXT, MIXED, 3, id="shuffled"),
-        pytest.param(TASK, ["a", "b", "c", "d"], None, id="task"),
-        pytest.param(TRACES, conversations(7), None, id="traces"),
-        pytest.param(SAMPLE, conversations(9), None, id="weights"),
-    ],
-)
+@pytest.mark.parametrize(("text", "data", "sessions"), CASES)
 def test_a_split_run_equals_a_run_in_one_process(shop, text, data, sessions):
     if isinstance(data[0], str):
         shop.rows(*data, sessions=sessions)

@@ -45,7 +45,7 @@ def of_turn(make_event, make_subject, number):
 
 @pytest.fixture
 def singles(make_event, make_subject):
-    """Events of which each is a line of its own."""
+    """Events that are recorded as one line each."""
     events = [event for number in range(60) for event in of_turn(make_event, make_subject, number)]
     return sorted(events, key=lambda event: event.type != "subject.read")
 

@@ -43,7 +43,7 @@ def number_of(name: str) -> int | None:
 class Commit:
     """A commit: its number, the number of its first event, the digests before it and after it, its rows, and changes of leases.
 
-    *writer* tells two attempts of the same number apart. *size* is the number of bytes without compression. *marks* has the first bytes of the digest of each line.
+    *writer* is a random name that distinguishes two attempts at one number. *size* is the number of bytes without compression. *marks* has the first bytes of the digest of each line.
     """
 
     number: int

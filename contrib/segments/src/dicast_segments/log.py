@@ -1,4 +1,4 @@
-"""The log: commits in their order, of which the older ones are sealed in segments.
+"""Log of commits in their order. The older commits are sealed in segments.
 
 A commit is a file whose name is its number, and a name is written once. So of two writers with the same position one fails, reads the commit of the other, and
 decides again: amounts, leases and the chain are exact without a lock.

@@ -13,13 +13,13 @@ The rules, by event:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import attrs
 
 from dicast import Cap, Event, LedgerError, Refusal
+from dicast.toolkit.ledger_lines.amounts import amount_of, claimed_amount, utc_moment
 
 from .lines import Row
 
@@ -52,7 +52,7 @@ class Reservation:
         lease = payload.get("lease_until")
         return cls(
             *(seq, row, row.columns[3], tuple(payload["scopes"]), amount_of(payload), payload["unit"]),
-            *(None if lease is None else _moment(lease), bool(payload.get("outlives_run"))),
+            *(None if lease is None else utc_moment(lease), bool(payload.get("outlives_run"))),
         )
 
 
@@ -102,7 +102,7 @@ class Money:
 
         *lease_end* returns the end of a run's lease, or None. A reservation that outlives its run ends only after both leases are over.
         """
-        moment, over = _moment(now), list[Reservation]()
+        moment, over = utc_moment(now), list[Reservation]()
         for reservation in self.open.values():
             has_lapsed = reservation.lease_until is not None and reservation.lease_until < moment
             end = lease_end(reservation.run_id)
@@ -121,12 +121,7 @@ class Money:
 
         :raises LedgerError: if *event* has no valid amount.
         """
-        try:
-            amount, unit = amount_of(event.payload), event.payload["unit"]
-        except (LookupError, TypeError, ValueError, InvalidOperation) as error:
-            raise LedgerError(
-                f"event {event.id} has no valid amount to reserve, {error!r}: {dict(event.payload)}"
-            ) from error
+        amount, unit = claimed_amount(event)
         waiting = None
         for cap in caps if amount else ():
             if cap.limit.unit != unit or cap.limit.amount is None:
@@ -200,24 +195,3 @@ class Money:
 
     def _remove(self, table: dict[Any, Any], key: Any) -> None:
         self._journal.append((table, key, table.pop(key)))
-
-
-def amount_of(payload: Mapping[str, Any]) -> Decimal:
-    """Return the amount of a ``spend.*`` payload.
-
-    :raises ValueError: if it is negative or not finite.
-    :raises TypeError: if it is a binary float.
-    """
-    if not isinstance(payload["amount"], int | str | Decimal):
-        raise TypeError(f"an amount is a decimal string, not {payload['amount']!r}")
-    amount = Decimal(payload["amount"])
-    if not amount.is_finite() or amount < 0:
-        raise ValueError(f"an amount is finite and not negative, not {amount}")
-    return amount
-
-
-def _moment(text: str) -> str:
-    """Return an ISO 8601 time in a form that can be compared as text. A time without an offset is UTC."""
-    moment = datetime.fromisoformat(text)
-    utc = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return utc.isoformat(timespec="microseconds")

@@ -22,7 +22,7 @@ _STALE_SECONDS = 86_400
 
 
 _TRIES = 5
-"""Most requests of which the connection is lost in the body of the answer."""
+"""Most tries of a request whose connection is lost in the body of the answer."""
 
 _LOST_BODY = "request or response body error"
 """Words of the client for a connection that is lost in the body of a request or an answer."""

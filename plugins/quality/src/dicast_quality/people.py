@@ -44,7 +44,7 @@ class PooledLabels:
 
     @classmethod
     def of(cls, labels: Sequence[GoldLabel]) -> PooledLabels:
-        """Pool *labels*, of which each labeler has given one for an output."""
+        """Pool *labels*. Each labeler has at most one label for an output."""
         by_output: dict[Key, list[GoldLabel]] = {}
         labelers: dict[str, int] = {}
         copies: set[Key] = set()

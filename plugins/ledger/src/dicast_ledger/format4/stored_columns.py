@@ -97,7 +97,7 @@ class StoredTable:
 
 
 class Stored(Protocol):
-    """The columns of one block, which a reader asks for what it needs. The methods raise an error of :data:`UNREADABLE` for a part of another form."""
+    """Stored columns of one block. A method decompresses the part that it returns, and raises an error of :data:`UNREADABLE` if the part has another form."""
 
     hashes: bytes
 
