@@ -172,18 +172,18 @@ def reserve(live: Any, number: int, calls: int) -> Any:
 
 
 def block(live: Any, number: int) -> Any:
-    """Return an append of many events, of subjects that were judged at once."""
+    """Return an append of many events, of subjects that were judged at once. As in a run, the ids of an append have one time and count up."""
     from dicast import Event
     from dicast.toolkit.ids import stamp
 
     run, counter = f"run-{number}", [0]
 
-    def subject() -> list[Event]:
+    def subject(start: str, now: str) -> list[Event]:
         counter[0] += 1
-        id_, now = f"row-{number}-{counter[0]}", stamp()[1]
+        id_ = f"row-{number}-{counter[0]}"
         about: Any = {"run_id": run, "subject_kind": "row", "subject_id": id_}
         content = {"input": f"question {counter[0]}", "output": f"answer {counter[0]} of writer {number}" * 4}
-        names = {"eval_id": stamp()[0], "subject_kind": "row", "subject_id": id_, "judge": "metrics"}
+        names = {"eval_id": f"{start}{4 * counter[0]:06}", "subject_kind": "row", "subject_id": id_, "judge": "metrics"}
         verdict = {
             **names,
             "score": counter[0] % 7 / 7,
@@ -197,10 +197,14 @@ def block(live: Any, number: int) -> Any:
             "eval.started": names,
             "eval.completed": verdict,
         }
-        return [Event(stamp()[0], type_, now, payload=payload, **about) for type_, payload in payloads.items()]
+        return [
+            Event(f"{start}{4 * counter[0] + place:06}", type_, now, payload=payload, **about)
+            for place, (type_, payload) in enumerate(payloads.items(), 1)
+        ]
 
     async def step() -> int:
-        events = [event for _ in range(BLOCK // 3) for event in subject()]
+        id_, now = stamp()
+        events = [event for _ in range(BLOCK // 3) for event in subject(id_[:20], now)]
         await live.append(events)
         return len(events)
 

@@ -149,8 +149,8 @@ def test_a_url_that_cannot_be_read_is_not_quoted(team):
 
 def test_another_version_is_refused_by_name(team):
     team.call("run", "p.yaml")
-    team.query("UPDATE version SET number = 2 RETURNING number")
-    assert "version 2" in team.json("runs", code=2)["error"]["message"]
+    team.query("UPDATE version SET number = 99 RETURNING number")
+    assert "version 99" in team.json("runs", code=2)["error"]["message"]
     assert "upgrade dicast-postgres" in team.json("ledger", "migrate", code=2)["error"]["message"]
     team.query("UPDATE version SET number = 0 RETURNING number")
     assert "dicast ledger migrate" in team.json("run", "p.yaml", code=2)["error"]["message"]
@@ -159,15 +159,33 @@ def test_another_version_is_refused_by_name(team):
 
 def test_migrate_makes_the_newest_version_in_one_transaction(team, monkeypatch):
     team.call("run", "p.yaml")
-    assert team.json("ledger", "migrate") == {"version_before": 1, "version": 1}
+    assert team.json("ledger", "migrate") == {"version_before": versions.VERSION, "version": versions.VERSION}
     team.query("UPDATE version SET number = 0 RETURNING number")
-    monkeypatch.setattr(versions, "STEPS", {0: "CREATE TABLE made (n int); SELECT 1/0"})
+    later = dict.fromkeys(range(1, versions.VERSION), "SELECT 1")
+    monkeypatch.setattr(versions, "STEPS", {0: "CREATE TABLE made (n int); SELECT 1/0", **later})
     with pytest.raises(LedgerRefused, match="division by zero"):
         CliRunner().invoke(migrate, [], catch_exceptions=False)
     assert team.query("SELECT to_regclass('made')") == [(None,)]
-    monkeypatch.setattr(versions, "STEPS", {0: "CREATE TABLE made (n int)"})
-    assert "version 0 is now version 1" in CliRunner().invoke(migrate, [], catch_exceptions=False).output
+    monkeypatch.setattr(versions, "STEPS", {0: "CREATE TABLE made (n int)", **later})
+    assert (
+        f"version 0 is now version {versions.VERSION}" in CliRunner().invoke(migrate, [], catch_exceptions=False).output
+    )
     assert team.query("SELECT to_regclass('made')::text") == [("made",)]
+
+
+def test_migrate_makes_the_functions_of_version_1_anew(team):
+    team.call("run", "p.yaml")
+    team.query(
+        "UPDATE version SET number = 1 RETURNING number;"
+        " DROP FUNCTION decide, expired_reservations, lock_scopes, hold_amounts, close_reservations;"
+        " CREATE FUNCTION decide (text, numeric, text, jsonb) RETURNS integer LANGUAGE sql AS $$ SELECT 1 $$;"
+        " CREATE FUNCTION expired_reservations (timestamptz, boolean) RETURNS TABLE (number bigint) LANGUAGE sql AS $$ SELECT 1::bigint $$"
+    )
+    assert team.json("ledger", "migrate") == {"version_before": 1, "version": versions.VERSION}
+    query = "SELECT DISTINCT prorettype::regtype::text FROM pg_proc WHERE proname = 'expired_reservations'"
+    assert team.query(query) == [("bigint[]",)]
+    assert team.json("run", "p.yaml")["scored"] == 30
+    assert team.json("ledger", "verify")["ok"]
 
 
 def test_migrate_refuses_another_ledger(team):

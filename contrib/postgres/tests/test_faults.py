@@ -53,6 +53,10 @@ def sums(connect):
     ).fetchone()
 
 
+def blocks_in(connect):
+    return connect.execute("SELECT count(*) FROM blocks").fetchone()[0]
+
+
 def test_sixteen_writers_spend_a_cap_to_the_cent(server, component, open_ledger, connect):
     limit = "4.00"
     with open_ledger(component) as ledger:
@@ -70,10 +74,11 @@ def test_killed_writers_never_exceed_the_cap_and_lose_no_answer(server, componen
     rng, limit, answers = random.Random(7), "3.00", []
     with open_ledger(component) as ledger:
         for round_ in range(4):
+            before = blocks_in(connect)
             processes = [spender(server, component.schema, 10 * round_ + number, limit) for number in range(4)]
-            deadline = time.monotonic() + 1.5 + rng.random()
-            while time.monotonic() < deadline:
-                time.sleep(0.05)
+            least, deadline = before + rng.randint(10, 60), time.monotonic() + SECONDS
+            while blocks_in(connect) < least and time.monotonic() < deadline:
+                time.sleep(0.01)
                 assert sum(sums(connect)) <= Decimal(limit)
             for process in processes:
                 process.kill()

@@ -16,7 +16,7 @@ from dicast.toolkit.ledger_lines.lines import Line
 
 _SPENDING = frozenset(("spend.reserved", "spend.settled", "spend.released", "spend.lost"))
 
-BLOCKS = "%s::jsonb, %b::bytea[], %s::text[], %s::text[], %s::text[], %b::bytea[], %s::text[], %s::jsonb"
+BLOCKS = "%s::jsonb, %b::bytea[], %b::text[], %b::text[], %b::text[], %b::bytea[], %b::text[], %s::jsonb"
 """Placeholders of :meth:`Blocks.arguments`."""
 
 

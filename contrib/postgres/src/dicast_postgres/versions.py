@@ -14,11 +14,13 @@ from dicast import LedgerRefused
 
 from .server import LEAST_SERVER, Server
 
-VERSION = 1
+VERSION = 2
 """The version of the schema that this code reads and writes."""
 
-STEPS: Mapping[int, str] = {}
-"""The statements that make the next version of a version."""
+STEPS: Mapping[int, str] = {
+    1: "DROP FUNCTION decide (text, numeric, text, jsonb); DROP FUNCTION expired_reservations (timestamptz, boolean)"
+}
+"""The statements that make the next version of a version, apart from the functions, which each migration makes anew."""
 
 _CREATION = 0x646963617374
 """The key of the lock under which a schema is created or migrated."""
@@ -87,6 +89,7 @@ async def migrate(connection: psycopg.AsyncConnection[Any], server: Server) -> t
             raise LedgerRefused(f"{server.place}: run {row[0]} is running: end it, then migrate")
         for number in range(version, VERSION):
             await connection.execute(STEPS[number].encode())
+        await connection.execute(_statements("functions"))
         await connection.execute("UPDATE version SET number = %s", (VERSION,))
         return version, VERSION
 

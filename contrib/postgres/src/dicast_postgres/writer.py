@@ -27,8 +27,8 @@ _FULL_SECONDS = 1.0
 
 _APPEND = f"SELECT * FROM append_blocks(%s, %s, %s, %s, %s, {BLOCKS})"
 _ERASE = f"SELECT * FROM erase_texts(%s, %s, %s, %s, %s, {BLOCKS}, %b::bytea[])"
-_RESERVE = f"""SELECT * FROM reserve_claims(%s, %s, %s, %s, %s, {BLOCKS}, %s::timestamptz, %s, %s::text[], %s::jsonb,
-    %b::bytea[], %s::text[])"""
+_RESERVE = f"""SELECT * FROM reserve_claims(%s, %s, %s, %s, %s, {BLOCKS}, %s::timestamptz, %s, %b::text[], %s::jsonb,
+    %b::bytea[], %b::text[])"""
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
--- Tables of version 1. Blocks have the lines of format 4; each run has a chain of its own.
+-- Tables of version 2. Blocks have the lines of format 4; each run has a chain of its own.
 CREATE TABLE version (number integer NOT NULL);
 
 CREATE TABLE chains (
