@@ -52,12 +52,13 @@ def test_sums_that_do_not_follow_from_the_chain_are_found(tmp_path, opened, make
             body = {"reservation_id": reservation, "scopes": ["run:R1"], "amount": "2", "unit": "usd"}
             ledger.append([make_event("spend.reserved", body)])
         ledger.append([make_event("spend.settled", {"reservation_id": "a", "amount": "1", "unit": "usd"})])
+        ledger.append([make_event("run.completed")])
         assert ledger.verify().ok
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(statement)
     with opened(path, create=False) as ledger:
         result = ledger.verify()
-        assert result.bad_seq == 3
+        assert result.bad_seq == 4
         assert "do not follow" in result.reason
 
 

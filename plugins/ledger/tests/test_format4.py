@@ -353,7 +353,9 @@ def test_a_changed_line_is_named(filled, opened):
 def test_a_cut_end_is_found_with_the_head(filled, opened):
     with opened(filled, create=False) as ledger:
         head = ledger.head()
-    change(filled, "DELETE FROM blocks WHERE first = 901", "UPDATE runs SET last_seq = 900")
+    change(
+        filled, "DELETE FROM blocks WHERE first = 901", "UPDATE runs SET last_seq = 900", "UPDATE counted SET seq = 900"
+    )
     with opened(filled, create=False) as ledger:
         assert ledger.verify().ok
         assert ledger.verify(head.digest).bad_seq == 901

@@ -17,6 +17,7 @@ from dicast.toolkit.files import check_regular
 
 from .format4 import schema
 from .format4.views import VIEWS
+from .spending import COUNTED_TABLE
 
 APPLICATION_ID = 0x64696361  # "dica": distinguishes a ledger from other SQLite files
 FORMATS = 2, 3, 4
@@ -152,6 +153,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, create: bool) -> Non
         # BEGIN succeeds on a read-only file, so a value is written
         connection.execute(f"PRAGMA user_version = {number}")
         _replace_views(connection)
+        _add_counted(connection)
         connection.execute("COMMIT")
 
 
@@ -163,6 +165,13 @@ def _replace_views(connection: sqlite3.Connection) -> None:
         connection.execute(f"DROP VIEW IF EXISTS {name}")
     for view in VIEWS:
         connection.execute(view)
+
+
+def _add_counted(connection: sqlite3.Connection) -> None:
+    """Make the table ``counted`` in the file of an older version, whose tables of amounts count all events."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'counted'").fetchone():
+        connection.execute(COUNTED_TABLE)
+        connection.execute("INSERT INTO counted SELECT 1, coalesce(max(last), 0) FROM blocks")
 
 
 def refusal_of(path: Path, number: int) -> LedgerRefused:

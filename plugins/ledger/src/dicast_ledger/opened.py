@@ -55,7 +55,7 @@ class Opened:
     def take_lease(self, run_id: str, owner: str, seconds: float, dead: Callable[[Lease], bool]) -> Lease | None:
         """Take the lease of a run for *seconds*, and return None; or return the lease that blocks it, which is neither over nor *dead*."""
         with self._transaction(fenced=False) as spending:
-            spending.refresh()  # a lease decides about the reservations of its run
+            spending.disturb()  # a lease decides about the reservations of its run
             return self._leases.take(run_id, owner, seconds, dead)
 
     def renew_lease(self) -> None:
@@ -69,7 +69,7 @@ class Opened:
     def release_lease(self) -> None:
         """Give back the lease of this live ledger. A lost lease is ignored."""
         with self._transaction(fenced=False) as spending:
-            spending.refresh()
+            spending.disturb()
             self._leases.give_back()
 
     def lease_of(self, run_id: str) -> Lease | None:

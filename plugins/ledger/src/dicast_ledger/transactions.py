@@ -41,18 +41,17 @@ class Transaction(Writing):
         super().__enter__()
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            self._spending = self._begin()
+            spending = self._begin()
         except BaseException as error:
             self._undo(error)
             raise
-        return self._spending
+        return spending
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if error is not None:
             self._undo(error)
             return
         try:
-            self._spending.write()
             self._connection.execute("COMMIT")
         except BaseException as failure:
             self._undo(failure)

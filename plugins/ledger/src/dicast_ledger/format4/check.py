@@ -20,7 +20,7 @@ from dicast.toolkit.ledger_lines.references import references_of
 from dicast.toolkit.ledger_lines.traced import SUBJECTS, TRACED, traces_of
 
 from ..old_chain import integrity
-from ..spending import SPENDING_TABLES, Spending
+from ..spending import SPENDING_TABLES, Spending, counted_in
 from .contents import Contents
 from .first_columns import first_texts
 from .making import Layouts, columns_of
@@ -69,9 +69,12 @@ class Facts:
 class Check:
     """Walk over all lines in their order, with the tables that follow from them. Its memory grows with the makers, runs and open reservations."""
 
-    def __init__(self, scratch: sqlite3.Connection, contents: Contents) -> None:
+    def __init__(self, connection: sqlite3.Connection, scratch: sqlite3.Connection, contents: Contents) -> None:
         scratch.executescript(SPENDING_TABLES)
-        self.spending = Spending(scratch)
+        self._stored, self.spending = Spending(connection), Spending(scratch)
+        self.counted: int | None = None
+        """The number of the last event that the stored sums count; None for all events."""
+        self._is_counted = False
         self.digest, self.seq = START, 0
         self.contents, self.absent = contents, 0
         self.makers: dict[str, Maker] = {}
@@ -89,6 +92,8 @@ class Check:
         """
         first, last, count, run_id, types, low, high, began, ended, prev, digest, marks, columns, size, body = row
         start = self.seq + 1
+        if self.counted == self.seq:
+            self._sums()
         if first != start:
             raise Wrong(start, f"event {start} is missing: the next block begins with event {first!r}")
         if prev != self.digest:
@@ -132,6 +137,22 @@ class Check:
             raise Wrong(start, f"the contents of the block from event {first} cannot be read: {error}") from error
         self.absent += self.contents.absent(keys)
         return is_met
+
+    def sums(self) -> None:
+        """Check the sums after the last event.
+
+        :raises Wrong: if they do not follow from the lines.
+        """
+        if self.counted in (None, self.seq):
+            self._sums()
+        elif not self._is_counted:
+            raise Wrong(self.seq, f"the sums count the events up to {self.counted}, where no block ends")
+
+    def _sums(self) -> None:
+        self._is_counted = True
+        self.spending.write()
+        if (difference := self._stored.differing(self.spending)) is not None:
+            raise Wrong(self.seq, f"the sums do not follow from the lines: {difference}")
 
     def _lines(self, raw: bytes, lines: Sequence[bytes], first: int) -> tuple[list[Sequence[Any]], Facts]:
         """Check lines, and return their values and facts. *raw* is the list of all lines.
@@ -319,8 +340,9 @@ def _kind_of(values: Any) -> str | int | None:
 def verify(connection: sqlite3.Connection, expected: str | None) -> Verification:
     """Check all lines and all tables. With *expected*, a line must have this digest: without it, a chain whose end was cut off looks complete."""
     with closing(sqlite3.connect("")) as scratch:  # a temporary file of SQLite's own: memory stays constant
-        check, is_met = Check(scratch, Contents(connection)), expected is None
+        check, is_met = Check(connection, scratch, Contents(connection)), expected is None
         try:
+            check.counted = counted_in(connection)
             for row in connection.execute(f"SELECT {ROW} FROM blocks ORDER BY first"):
                 is_met = check.block(row, expected) or is_met
             if not is_met:
@@ -354,9 +376,7 @@ def _tables(connection: sqlite3.Connection, check: Check) -> None:
                 first or check.seq,
                 f"run {run_id!r} has the events {first} to {last}, but the table runs has {low!r} to {high!r}",
             )
-    check.spending.write()
-    if (difference := Spending(connection).differing(check.spending)) is not None:
-        raise Wrong(check.seq, f"the sums do not follow from the lines: {difference}")
+    check.sums()
     if (fault := check.contents.fault()) is not None:
         raise Wrong(check.seq, fault)
     if (damage := integrity(connection)) is not None:

@@ -13,6 +13,7 @@ from dicast.toolkit.ledger_lines.amounts import claimed_amount
 
 from ..opened import Opened
 from ..spending import Spending
+from .counting import count_later, counted
 from .reading import digest_at, entries, entries_at
 from .recent import Recent
 from .rows import newest
@@ -192,7 +193,7 @@ class BlockLedger(Opened):
             with self._transaction() as spending:
                 if before:
                     self._write(prepared, spending)
-                expired = spending.expired(claims[-1].event.time, self._leases.now())
+                expired = self._expired(spending, claims[-1].event.time)
                 if expired:
                     self._write(writer.prepare([lost(self._entry(seq)) for seq in expired]), spending)
                 granted: list[Event] = []
@@ -204,19 +205,34 @@ class BlockLedger(Opened):
                     if refusals[-1] is None:
                         granted.append(event)
                         spending.record(seq + len(granted), event.run_id, event.type, event.payload)
-                writer.write(writer.prepare(granted))
+                self._put(writer.prepare(granted), spending)
                 return refusals
 
     def reservations(self, run_id: str | None) -> Sequence[Entry]:
         """Return the ``spend.reserved`` entries of *run_id*, or of all runs, that are not settled, released or lost, oldest first."""
-        with self._lock, self._errors():
-            return [self._entry(seq) for seq in Spending(self._connection).open(run_id)]
+        with self._reading() as connection, counted(connection) as spending:
+            return list(entries_at(connection, spending.open(run_id), Query()))
 
     def _write(self, prepared: Prepared, spending: Spending) -> Head:
         seq, _ = self._writer.newest()
         for number, event in prepared.spending:
             spending.record(seq + number, event.run_id, event.type, event.payload)
-        return self._writer.write(prepared)
+        return self._put(prepared, spending)
+
+    def _put(self, prepared: Prepared, spending: Spending) -> Head:
+        """Write lines whose amounts are recorded. A small append leaves the changes of amounts in memory."""
+        head = self._writer.write(prepared)
+        if prepared.ends_appends or spending.is_large:
+            spending.count(head.seq)
+        return head
+
+    def _expired(self, spending: Spending, now: str) -> Sequence[int]:
+        """Return the rows of the open reservations that are over."""
+        ledgers_now = self._leases.now()
+        if spending.is_calm(now, ledgers_now):
+            return ()
+        spending.count(self._writer.newest()[0])
+        return spending.expired(now, ledgers_now)
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -239,3 +255,8 @@ class BlockLedger(Opened):
     def _refresh(self) -> None:
         super()._refresh()
         self._writer.refresh(self._version)
+        try:
+            if count_later(self._connection, self._spending):
+                self._spending.count(self._writer.newest()[0])
+        except ValueError as error:
+            raise LedgerError(f"{self.path}: {error}: run dicast ledger verify") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..leases import LEASES_TABLE
-from ..spending import SPENDING_TABLES
+from ..spending import COUNTED_TABLE, SPENDING_TABLES
 from .rows import BLOCKS_TABLE
 from .texts import TEXTS_TABLES
 from .views import VIEWS
@@ -17,6 +17,8 @@ SCHEMA = (
     "CREATE TABLE makers (name TEXT PRIMARY KEY, line TEXT) WITHOUT ROWID",
     "CREATE TABLE runs (run_id TEXT PRIMARY KEY, first_seq INTEGER, last_seq INTEGER) WITHOUT ROWID",
     *(statement for statement in SPENDING_TABLES.split(";") if statement.strip()),
+    COUNTED_TABLE,
+    "INSERT INTO counted VALUES (1, 0)",
     LEASES_TABLE,
     *VIEWS,
 )

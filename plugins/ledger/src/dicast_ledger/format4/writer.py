@@ -48,6 +48,16 @@ class Prepared:
     version: int | None
     sealing: Sealing | None
 
+    @property
+    def is_large(self) -> bool:
+        """True if the lines are compressed at once."""
+        return bool(self.sheets) and self.sheets[-1].columns is not None
+
+    @property
+    def ends_appends(self) -> bool:
+        """True if tables next to the chain are written with these lines, and not by a later append."""
+        return self.sealing is not None or self.is_large or any(is_end(type_) for _, _, type_ in self.runs.values())
+
 
 class Writer:
     """Writer of one connection. Call :meth:`forget` after a failed transaction, and :meth:`refresh` after another connection has written."""
@@ -158,7 +168,7 @@ class Writer:
 
     def _bound(self, prepared: Prepared, start: int) -> None:
         """Write the bounds of the runs. A run has no upper bound between a small append and its end, so that further small appends need not write it."""
-        is_large = prepared.sheets[-1].columns is not None
+        is_large = prepared.is_large
         rows: list[tuple[str, int, int | None]] = []
         for run_id, (first, last, type_) in prepared.runs.items():
             if is_large or is_end(type_):
