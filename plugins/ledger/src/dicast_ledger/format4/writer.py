@@ -139,7 +139,7 @@ class Writer:
         is_current = prepared.version == self._version
         if prepared.sealing is not None:
             seal(self._connection, prepared.sealing if is_current else overdue(self._connection))
-            self._small = None
+            self._small = (0, 0) if is_current else None
             self._unbounded.clear()
         if prepared.makers:
             makers = [(maker.name, maker.line.decode()) for maker in prepared.makers]
