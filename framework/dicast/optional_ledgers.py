@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from . import Entry, Event, Head, JudgedRow
@@ -59,3 +59,13 @@ class HasOpenJudgments(Protocol):
 
     def open_judgments(self, run_id: str | None) -> Sequence[Entry]:
         """Return the ``eval.started`` entries without a verdict or failure. Without it, all events are read."""
+
+
+class HasProofs(Protocol):
+    """Ledgers of the lines of format 4; on the live object."""
+
+    def prove(self, eval_id: str, until: int | None = None) -> dict[str, Any]:
+        """Return a document which shows without the ledger that it has the verdict or failure *eval_id*: the result of :func:`~dicast.toolkit.ledger_lines.proof_of`. It leads to the digest of the newest row of the verdict's chain, or of the row *until*. Without it, ``dicast ledger prove`` refuses the ledger.
+
+        :raises LedgerError: if the ledger does not have the verdict, or no row *until*.
+        """

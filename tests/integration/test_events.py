@@ -80,6 +80,7 @@ def test_a_run_records_what_is_listed(shop, chat_server, monkeypatch, listed):
         "shard.committed",
         "shard.merging",
         "shard.merged",
+        "shard.rooted",
         "run.stopped",
         "spend.lost",
         "spend.released",

@@ -303,6 +303,13 @@ SHARD_MERGING = "shard.merging"
 :param segments: the rows of each segment: ``{number, after, until}``.
 """
 
+SHARD_ROOTED = "shard.rooted"
+"""The heads of the shards whose events are in the ledger of the run, and the root of their Merkle tree (RFC 6962), which is the head of the run over its shards.
+
+:param shards: for each shard ``{number, run_id, count, head, place}``: its number, its run in the ledger at *place*, the number of its subjects, and ``{seq, digest}`` of its last event.
+:param root: the root of the tree over ``[number, run_id, count, seq, digest]`` of each shard.
+"""
+
 SHARD_MERGED = "shard.merged"
 """The events of the segments are in the ledger of the run, and no worker continues a segment.
 

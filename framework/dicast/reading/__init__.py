@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .._kernel.resume.digests import read_digest
 from .._kernel.resume.retractions import LABEL_RETRACTED, place_of_label, retracted_labels
 from .activity import CALLED, READ, ROUTED, ActivityColumns, ActivityOrigin, activity_of, read_activity
 from .columns import Floats, Ints
-from .digests import read_digest
 from .names import HASH_BYTES, Names, joined_numbers, name_hash
 from .open_judgments import read_open_judgments, still_open
 from .verdict_columns import (
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .._kernel.leases.hold_lease import live_run_check
     from .._kernel.resume.queries import document as run_document
     from .._kernel.resume.queries import verdict as verdict_of
+    from .._kernel.resume.shard_roots import ShardRoot, read_root
     from .gold import (
         Gold,
         LabeledOutputs,
@@ -69,6 +70,7 @@ _ON_FIRST_USE = {
         ),
         ".gold",
     ),
+    **dict.fromkeys(("ShardRoot", "read_root"), ".._kernel.resume.shard_roots"),
     "Numbering": ".numbering:Numbering",
     "live_run_check": ".._kernel.leases.hold_lease:live_run_check",
     "Reader": ".readers:Reader",
@@ -113,6 +115,7 @@ __all__ = [
     "Names",
     "Numbering",
     "Reader",
+    "ShardRoot",
     "VerdictColumns",
     "VerdictOrigin",
     "activity_of",
@@ -138,6 +141,7 @@ __all__ = [
     "read_digest",
     "read_gold",
     "read_open_judgments",
+    "read_root",
     "read_verdicts",
     "reader",
     "refuse_weights",

@@ -93,6 +93,8 @@ def _figures(done: Document) -> Iterator[tuple[str, str]]:
     yield "run", code(done["run_id"])
     if (ledger := done.get("ledger")) and ledger["head"]:
         yield "ledger head", f"row {ledger['head']['seq']:,}, {code(ledger['head']['digest'])}"
+        if root := ledger.get("root"):
+            yield "root of the shards", code(root)
 
 
 def _scale(figures: Document) -> str:

@@ -134,6 +134,46 @@ class LedgerConformance(LeaseConformance):
         assert not cut.ok, "a head that is in no row must not verify"
         assert cut.reason, "a ledger that does not hold says why"
 
+    def test_proves_its_verdicts(self, component: Any, bench: Bench, clock: Clock) -> None:
+        """A proof, if the ledger has ``prove``, shows a verdict without the ledger, up to the newest row or an older row; no changed byte is accepted."""
+        from ..toolkit.ledger_lines.proofs import ProofError, read_proof  # most conformance classes need no proofs
+
+        def make_verdict(number: int) -> list[Event]:
+            payload = {"eval_id": f"V{number}", "judge": "a", "score": number / 10, "details": f"reason {number}"}
+            subject = {"subject_kind": "row", "subject_id": str(number)}
+            types = ("eval.started", "eval.completed")
+            return [make_event(clock, type_, payload, **subject) for type_ in types]
+
+        async def proofs(live: Any) -> Any:
+            if not hasattr(live, "prove"):
+                return None
+            heads = [_appended(live, make_verdict(number)) for number in range(6)]
+            with pytest.raises(LedgerError):
+                live.prove("V9")
+            with pytest.raises(LedgerError):
+                live.prove("V3", heads[2].seq)
+            return (
+                heads,
+                [live.prove("V3"), live.prove("V3", heads[4].seq)],
+                [live.digest_of(head.seq) for head in heads],
+            )
+
+        result = self.opened(component, bench.folder, proofs)
+        if result is None:
+            pytest.skip(f"{self.named} has no proofs")
+        heads, documents, digests = result
+        assert digests == [head.digest for head in heads], "digest_of returns other digests than the appends"
+        for head, document in zip((heads[5], heads[4]), documents, strict=True):
+            data = orjson.dumps(document)
+            proven = read_proof(data)
+            verdict = proven.events[-1].payload
+            assert (verdict["eval_id"], verdict["score"], verdict["details"]) == ("V3", 0.3, "reason 3")
+            assert proven.head == {"seq": head.seq, "digest": head.digest}, "the proof leads to another head"
+            for place in range(len(data)):
+                changed = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+                with pytest.raises(ProofError):
+                    read_proof(changed)
+
     def test_reads_what_is_asked_for(self, component: Any, bench: Bench, clock: Clock) -> None:
         """Every condition of a query selects events; the order is oldest first by default."""
         templates = [

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import orjson
@@ -14,6 +15,7 @@ import pytest
 from dicast.toolkit.ledger_lines.chain import START, chained, leaf_of
 from dicast.toolkit.ledger_lines.lines import Encoder, events_of
 from dicast.toolkit.ledger_lines.makers import Maker
+from dicast.toolkit.shard_tree import shard_entries, shards_root
 
 PAGE = Path(__file__).parents[3] / "docs" / "concepts" / "ledger-format.md"
 
@@ -42,6 +44,17 @@ def test_the_example_is_what_the_ledger_writes(lines):
     events = [event for line in lines for _, event in events_of(orjson.loads(line), makers, lambda _: content)]
     assert [event.type for event in events] == ["run.started", "subject.read", "eval.started", "eval.completed"]
     assert [line for line, *_ in Encoder(store_content=True).encode(events).lines] == lines
+
+
+def test_the_page_has_the_root_of_its_shards():
+    shards = [
+        {"number": number, "run_id": run_id, "count": count, "head": {"seq": seq, "digest": digest}}
+        for number, run_id, count, seq, digest in map(orjson.loads, block("entries.jsonl").splitlines())
+    ]
+    assert shard_entries(shards) == block("entries.jsonl").encode().splitlines()
+    first, second, third = (sha256(b"\0" + entry).digest() for entry in shard_entries(shards))
+    left = sha256(b"\1" + first + second).digest()
+    assert shards_root(shards) == sha256(b"\1" + left + third).hexdigest() == block("root.txt").strip()
 
 
 @pytest.fixture(scope="module")

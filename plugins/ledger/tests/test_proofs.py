@@ -6,7 +6,8 @@ import orjson
 import pytest
 
 from dicast import LedgerError
-from dicast_ledger.format4.proofs import ProofError, check_proof
+from dicast.toolkit.ledger_lines.proofs import ProofError, check_proof, proof_in_shard
+from dicast.toolkit.shard_tree import shards_root
 
 
 @pytest.fixture
@@ -50,9 +51,39 @@ def test_a_failure_is_proven_from_its_event(tmp_path, opened, make_event):
     ],
 )
 def test_a_changed_proof_does_not_hold(proof, key, change):
+    """Also without the checksum, which proofs of older versions lack."""
     document, _ = proof
+    changed = {**document, key: change(document[key])}
+    with pytest.raises(ProofError, match="checksum"):
+        check_proof(changed)
+    del changed["checksum"]
     with pytest.raises(ProofError):
-        check_proof({**document, key: change(document[key])})
+        check_proof(changed)
+
+
+def test_a_proof_of_an_older_version_holds(proof):
+    document, head = proof
+    del document["checksum"]
+    assert check_proof(document).head == {"seq": head.seq, "digest": head.digest}
+
+
+def test_a_proof_of_a_shard_leads_to_the_root(proof):
+    document, head = proof
+    shards = [
+        {"number": number, "run_id": run_id, "count": 200, "head": document["head"]}
+        for number, run_id in enumerate(("other", check_proof(document).events[0].run_id, "third"), 1)
+    ]
+    in_shard = proof_in_shard(document, shards, 1)
+    proven = check_proof(in_shard)
+    assert (proven.shard["root"], proven.head["seq"]) == (shards_root(shards), head.seq)
+    changed = {**in_shard, "shard": {**in_shard["shard"], "count": 199}}
+    with pytest.raises(ProofError, match="checksum"):
+        check_proof(changed)
+    forged = proof_in_shard({**document, "head": {**document["head"], "seq": 1}}, shards, 1)
+    with pytest.raises(ProofError, match="have the root"):
+        check_proof(forged)
+    with pytest.raises(ProofError, match="is not of run other"):
+        check_proof(proof_in_shard(document, shards, 0))
 
 
 @pytest.mark.parametrize("document", [None, [], {}, {"line": ""}, "text"])
@@ -77,5 +108,6 @@ def test_a_proof_has_the_texts_of_the_verdict_and_of_its_trace(tmp_path, opened,
         document = ledger.prove("V1")
     assert [event.payload for event in check_proof(document).events] == [completed.payload]
     changed = {**document, "texts": [document["texts"][0].replace("because", "why")]}
+    del changed["checksum"]
     with pytest.raises(ProofError, match="does not have the digest"):
         check_proof(changed)

@@ -174,6 +174,16 @@ class PostgresLedger:
         with self._readers.reading() as snapshot:
             return digest_at(snapshot, seq)
 
+    def prove(self, eval_id: str, until: int | None = None) -> dict[str, Any]:
+        """Return a document which shows that the verdict with this id is in the chain of its run; see :class:`dicast.optional.HasProofs`.
+
+        :raises LedgerError: if the ledger does not have it, or the server cannot be reached.
+        """
+        from .proving import prove  # no run needs it
+
+        with self._readers.reading() as snapshot:
+            return prove(snapshot, eval_id, until)
+
     def verify(self, head: str | None = None) -> Verification:
         """Check all chains and all tables; with *head*, also that a line has this digest."""
         from .check import verify  # no run needs it

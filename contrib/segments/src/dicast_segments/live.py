@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from hashlib import sha256
 from itertools import islice
 from typing import Any
 
@@ -164,30 +163,14 @@ class SegmentLedger:
         prev = self._prev(first)
         return chain_of(prev, (row.line() for _, row in self._rows(Query(), first - 1, seq)))[-1].hex()
 
-    def prove(self, eval_id: str) -> dict[str, Any]:
-        """Return a document which shows that the verdict with this id is in the ledger. ``dicast ledger check-proof`` checks it.
+    def prove(self, eval_id: str, until: int | None = None) -> dict[str, Any]:
+        """Return a document which shows that the verdict with this id is in the ledger; see :class:`dicast.optional.HasProofs`.
 
         :raises LedgerError: if the ledger does not have it.
         """
-        for entry in self.read(Query(types=("eval.completed", "eval.failed"), newest_first=True)):
-            if entry.event.payload.get("eval_id") == eval_id:
-                break
-        else:
-            raise LedgerError(f"no verdict has the id {eval_id!r}: dicast verdicts --json lists the ids")
-        head = self.head()
-        assert head is not None
-        prev = "0" * 64 if entry.seq == 1 else self.digest_of(entry.seq - 1)
-        row, *later = (row for _, row in self._rows(Query(), entry.seq - 1, head.seq))
-        return {
-            "format": 4,
-            "line": row.line().decode(),
-            "maker": None,
-            "content": None,
-            "texts": [] if row.content is None else [row.content],
-            "prev": prev,
-            "leaves": [sha256(other.line()).hexdigest() for other in later],
-            "head": {"seq": head.seq, "digest": head.digest},
-        }
+        from .proving import prove  # no run needs it
+
+        return prove(self._rows, self.digest_of, eval_id, self._end() if until is None else until)
 
     def verify(self, head: str | None = None) -> Verification:
         """Check all segments and commits; with *head*, also that a row has this digest."""
@@ -204,14 +187,17 @@ class SegmentLedger:
         """
         from .erasing import erasable, erase  # no run needs it
 
-        head = self.head()
-        rows = self._rows(Query(), 0, 0 if head is None else head.seq)
+        rows = self._rows(Query(), 0, self._end())
         result = erasable((row for _, row in rows), subject_id, before)
         if result.digests:
             with self._lock:
                 self.append([erased(result.digests)])
                 erase(self._log, self._erasures, self._log.state.seq)
         return result
+
+    def _end(self) -> int:
+        head = self.head()
+        return 0 if head is None else head.seq
 
     def _erasures(self) -> dict[str, int]:
         """Return the digests of erased contents, each with the number of the event of its newest erasure."""

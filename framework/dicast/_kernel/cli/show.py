@@ -18,6 +18,7 @@ from ..pipeline.slots import ledger_at
 from ..resume.named_runs import LAST, by_part, find_run, named_run, run_ids, started_runs
 from ..resume.open_runs import RunCommand, command_of
 from ..resume.queries import document, runs_of
+from ..resume.shard_roots import read_root
 from ..values import Query
 from ..values.errors import ConfigError
 from .options import as_json, full, ledger_path
@@ -151,4 +152,4 @@ def _run(ledger: Ledger, run_id: str) -> tuple[dict[str, Any], Mapping[str, Any]
         command = command_of(started) or RunCommand("FILE")
         resuming = f"; {command.resuming(run_id)} resumes it" if command.is_resumable else ""
         raise ConfigError(f"run {run_id} is not completed{resuming}")
-    return dict(done) | {"ledger": ledger_json(ledger)}, started
+    return dict(done) | {"ledger": ledger_json(ledger, root=read_root(ledger, run_id))}, started

@@ -279,6 +279,7 @@ def _ending_lines(done: Document, command: RunCommand | None, *, resumes: bool) 
     yield from gate_parts(done["gate"], done["undecided"])
     if (ledger := done["ledger"]) and ledger["head"]:
         yield f"ledger: {ledger['path']}, row {ledger['head']['seq']:,}, {ledger['head']['digest']}"
+        yield from (f"shards: root {root}" for root in (ledger.get("root"),) if root)
 
 
 def _detail(value: object) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..plan.sections import Pipeline, Slot
     from ..records.observers import RecordObservers
     from ..report.fold import Report
+    from ..resume.shard_roots import ShardRoot
     from ..stream.opening import ComponentStack
     from ..stream.sinks import SinkFeed
     from ..stream.stream import Stream
@@ -184,8 +185,10 @@ def reserved_json(ledger: Ledger, run_id: str, stopped: Stopped) -> dict[str, An
     return {"reserved": {unit: f"{total:f}" for unit, total in sums.items()}} if sums else {}
 
 
-def ledger_json(ledger: Ledger, slot: Slot | None = None) -> dict[str, object]:
+def ledger_json(ledger: Ledger, slot: Slot | None = None, root: ShardRoot | None = None) -> dict[str, object]:
     """Return the path of the ledger, and its newest row; for a ledger of *slot* without a path also the value of ``--ledger`` as ``place``.
+
+    For a run in shards, *root* is added.
 
     The place is left out if the other commands take the same ledger from ``$DICAST_LEDGER``.
     """
@@ -194,6 +197,7 @@ def ledger_json(ledger: Ledger, slot: Slot | None = None) -> dict[str, object]:
     return {
         "path": None if path is None else str(path),
         "head": None if head is None else {"seq": head.seq, "digest": head.digest},
+        **({} if root is None else {"root": root.root}),
         **(
             {}
             if path is not None or slot is None or is_in_environment(slot.component)

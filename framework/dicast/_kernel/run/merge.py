@@ -11,7 +11,7 @@ import attrs
 
 from ..classes import frozen
 from ..contract.protocols import Ledger
-from ..events import RUN_STARTED, SUBJECT_READ
+from ..events import RUN_STARTED, SHARD_ROOTED, SUBJECT_READ
 from ..leases.hold_lease import hold_lease
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Pipeline, Slot
@@ -23,7 +23,7 @@ from ..stream.opening_context import opening
 from ..stream.sinks import output
 from ..stream.stream import Stream
 from ..timing.stop import Stop
-from ..values import Lost, ReadCounts, RunContext
+from ..values import Event, Lost, ReadCounts, RunContext
 from ..values.clock import Clock
 from ..values.errors import ConfigError, LedgerError, LedgerRefused, Problem, RequestError
 from .end import Stopped, failed
@@ -70,8 +70,9 @@ async def merge_ledgers(ledgers: Sequence[tuple[str, Any]], build: Build) -> tup
         pipeline, slot = build(words)
         _refuse_changed_file(pipeline, shards)
         events = MergedEvents(shards)
+        root = events.root()
     _refuse_missing_content(pipeline, events)
-    return await _recorded(pipeline, slot, shards, events), words
+    return await _recorded(pipeline, slot, shards, events, root), words
 
 
 @asynccontextmanager
@@ -126,7 +127,9 @@ def _refuse_missing_content(pipeline: Pipeline, events: MergedEvents) -> None:
         )
 
 
-async def _recorded(pipeline: Pipeline, ledger: Slot, shards: ShardSet, events: MergedEvents) -> RunOutcome:
+async def _recorded(
+    pipeline: Pipeline, ledger: Slot, shards: ShardSet, events: MergedEvents, root: dict[str, Any] | None
+) -> RunOutcome:
     """Record the merged run in *ledger*, and return its outcome."""
     clock, mask = Clock(), SecretMask.of(pipeline, ledger.component)
     async with AsyncExitStack() as stack:
@@ -143,7 +146,7 @@ async def _recorded(pipeline: Pipeline, ledger: Slot, shards: ShardSet, events: 
         )
         part.enter_context(hold_lease(live, context.run_id))
         steps = MergeSteps(pipeline, live, clock, Stop(), context, None, Request(), mask)
-        return await steps.merge(parts, shards, events)
+        return await steps.merge(parts, shards, events, root)
 
 
 def _refuse_recorded(ledger: Ledger, shards: ShardSet) -> None:
@@ -171,8 +174,10 @@ class MergeSteps(RunSteps):
 
     _shards: ShardSet
 
-    async def merge(self, parts: ComponentStack, shards: ShardSet, events: MergedEvents) -> RunOutcome:
-        """Record the events of the shards, and conclude the run."""
+    async def merge(
+        self, parts: ComponentStack, shards: ShardSet, events: MergedEvents, root: dict[str, Any] | None
+    ) -> RunOutcome:
+        """Record the events of the shards and their *root*, and conclude the run."""
         self._shards = shards
         parts.enter_context(self._caller.ticking())
         unchanged_rubrics(self.pipeline, self.ledger)
@@ -191,6 +196,7 @@ class MergeSteps(RunSteps):
             for subject in events.subjects(stream.run_id, self.clock.id):
                 await self._record_subject(stream, subject)
             stream.emit(self._lost_reservations(stream))
+            stream.emit(self._rooted(stream, root))
             await stream.flush()
         except LedgerError as error:
             stopped = failed(stopped, error)
@@ -226,6 +232,10 @@ class MergeSteps(RunSteps):
             self._observers.observe(
                 [event for event in current if event.type != SUBJECT_READ], subject.subject, complete=True
             )
+
+    def _rooted(self, stream: Stream, root: dict[str, Any] | None) -> list[Event]:
+        """Return the event with the *root* of the shards; nothing for None."""
+        return [] if root is None else [stream.event(SHARD_ROOTED, self._mask.data(root))]
 
     def _lost_reservations(self, stream: Stream) -> list[Any]:
         """Return the ends of the reservations that the processes of unfinished shards left open. They count as spent."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from ...toolkit.shard_tree import shards_root
 from ...toolkit.temporary import temporary_database
 from ..classes import frozen
 from ..events import (
@@ -21,6 +22,7 @@ from ..events import (
     SUBJECT_READ,
     VERDICT_ENDS,
 )
+from ..resume.digests import read_digest
 from ..values import Event, Query, Subject
 from ..values.errors import ConfigError, Problem
 from .shard_set import ShardRecord, ShardSet
@@ -125,6 +127,21 @@ class MergedEvents:
             of = "" if read is None else f" of {read:,}"
             message = f"the shards have {count:,}{of} subjects at {places:,} places; the order of the source changed between the shards"
             self._problems.append(Problem(message))
+
+    def root(self) -> dict[str, Any] | None:
+        """Return the payload of ``shard.rooted``; None without shards, or if a ledger of a shard has no digest of its last event."""
+        query = "SELECT shard, count(*) FROM subjects GROUP BY shard"
+        counts = dict(self._database.execute(query).fetchall())
+        shards = list[dict[str, Any]]()
+        for shard in self._shards.shards:
+            entries = shard.ledger.read(Query(shard.run_id, newest_first=True, limit=1))
+            seq = next(iter(entries)).seq  # a shard has its run.started
+            if not (digest := read_digest(shard.ledger, seq)):
+                return None
+            head = {"seq": seq, "digest": digest}
+            members = {"number": shard.number, "run_id": shard.run_id, "count": counts.get(shard.number, 0)}
+            shards.append({**members, "head": head, "place": shard.place})
+        return {"shards": shards, "root": shards_root(shards)} if shards else None
 
     def subjects(self, run_id: str, new_id: Callable[[], str]) -> Iterator[SubjectEvents]:
         """Yield the events by subject, in the order of the source, as events of the run *run_id*.

@@ -340,7 +340,12 @@ class RunSteps:
         done["sinks"] = self._mask.data(await finish_sinks(stream, self.ledger, parts, pipeline.sinks))
         recorded = evolve(event, payload={**event.payload, "sinks": done["sinks"]})  # no sink knew the last losses
         stopped = stopped_after(stopped, lambda: self.ledger.append([recorded]))
-        done["ledger"] = self._mask.data(ledger_json(self.ledger, ledger_slot(self.pipeline)))
+        root = None
+        if "split" in report.started or "shards" in report.started:
+            from ..resume.shard_roots import read_root  # few runs are in shards
+
+            root = read_root(self.ledger, stream.run_id)
+        done["ledger"] = self._mask.data(ledger_json(self.ledger, ledger_slot(self.pipeline), root))
         if self.request.reuse is not None:
             self.request.reuse.take(self.ledger, stream.run_id, is_scored=bool(done["scored"]))
         await parts.aclose()

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..classes import frozen
 from ..contract.protocols import Ledger
-from ..events import SHARD_COMMITTED, SHARD_MERGED, SHARD_MERGING
+from ..events import SHARD_COMMITTED, SHARD_MERGED, SHARD_MERGING, SHARD_ROOTED
 from ..pipeline.default_ledger import ledger_component
 from ..resume.resume import EarlierRun
 from ..stream.opening_context import opening
@@ -172,7 +172,7 @@ async def catch_up(ledger: Ledger, earlier: EarlierRun, *, leave: bool) -> None:
         bounds, start = read_bounds(ledger, earlier.run_id)
         if start is not None:
             entries = ledger.read(Query(earlier.run_id, after=start))
-            count = sum(entry.event.type != SHARD_COMMITTED for entry in entries)
+            count = sum(entry.event.type not in (SHARD_COMMITTED, SHARD_ROOTED) for entry in entries)
             _append(ledger, islice(_events(shards, bounds, earlier.run_id, clock.id), count, None))
         bounds = next_bounds(bounds, records) if leave else {}
         if any(low < high for low, high in bounds.values()):

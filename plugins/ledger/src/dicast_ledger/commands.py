@@ -45,8 +45,13 @@ def _head(head: Any) -> dict[str, object] | None:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write; it must not exist.")
 @ledger_path
 def prove(eval_id: str, out: Path, ledger: Path | str | None) -> None:
-    """Write a proof that the verdict EVAL_ID is in the ledger. The proof is checked without the ledger."""
-    document = read_ledger(ledger, lambda live: _proof(live, eval_id))
+    """Write a proof that the verdict EVAL_ID is in the ledger. The proof is checked without the ledger.
+
+    A verdict of a run in shards is proven by the ledger of its shard, if it is at its recorded place: up to the root of all shards.
+    """
+    from .proving import prove as proven
+
+    document, note = proven(ledger, eval_id)
     try:
         with out.open("xb") as file:
             file.write(orjson.dumps(document))
@@ -54,15 +59,16 @@ def prove(eval_id: str, out: Path, ledger: Path | str | None) -> None:
         raise ConfigError(f"{out} exists: name a new file for the proof") from error
     except OSError as error:
         raise ConfigError(f"{out} cannot be written: {error.strerror}") from error
-    click.echo(one_line(f"{out}: proof up to head {document['head']['seq']} {document['head']['digest']}"))
+    if note:
+        click.echo(one_line(note))
+    click.echo(one_line(f"{out}: proof up to {_end_of(document['head'], document.get('shard'))}"))
 
 
-def _proof(live: Ledger, eval_id: str) -> dict[str, Any]:
-    function = getattr(live, "prove", None)
-    if function is None:
-        raise ConfigError("only a ledger of format 4 proves verdicts: convert it with dicast ledger convert OLD NEW")
-    document: dict[str, Any] = function(eval_id)
-    return document
+def _end_of(head: Mapping[str, Any], shard: Mapping[str, Any] | None) -> str:
+    """Return the words about the end of a proof."""
+    if shard is None:
+        return f"head {head['seq']} {head['digest']}"
+    return f"shard {shard['number']} of the run with the root {shard['root']}"
 
 
 @click.command()
@@ -119,22 +125,19 @@ def _left_line(counts: Mapping[str, int]) -> str:
 def check_proof(file: Path, as_json: bool) -> int:
     """Check the proof FILE, and print its verdict. Exit code 1 if the proof does not hold.
 
-    Compare the head with a head that you noted: a proof shows only that the verdict belongs to this head.
+    Compare the head or the root with the value that you noted: a proof shows only that the verdict belongs to it.
     """
-    from .format4.proofs import ProofError
-    from .format4.proofs import check_proof as checked
+    from dicast.toolkit.ledger_lines.proofs import ProofError, read_proof
 
     try:
-        document = orjson.loads(read_bytes(file))
+        data = read_bytes(file)
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
-    except orjson.JSONDecodeError as error:
-        raise ConfigError(f"{file} is not JSON: {error}") from error
     try:
-        proven = checked(document)
+        proven = read_proof(data)
     except ProofError as error:
         if as_json:
-            print_json({"ok": False, "reason": str(error), "head": None, "events": []})
+            print_json({"ok": False, "reason": str(error), "head": None, "shard": None, "events": []})
         else:
             click.echo(one_line(f"{file} does not hold: {error}"))
         return 1
@@ -142,13 +145,11 @@ def check_proof(file: Path, as_json: bool) -> int:
         {"id": event.id, "type": event.type, "time": event.time, "payload": event.payload} for event in proven.events
     ]
     if as_json:
-        print_json({"ok": True, "reason": None, "head": proven.head, "events": events})
+        print_json({"ok": True, "reason": None, "head": proven.head, "shard": proven.shard, "events": events})
         return 0
     verdict = events[-1]["payload"]
     score = verdict.get("score") if isinstance(verdict, dict) else None
     click.echo(
-        one_line(
-            f"ok: {proven.events[-1].subject_id} has the score {score}, head {proven.head['seq']} {proven.head['digest']}"
-        )
+        one_line(f"ok: {proven.events[-1].subject_id} has the score {score}, {_end_of(proven.head, proven.shard)}")
     )
     return 0

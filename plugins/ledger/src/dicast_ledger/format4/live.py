@@ -129,15 +129,15 @@ class BlockLedger(Opened):
         with self._reader() as connection:
             return verify(connection, head)
 
-    def prove(self, eval_id: str) -> dict[str, Any]:
-        """Return a document which shows that the verdict with this id is in the ledger; see :mod:`.proofs`.
+    def prove(self, eval_id: str, until: int | None = None) -> dict[str, Any]:
+        """Return a document which shows that the verdict with this id is in the ledger; see :class:`dicast.optional.HasProofs`.
 
         :raises LedgerError: if the ledger does not have it.
         """
         from .proofs import prove  # no run needs it
 
         with self._reading() as connection:
-            return prove(connection, eval_id)
+            return prove(connection, eval_id, until)
 
     def erase(self, subject_id: str | None, before: str | None, erased: Callable[[Sequence[str]], Event]) -> Erasable:
         """Remove the texts of a subject, a turn or a session, or the texts from before a time that no later event has. Verdicts and the chain stay.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._kernel.values import Query
+from ..values import Query
 
 
 def read_digest(ledger: Any, seq: int) -> str | None:
