@@ -91,8 +91,14 @@ def test_the_mean_of_a_judge_is_a_line(shop):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--metric-lines", "--json"], "remove --json and --head"),
-        (["--metric-lines", "--head", "1"], "remove --json and --head"),
+        (["--metric-lines", "--json"], "alone; remove --json (dicast"),
+        (["--metric-lines", "--head", "1"], "alone; remove --head (dicast"),
+        (
+            ["--metric-lines", "--head", "1", "--limit", "1", "--out", "a.md"],
+            "subjects; remove --limit and --out (dicast",
+        ),
+        (["--head", "1", "--limit", "1", "--resume", "--out", "a.md"], "remove --limit, --resume and --out (dicast"),
+        (["--watch", "--resume"], "again; remove --resume (dicast"),
         (["--primary", "a-b"], "add --metric-lines"),
         (["--metric-lines", "--primary", "ab"], "no metric or judge has the label 'ab'"),
     ],

@@ -374,7 +374,7 @@ def test_a_shard_that_does_not_exist_is_refused(shop, shard):
     [
         ("metrics: [fake/act: {}]\nearly_stop: [stats/threshold: {on: metrics, threshold: 0.5}]\n", [], "early_stop"),
         ("metrics: [fake/act: {}]\nexperiments: {a: {}, b: {}}\n", [], "several experiments"),
-        ("metrics: [fake/act: {}]\n", ["--head", "1"], "remove --head, --watch, --metric-lines and --experiment"),
+        ("metrics: [fake/act: {}]\n", ["--head", "1"], "a part of the subjects; remove --head (dicast"),
     ],
 )
 def test_runs_without_shards_are_refused(shop, text, arguments, message):

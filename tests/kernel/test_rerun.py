@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 
-from dicast import Cost, Judgment, Subject
+from dicast import Cost, Failure, Judgment, Reply, Subject
 from dicast._kernel.api.runs import run_unless_disabled
 from dicast._kernel.cli import main, rerun
 from dicast._kernel.pipeline.build import load_pipeline
@@ -341,3 +341,59 @@ def test_outputs_of_a_task_without_a_model_are_judged_anew(folder):
     judged(judge, replies, text)
     judged(judge, replies, text)
     assert len(judge.asked) == 8
+
+
+TASK = """source: {rows/jsonl: {path: rows.jsonl, fields: {input: input, reference: reference}}}
+task: {prompt/chat: {model: chat, user: "P {{ input }}", retries: 0}}
+metrics: [diff/match]
+judges: [paid: {as: helpful}]
+"""
+QUESTIONS = [{"id": str(number), "input": f"q{number}", "reference": "fine"} for number in range(3)]
+
+
+def test_a_task_is_asked_again_only_where_its_request_has_changed(folder):
+    write(folder, QUESTIONS)
+    changed = [{**QUESTIONS[0], "reference": "other", "topic": "new"}, *QUESTIONS[1:]]
+    chat, judge, replies = FakeChatModel("fine", cost=Cost("0.01")), paid_judge(), ReusedReplies()
+
+    def asked(text, rows, model=chat):
+        write(folder, rows)
+        before = len(model.asked), len(judge.asked)
+        pipeline = load_pipeline(text, ready={"chat": OpenedModel(model), "paid": judge})
+        replies.begin(pipeline)
+        assert in_loop(run_unless_disabled(pipeline, Request(reuse=replies))).document["scored"] == 3
+        return len(model.asked) - before[0], len(judge.asked) - before[1]
+
+    assert asked(TASK, QUESTIONS) == (3, 3)
+    assert asked(TASK, changed) == (0, 1)  # the judge reads the reference
+    assert asked(TASK, changed) == (0, 0)
+    assert asked(TASK, QUESTIONS) == (0, 0)
+    with_reference = TASK.replace("P {{ input }}", "P {{ input }} {{ reference }}")
+    assert asked(with_reference, QUESTIONS) == (3, 3)
+    assert asked(with_reference, changed) == (1, 1)
+    assert asked(TASK.replace("retries", "temperature: 0.5, retries"), QUESTIONS) == (3, 3)
+    other = FakeChatModel("other", cost=Cost("0.01"))
+    assert asked(TASK, QUESTIONS, other) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    "failure", [Failure("judge_call_failed", "the server broke"), Reply("  ", "fake", cost=Cost("0.01"))]
+)
+def test_a_subject_whose_task_failed_is_asked_about_again(folder, failure):
+    write(folder, QUESTIONS)
+    broken = [True]
+
+    def answer(request):
+        return failure if broken[0] and "q1" in request.messages[-1].content else "fine"
+
+    chat, judge, replies = FakeChatModel(answer, cost=Cost("0.01")), paid_judge(), ReusedReplies()
+
+    def run():
+        pipeline = load_pipeline(TASK, ready={"chat": OpenedModel(chat), "paid": judge})
+        replies.begin(pipeline)
+        return in_loop(run_unless_disabled(pipeline, Request(reuse=replies))).document
+
+    assert run()["failed"] == 1
+    broken[0] = False
+    assert (run()["scored"], len(chat.asked), len(judge.asked)) == (3, 4, 3)
+    assert (run()["scored"], len(chat.asked), len(judge.asked)) == (3, 4, 3)

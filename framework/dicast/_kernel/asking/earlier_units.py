@@ -86,17 +86,12 @@ class EarlierUnits:
         self._database.execute("DELETE FROM units WHERE kind = ? AND id = ?", (kind, subject_id))
         self._database.execute("DELETE FROM replies WHERE kind = ? AND id = ?", (kind, subject_id))
 
-    def has_reply(self, kind: str, subject_id: str, label: str) -> bool:
-        """Return whether there is a reply for a verdict or a record of one subject."""
-        query = "SELECT 1 FROM replies WHERE kind = ? AND id = ? AND label = ? LIMIT 1"
-        return self._database.execute(query, (kind, subject_id, label)).fetchone() is not None
-
-    def forget_empty(self, kind: str, subject_id: str) -> None:
-        """Remove the empty replies for a subject's record."""
+    def forget_empty(self, kind: str, subject_id: str, label: str) -> None:
+        """Remove the empty replies for a verdict or a record of one subject."""
         self._database.execute(
-            "DELETE FROM replies WHERE kind = ? AND id = ? AND label = '' "
+            "DELETE FROM replies WHERE kind = ? AND id = ? AND label = ? "
             "AND trim(json_extract(CAST(reply AS TEXT), '$.text'), char(9, 10, 13, 32)) = ''",
-            (kind, subject_id),
+            (kind, subject_id, label),
         )
 
     def note_reply(self, key: ReplyKey, reply: bytes) -> None:

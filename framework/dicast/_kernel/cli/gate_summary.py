@@ -7,6 +7,7 @@ from typing import Any
 
 from ...toolkit.terminal import Drawing
 from ...toolkit.text_table import TextTable
+from ..plan.clauses import GATE_LEFT_OUT
 
 Document = Mapping[str, Any]
 
@@ -14,10 +15,11 @@ _DIFFERENCES = ("max_drop",)
 """Rules about a difference from another run, which is shown with its sign: a drop is negative."""
 
 
-def gate_parts(gate: Document | None, undecided: Sequence[str]) -> Iterator[str | Drawing]:
-    """Yield the gate's decision with its reasons, then its clauses if there is any besides coverage; ``none`` without a gate."""
+def gate_parts(done: Document) -> Iterator[str | Drawing]:
+    """Yield the decision of the gate of a run's document with its reasons, then its clauses if there is any besides coverage."""
+    gate, undecided = done["gate"], done["undecided"]
     if gate is None:
-        yield "gate: none" + (f"; undecided: {'; '.join(undecided)}" if undecided else "")
+        yield missing_gate(done) + (f"; undecided: {'; '.join(undecided)}" if undecided else "")
         return
     yield f"gate: {gate_answer(gate)}" + (": " if gate["reasons"] else "") + "; ".join(gate["reasons"])
     clauses = gate.get("clauses", ())  # documents of older versions have none
@@ -27,6 +29,12 @@ def gate_parts(gate: Document | None, undecided: Sequence[str]) -> Iterator[str 
         heads = ("  on", "clause", "value", "interval", "answer")
         table = TextTable(heads, [(f"  {on}", *cells) for on, *cells in rows], right=("value",))
         yield Drawing(table, lines)
+
+
+def missing_gate(done: Document) -> str:
+    """Return the line of a run without a gate: the reason if the command left it out."""
+    warnings = done.get("warnings", ())  # documents of older versions have none
+    return next((warning["message"] for warning in warnings if warning["kind"] == GATE_LEFT_OUT), "gate: none")
 
 
 def clause_lines(clauses: Sequence[Document]) -> list[str]:

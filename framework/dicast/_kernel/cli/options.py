@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..source.shard import Shard
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
@@ -88,3 +90,13 @@ full = click.option(
     "--full", is_flag=True, help="Print every figure, with methods, digests and notes, instead of one screen."
 )
 """Decorator of a command: the option ``--full``, as the argument ``full``."""
+
+
+def refuse_options(reason: str, options: Mapping[str, bool]) -> None:
+    """Refuse the options that are present for *reason*; *options* is whether each option is present.
+
+    :raises click.UsageError: naming the present options, to remove.
+    """
+    names = [name for name, is_present in options.items() if is_present]
+    if names:
+        raise click.UsageError(f"{reason}; remove {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}")

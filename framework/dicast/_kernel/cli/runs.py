@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from ..run.request import Request, RunOutcome
 from ..stream.opening_context import opening
 from ..timing.event_loop import in_loop
 from .calling_command import CallingCommand
-from .options import LEDGER, ShardPart, as_json, full, overrides
+from .options import LEDGER, ShardPart, as_json, full, overrides, refuse_options
 from .output import MOST, only_document, print_json
 from .outputs import Outputs
 from .progress import Progress
@@ -35,6 +35,15 @@ if TYPE_CHECKING:
     from ..source.shard import Shard
     from .head import Row
     from .metric_lines import Figure, RunLines
+
+
+_EXCLUDED = {
+    "--head": ("--head N starts a separate run of N subjects", ("--limit", "--resume", "--out")),
+    "--metric-lines": ("--metric-lines prints METRIC lines alone", ("--json", "--head")),
+    "--watch": ("--watch runs again and again", ("--resume", "--metric-lines", "--json")),
+    "--shard": ("--shard judges a part of the subjects", ("--head", "--watch", "--metric-lines", "--experiment")),
+}
+"""Options that exclude others, with the reason."""
 
 
 @click.command()
@@ -125,14 +134,20 @@ def run(
         file, resume = Path(resume), ""
     if file is None:
         raise click.UsageError("Missing argument 'FILE': dicast run FILE")
-    if head is not None and (limit is not None or resume is not None or out):
-        raise click.UsageError("--head N starts a separate run of N subjects; remove --limit, --resume and --out")
-    if metric_lines and (as_json or head is not None):
-        raise click.UsageError("--metric-lines prints METRIC lines alone; remove --json and --head")
+    present = {
+        "--limit": limit is not None,
+        "--head": head is not None,
+        "--resume": resume is not None,
+        "--out": bool(out),
+        "--json": as_json,
+        "--watch": watch,
+        "--metric-lines": metric_lines,
+        "--shard": shard is not None,
+        "--experiment": experiment is not None,
+    }
+    _refuse_combinations({option for option, is_present in present.items() if is_present})
     if primary is not None and not metric_lines:
         raise click.UsageError("--primary applies to METRIC lines; add --metric-lines")
-    if watch and (resume is not None or metric_lines or as_json):
-        raise click.UsageError("--watch runs again and again; remove --resume, --metric-lines and --json")
     with Outputs(out) as outputs:
         flags = [*(["--yes"] if yes else []), *selection(filters, only, ledger, shard, experiment), *outputs.flags]
         caller = click.get_current_context().find_object(CallingCommand) or CallingCommand(("dicast", "run"))
@@ -145,7 +160,7 @@ def run(
             cancel_batches=cancel_batches,
             command=attrs.evolve(command, is_resumable=head is None),
             filters=_rules(filters),
-            shard=_part(shard, only, is_whole=head is None and not (watch or metric_lines or experiment)),
+            shard=shard and attrs.evolve(shard, only=only),
         )
         read = partial(read_chosen, file, overrides, only, outputs, ledger, experiment)
         if watch and not switched_off():
@@ -184,16 +199,11 @@ def _watch(
     return run_again(file, request, run_once)
 
 
-def _part(shard: Shard | None, only: tuple[str, ...], *, is_whole: bool) -> Shard | None:
-    """Return *shard* for the labels *only*.
-
-    :param is_whole: False for a run that is not judged and shown as a whole.
-    """
-    if shard is not None and not is_whole:
-        raise click.UsageError(
-            "--shard judges a part of the subjects; remove --head, --watch, --metric-lines and --experiment"
-        )
-    return None if shard is None else attrs.evolve(shard, only=only)
+def _refuse_combinations(options: Collection[str]) -> None:
+    """Refuse *options* of which one excludes another."""
+    for option, (reason, others) in _EXCLUDED.items():
+        if option in options:
+            refuse_options(reason, {other: other in options for other in others})
 
 
 def selection(

@@ -17,14 +17,14 @@ from ...toolkit.text_table import WIDTH
 from ..classes import define, field
 from ..pipeline.ledger_path import LEDGER_PATH
 from ..report.caps import cap_lines
-from ..report.read_counts import READ_WARNINGS
 from ..resume.open_runs import RunCommand
 from .findings import aggregates, baseline_lines, sentences
-from .gate_summary import clause_lines, gate_answer
+from .gate_summary import clause_lines, gate_answer, missing_gate
 from .label_rows import label_rows, labels_table
 from .read_lines import read_lines
 from .score_lines import corrected_lines, plan_lines
 from .summary import (
+    SHOWN_ELSEWHERE,
     fallback_text,
     headline,
     loss_lines,
@@ -204,7 +204,7 @@ def _gate(done: Document) -> _Section:
     gate = done["gate"]
     reasons = [*(done["undecided"] if gate is None else gate["reasons"])]
     if gate is None:
-        head = "gate: none" + ("; undecided" if reasons else "")
+        head = missing_gate(done) + ("; undecided" if reasons else "")
     else:
         head = f"gate: {gate_answer(gate)}"
     if reasons and (gate is None or not gate["passed"]):
@@ -276,7 +276,7 @@ def _notes(done: Document) -> _Section:
     """Return the notes that cast doubt on a figure or explain a cost."""
     warnings = done.get("warnings", ())  # documents of older versions have none
     lines = [*read_lines(done)]
-    lines += _warning_lines([warning for warning in warnings if warning["kind"] not in READ_WARNINGS])
+    lines += _warning_lines([warning for warning in warnings if warning["kind"] not in SHOWN_ELSEWHERE])
     lines += cap_lines(done)
     for label, judge in done["judges"].items():
         lines += [f"{label}: {fallback_text(*fallback)}" for fallback in judge.get("fallbacks", {}).items()]

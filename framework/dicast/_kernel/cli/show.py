@@ -21,7 +21,7 @@ from ..resume.queries import document, runs_of
 from ..resume.shard_roots import read_root
 from ..values import Query
 from ..values.errors import ConfigError
-from .options import as_json, full, ledger_path
+from .options import as_json, full, ledger_path, refuse_options
 from .output import print_json
 from .screen import ledger_option, screen_parts
 from .subjects import SubjectHistory, subject_history, whole_id
@@ -54,9 +54,9 @@ def show(
 
     A run is named by its id, by its pipeline's name (the newest run), or by the word last. A subject is named by its id, or by the first characters of its session's id (at least 4), and is shown with its verdicts from the newest run that judged it. Nothing of it is cut: the policy, the prompt of a task, the input, the messages, reasoning and tool calls of its turns, the output and the reference with their difference, and each label with its reasons.
     """
-    if browses and (every or full or as_json):
-        raise click.UsageError("--browse shows the cases of one run to a person; remove --all, --full and --json")
     if browses:
+        excluded = {"--all": every, "--full": full, "--json": as_json}
+        refuse_options("--browse shows the cases of one run to a person", excluded)
         read_ledger(ledger, lambda open_ledger: _browse(open_ledger, name, run_id))
         return
     if every and run_id is not None:

@@ -13,6 +13,7 @@ from ...toolkit.money import amounts_text
 from ...toolkit.printable import one_line, short_name
 from ...toolkit.terminal import Drawing, Line, Part, folded
 from ...toolkit.text_table import TextTable
+from ..plan.clauses import GATE_LEFT_OUT
 from ..report.caps import cap_lines
 from ..report.read_counts import READ_WARNINGS
 from ..resume.open_runs import RunCommand
@@ -29,6 +30,9 @@ _FIRST = 3
 
 _COMMAND = "    dicast run"
 """Start of a line with a command; the line is not wrapped, so that it can be copied."""
+
+SHOWN_ELSEWHERE = (*READ_WARNINGS, GATE_LEFT_OUT)
+"""Kinds of warnings that the lines about the data and about the gate have."""
 
 RUN = 6
 """Number of last characters of a run's id in lists of runs; the first characters encode the time."""
@@ -275,8 +279,8 @@ def _ending_lines(done: Document, command: RunCommand | None, *, resumes: bool) 
     yield from stop_lines(done)
     yield from next_lines(done, command) if resumes else ()
     warnings = done.get("warnings", ())  # documents of older versions have none
-    yield from (f"warning: {warning['message']}" for warning in warnings if warning["kind"] not in READ_WARNINGS)
-    yield from gate_parts(done["gate"], done["undecided"])
+    yield from (f"warning: {warning['message']}" for warning in warnings if warning["kind"] not in SHOWN_ELSEWHERE)
+    yield from gate_parts(done)
     if (ledger := done["ledger"]) and ledger["head"]:
         yield f"ledger: {ledger['path']}, row {ledger['head']['seq']:,}, {ledger['head']['digest']}"
         yield from (f"shards: root {root}" for root in (ledger.get("root"),) if root)

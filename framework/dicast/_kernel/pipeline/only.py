@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..plan.clauses import Gate
+from ..plan.clauses import GATE_LEFT_OUT, Gate
 from ..plan.labels import file_labels
 from ..plan.sections import METRICS
 from ..values.names import nearest
@@ -15,14 +15,14 @@ from .parts import Placed, SectionBuilder
 class OnlyLabels:
     """Restriction of a pipeline to the metrics and judges with the labels *only*; all of them if it is empty.
 
-    *warnings* are sentences for the run's document.
+    *warnings* are the warnings for the run's document, each with its kind.
     """
 
     def __init__(self, sections: SectionBuilder, only: Sequence[str]) -> None:
         self._sections, self._only = sections, frozenset(only)
         self._changed: frozenset[str] = frozenset()
         self._declared: tuple[str, ...] = ()
-        self.warnings: list[str] = []
+        self.warnings: list[tuple[str, str]] = []
 
     def keep(
         self, metrics: list[Placed], judges: list[Placed], criteria: Sequence[str]
@@ -46,7 +46,8 @@ class OnlyLabels:
         self._declared = file_labels([slot for _, slot in metrics], [slot for _, slot in judges], criteria)
         self._changed = frozenset([*dropped, *([METRICS] if len(kept_metrics) < len(metrics) else [])])
         if dropped:
-            self.warnings.append(f"--only {' --only '.join(sorted(self._only))}: not judged: {', '.join(dropped)}")
+            message = f"--only {' --only '.join(sorted(self._only))}: not judged: {', '.join(dropped)}"
+            self.warnings.append(("only", message))
         return kept_metrics, kept_judges
 
     def _check_children(self, judges: list[Placed], dropped: Sequence[str]) -> None:
@@ -62,7 +63,6 @@ class OnlyLabels:
         missing = sorted(label for label in about if label in self._changed)
         if not missing:
             return gate
-        self.warnings.append(
-            f"--only leaves the gate out, because it is about labels that are not judged as a whole: {', '.join(missing)}"
-        )
+        labels = f"{', '.join(missing)}, not judged as a whole"
+        self.warnings.append((GATE_LEFT_OUT, f"gate: left out by --only, because it is about {labels}"))
         return Gate()

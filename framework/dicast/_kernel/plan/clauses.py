@@ -19,6 +19,9 @@ Bound = Literal["point", "interval", "anytime", "test"]
 Undecided = Literal["pass", "exit3", "fail"]
 """Effect of an undecided finding on the gate: it passes, is undecided (exit code 3), or fails."""
 
+GATE_LEFT_OUT = "gate_left_out"
+"""Kind of the warning about a gate that the command leaves out."""
+
 MIN_COVERAGE = 0.95
 """Coverage below which a run is undecided, unless the file sets another line."""
 

@@ -229,7 +229,8 @@ class Pipeline:
     *file* is the name that the user wrote. *experiment* is the experiment of a suite. *base* is the file's directory. *trust* has the code
     files that may be run. *source* is None if subjects come from elsewhere. *fingerprints* has digests, by section and component, of
     everything that can change a number. *setup* has digests of everything that must stay the same between a run and its resume.
-    *criteria* are the task's criteria that an extractor scores. *notes* are warnings about parts of the file that the run leaves out.
+    *criteria* are the task's criteria that an extractor scores. *notes* are warnings about parts of the file that the run
+    leaves out, each with its kind.
     *files* are the files and folders that the pipeline is made of or reads. *spec* is the pipeline as plain data for an executor that splits
     runs, None with objects of a program. *place* returns the file, the line and the column of the value at
     an address, or of the nearest value around it. *named* has each text of the file with the value of an environment variable, and the text
@@ -259,7 +260,7 @@ class Pipeline:
     fingerprints: Mapping[str, str]
     setup: Mapping[str, str]
     criteria: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
     files: tuple[Path, ...] = ()
     place: Callable[[tuple[str | int, ...]], tuple[str, int | None, int | None]] = field(
         default=lambda _: ("", None, None), eq=False, repr=False

@@ -89,9 +89,7 @@ def index(ledger: Ledger, earlier: EarlierRun) -> EarlierUnits:
             unit = (str(event.subject_kind), str(event.subject_id), str(event.payload.get("judge", RECORD)))
             spool.note(unit, str(event.payload.get("eval_id", RECORD)), STATES[event.type], entry.seq)
             if event.type == events.RECORD_FAILED:
-                spool.forget_empty(
-                    unit[0], unit[1]
-                )  # empty replies may be the cause of the failure; they are requested again
+                spool.forget_empty(*unit)  # empty replies may be the cause of the failure; they are requested again
             if live and event.type != events.EVAL_STARTED:
                 spool.forget(unit[0], unit[1])
         elif event.type == events.SUBJECT_READ:

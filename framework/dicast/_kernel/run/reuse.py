@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -10,7 +10,7 @@ import orjson
 
 from ..asking.earlier_units import EarlierUnits, ReplyKey
 from ..contract.protocols import Ledger, Source
-from ..events import TASK_REPLIED
+from ..events import RECORD_FAILED, TASK_REPLIED
 from ..plan.sections import METRICS, RECORD, Pipeline
 from ..resume.resume import index_replies
 from ..source.source import iterate
@@ -21,9 +21,11 @@ from ..values.passes import SubjectKey
 class ReusedReplies(EarlierUnits):
     """The paid replies of all runs of one process. A later run uses the replies that were bought in the same *setting*.
 
-    The setting is the content and the trace events of the subject, and the fingerprints of the component that paid, of the judges
-    that judge its children, of the task and of the extractors. A setting that comes back finds its replies again, and they cost
-    nothing. A task that makes an output without a chat model may make another output, so no reply about that subject is used again.
+    The setting of a judge's reply is the content and the trace events of the subject, and the fingerprints of the component that paid,
+    of the judges that judge its children, of the task and of the extractors. The setting of a task's reply is the fingerprint of the
+    task alone: the key of the reply has the digest of the request, so a column that the prompt does not use changes nothing. A setting
+    that comes back finds its replies again, and they cost nothing. A task that makes an output without a chat model may make another
+    output, so no reply about that subject is used again. An empty reply by which a task failed is not used again either.
 
     :param scored_runs: the ids of the runs with a scored subject, oldest first.
     :param faults: the reasons why the newest of these runs is not comparable with the run before it.
@@ -36,6 +38,7 @@ class ReusedReplies(EarlierUnits):
         self._fingerprints: Mapping[str, str] = {}
         self._children: Mapping[str, str] = {}
         self._used: set[ReplyKey] = set()
+        self._made: set[tuple[str, str, str]] = set()
         self._has_task = False
         self.scored_runs: list[str] = []
         self.faults: list[str] = []
@@ -66,8 +69,9 @@ class ReusedReplies(EarlierUnits):
     def note_reply(self, key: ReplyKey, reply: bytes) -> None:
         """Record a paid reply under *key* in the current setting. A reply about an output that the task makes again is not recorded."""
         scoped = self._in_setting(key)
-        if scoped is None or (self._has_task and key[2] != RECORD and not self._has_output(*key[:2])):
+        if scoped is None or (self._has_task and key[2] != RECORD and self._output(*key[:2]) not in self._made):
             return
+        self._note_output(key)
         super().note_reply(scoped, reply)
 
     def reply(self, key: ReplyKey) -> bytes | None:
@@ -77,6 +81,7 @@ class ReusedReplies(EarlierUnits):
         if stored is None:
             return None
         self._used.add(key)
+        self._note_output(key)
         data = orjson.loads(stored)
         reply = data[0] if isinstance(data, list) else data
         reply["cost"] = {**(reply.get("cost") or {}), "amount": "0"}
@@ -89,13 +94,25 @@ class ReusedReplies(EarlierUnits):
             self.faults = _faults(ledger, self.scored_runs[-1], run_id) if self.scored_runs else []
             self.scored_runs.append(run_id)
         index_replies(ledger, run_id, self)
+        for entry in ledger.read(Query(run_id, (RECORD_FAILED,))):
+            self._forget_empty(str(entry.event.subject_kind), str(entry.event.subject_id))
         replied = Query(run_id, (TASK_REPLIED,), limit=1)
         self.loses_replies = not getattr(ledger, "keeps_content", True) and any(True for _ in ledger.read(replied))
 
-    def _has_output(self, kind: str, subject_id: str) -> bool:
-        """Return whether a chat model of the task has replied about the subject in the current setting."""
+    def _forget_empty(self, kind: str, subject_id: str) -> None:
+        """Remove the empty replies of the task about a subject in the current setting: they are requested again."""
         scoped = self._in_setting((kind, subject_id, RECORD, "", 0))
-        return scoped is not None and self.has_reply(*scoped[:3])
+        if scoped is not None:
+            self.forget_empty(*scoped[:3])
+
+    def _note_output(self, key: ReplyKey) -> None:
+        """Note that a chat model of the task has replied about the subject of *key*, if *key* is of a record."""
+        if key[2] == RECORD:
+            self._made.add(self._output(*key[:2]))
+
+    def _output(self, kind: str, subject_id: str) -> tuple[str, str, str]:
+        """Return the key of the output of a subject: its content, and the fingerprints of the task and of the extractors."""
+        return kind, subject_id, self._setting(self._digests[kind, subject_id], self._makers())
 
     def _in_setting(self, key: ReplyKey) -> ReplyKey | None:
         """Return *key* with the digest of the current setting in its label; None for a subject that was not read from the source."""
@@ -103,13 +120,22 @@ class ReusedReplies(EarlierUnits):
         subject = self._digests.get((kind, id_))
         if subject is None:
             return None
-        names = ["task", *(name for name in self._fingerprints if name.startswith("extractors["))]
-        if label != RECORD:
-            names += self._payers(label, metric)
+        if label == RECORD:
+            setting = self._setting(b"", ["task"])
+        else:
+            setting = self._setting(subject, [*self._makers(), *self._payers(label, metric)])
+        return kind, id_, f"{label} {setting}", metric, rollout
+
+    def _makers(self) -> list[str]:
+        """Return the names of the fingerprints of the components that make records and outputs."""
+        return ["task", *(name for name in self._fingerprints if name.startswith("extractors["))]
+
+    def _setting(self, subject: bytes, names: Iterable[str]) -> str:
+        """Return the digest of a *subject*'s digest and of the fingerprints with *names*."""
         setting = sha256(subject)
         for name in sorted(names):
             setting.update(f"\0{name}={self._fingerprints.get(name)}".encode())
-        return kind, id_, f"{label} {setting.hexdigest()}", metric, rollout
+        return setting.hexdigest()
 
     def _payers(self, label: str, metric: str) -> Iterator[str]:
         """Yield the names of the fingerprints of a judge and of the judges of its children, or of a metric."""

@@ -327,7 +327,7 @@ class RunSteps:
         done |= undecided_without({"gate": done["gate"], "undecided": done["undecided"]}, done)
         done["broken"] |= uncounted
         done["warnings"] += warnings
-        done["warnings"] += [{"kind": "only", "message": note} for note in pipeline.notes]
+        done["warnings"] += [{"kind": kind, "message": text} for kind, text in pipeline.notes]
         done |= plan_and_result(self.ledger, report.started, done) if is_over else {}
         done |= {} if self._shard is None else self._shard.members(done, warnings)
         done |= reserved_json(self.ledger, stream.run_id, stopped) if done.get("batches") else {}
