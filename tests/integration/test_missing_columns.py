@@ -122,3 +122,34 @@ def test_lines_that_a_run_refuses_are_a_note_of_the_check(shop):
     assert "dicast run refuses the data" in done.out
     assert "data.jsonl:2: duplicate id 'a', first on line 1 (1 of 2 problems)" in done.out.replace("\n", " ")
     assert shop.dicast("run", file).code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "3 of 4 rows have a blank 'city', which the prompt prints (task.user): 'b', 'c', 'd'"),
+        (["--head", "2"], "1 of 2 rows have a blank 'city', which the prompt prints (task.user): 'b'"),
+    ],
+)
+def test_rows_with_a_blank_text_in_the_prompt_are_named_before_the_first_call(shop, chat_server, arguments, words):
+    shop.write("rows.csv", 'id,city,expected\na,Ankara,Turkey\nb,,x\nc,"  ",x\nd,"\n",x\n')
+    chat_server.answer = "Turkey"
+    text = pipeline().replace("http://127.0.0.1:1/v1", chat_server.url)
+    name = shop.pipeline(text).name
+    advice = "; to leave them out: --filter 'city~\\S'"
+    checked = shop.dicast("check", name)
+    assert (checked.code, checked.out.splitlines()[1][:29]) == (0, "warning: 3 of 4 rows have a b")
+    done = shop.dicast("run", name, *arguments)
+    assert done.err == f"warning: {words}{advice}\n"
+    assert f"warning: {words}{advice}" in " ".join(done.out.split())
+    filtered = shop.dicast("run", name, "--filter", "city~\\S", "--json")
+    assert "blank_column" not in [warning["kind"] for warning in filtered.json["warnings"]]
+
+
+def test_a_blank_text_that_no_prompt_prints_is_no_warning(shop):
+    shop.write("rows.csv", "id,city,expected,output\na,,Turkey,Turkey\n")
+    name = shop.pipeline(
+        "source: {rows/csv: {path: rows.csv, fields: {reference: expected}}}\nmetrics: [diff/match]\n"
+    ).name
+    assert shop.dicast("check", name).out == f"{name}: ok\n"
+    assert shop.dicast("run", name, "--json").json["warnings"] == []

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Self
 
+from ...toolkit.printable import one_line
 from ...toolkit.terminal import canvas_of, terminal, text_of, width_of
 from ..classes import define
 from ..report.fold import Report
@@ -68,7 +69,7 @@ class Pace:
 class Progress:
     """One line that is overwritten: judged subjects, failures, rate, spend, time left.
 
-    If stderr is no terminal, it prints only one line for each batch that is sent or has ended.
+    If stderr is no terminal, it prints only the notices of the report, and one line for each batch that is sent or has ended.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -76,6 +77,7 @@ class Progress:
         self._clock, self._pace = clock, Pace()
         self._next = clock() + EVERY_SECONDS
         self._batches: dict[str, str] = {}
+        self._noticed: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -85,7 +87,11 @@ class Progress:
             self._stream.clear()
 
     def update(self, report: Report) -> None:
-        """Show the progress of *report*."""
+        """Show the progress of *report*; print its new notices."""
+        for notice in dict.fromkeys(report.notices):
+            if notice not in self._noticed:
+                self._noticed.add(notice)
+                self._notify(f"warning: {notice}")
         if self._stream is None:
             for line in self._batch_lines(report):
                 print(line, file=sys.stderr, flush=True)
@@ -96,6 +102,11 @@ class Progress:
             return
         self._next = now + EVERY_SECONDS
         self._stream.write_over(_drawn(report, self._pace, now, width_of(self._stream.stream) - 1))
+
+    def _notify(self, text: str) -> None:
+        if self._stream is not None:
+            self._stream.clear()
+        print(one_line(text), file=sys.stderr, flush=True)
 
     def _batch_lines(self, report: Report) -> Iterator[str]:
         waiting = {

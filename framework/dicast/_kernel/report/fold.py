@@ -48,6 +48,7 @@ class Report:
 
     def __init__(self) -> None:
         self.expected: int | None = None
+        self.notices: list[str] = []
         self.started: Mapping[str, Any] = {}
         self.run_id = ""
         self.subjects = self.judged = self.scored = self.failed = self.unaffordable = 0

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 from ..pipeline.slots import ledger_slot
 from ..plan.sections import Pipeline
 from ..records.baseline import find_baseline, find_gate_runs, is_file_name
 from ..resume.named_runs import LAST
+from ..source.blank_columns import blank_columns
 from ..source.columns import checked_data
 from ..source.source import is_live
 from ..stream.opening import open_component
@@ -30,7 +32,7 @@ _SOURCE = "source."
 def check_data(pipelines: Iterable[Pipeline]) -> list[str]:
     """Look in the data files of *pipelines* for the columns that they name.
 
-    Return a note for each file that is too large to be read here, and for data that ``dicast run`` refuses.
+    Return a note for each file that is too large to be read here, for data that ``dicast run`` refuses, and for blank texts in a prompt.
     Such data may be right for ``dicast watch``, or be replaced before the run.
 
     :raises ConfigError: with every missing column of any pipeline.
@@ -45,7 +47,7 @@ def check_data(pipelines: Iterable[Pipeline]) -> list[str]:
             notes[f"{path.name} was not read ({size // 2**20:,} MiB); dicast run reads it first"] = None
             continue
         try:
-            in_loop(_check_file(pipeline))
+            notes |= dict.fromkeys(f"warning: {warning['message']}" for warning in in_loop(_check_file(pipeline)))
         except DataError as error:
             wrong = [problem for problem in error.problems if (problem.path or "").startswith(_SOURCE)]
             problems |= dict.fromkeys(wrong)
@@ -116,12 +118,15 @@ async def _check_baselines(pipeline: Pipeline, names: Collection[str]) -> None:
         )
 
 
-async def _check_file(pipeline: Pipeline) -> None:
+async def _check_file(pipeline: Pipeline) -> list[dict[str, Any]]:
+    """Check the data of *pipeline*; return the warnings about it."""
     slot = pipeline.source
     assert slot is not None  # its path was looked up
     async with AsyncExitStack() as stack:
         context = RunContext(Clock().id(), pipeline.name, pipeline.base, trust=pipeline.trust)
         source = await open_component(slot.component, context, stack)
-        if not is_live(source):
-            # dicast init writes a file whose task is still to be added, and its next step is the check
-            await checked_data(source, f"source {slot.name}", pipeline, needs_outputs=False)
+        if is_live(source):
+            return []
+        # dicast init writes a file whose task is still to be added, and its next step is the check
+        await checked_data(source, f"source {slot.name}", pipeline, needs_outputs=False)
+        return await blank_columns(source, f"source {slot.name}", pipeline)

@@ -23,6 +23,7 @@ from ..records.plans import plan_and_result
 from ..report.document import exit_code, stopped_document
 from ..report.gate import as_it_ended, undecided_without
 from ..resume import resume
+from ..source.blank_columns import blank_columns
 from ..source.columns import checked_data
 from ..source.shuffle import shuffled_source
 from ..source.source import AHEAD, SubjectList, is_live, read, require_subjects
@@ -98,6 +99,7 @@ class RunSteps:
         self.baseline: Results | None = None
         self._baselines: Mapping[str, Results | None] = {}
         self._observers: RecordObservers | None = None
+        self._blank: list[dict[str, Any]] = []
         self._caller = Caller(Timer(), stop, mask)
         self._shard = None if request.shard is None else ShardRun(request.shard, pipeline)
 
@@ -107,6 +109,10 @@ class RunSteps:
         try:
             source = self._source = await self._open_source(parts)
             data = await checked_data(source, self._source_name(), self.pipeline) | self._filter_digest
+            self._blank = await blank_columns(source, self._source_name(), self.pipeline, self._limit())
+            self.report.notices += [warning["message"] for warning in self._blank]
+            if self._blank and self.request.progress is not None:
+                self.request.progress(self.report)
             counts = (getattr(source, "total", None), self._limit())
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds, self._ordered = tuple(getattr(source, "kinds", ())), getattr(source, "ordered", True)
@@ -306,7 +312,7 @@ class RunSteps:
     def _source_warnings(self) -> list[dict[str, Any]]:
         """Return the warnings about the subjects that the source gave."""
         parts = (self._subjects, self._filtered)
-        return [warning for part in parts if part is not None for warning in part.warnings()]
+        return [*self._blank, *(warning for part in parts if part is not None for warning in part.warnings())]
 
     async def _end(self, stream: Stream, parts: ComponentStack, stopped: Stopped) -> RunOutcome:
         """Close the sinks, then record the end of the run: a run killed in between is resumed."""
