@@ -196,7 +196,7 @@ def test_failures_of_a_task_are_listed_and_shown(shop, model):
     assert [item["error_message"] for item in listed] == [item["error_message"] for item in run.json["failed_subjects"]]
     (output,) = shop.dicast("show", "r2", "--json").json["failures"]
     assert (output["judge"], output["failure_mode"], output["row"]["id"]) == ("record", "judge_call_failed", "r2")
-    assert "\nrecord: no verdict, judge_call_failed\n  " in shop.dicast("show", "r2").out
+    assert "\nrecord: no verdict, call failed\n  " in shop.dicast("show", "r2").out
 
 
 def test_failure_of_a_task_is_printed_once_for_all_labels_in_words_about_the_task(shop, model):
@@ -208,6 +208,10 @@ def test_failure_of_a_task_is_printed_once_for_all_labels_in_words_about_the_tas
     text = " ".join(shop.dicast("verdicts", "--failed").out.split())
     assert text.count("row r1 task: call failed: ") == text.count("row r1 ") == 1
     assert "judge_call_failed" not in text
+    summary = " ".join(shop.dicast("show", "last").out.split())
+    assert "failed: 5 invalid_score, 1 task: call failed" in summary
+    assert " task: call failed: row r1: prompt/chat: " in summary
+    assert shop.dicast("show", "r1").out.count("\ntask: no verdict, call failed\n") == 1
 
 
 def test_failure_of_a_task_is_listed_once_where_its_verdicts_failed_too(shop, model):

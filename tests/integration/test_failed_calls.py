@@ -56,7 +56,7 @@ def test_a_warning_about_cut_replies_of_a_task_names_the_task(shop, model):
     )
     assert {entry["origin"] for entry in done.json["failed_subjects"]} == {"task"}
     summary = " ".join(shop.dicast("run", "p.yaml").out.split())
-    assert re.search(r"judge_output_invalid: row r\d, task: ", summary)
+    assert re.search(r"task: reply is invalid: row r\d: ", summary)
     assert "metrics: judge_output_invalid" not in " ".join(shop.dicast("show", "r0").out.split())
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from .._kernel.classes import frozen
+from .._kernel.cli.failure_words import failure_kind, failure_label
 from .._kernel.cli.prompts import Prompts
 from .._kernel.cli.steps import Trace, policy_of, whole_steps
 from .._kernel.cli.subjects import SubjectInRun
@@ -104,9 +105,9 @@ def result_block(case: SubjectInRun, width: int) -> list[str]:
             label = str(score["metric"])
             figure, state = _figure(score["value"], score.get("raw")), _state(case.passes, key, label)
             rows.append(_result(label, figure, state, str(score["details"] or "")))
-    for failure in case.failures:
-        label = str(failure.get("origin") or failure["judge"])
-        rows.append((0, f"{label}: no verdict, {failure['failure_mode']}: {failure.get('error_message')}"))
+    for failure in _failures(case):
+        label, kind = failure_label(failure), failure_kind(failure)
+        rows.append((0, f"{label}: no verdict, {kind}: {failure.get('error_message')}"))
     texts = [f"  {one_line(text)}" for _, text in sorted(rows, key=lambda row: row[0])]
     lines = [text if column_count(text) < width else f"{first_columns(text, width - 2)}…" for text in texts]
     omitted = len(lines) - MOST_RESULTS
@@ -275,12 +276,21 @@ def _labels(case: SubjectInRun) -> Iterator[CaseSection]:
         title += ", taken back" * (verdict.eval_id in case.retracted)
         yield CaseSection(one_line(title), [*_reasons(verdict)], verdict.judge)
         yield from _metrics(verdict, key, case.passes)
-    for failure in case.failures:
+    for failure in _failures(case):
         lines = _text_lines(str(failure.get("error_message")))
         lines += ["reply:", *(f"  {line}" for line in _text_lines(failure["reply"]))] if failure.get("reply") else []
-        label = str(failure.get("origin") or failure["judge"])
+        label, kind = failure_label(failure), failure_kind(failure)
         lines += _adapted_lines(failure.get("adapted") or {})
-        yield CaseSection(one_line(f"{label}: no verdict, {failure['failure_mode']}"), lines, label)
+        yield CaseSection(one_line(f"{label}: no verdict, {kind}"), lines, label)
+
+
+def _failures(case: SubjectInRun) -> list[Mapping[str, Any]]:
+    """Return the failures of *case*; a failure of the task once, although it fails every label."""
+    keys = [
+        (failure["origin"], failure.get("error_message")) if "origin" in failure else number
+        for number, failure in enumerate(case.failures)
+    ]
+    return [failure for number, failure in enumerate(case.failures) if keys.index(keys[number]) == number]
 
 
 def _state(passes: SubjectPasses, key: SubjectKey, label: str) -> str:

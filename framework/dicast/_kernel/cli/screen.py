@@ -18,6 +18,7 @@ from ..classes import define, field
 from ..pipeline.ledger_path import LEDGER_PATH
 from ..report.caps import cap_lines
 from ..resume.open_runs import RunCommand
+from .failure_words import failure_kind, task_kind
 from .findings import aggregates, baseline_lines, sentences
 from .gate_summary import clause_lines, gate_answer, missing_gate
 from .label_rows import label_rows, labels_table
@@ -25,6 +26,7 @@ from .read_lines import read_lines
 from .score_lines import corrected_lines, plan_lines
 from .summary import (
     SHOWN_ELSEWHERE,
+    failure_counts,
     fallback_text,
     headline,
     loss_lines,
@@ -248,15 +250,19 @@ def _failures(done: Document) -> _Section:
         examples.setdefault(failure["failure_mode"], failure)
     if not kinds and not examples:
         return _Section()
-    counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items()) or "none counted"
+    counts = failure_counts(done) or "none counted"
     listed = [kind for kind in dict.fromkeys((*kinds, *examples)) if kind in examples]
-    items = [f"  {kind}: {_example(examples[kind])}" for kind in listed]
+    items = [f"  {_example_kind(examples[kind])}: {_example(examples[kind])}" for kind in listed]
     return _Section([f"failed: {counts}"], items, "kind", 1)
 
 
+def _example_kind(failure: Document) -> str:
+    return task_kind(failure["failure_mode"]) if "origin" in failure else failure_kind(failure)
+
+
 def _example(failure: Document) -> str:
-    label = failure.get("origin") or failure["judge"]
-    return f"{failure['subject_kind']} {short_name(failure['subject_id'], 24)}, {label}: {failure['error_message']}"
+    label = "" if "origin" in failure else f", {failure['judge']}"
+    return f"{failure['subject_kind']} {short_name(failure['subject_id'], 24)}{label}: {failure['error_message']}"
 
 
 def _findings(done: Document) -> _Section:

@@ -17,6 +17,7 @@ from ..plan.clauses import GATE_LEFT_OUT
 from ..report.caps import cap_lines
 from ..report.read_counts import READ_WARNINGS
 from ..resume.open_runs import RunCommand
+from .failure_words import failure_kind, failure_label, kind_of_all
 from .findings import findings_lines
 from .gate_summary import gate_parts
 from .read_lines import read_lines
@@ -195,13 +196,20 @@ def _worst_lines(done: Document) -> Iterator[str]:
 def _failed_lines(done: Document) -> Iterator[str | Drawing]:
     listed = done["failed_subjects"]
     if done["failures"] or listed:
-        yield "failed: " + (
-            ", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items()) or "none counted"
-        )
+        yield "failed: " + (failure_counts(done) or "none counted")
         if listed:
             yield _failed_table(listed)
         if sum(done["failures"].values()) > len(listed):
             yield f"  … (all: dicast verdicts --run {done['run_id']} --failed)"
+
+
+def failure_counts(done: Document) -> str:
+    """Return the numbers of failures by kind, in words where the document shows that they are the task's."""
+    listed = done["failed_subjects"]
+    return ", ".join(
+        f"{count:,} {kind_of_all(mode, [failure for failure in listed if failure['failure_mode'] == mode], count)}"
+        for mode, count in done["failures"].items()
+    )
 
 
 def _failed_table(failures: Sequence[Document]) -> Drawing:
@@ -209,7 +217,7 @@ def _failed_table(failures: Sequence[Document]) -> Drawing:
     groups: dict[tuple[str, str, str], list[Document]] = {}
     for failure in failures:
         message = str(failure["error_message"]).replace(repr(failure["subject_id"]), "it")
-        similar = groups.setdefault((failure.get("origin") or failure["judge"], failure["failure_mode"], message), [])
+        similar = groups.setdefault((failure_label(failure), failure_kind(failure), message), [])
         if "origin" not in failure or not similar or _subject_key(similar[-1]) != _subject_key(failure):
             similar.append(failure)  # if the task fails, all labels of the subject fail
     rows = [
@@ -344,13 +352,8 @@ def short_run(run_id: str) -> str:
 def failure_line(failure: Mapping[str, Any]) -> str:
     """Return a failure in one line."""
     subject = f"{failure['subject_kind']} {short_name(failure['subject_id'])}"
-    label = failure.get("origin") or failure["judge"]
-    kind = _TASK_FAULTS.get(failure["failure_mode"]) if "origin" in failure else None
-    return one_line(f"{subject}  {label}: {kind or failure['failure_mode']}: {failure['error_message']}")
-
-
-_TASK_FAULTS = {"judge_output_invalid": "reply is invalid", "judge_call_failed": "call failed"}
-"""Words for the failures of a task's model, whose kinds in the data are named after judges."""
+    kind = failure_kind(failure)
+    return one_line(f"{subject}  {failure_label(failure)}: {kind}: {failure['error_message']}")
 
 
 def reply_line(failure: Mapping[str, Any]) -> str | None:
