@@ -87,8 +87,8 @@ def test_markdown_and_the_summary_list_criteria_and_the_rows_that_did_not_pass(m
     (kind,) = [line for line in text.splitlines() if line.startswith("| `kind` | 0.6500")]
     assert "| 0.7500 | 4 of 4 |" in kind
     assert "### 2 did not pass, 1 without a verdict" in text
-    assert "| `row` `r2` | `kind` | 0.1000 |  |  |" in text
-    assert "| `row` `r4` | `clear` |  |  | skipped: `the record has no score of it` |" in text
+    assert "| `row` `r2` | `kind` | 0.1000 | - | - |" in text
+    assert "| `row` `r4` | `clear` | - | - | skipped: `the record has no score of it` |" in text
 
 
 def test_rows_that_a_criterion_fails_are_annotated_and_a_badge_may_show_its_mean(made):

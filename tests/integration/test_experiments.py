@@ -388,8 +388,8 @@ def test_head_asks_about_no_more_rows_and_shows_them_flat(shop, model):
         columns = next(csv.reader(file))
     assert columns[: len(done.json["head"][0])] == list(done.json["head"][0])  # one flattening for both
     text = shop.dicast("run", "p.yaml", "--head", "1").out.partition("\n\n")[2]
-    assert text.startswith("id  output      llm_clarity   llm_depth")
-    assert '\nr0  An output.  {"score": 0}  {"score": 1}' in text
+    assert text.startswith("id  output      output clarity  output depth")
+    assert '\nr0  An output.  {"score": 0}    {"score": 1}' in text
     assert "metric_scores_depth" in text
     assert "  more columns with --json: " in text
     assert "llm_content  " not in text
@@ -405,13 +405,9 @@ def test_head_prints_a_table_of_what_was_judged_and_why(shop):
     shop.pipeline("metrics: [proxy/length: {max: 4}]\n")
     lines = shop.dicast("run", "p.yaml", "--head", "2").out.partition("\n\n")[2].splitlines()
     assert lines == [
-        "subject_id   score  input        output       metric_proxy_length",
-        "1           0.0000  a\\nquestion  long answer               0.0000",
-        '2           1.0000  -            {"a":1}                   1.0000',
-        "",
-        "subject_id  reason_proxy_length",
-        "1           11 chars, more than 4",
-        "2           -",
+        "id  proxy_length  input        output       reason: proxy_length",
+        "1         0.0000  a\\nquestion  long answer  11 chars, more than 4",
+        '2         1.0000  -            {"a":1}      -',
         "  more columns with --json: subject_kind, tier, cost_usd",
     ]
 
@@ -878,9 +874,24 @@ experiments: {plain: {}, brief: {}}
         experiment = block.partition("\nEXPERIMENT")[0]
         assert len(experiment.splitlines()) + 1 <= 24
         heads = [line.split() for line in experiment.splitlines() if line.startswith("id ")]
-        assert heads[0][:4] == ["id", "score", "input", "llm_content"]
+        assert heads[0][:4] == ["id", "metrics", "input", "output"]
         assert not {"ticket", "question", "expected"} & {name for names in heads for name in names}
         assert "  more columns with --json: " in experiment
+
+
+def test_a_data_column_named_score_is_told_from_the_score_on_screens_and_in_files(shop):
+    shop.write("toy.py", "def task(input):\n    return 'made'\n")
+    (shop / "rows.csv").write_text("id,input,reference,score\n1,a,made,0.5\n2,b,other,0.1\n")
+    source = "source: {rows/csv: {path: rows.csv}}\ntask: {task/python: {target: 'toy:task'}}\ntrust: [toy.py]\n"
+    shop.write("p.yaml", f"{source}metrics: [diff/match: {{as: correct}}]\n")
+    table = shop.dicast("run", "p.yaml", "--head", "2").out.partition("\n\n")[2]
+    heads = [name for line in table.splitlines() if line.startswith("id ") for name in re.split("  +", line)]
+    assert heads[:5] == ["id", "correct", "input", "output", "reference"]
+    assert "data: score" in heads
+    done = shop.dicast("run", "p.yaml", "--out", "run.csv", "--out", "run.md")
+    assert done.err == "--out run.csv: the data's column 'score' is named row_score; score is of the verdict\n"
+    assert (shop / "run.csv").read_text().startswith("id,input,reference,row_score,")
+    assert "output\n\n```text\nmade\n```" in (shop / "run.md").read_text()
 
 
 def test_other_commands_say_that_it_is_a_suite(shop, model):

@@ -154,10 +154,11 @@ def test_markdown_and_badges_have_the_terminals_digits_of_the_same_numbers(exper
     assert all(reason in text and reason in terminal for reason in document["gate"]["reasons"])
     for label, told in document["metrics"].items():
         scored = f"{told['scored']:,} of {told['total']:,}"
-        assert f"| `{label}` | {told['mean']:.4f} |  | {told['pass_rate']:.4f} | {scored} |" in text
+        rate = f"{told['pass_rate']:.4f} ({told['passes']['ci_low']:.4f} to {told['passes']['ci_high']:.4f})"
+        assert f"| `{label}` | {told['mean']:.4f} | {rate} | {scored}" in text
     for label, told in document["labels"].items():
         interval = f"{told['ci_low']:.4f} to {told['ci_high']:.4f}"
-        assert f"| `{label}` | {told['mean']:.4f} | {interval} | {told['pass_rate']:.4f} |" in text
+        assert f"| `{label}` | {told['mean']:.4f} ({interval}) | {told['pass_rate']:.4f} (" in text
     assert document["run_id"] in text
     badge = path.with_suffix(".svg").read_text()
     assert f"<title>{document['name']}: {score['mean']:.4f}</title>" in badge

@@ -87,7 +87,7 @@ class Outcome:
 class JudgedSubject:
     """A subject with the outcome of every label, in the order of the pipeline.
 
-    *content* is the judged content, if the ledger has it; *finish_reason* is the endpoint's reason for the end of the output, if it is known.
+    *content* is the judged content with the output of a task, if the ledger has it; *finish_reason* is the endpoint's reason for the end of the output, if it is known.
     """
 
     kind: str
@@ -210,7 +210,8 @@ class OutcomeReader:
                 all_metrics, reason="; ".join(_in_words(metric) for metric in low if not metric.passed)
             )
         ending = output_ending(state.record, state.read)
-        return JudgedSubject(state.kind, state.id, state.session_id, outcomes, state.content, ending)
+        content = _with_output(state.content, state.record)
+        return JudgedSubject(state.kind, state.id, state.session_id, outcomes, content, ending)
 
     def _outcomes(self, state: _SubjectState) -> Iterator[Outcome]:
         if self.started is None or self._texts is None:
@@ -235,6 +236,15 @@ class OutcomeReader:
             if criterion.label not in judging:
                 self._criteria.setdefault(criterion.label)
                 yield criterion
+
+
+def _with_output(content: Mapping[str, Any] | None, record: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return *content* with the output that the task made, from its *record*: a text, or the texts by criterion."""
+    responses = record.get("responses") or {"": record.get("response")}
+    outputs = {name: response["content"] for name, response in responses.items() if isinstance(response, Mapping)}
+    if content is None or not outputs:
+        return content
+    return {**content, "output": outputs if len(outputs) > 1 else next(iter(outputs.values()))}
 
 
 def facts(signals: Mapping[str, Any]) -> str:

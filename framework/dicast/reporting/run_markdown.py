@@ -9,7 +9,7 @@ import orjson
 
 from .._kernel.report.caps import cap_lines
 from .._kernel.report.label_order import ordered_labels
-from .._kernel.values import BASES
+from .._kernel.values import ALL_METRICS, BASES
 from ..toolkit.comparison_text import comparison_lines
 from ..toolkit.media import without_content
 from ..toolkit.terminal import plain_lines
@@ -62,10 +62,10 @@ def _parts(done: Document) -> Iterator[str]:
         heads = ("gate on", "clause", "value", "95 % interval", "answer")
         yield _lines(table(heads, [_clause(clause) for clause in clauses], right=("value",)))
     if labels := {**done["labels"], **done["metrics"], **criteria(done)}:
-        columns = ("label", "mean", "95 % interval", "pass rate", "scored", "failed", "basis")
+        columns = ("label", "mean (95 % interval)", "pass rate (95 % interval)", "scored", "basis")
         names = [*(name for name in ordered_labels(done) if name in labels), *labels]
         rows = [_label(name, labels[name]) for name in dict.fromkeys(names)]
-        yield _lines(table(columns, rows, right=("mean", "pass rate", "scored", "failed")))
+        yield _lines(table(columns, rows, right=columns[1:4]))
     if recorded := done.get("recorded"):  # documents of older versions have none
         lines = [_recorded(name, tally) for name, tally in recorded.items()]
         yield _lines(table(("recorded by other tools", "mean", "scored", "basis"), lines, right=("mean", "scored")))
@@ -113,25 +113,21 @@ def _clause(clause: Document) -> tuple[str, ...]:
         f"{number:{style}.4g}" if isinstance(number, float) else number
         for number, style in ((clause["value"], sign), (clause["line"], ""))
     )
-    interval = "" if clause["low"] is None else f"{clause['low']:{sign}.4f} to {clause['high']:{sign}.4f}"
+    interval = "-" if clause["low"] is None else f"{clause['low']:{sign}.4f} to {clause['high']:{sign}.4f}"
     value_text = "-" if value is None else str(value)
     return code(clause["on"] or "-"), f"{clause['rule']} {line}", value_text, interval, answer(clause["passed"])
 
 
 def _label(name: str, tally: Document) -> tuple[str, ...]:
-    scored = f"{tally['scored']:,} of {tally['total']:,}" if "scored" in tally else ""
-    rate = figure(tally["pass_rate"]) if "pass_rate" in tally else ""
-    interval = "" if tally.get("ci_low") is None else f"{figure(tally['ci_low'])} to {figure(tally['ci_high'])}"
-    failed = f"{tally['failed']:,}" if "failed" in tally else ""
-    return (
-        code(name),
-        figure(tally.get("mean")) + _scale(tally),
-        interval,
-        rate,
-        scored,
-        failed,
-        tally.get("basis") or "",
-    )
+    scored = f"{tally['scored']:,} of {tally['total']:,}" if "scored" in tally else "-"
+    failed = f", {tally['failed']:,} failed" if tally.get("failed") else ""
+    mean = figure(tally.get("mean")) + _scale(tally) + _ends(tally)
+    rate = figure(tally["pass_rate"]) + _ends(tally.get("passes") or {}) if "pass_rate" in tally else "-"
+    return code(name), mean, rate, scored + failed, tally.get("basis") or "-"
+
+
+def _ends(figures: Document) -> str:
+    return "" if figures.get("ci_low") is None else f" ({figure(figures['ci_low'])} to {figure(figures['ci_high'])})"
 
 
 def _recorded(name: str, tally: Document) -> tuple[str, ...]:
@@ -198,15 +194,15 @@ def _open_or_failed(subject: JudgedSubject, counted: Sequence[str]) -> list[Outc
 
 
 def _score(outcome: Outcome) -> tuple[str, str]:
-    return "" if outcome.value is None else figure(
-        outcome.value
-    ), "" if outcome.pass_at is None else f"{outcome.pass_at:g}"
+    value = "-" if outcome.value is None else figure(outcome.value)
+    line = "each metric" if outcome.label == ALL_METRICS else "-"
+    return value, line if outcome.pass_at is None else f"{outcome.pass_at:g}"
 
 
 def _why(outcome: Outcome) -> str:
     kind = outcome.failure or ("skipped" if outcome.skipped else "")
     text = outcome.skipped or outcome.reason
-    return f"{kind}{': ' if kind and text else ''}{code(text) if text else ''}"
+    return f"{kind}{': ' if kind and text else ''}{code(text) if text else ''}" or "-"
 
 
 def _content(subject: JudgedSubject) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...toolkit.printable import one_line
 from ..values.errors import ConfigError, Problem
 from .output import document_bytes
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 _SINKS = {".html": "report/html", ".md": "report/markdown", ".csv": "csv/rows"}
 _DOCUMENT = ".json"
+_TABLE = ".csv"
+_ROW = "row_"
+"""Prefix of a column of the data whose name a column of the verdict has."""
 _STARTS = (b'{\n  "run_id"', b'{\n  "suite"')
 """The first bytes of the documents of a run and of a suite."""
 _BEGINNINGS = {
@@ -50,7 +54,7 @@ class Outputs(AbstractContextManager["Outputs"]):
             raise click.UsageError(
                 f"--out {', '.join(unknown)}: the name ends in none of the formats; name it {FORMATS}"
             )
-        self._paths = paths
+        self._paths = self._named = paths
         self.sinks = [_sink(path) for path in paths if path.suffix.lower() != _DOCUMENT]
         self.flags = [word for path in paths for word in ("--out", str(path))]
         self._documents = [path for path in paths if path.suffix.lower() == _DOCUMENT]
@@ -67,7 +71,7 @@ class Outputs(AbstractContextManager["Outputs"]):
         :param experiments: the experiments of a suite, whose names a path may have.
         :raises ConfigError: naming every such file.
         """
-        named = [
+        self._named = named = [
             Path(str(path).replace(_EXPERIMENT, name))
             for path in self._paths
             for name in (experiments if _EXPERIMENT in str(path) else ("",))
@@ -86,7 +90,10 @@ class Outputs(AbstractContextManager["Outputs"]):
             file.discard()
 
     def write(self, document: Mapping[str, object], code: int) -> int:
-        """Write *document* to its files; return the exit code *code*, or 4 if a file could not be written and *code* is lower."""
+        """Write *document* to its files; return the exit code *code*, or 4 if a file could not be written and *code* is lower.
+
+        A note on stderr names the columns of the data that have another name in a table.
+        """
         for path in self._documents:
             file = self._open.pop(path, None) or _document_file(path)  # a further run replaces the file
             try:
@@ -96,7 +103,27 @@ class Outputs(AbstractContextManager["Outputs"]):
             except OSError as error:
                 click.echo(f"--out {path}: {error.strerror or error}; the run is in the ledger", err=True)
                 code = _LOST if code in (0, 1, 3) else code
+        for path in dict.fromkeys(self._named):
+            if renamed := _renamed_columns(path):
+                click.echo(one_line(f"--out {path}: {'; '.join(renamed)}"), err=True)
         return code
+
+
+def _renamed_columns(path: Path) -> list[str]:
+    """Return a note for each column of the data that has another name in the table at *path*, because the verdict has a column of its name."""
+    if path.suffix.lower() != _TABLE or not path.is_file():
+        return []
+    import csv  # most runs write no table
+
+    from ...toolkit.run_table import SUBJECT
+
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        names = next(csv.reader(file), [])
+    return [
+        f"the data's column {name!r} is named {_ROW + name}; {name} is of the verdict"
+        for name in SUBJECT
+        if _ROW + name in names
+    ]
 
 
 def _refusal(path: Path) -> str | None:
