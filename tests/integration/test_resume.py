@@ -205,6 +205,14 @@ def test_a_metric_that_was_added_or_removed_is_not_called_changed(shop, unfinish
     }
 
 
+def test_a_changed_option_is_named_with_both_values(shop, unfinished):
+    unfinished()
+    text = TEXT.replace("{journal: calls", "{journal: other")
+    done = shop.run(text, "--resume")
+    (problem,) = done.json["error"]["errors"]
+    assert 'metrics[fake/act] has changed (journal: "other", not "calls") since; start a new run' in problem["message"]
+
+
 def test_changed_data_is_2_and_says_so(shop, unfinished):
     unfinished()
     shop.rows(*[n / 10 for n in range(11)])

@@ -251,6 +251,19 @@ def test_opening_a_case_without_a_report_says_how_to_write_one(folder):
     assert "dicast report" in browser(folder, press)
 
 
+def test_opening_a_case_without_the_extra_for_reports_names_it(folder, monkeypatch):
+    from dicast._kernel.cli import dicast as group
+
+    find = group.get_command
+    monkeypatch.setattr(group, "get_command", lambda context, name: None if name == "report" else find(context, name))
+
+    def press(screen):
+        screen.press("o")
+        return screen.text()
+
+    assert "dicast report needs an extra: " in browser(folder, press)
+
+
 def test_the_report_of_the_run_is_opened_at_the_case(folder, capsys, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -46,7 +47,9 @@ def test_the_report_that_the_newest_run_wrote_is_opened(folder, opened, capsys):
     assert main(["view"]) == 0
     report = folder / "evals" / "out" / "page.html"
     assert opened == [report.as_uri()]
-    assert capsys.readouterr().out == f"{report}\n"
+    done = capsys.readouterr()
+    assert done.out == f"{report}\n"
+    assert re.fullmatch(r"run \w{26} \(rows\)\n", done.err)
 
 
 def test_a_file_is_opened_whichever_run_it_shows(folder, opened, served, monkeypatch):
@@ -112,8 +115,32 @@ def test_a_report_of_another_run_is_not_taken(folder, opened, served):
     main(["run", "evals/run.yaml", "--set", "sinks=[]"])
     main(["report", "rows"])
     main(["run", "evals/run.yaml", "--set", "sinks=[]"])
-    assert main(["view", "--ledger", "ledger.db", "--no-open"]) == 0
+    assert main(["view", "rows", "--ledger", "ledger.db", "--no-open"]) == 0
     assert served == [["--port", "0", "--ledger", "ledger.db"]]
+
+
+def test_without_a_name_the_newest_page_is_opened_with_its_run_and_the_others(folder, opened, served, capsys):
+    main(["report", "last", "--out", "first.html"])
+    first = newest_id(capsys)
+    main(["run", "evals/run.yaml", "--set", "sinks=[]"])
+    main(["report", "last", "--out", "pages/second.html"])
+    second = newest_id(capsys)
+    main(["run", "evals/run.yaml", "--set", "sinks=[]"])
+    third = newest_id(capsys)
+    (folder / "notes.html").write_text("<p>mine</p>")
+    assert main(["view", "--no-open"]) == 0
+    done = capsys.readouterr()
+    assert done.out == f"{folder / 'pages' / 'second.html'}\n"
+    assert done.err == (
+        f"run {second} (rows); the newest run, {third}, has no report\n1 more report, such as: dicast view first.html\n"
+    )
+    assert first != second
+
+
+def newest_id(capsys):
+    capsys.readouterr()
+    main(["runs", "--json"])
+    return json.loads(capsys.readouterr().out)["runs"][0]["run_id"]
 
 
 def test_serve_starts_the_dashboard_even_if_there_is_a_report(folder, opened, served):

@@ -270,10 +270,21 @@ class Browser:
     def _open(self) -> None:
         report = report_of(self.cases.ledger, self.cases.start.run_id)
         if report is None:
-            self.note = f"the run has no report; dicast report {self.cases.start.run_id} writes one"
+            self.note = f"the run has no report; {_how_to_report(self.cases.start.run_id)}"
             return
         address = row_address(report, *self.cases.keys[self.at])
         self.note = f"opened {report}" if open_page(address) else f"no browser could be opened: {address}"
+
+
+def _how_to_report(run_id: str) -> str:
+    """Return the command that writes the report of a run; first the command that installs the extra, if it is missing."""
+    from .._kernel.cli import dicast  # the group imports this module
+
+    if dicast.get_command(click.Context(dicast), "report") is not None:
+        return f"dicast report {run_id} writes one"
+    from ..toolkit.installing import how_to_install
+
+    return f"dicast report needs an extra: {how_to_install('report')}"
 
 
 def _key() -> str:

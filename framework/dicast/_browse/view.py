@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import webbrowser
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from shlex import quote as quote_word
 from typing import Any
 from urllib.parse import quote
 
@@ -17,6 +20,7 @@ from .._kernel.events import RUN_STARTED, SINKS_ADDED
 from .._kernel.resume.named_runs import named_run, newest_run
 from .._kernel.values import Query
 from .._kernel.values.errors import PluginError
+from .._kernel.values.names import path_from_here
 from ..toolkit.files import open_file
 from ..toolkit.printable import one_line
 
@@ -24,6 +28,12 @@ _REPORT = ".html"
 _PIECE = 1 << 20
 _KEY = b'"key":"%s"'
 """Text of a page that shows a run. Pages also name the runs that they compare with."""
+
+_ID = 26
+"""Number of characters of a run's id."""
+
+_SHOWN = re.compile(rb'"key":"([0-9A-Z]{%d})"' % _ID)
+"""Pattern of the id of the run that a page shows."""
 
 _MOST_PAGES = 100
 """Most pages of ``dicast report`` that are read in search of a run, the newest first."""
@@ -37,25 +47,68 @@ _NOT_OPENED = "no browser could be opened; open it yourself"
 @click.option("--no-open", is_flag=True, help="Print the address and open no browser.")
 @ledger_path
 def view_report(run: str | None, live: bool, no_open: bool, ledger: Path | str | None) -> int | None:
-    """Open the report of the newest run, of RUN, or in the file RUN.html, in the browser.
+    """Open the newest report, the report of RUN, or the report in the file RUN.html, in the browser.
 
-    A report is a page that the run wrote, or a page of dicast report in this folder or in a folder directly below it. If there is no HTML report of the run, the dashboard of dicast serve starts on a free port and opens; Ctrl-C ends it.
+    A report is a page that the run wrote, or a page of dicast report in this folder or in a folder directly below it. Without RUN, the report of the newest run is opened, else the newest page. If there is no HTML report, the dashboard of dicast serve starts on a free port and opens; Ctrl-C ends it.
     """
+    notes: Sequence[str] = ()
     if run is not None and not live and run.endswith(_REPORT) and Path(run).is_file():
         report: Path | None = Path(run).resolve()
     else:
-        report = None if live else read_ledger(ledger, lambda live_ledger: _report(live_ledger, run))
+        find = _newest_report if run is None else partial(_report, run)
+        report, notes = (None, ()) if live else read_ledger(ledger, find)
     if report is None:
         return _serve(ledger, opens=not no_open)
     click.echo(one_line(str(report)))
+    for note in notes:
+        click.echo(one_line(note), err=True)
     if not no_open and not open_page(report.as_uri()):
         click.echo(_NOT_OPENED, err=True)
     return None
 
 
-def _report(ledger: Ledger, run: str | None) -> Path | None:
-    run_id = newest_run(ledger.read) if run is None else named_run(ledger, run)
-    return None if run_id is None else report_of(ledger, run_id)
+def _report(run: str, ledger: Ledger) -> tuple[Path | None, Sequence[str]]:
+    return report_of(ledger, named_run(ledger, run)), ()
+
+
+def _newest_report(ledger: Ledger) -> tuple[Path | None, Sequence[str]]:
+    """Return the report of the newest run, else the newest page of a run of *ledger*, and notes with its run and the choice of another page."""
+    newest = newest_run(ledger.read)
+    report = None if newest is None else report_of(ledger, newest)
+    runs = {path: run_id for path in _newest_pages() if (run_id := _run_of(path)) is not None}
+    names = {
+        run_id: _name_of(ledger, run_id) for run_id in dict.fromkeys([*runs.values(), *([newest] if newest else [])])
+    }
+    pages = [path for path, run_id in runs.items() if names[run_id] is not None]
+    shown = newest if report is not None else next((runs[path] for path in pages), None)
+    report = report or next(iter(pages), None)
+    if report is None or shown is None:
+        return None, ()
+    notes = [
+        f"run {shown} ({names[shown]})" + ("" if shown == newest else f"; the newest run, {newest}, has no report")
+    ]
+    others = [path for path in pages if path.resolve() != report.resolve()]
+    if others:
+        count = f"{len(others):,} more report{'s' * (len(others) != 1)}"
+        notes.append(f"{count}, such as: dicast view {quote_word(path_from_here(others[0]))}")
+    return report, notes
+
+
+def _run_of(path: Path) -> str | None:
+    """Return the id of the first run that the page at *path* shows; None if it is no report."""
+    end = b""
+    with open_file(path) as file:
+        while piece := file.read(_PIECE):
+            if (match := _SHOWN.search(end + piece)) is not None:
+                return match[1].decode()
+            end = piece[-len(_KEY) - _ID :]
+    return None
+
+
+def _name_of(ledger: Ledger, run_id: str) -> str | None:
+    """Return the name of a run; None if *ledger* does not have the run."""
+    entries: Iterator[Any] = ledger.read(Query(run_id, (RUN_STARTED,), limit=1))
+    return next((str(entry.event.payload.get("name")) for entry in entries), None)
 
 
 def report_of(ledger: Ledger, run_id: str) -> Path | None:
@@ -71,9 +124,14 @@ def report_of(ledger: Ledger, run_id: str) -> Path | None:
     outputs: list[Any] = [output for payload in starts for output in payload.get("outputs", ())]
     folder = _folder(str(starts[0].get("file")))
     names = [Path(output) for output in outputs if isinstance(output, str) and output.endswith(_REPORT)]
-    pages = sorted(_pages(Path.cwd()), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-    candidates = [*(folder / name for name in names), *pages[:_MOST_PAGES]]
+    candidates = [*(folder / name for name in names), *_newest_pages()]
     return next((path for path in candidates if path.is_file() and _has_text(path, _KEY % run_id.encode())), None)
+
+
+def _newest_pages() -> list[Path]:
+    """Return the HTML files in the current folder and directly below it, the newest first."""
+    pages = sorted(_pages(Path.cwd()), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    return pages[:_MOST_PAGES]
 
 
 def _pages(folder: Path) -> Iterator[Path]:

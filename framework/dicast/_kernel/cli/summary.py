@@ -328,16 +328,19 @@ def next_lines(done: Document, command: RunCommand | None) -> Iterator[str]:
     command = command or RunCommand("FILE")
     resuming = command.resuming
     is_refused = "message" in done["stopped"]
-    address_note = " (with another address or model in the file it is a new run)" if is_refused else ""
     notice = "verdicts are recorded; " if done["scored"] else ""
     if "live" in done["stopped"]:
-        yield f"  {notice}the same command continues the run{address_note}"
+        yield f"  {notice}the same command continues the run"
         return
     if not command.is_resumable:
         yield f"  {notice}this run cannot be resumed (--head, or a suite with --filter); the same command starts a new run"
         return
-    yield f"  {notice}to judge the remaining subjects{address_note}:"
+    unchanged = ", once the endpoint answers and the file is unchanged" if is_refused else ""
+    yield f"  {notice}to judge the remaining subjects{unchanged}:"
     yield f"    {resuming(done['run_id'])}"
+    if is_refused:
+        yield "  after a correction of the address or the model in the file, a new run:"
+        yield f"    {command.starting()}"
     cancelled = {batch["batch_id"] for batch in done.get("cancelled_batches", ())}
     if any(batch["batch_id"] not in cancelled for batch in done.get("batches", ())):
         yield "  The batches continue and are billed. To cancel them:"

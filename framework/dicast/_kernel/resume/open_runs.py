@@ -48,9 +48,16 @@ class RunCommand:
         """Return the command, quoted for a shell, that resumes the run *run_id*, or the newest open run, under *name*."""
         settings = [setting for setting in self.settings if name is None or not setting.startswith("name=")]
         settings += [] if name is None else [f"name={name if _PLAIN.fullmatch(name) else json.dumps(name)}"]
-        words = [word for setting in settings for word in ("--set", setting)]
         ids = [] if run_id is None else [run_id]
-        return shlex.join([*self.program, self.file, *words, "--resume", *ids, *self.flags, *flags])
+        return self._text(settings, "--resume", *ids, *self.flags, *flags)
+
+    def starting(self) -> str:
+        """Return the command, quoted for a shell, that starts a new run."""
+        return self._text(self.settings, *self.flags)
+
+    def _text(self, settings: Sequence[str], *flags: str) -> str:
+        words = [word for setting in settings for word in ("--set", setting)]
+        return shlex.join([*self.program, self.file, *words, *flags])
 
     def masked(self, *pipelines: Pipeline) -> RunCommand:
         """Return the command without the secrets of *pipelines*, for a message."""

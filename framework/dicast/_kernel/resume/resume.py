@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -12,6 +12,7 @@ from ..asking.earlier_units import EarlierUnits, ReplyKey, UnitState
 from ..classes import evolve, frozen
 from ..contract.protocols import Ledger
 from ..plan.sections import RECORD
+from ..records.option_changes import section_changes
 from ..report.current import CurrentReport
 from ..report.fold import Report
 from ..values import Entry, Event, Query, Subject
@@ -32,6 +33,10 @@ _PAID = (events.SPEND_SETTLED, events.TASK_REPLIED)
 
 MAY_CHANGE = ("name", "labels", "score_label", "counted", "gated", "pass_at", "pass_rule")
 """Members of ``run.started`` that may change when the run is resumed; the new values apply from the start."""
+
+
+Options = Mapping[str, Mapping[str, Mapping[str, str]]]
+"""Recorded options: by section, by whether they can change a score, and by path."""
 
 
 @frozen
@@ -61,22 +66,38 @@ def known_outputs(ledger: Ledger, run_id: str) -> set[str]:
     return {place for payload in payloads for place in payload.get("outputs", ())}
 
 
-def refuse_changes(earlier: EarlierRun, setup: Mapping[str, str]) -> None:
+def refuse_changes(earlier: EarlierRun, setup: Mapping[str, str], read_options: Callable[[], Options] = dict) -> None:
     """Refuse to mix verdicts of two different pipelines or data sets in one run.
 
     Runs of versions without *setup* have the same digests in their ``fingerprints``.
 
-    :raises ConfigError: naming everything that changed.
+    :param read_options: returns the current options, as ``run.started`` records them.
+    :raises ConfigError: naming everything that changed; for options also the values.
     """
     recorded = earlier.payload.get("setup", earlier.payload["fingerprints"])
     option = " (--new)" if earlier.payload.get("live") else ""
     changed = sorted(key for key in {*recorded, *setup} if recorded.get(key) != setup.get(key))
     if changed:
+        before, after = _flat(earlier.payload.get("options", {})), _flat(read_options())
         raise ConfigError(
             Problem(f"run {earlier.run_id} cannot be resumed: {key} {change} since; start a new run{option}", path=key)
             for key in changed
-            for change in ["was added" if key not in recorded else "has changed" if key in setup else "was removed"]
+            for change in [
+                "was added" if key not in recorded else _change(key, before, after) if key in setup else "was removed"
+            ]
         )
+
+
+def _change(section: str, before: Mapping[str, Mapping[str, str]], after: Mapping[str, Mapping[str, str]]) -> str:
+    """Return that *section* has changed, with the options that differ and their values, if both are known."""
+    return f"has changed{section_changes('', before.get(section), after.get(section))}"
+
+
+def _flat(options: Options) -> dict[str, dict[str, str]]:
+    return {
+        section: {path: text for texts in kinds.values() for path, text in texts.items()}
+        for section, kinds in options.items()
+    }
 
 
 def index(ledger: Ledger, earlier: EarlierRun) -> EarlierUnits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,7 @@ from .end import (
 )
 from .live_window import LiveWindow
 from .named_subjects import NamedSubjects, named_subjects
+from .option_texts import option_texts
 from .plan import Plan, lookahead, make_plan, producer, run_started, unchanged_rubrics
 from .request import Request, RunOutcome
 from .shard_run import ShardRun, shard_setup
@@ -229,7 +231,9 @@ class RunSteps:
     async def _spool(self, data: Mapping[str, str]) -> EarlierUnits | None:
         if self.earlier is None:
             return None
-        resume.refuse_changes(self.earlier, {**self.pipeline.setup, **data, **shard_setup(self.request.shard)})
+        setup = {**self.pipeline.setup, **data, **shard_setup(self.request.shard)}
+        keeps_content = getattr(self.ledger, "keeps_content", True)
+        resume.refuse_changes(self.earlier, setup, partial(option_texts, self.pipeline, keeps_content=keeps_content))
         if "split" in self.earlier.payload:
             from .segments import catch_up  # few runs are split
 
