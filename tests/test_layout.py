@@ -367,6 +367,8 @@ def test_a_plain_install_has_fewer_than_25_distributions():
     found = {name for name, _ in found}
     assert {"dicast-kernel", "orjson", "markdown-it-py"} <= found
     assert len(found) < 25, sorted(found)
+    page = (ROOT / "docs" / "start" / "install.md").read_text()
+    assert f"A plain install has {len(found)} distributions" in page
 
 
 def test_no_lock_file_is_tracked():

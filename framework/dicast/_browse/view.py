@@ -80,17 +80,18 @@ def _newest_report(ledger: Ledger) -> tuple[Path | None, Sequence[str]]:
         run_id: _name_of(ledger, run_id) for run_id in dict.fromkeys([*runs.values(), *([newest] if newest else [])])
     }
     pages = [path for path, run_id in runs.items() if names[run_id] is not None]
-    shown = newest if report is not None else next((runs[path] for path in pages), None)
+    page_run = newest if report is not None else next((runs[path] for path in pages), None)
     report = report or next(iter(pages), None)
-    if report is None or shown is None:
+    if report is None or page_run is None:
         return None, ()
     notes = [
-        f"run {shown} ({names[shown]})" + ("" if shown == newest else f"; the newest run, {newest}, has no report")
+        f"run {page_run} ({names[page_run]})"
+        + ("" if page_run == newest else f"; the newest run, {newest}, has no report")
     ]
-    others = [path for path in pages if path.resolve() != report.resolve()]
-    if others:
-        count = f"{len(others):,} more report{'s' * (len(others) != 1)}"
-        notes.append(f"{count}, such as: dicast view {quote_word(path_from_here(others[0]))}")
+    pages_left = [path for path in pages if path.resolve() != report.resolve()]
+    if pages_left:
+        count = f"{len(pages_left):,} more report{'s' * (len(pages_left) != 1)}"
+        notes.append(f"{count}, such as: dicast view {quote_word(path_from_here(pages_left[0]))}")
     return report, notes
 
 

@@ -135,8 +135,8 @@ def _columns(rows: Sequence[Row], label: str | None, score: str | None) -> tuple
     order = dict.fromkeys([*_IDS, "failure", *(_deciding(filled, label) or [original or "score"]), *answers, *_RESULT])
     first = [name for name in order if name in filled]
     judged = _judged(rows)
-    further = (name for name in filled if name not in first)
-    rest = sorted(further, key=lambda name: (name not in judged, name.startswith("finish_reason")))
+    remaining = (name for name in filled if name not in first)
+    rest = sorted(remaining, key=lambda name: (name not in judged, name.startswith("finish_reason")))
     free = all(row.get("cost_usd") == "0" for row in rows)
     texts = [[row[name] for row in rows] for name in first if name in _FIELDS]
     columns, omitted = list[str](), list[str]()

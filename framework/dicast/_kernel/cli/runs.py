@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,8 @@ from ..run.request import Request, RunOutcome
 from ..stream.opening_context import opening
 from ..timing.event_loop import in_loop
 from .calling_command import CallingCommand
-from .options import LEDGER, ShardPart, as_json, full, overrides, refuse_options
+from .combinations import refuse_combinations
+from .options import LEDGER, ShardPart, as_json, full, overrides
 from .output import MOST, only_document, print_json
 from .outputs import Outputs
 from .progress import Progress
@@ -35,15 +36,6 @@ if TYPE_CHECKING:
     from ..source.shard import Shard
     from .head import Row
     from .metric_lines import Figure, RunLines
-
-
-_EXCLUDED = {
-    "--head": ("--head N starts a separate run of N subjects", ("--limit", "--resume", "--out")),
-    "--metric-lines": ("--metric-lines prints METRIC lines alone", ("--json", "--head")),
-    "--watch": ("--watch runs again and again", ("--resume", "--metric-lines", "--json")),
-    "--shard": ("--shard judges a part of the subjects", ("--head", "--watch", "--metric-lines", "--experiment")),
-}
-"""Options that exclude others, with the reason."""
 
 
 @click.command()
@@ -134,18 +126,7 @@ def run(
         file, resume = Path(resume), ""
     if file is None:
         raise click.UsageError("Missing argument 'FILE': dicast run FILE")
-    present = {
-        "--limit": limit is not None,
-        "--head": head is not None,
-        "--resume": resume is not None,
-        "--out": bool(out),
-        "--json": as_json,
-        "--watch": watch,
-        "--metric-lines": metric_lines,
-        "--shard": shard is not None,
-        "--experiment": experiment is not None,
-    }
-    _refuse_combinations({option for option, is_present in present.items() if is_present})
+    refuse_combinations(click.get_current_context().params)
     if primary is not None and not metric_lines:
         raise click.UsageError("--primary applies to METRIC lines; add --metric-lines")
     with Outputs(out) as outputs:
@@ -197,13 +178,6 @@ def _watch(
         return run_and_print(pipeline, ask, head=head, outputs=outputs, full=full, find_next=find_next, as_json=False)
 
     return run_again(file, request, run_once)
-
-
-def _refuse_combinations(options: Collection[str]) -> None:
-    """Refuse *options* of which one excludes another."""
-    for option, (reason, others) in _EXCLUDED.items():
-        if option in options:
-            refuse_options(reason, {other: other in options for other in others})
 
 
 def selection(

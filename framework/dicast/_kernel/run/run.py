@@ -24,7 +24,6 @@ from ..records.plans import plan_and_result
 from ..report.document import exit_code, stopped_document
 from ..report.gate import as_it_ended, undecided_without
 from ..resume import resume
-from ..source.blank_columns import blank_columns
 from ..source.columns import checked_data
 from ..source.shuffle import shuffled_source
 from ..source.source import AHEAD, SubjectList, is_live, read, require_subjects
@@ -111,10 +110,8 @@ class RunSteps:
         try:
             source = self._source = await self._open_source(parts)
             data = await checked_data(source, self._source_name(), self.pipeline) | self._filter_digest
-            self._blank = await blank_columns(source, self._source_name(), self.pipeline, self._limit())
-            self.report.notices += [warning["message"] for warning in self._blank]
-            if self._blank and self.request.progress is not None:
-                self.request.progress(self.report)
+            if self.pipeline.task is not None:
+                await self._warn_of_blanks(source)
             counts = (getattr(source, "total", None), self._limit())
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds, self._ordered = tuple(getattr(source, "kinds", ())), getattr(source, "ordered", True)
@@ -199,6 +196,15 @@ class RunSteps:
         passing = asyncio.ensure_future(stream.pass_on())
         self._passing.add(passing)
         passing.add_done_callback(self._passing.discard)
+
+    async def _warn_of_blanks(self, source: Source) -> None:
+        """Report blank texts in the prompt of the task before its first call."""
+        from ..source.blank_columns import blank_columns  # only tasks have a prompt
+
+        self._blank = await blank_columns(source, self._source_name(), self.pipeline, self._limit())
+        self.report.notices += [warning["message"] for warning in self._blank]
+        if self._blank and self.request.progress is not None:
+            self.request.progress(self.report)
 
     async def _open_source(self, parts: ComponentStack) -> Source:
         slot = self.pipeline.source
