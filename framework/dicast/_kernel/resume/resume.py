@@ -12,7 +12,6 @@ from ..asking.earlier_units import EarlierUnits, ReplyKey, UnitState
 from ..classes import evolve, frozen
 from ..contract.protocols import Ledger
 from ..plan.sections import RECORD
-from ..records.option_changes import section_changes
 from ..report.current import CurrentReport
 from ..report.fold import Report
 from ..values import Entry, Event, Query, Subject
@@ -66,38 +65,34 @@ def known_outputs(ledger: Ledger, run_id: str) -> set[str]:
     return {place for payload in payloads for place in payload.get("outputs", ())}
 
 
-def refuse_changes(earlier: EarlierRun, setup: Mapping[str, str], read_options: Callable[[], Options] = dict) -> None:
+def refuse_changes(
+    earlier: EarlierRun,
+    setup: Mapping[str, str],
+    name_changes: Callable[[str, Options], str] | None = None,
+) -> None:
     """Refuse to mix verdicts of two different pipelines or data sets in one run.
 
     Runs of versions without *setup* have the same digests in their ``fingerprints``.
 
-    :param read_options: returns the current options, as ``run.started`` records them.
+    :param name_changes: returns the options of a section that differ from the recorded options, with both values, or an empty text.
     :raises ConfigError: naming everything that changed; for options also the values.
     """
     recorded = earlier.payload.get("setup", earlier.payload["fingerprints"])
     option = " (--new)" if earlier.payload.get("live") else ""
     changed = sorted(key for key in {*recorded, *setup} if recorded.get(key) != setup.get(key))
     if changed:
-        before, after = _flat(earlier.payload.get("options", {})), _flat(read_options())
+        options: Options = earlier.payload.get("options", {})
         raise ConfigError(
             Problem(f"run {earlier.run_id} cannot be resumed: {key} {change} since; start a new run{option}", path=key)
             for key in changed
             for change in [
-                "was added" if key not in recorded else _change(key, before, after) if key in setup else "was removed"
+                "was added"
+                if key not in recorded
+                else f"has changed{name_changes(key, options) if name_changes else ''}"
+                if key in setup
+                else "was removed"
             ]
         )
-
-
-def _change(section: str, before: Mapping[str, Mapping[str, str]], after: Mapping[str, Mapping[str, str]]) -> str:
-    """Return that *section* has changed, with the options that differ and their values, if both are known."""
-    return f"has changed{section_changes('', before.get(section), after.get(section))}"
-
-
-def _flat(options: Options) -> dict[str, dict[str, str]]:
-    return {
-        section: {path: text for texts in kinds.values() for path, text in texts.items()}
-        for section, kinds in options.items()
-    }
 
 
 def index(ledger: Ledger, earlier: EarlierRun) -> EarlierUnits:

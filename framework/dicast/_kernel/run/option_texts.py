@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from ..plan.sections import Pipeline, Slot
-from ..records.option_changes import text_digest
+from ..records.option_changes import section_changes, text_digest
 
 _MASK = "***"
 """A secret in the options of a slot. It is left out, because a secret is no difference."""
@@ -31,6 +31,18 @@ def option_texts(pipeline: Pipeline, *, keeps_content: bool) -> dict[str, dict[s
     slots |= {"task": pipeline.task} if pipeline.task is not None else {}
     named = pipeline.named if keeps_content else None
     return {section: _slot_texts(slot, named) for section, slot in slots.items()}
+
+
+def name_changes(
+    pipeline: Pipeline, keeps_content: bool, section: str, recorded: Mapping[str, Mapping[str, Mapping[str, str]]]
+) -> str:
+    """Return the options of *section* in which *pipeline* differs from the *recorded* options of a run, with both values; empty if unknown."""
+    options = option_texts(pipeline, keeps_content=keeps_content)
+    return section_changes("", _flat(recorded.get(section)), _flat(options.get(section)))
+
+
+def _flat(kinds: Mapping[str, Mapping[str, str]] | None) -> dict[str, str]:
+    return {path: text for texts in (kinds or {}).values() for path, text in texts.items()}
 
 
 def _slot_texts(slot: Slot, named: Mapping[str, str] | None) -> dict[str, dict[str, str]]:

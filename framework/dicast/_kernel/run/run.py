@@ -54,7 +54,7 @@ from .end import (
 )
 from .live_window import LiveWindow
 from .named_subjects import NamedSubjects, named_subjects
-from .option_texts import option_texts
+from .option_texts import name_changes
 from .plan import Plan, lookahead, make_plan, producer, run_started, unchanged_rubrics
 from .request import Request, RunOutcome
 from .shard_run import ShardRun, shard_setup
@@ -239,7 +239,7 @@ class RunSteps:
             return None
         setup = {**self.pipeline.setup, **data, **shard_setup(self.request.shard)}
         keeps_content = getattr(self.ledger, "keeps_content", True)
-        resume.refuse_changes(self.earlier, setup, partial(option_texts, self.pipeline, keeps_content=keeps_content))
+        resume.refuse_changes(self.earlier, setup, partial(name_changes, self.pipeline, keeps_content))
         if "split" in self.earlier.payload:
             from .segments import catch_up  # few runs are split
 
