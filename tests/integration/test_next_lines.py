@@ -114,3 +114,45 @@ def test_incomparable_experiments_are_compared_only_if_no_others_are(shop):
         line for line in shop.dicast("run", shop.pipeline(INCOMPARABLE).name).out.splitlines() if "next: " in line
     ]
     assert only.endswith(" --allow-incomparable")
+
+
+INSIDE = re.compile(r"(?:: |`)(dicast (?:run|ci|verdicts) [^`;()\n]*)(?=[`;)])")
+"""A command inside a reason: it follows a colon, or is code in Markdown."""
+
+
+@pytest.mark.parametrize("ledger", ["books/l.db", None], ids=["ledger", "default"])
+def test_commands_inside_reasons_work_in_every_report(shop, chat_server, ledger, monkeypatch):
+    shop.rows(*(f"answer {number}" for number in range(12)))
+    (shop / "books").mkdir()
+    option = [] if ledger is None else ["--ledger", ledger]
+    book = shop / (ledger or ".dicast/ledger.db")
+    text = JUDGED.replace("URL", chat_server.url)
+    shop.pipeline(text.replace("name: asked", "name: main"), name="main.yaml")
+    hook = "sinks: [notify/webhook: {url: HOOK, when: always}]\n".replace("HOOK", f"{chat_server.url}/hook")
+    shop.pipeline(text + "gate: {baseline: main, max_drop: 0.02, undecided: exit3}\n" + hook, name="new.yaml")
+    passing = chat_server.sealed(score=0.5, confidence=0.9)
+    messages = []
+
+    def receive(asked):
+        messages.append(asked.body["text"])
+        return chat_server.raw({})
+
+    chat_server.answer = lambda asked: passing
+    assert shop.dicast("run", "main.yaml", *option).code == 0
+    chat_server.answer = lambda asked: receive(asked) if "hook" in asked.path else 500 if asked.number % 4 else passing
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(shop / "summary.md"))
+    arguments = ["new.yaml", *option, "--full"]
+    log = shop.dicast("ci", *arguments, "--comment", "c.md", "--junit", "j.xml").out
+    monkeypatch.delenv("GITHUB_ACTIONS")
+    reports = {name: (shop / name).read_text() for name in ("c.md", "j.xml", "summary.md")}
+    document = shop.dicast("show", "last", "--json", *option).out
+    chat_server.answer = lambda asked: chat_server.raw({}) if "hook" in asked.path else passing
+    content = book.read_bytes()
+    for place, report in {**reports, "log": log, "document": document, "webhook": messages[0]}.items():
+        words = {tuple(shlex.split(command)) for command in INSIDE.findall(report)}
+        assert {"--retry-failed", "verdicts"} <= {word for command in words for word in command}, place
+        for command in words:
+            book.write_bytes(content)  # the ledger with the failures
+            done = shop.dicast(*command[1:])
+            assert done.code == 0, (place, command, done.err)

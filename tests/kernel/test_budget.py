@@ -106,6 +106,7 @@ def test_each_scope_has_its_cap_and_its_reason(scope, reason):
             "limit": "0.01",
             "projected": "0.001",
             "unit": "usd",
+            "spent": "0.01",
         }
 
     using(work, **{scope: "0.01 usd"})

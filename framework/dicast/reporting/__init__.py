@@ -6,6 +6,7 @@ summary on a terminal.
 
 from __future__ import annotations
 
+from .._kernel.pipeline.ledger_path import ledger_option
 from .._kernel.plan.clauses import Clause, ComparedRuns, Finding, GateClause, GatedFile, GatedRun
 from .._kernel.records.comparable import find_faults, read_contents
 from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_passes, pair_runs, pass_counts
@@ -50,6 +51,7 @@ __all__ = [
     "figure",
     "find_faults",
     "gate_answer",
+    "ledger_option",
     "metric_values",
     "money",
     "ordered_labels",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ..toolkit.printable import one_line, printable
+from ..toolkit.printable import first_words, one_line, printable
 
 _RUNS = re.compile("`+")
 
@@ -18,7 +18,7 @@ def code(text: object, most: int = 300) -> str:
     """Return *text* as code on one line, cut to *most* characters; ``*empty*`` or ``*blank*`` for such a text."""
     line = one_line(str(text))
     if len(line) > most:
-        line = f"{line[:most]}… ({len(line):,} characters)"
+        line = f"{first_words(line, most)}… ({len(line):,} characters)"
     if not line.strip():
         return "*empty*" if not line else "*blank*"
     ticks = "`" * (_longest_run(line) + 1)

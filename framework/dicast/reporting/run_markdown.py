@@ -18,6 +18,9 @@ from .figures import answer, figure, money, run_answer, share
 from .markdown import code, fenced, table
 from .outcomes import JudgedSubject, Outcome
 
+_REASON = 1_000
+"""The most characters of a reason of the gate."""
+
 Document = Mapping[str, Any]
 
 _TEXT = 2_000
@@ -56,7 +59,7 @@ def _parts(done: Document) -> Iterator[str]:
     gate = done["gate"]
     yield f"## {code(done['name'])}: {run_answer(done)}"
     if reasons := done["undecided"] if gate is None else gate["reasons"]:
-        yield "\n".join(f"- {code(reason)}" for reason in reasons)
+        yield "\n".join(f"- {code(reason, _REASON)}" for reason in reasons)
     yield _lines(table(("", ""), [*_figures(done)]))
     if clauses := (gate or {}).get("clauses"):
         heads = ("gate on", "clause", "value", "95 % interval", "answer")

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import orjson
 
-from .._kernel.values import Cap, Claim, Entry, Event, Head, Lease, Query, Refusal, RunContext, Verification
+from .._kernel.values import Cap, Claim, Cost, Entry, Event, Head, Lease, Query, Refusal, RunContext, Verification
 from .._kernel.values.errors import LedgerError
 from .._kernel.values.json_form import structure, unstructure
 
@@ -215,11 +215,12 @@ class Live:
             limit = cap.limit.amount
             if not amount or limit is None or cap.limit.unit != unit:
                 continue
-            needed = amount + self._sum(("lost", "closed"), cap.scope, unit)
-            if needed > limit:
-                return Refusal(cap, wait=False)
-            if waiting is None and needed + self._sum(("open",), cap.scope, unit) > limit:
-                waiting = Refusal(cap, wait=True)
+            spent = self._sum(("lost", "closed"), cap.scope, unit)
+            if spent + amount > limit:
+                return Refusal(cap, wait=False, spent=Cost(spent, unit))
+            held = self._sum(("open",), cap.scope, unit)
+            if waiting is None and spent + held + amount > limit:
+                waiting = Refusal(cap, wait=True, spent=Cost(spent + held, unit))
         return waiting
 
     def _sum(self, states: Sequence[str], scope: str, unit: str) -> Decimal:

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from .._kernel.stream.opening_context import opening
-from .._kernel.values import Claim, Entry, Event, Head, Query, Refusal
+from .._kernel.values import Claim, Cost, Entry, Event, Head, Query, Refusal
 from .._kernel.values.clock import Clock
 from .._kernel.values.errors import LedgerError, LedgerRefused
 from .._kernel.values.json_form import unstructure
@@ -310,6 +310,7 @@ class LedgerConformance(LeaseConformance):
             assert list(live.reservations(RUN)) == [], "a settled reservation is open"
             refusals = live.reserve([Claim(make_reservation(clock, "0.02"), [cap])], make_lost(clock))
             assert refusals == [Refusal(cap, wait=False)], "0.015 is spent: 0.02 more can never fit into 0.03"
+            assert refusals[0].spent in (None, Cost("0.015")), "the refusal states another amount than the spent amount"
             assert live.reserve([Claim(make_reservation(clock, "0.015"), [cap])], make_lost(clock)) == [None], (
                 "a claim of the remaining budget is refused"
             )

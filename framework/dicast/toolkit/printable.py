@@ -55,6 +55,14 @@ def first_columns(text: str, most: int) -> str:
     return text[: sum(end <= most for end in ends)]
 
 
+def first_words(text: str, most: int) -> str:
+    """Return the beginning of *text* with at most *most* characters, which ends after a word unless that would leave out more than a half."""
+    if len(text) <= most:
+        return text
+    words = text[: most + 1].rpartition(" ")[0].rstrip()
+    return words if 2 * len(words) >= most else text[:most]
+
+
 def short_name(text: object, longest: int = LONGEST_NAME) -> str:
     """Return an id or another name in one line, cut in the middle to *longest* columns: names often differ at their ends."""
     name = one_line(str(text))

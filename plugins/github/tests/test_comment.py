@@ -472,6 +472,27 @@ def test_a_budget_that_allows_no_call_is_named_in_the_comment_with_its_amounts(f
     assert "- Not compared: `the run has no score of the label`" in text
 
 
+def test_the_cap_of_a_day_that_other_runs_used_up_is_named_alike_in_every_report(folder):
+    judge("main.yaml")
+    with answering() as url:
+        asking(folder, url, "budget: {day: 1 usd}\n")
+        comment(folder, "asking.yaml")
+        spent = "0.001"
+        asking(folder, url, f"budget: {{day: {spent} usd}}\n")
+        arguments = ["asking.yaml", "--comment", "c.md", "--junit", "j.xml"]
+        result = CliRunner().invoke(ci, arguments, catch_exceptions=False, standalone_mode=False)
+    assert result.return_value == 5
+    line = (
+        rf"calls not made because of the daily_cap: 40; budget\.day is {spent} usd, all runs in this ledger spent {spent}0* usd of it on "
+        r"\d{4}-\d\d-\d\d \(this run: nothing\), the day ends at 00:00 UTC, and the first of these calls may cost up to 0\.0000\d+ usd"
+    )
+    text = (folder / "c.md").read_text()
+    assert re.search(line, text)
+    assert "- next: raise the cap in the section `budget`, or wait for the next day (UTC), then `dicast ci" in text
+    assert re.search(line, (folder / "j.xml").read_text())
+    assert re.search(line.replace(" ", r"\s+"), result.output)
+
+
 def test_the_adjusted_p_is_in_the_comment_where_it_decides(folder):
     metrics = "[{check/contains: {as: city, value: Ankara}}, {check/contains: {as: other, value: Ankara}}, {check/contains: {as: third, value: Bonn}}]"
     text = re.sub(r"metrics: .*", f"metrics: {metrics}", PIPELINE)

@@ -7,13 +7,14 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from typing import Any
 
 import attrs
 import orjson
 import psycopg
 
-from dicast import Claim, Event, Head, LedgerError, Refusal
+from dicast import Cap, Claim, Cost, Event, Head, LedgerError, Refusal
 from dicast.toolkit.ledger_lines import Encoder
 
 from .changes import BLOCKS, Blocks, Claims
@@ -29,6 +30,8 @@ _APPEND = f"SELECT * FROM append_blocks(%s, %s, %s, %s, %s, {BLOCKS})"
 _ERASE = f"SELECT * FROM erase_texts(%s, %s, %s, %s, %s, {BLOCKS}, %b::bytea[])"
 _RESERVE = f"""SELECT * FROM reserve_claims(%s, %s, %s, %s, %s, {BLOCKS}, %s::timestamptz, %s, %b::text[], %s::jsonb,
     %b::bytea[], %b::text[])"""
+
+_SUMS = "SELECT coalesce(sum(spent), 0), coalesce(sum(held), 0) FROM accounts WHERE scope = %s AND unit = %s"
 
 
 @attrs.frozen
@@ -154,10 +157,19 @@ class Writer:
             *(_json(arguments.rows), arguments.leaves, arguments.lines),
         )
         expired, answers = await self._repeated(_RESERVE, values)
-        return expired or [], [
+        refusals = [
             _refusal(claim, places, answer)
             for claim, places, answer in zip(claims, arguments.places, answers or [], strict=not expired)
         ]
+        caps = {refusal.cap.scope: refusal.cap for refusal in refusals if refusal is not None}
+        sums = {scope: await self._sums(cap) for scope, cap in caps.items()}
+        return expired or [], [
+            None if refusal is None else _with_spent(refusal, *sums[refusal.cap.scope]) for refusal in refusals
+        ]
+
+    async def _sums(self, cap: Cap) -> tuple[Any, ...]:
+        """Return the spent and the reserved amount in the scope of *cap*, after the claims were decided."""
+        return await self._repeated(_SUMS, (cap.scope, cap.limit.unit))
 
     def _header(self) -> tuple[Any, ...]:
         lease = self.lease
@@ -205,3 +217,8 @@ def _json(rows: Sequence[Any]) -> str:
 
 def _refusal(claim: Claim, places: Sequence[int], answer: int) -> Refusal | None:
     return None if not answer else Refusal(claim.caps[places[abs(answer) - 1]], wait=answer < 0)
+
+
+def _with_spent(refusal: Refusal, spent: Decimal, held: Decimal) -> Refusal:
+    amount = spent + held if refusal.wait else spent
+    return attrs.evolve(refusal, spent=Cost(amount, refusal.cap.limit.unit))

@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 
-from dicast import Cap, Event, LedgerError, Refusal
+from dicast import Cap, Cost, Event, LedgerError, Refusal
 from dicast.toolkit.ledger_lines.amounts import amount_of, claimed_amount, utc_moment
 
 from .lines import Row
@@ -126,11 +126,12 @@ class Money:
         for cap in caps if amount else ():
             if cap.limit.unit != unit or cap.limit.amount is None:
                 continue
-            needed = self._sum("spend", cap.scope, cap.limit.unit) + amount
-            if needed > cap.limit.amount:
-                return Refusal(cap, wait=False)
-            if waiting is None and needed + self._sum("held", cap.scope, cap.limit.unit) > cap.limit.amount:
-                waiting = Refusal(cap, wait=True)
+            spent = self._sum("spend", cap.scope, unit)
+            if spent + amount > cap.limit.amount:
+                return Refusal(cap, wait=False, spent=Cost(spent, unit))
+            held = self._sum("held", cap.scope, unit)
+            if waiting is None and spent + held + amount > cap.limit.amount:
+                waiting = Refusal(cap, wait=True, spent=Cost(spent + held, unit))
         return waiting
 
     def as_json(self) -> dict[str, Any]:

@@ -374,6 +374,7 @@ class BudgetGate:
             "limit": cap.limit.decimal,
             "projected": cost.decimal,
             "unit": cap.limit.unit,
+            **({} if refusal.spent is None else {"spent": refusal.spent.decimal}),
         }
         self._record.emit([self._record.event(BUDGET_THROTTLED, payload, subject)])
 

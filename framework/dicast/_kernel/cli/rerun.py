@@ -13,13 +13,13 @@ import click
 
 from ...toolkit.printable import one_line
 from ..classes import evolve
+from ..pipeline.ledger_path import ledger_option
 from ..plan.sections import Pipeline
 from ..run.request import Request
 from ..run.reuse import ReusedReplies
 from ..values.errors import RequestError
 from ..values.names import path_from_here
 from .output import print_error
-from .screen import ledger_option
 from .summary import short_run
 
 POLL_SECONDS = 0.3

@@ -6,16 +6,15 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 from ...toolkit.money import amounts_text
-from ...toolkit.printable import column_count, one_line, short_name
+from ...toolkit.printable import column_count, first_words, one_line, short_name
 from ...toolkit.terminal import Drawing, Line, Part, wrap_columns
 from ...toolkit.text_table import WIDTH
 from ..classes import define, field
-from ..pipeline.ledger_path import LEDGER_PATH
+from ..pipeline.ledger_path import ledger_option
 from ..report.caps import cap_lines
 from ..resume.open_runs import RunCommand
 from .failure_words import failure_kind, task_kind
@@ -184,11 +183,18 @@ def _rows(part: Part) -> int:
     return len(part.lines) if isinstance(part, Drawing) else len([*part.lines()])
 
 
+_REST = "… (see details)"
+"""End of a text that was cut; the last line of a summary begins with ``details:``."""
+
+
 def _short(text: str) -> str:
-    """Return *text* as one line, cut to :data:`_HEIGHT` rows."""
+    """Return *text* as one line, cut after a word to :data:`_HEIGHT` rows."""
     line = one_line(text)
     rows = _wrapped(line)
-    return line if len(rows) <= _HEIGHT else f"{' '.join(rows[:_HEIGHT])[:-1]}…"
+    if len(rows) <= _HEIGHT:
+        return line
+    shown = " ".join(rows[:_HEIGHT])
+    return f"{first_words(shown, len(shown) - len(_REST))}{_REST}"
 
 
 def _wrapped(line: str) -> list[str]:
@@ -334,18 +340,6 @@ def retry_command(done: Document, command: RunCommand | None) -> str | None:
     if command is None or not command.is_resumable or not done["failures"].keys() - _LASTING:
         return None
     return command.resuming(short_run(done["run_id"]), "--retry-failed")
-
-
-def ledger_option(ledger: Mapping[str, Any] | None) -> str:
-    """Return the option for a command that reads the *ledger* of a run's document; empty for the default ledger of this folder."""
-    path = (ledger or {}).get("path")
-    if path is None:
-        place = (ledger or {}).get("place")
-        return "" if place is None else f" --ledger {shlex.quote(place)}"
-    if Path(path) in (LEDGER_PATH, LEDGER_PATH.absolute()):
-        return ""
-    inside = Path(path).is_relative_to(Path.cwd())
-    return f" --ledger {shlex.quote(str(Path(path).relative_to(Path.cwd())) if inside else path)}"
 
 
 def _lowest_id(done: Document) -> str | None:

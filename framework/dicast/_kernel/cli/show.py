@@ -13,7 +13,7 @@ from ...toolkit.terminal import print_lines
 from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
 from ..events import RUN_STARTED
-from ..pipeline.ledger_path import printed_place
+from ..pipeline.ledger_path import ledger_option, printed_place
 from ..pipeline.slots import ledger_at
 from ..resume.named_runs import LAST, by_part, find_run, named_run, run_ids, started_runs
 from ..resume.open_runs import RunCommand, command_of
@@ -23,7 +23,7 @@ from ..values import Query
 from ..values.errors import ConfigError
 from .options import as_json, full, ledger_path, refuse_options
 from .output import print_json
-from .screen import ledger_option, screen_parts
+from .screen import screen_parts
 from .subjects import SubjectHistory, subject_history, whole_id
 from .summary import run_parts
 

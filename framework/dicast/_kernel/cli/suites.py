@@ -10,12 +10,13 @@ from ...toolkit.printable import short_name
 from ...toolkit.terminal import Drawing, Line, Part
 from ...toolkit.text_table import TextTable
 from ..classes import frozen
+from ..pipeline.ledger_path import ledger_option
 from ..report.label_order import ordered_labels
 from ..run.suite import Suite
 from ..values import ALL_METRICS
 from .label_rows import label_row
 from .output import problems_json, problems_text
-from .screen import ROWS, ledger_option, retry_command, screen_parts
+from .screen import ROWS, retry_command, screen_parts
 from .summary import is_resumed, lowest_label, run_parts, short_run
 
 _LABELS = 6

@@ -13,6 +13,7 @@ from ...toolkit.money import amounts_text
 from ...toolkit.printable import one_line, short_name
 from ...toolkit.terminal import Drawing, Line, Part, folded
 from ...toolkit.text_table import TextTable
+from ..pipeline.ledger_path import ledger_option
 from ..plan.clauses import GATE_LEFT_OUT
 from ..report.caps import cap_lines
 from ..report.read_counts import READ_WARNINGS
@@ -200,7 +201,7 @@ def _failed_lines(done: Document) -> Iterator[str | Drawing]:
         if listed:
             yield _failed_table(listed)
         if sum(done["failures"].values()) > len(listed):
-            yield f"  … (all: dicast verdicts --run {done['run_id']} --failed)"
+            yield f"  … (all: dicast verdicts --run {done['run_id']} --failed{ledger_option(done['ledger'])})"
 
 
 def failure_counts(done: Document) -> str:

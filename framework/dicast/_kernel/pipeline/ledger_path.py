@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,18 @@ def printed_place(name: str, component: Any) -> str:
         if len(options) == 1 and url.partition(":")[0] in getattr(component, "schemes", ()):
             return printed
     return orjson.dumps({name: options}, default=_plain).decode()
+
+
+def ledger_option(ledger: Mapping[str, Any] | None) -> str:
+    """Return the option for a command that reads the *ledger* of a run's document; empty for the default ledger of this folder."""
+    path = (ledger or {}).get("path")
+    if path is None:
+        place = (ledger or {}).get("place")
+        return "" if place is None else f" --ledger {shlex.quote(place)}"
+    if Path(path) in (LEDGER_PATH, LEDGER_PATH.absolute()):
+        return ""
+    inside = Path(path).is_relative_to(Path.cwd())
+    return f" --ledger {shlex.quote(str(Path(path).relative_to(Path.cwd())) if inside else path)}"
 
 
 def _plain(value: object) -> str:

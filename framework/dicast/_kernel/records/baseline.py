@@ -13,8 +13,10 @@ import attrs
 from ...toolkit.input_file import InputFile
 from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STARTED
+from ..pipeline.ledger_path import ledger_option
 from ..plan.sections import Pipeline
 from ..resume.named_runs import LAST, TOOL, by_part, find_run, run_kind, started_runs
+from ..resume.open_runs import command_of
 from ..values import Event, Query, Record, Results
 from ..values.errors import ConfigError, DataError, Problem
 from ..values.names import nearest, path_from_here
@@ -146,7 +148,7 @@ def _missing_message(
     ledger: Ledger, wanted_name: str, finished: list[Event], base: Path, experiments: Collection[str]
 ) -> str:
     if find_run(ledger, wanted_name):
-        return f"run {wanted_name} is not completed; dicast run FILE --resume {wanted_name} resumes it"
+        return f"run {wanted_name} is not completed; next: {_resuming(ledger, wanted_name)}"
     if partial := next((event.run_id for event in finished if event.payload["name"] == wanted_name), None):
         reasons = "each run scored nothing, was limited to some rows, or is a tool's run"
         return (
@@ -158,10 +160,19 @@ def _missing_message(
     near = nearest(wanted_name, sorted({*map(str, names), *saved_baselines(ledger), *experiments}))
     file = path_from_here(base / wanted_name)
     message = f"this ledger has no finished run or baseline {wanted_name!r}, and there is no file {file}"
-    fix = "dicast runs lists the runs, and dicast baseline save NAME RUN saves a run as a baseline"
+    option = ledger_option({"path": getattr(ledger, "path", None)})
+    fix = f"dicast runs{option} lists the runs, and dicast baseline save NAME RUN{option} saves a run as a baseline"
     if is_file_name(wanted_name):
-        fix = f"dicast baseline save NAME RUN --file {shlex.quote(file)} writes it, where RUN is a run or a pipeline's name"
+        fix = f"dicast baseline save NAME RUN --file {shlex.quote(file)}{option} writes it, where RUN is a run or a pipeline's name"
     return f"{message}, did you mean {near!r}?" if near else f"{message}; {fix}"
+
+
+def _resuming(ledger: Ledger, run_id: str) -> str:
+    """Return the command that resumes the run *run_id*."""
+    option = ledger_option({"path": getattr(ledger, "path", None)})
+    start = next(iter(ledger.read(Query(run_id=run_id, types=(RUN_STARTED,), limit=1))), None)
+    command = None if start is None else command_of(start.event.payload, *shlex.split(option))
+    return f"dicast run FILE --resume {run_id}{option}" if command is None else command.resuming(run_id)
 
 
 def is_file_name(name: str) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
+
+import attrs
 
 from ..asking.record import columns
 from ..contract.protocols import Ledger
@@ -19,8 +22,10 @@ from ..events import (
     SUBJECT_READ,
     VERDICT_ENDS,
 )
+from ..pipeline.ledger_path import ledger_option
 from ..plan.labels import recorded_labels, recorded_score_label
 from ..plan.sections import METRICS
+from ..resume.open_runs import command_of
 from ..values import RECORDED_PREFIX, Event, Query, Record, Results, Subject
 from ..values.passes import PassRule, values_of
 from ..values.payloads import value_of
@@ -216,7 +221,25 @@ def results(ledger: Ledger, run_id: str) -> Results:
         tuple(started.get("gated") or ()),
         (document.get("stopped") or {}).get("reason"),
         {section: options["counting"] for section, options in (started.get("options") or {}).items()},
+        **_commands(run_id, started, ledger_option({"path": getattr(ledger, "path", None)})),
     )
+
+
+def in_ledger(run: Results, ledger: Ledger, place: str | None) -> Results:
+    """Return *run* with commands that read the *ledger* at *place*, the value of ``--ledger`` of a ledger without a path."""
+    start = next(iter(ledger.read(Query(run_id=run.run_id, types=(RUN_STARTED,), limit=1))), None)
+    if place is None or start is None:
+        return run
+    return attrs.evolve(run, **_commands(run.run_id, start.event.payload, ledger_option({"place": place})))
+
+
+def _commands(run_id: str, started: Mapping[str, Any], option: str) -> dict[str, str | None]:
+    """Return the commands in :class:`Results` with *option*, the option that names the ledger."""
+    command = command_of(started, *shlex.split(option))
+    return {
+        "failures_command": f"dicast verdicts --run {run_id} --failed{option}",
+        "retry_command": command and (command.resuming(run_id, "--retry-failed") if command.is_resumable else None),
+    }
 
 
 def _is_weighted(ledger: Ledger, run_id: str, document: Mapping[str, Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from ...toolkit.money import amounts_text
@@ -11,6 +12,9 @@ from ..values import Event
 
 _OPTIONS = {"run_cap": "budget.run", "daily_cap": "budget.day", "session_cap": "budget.session"}
 """The option of the pipeline file for each cap."""
+
+_FIGURES = ("limit", "projected", "unit", "scope", "spent")
+"""Members of ``budget.throttled`` in the document; events of older versions have no ``spent``."""
 
 _CapKey = tuple[str, str, str]
 """Reason, limit and unit of a cap."""
@@ -23,14 +27,16 @@ class ThrottledCalls:
     """
 
     def __init__(self) -> None:
-        self._counts, self._caps = Counter[_CapKey](), dict[_CapKey, Mapping[str, Any]]()
+        self._counts, self._caps = Counter[_CapKey](), dict[_CapKey, dict[str, Any]]()
 
     def add(self, event: Event) -> None:
         """Count the call of a ``budget.throttled`` event."""
         payload: Mapping[str, Any] = event.payload
         key = str(payload["reason"]), str(payload["limit"]), str(payload["unit"])
         self._counts[key] += 1
-        self._caps.setdefault(key, {name: payload[name] for name in ("limit", "projected", "unit")})
+        cap = self._caps.setdefault(key, {name: payload[name] for name in _FIGURES if name in payload})
+        if "spent" in cap and payload["scope"] == cap["scope"]:
+            cap["spent"] = max(cap["spent"], payload["spent"], key=Decimal)
 
     def figures(self) -> dict[str, Any]:
         """Return ``throttled``, and ``caps`` if there is a cap, for the run's document: of caps with one name the newest."""
@@ -44,16 +50,32 @@ class ThrottledCalls:
 def cap_lines(done: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each cap that forbade calls in the run of the document *done*, and a line with the subjects left out.
 
-    A line has the number of calls, the cap, the cost of the run and the cost of the first call. Older documents have the number alone.
+    A line has the number of calls, the cap, the cost of the run and the cost of the first call; under ``budget.day`` and ``budget.session``
+    also the spending of all runs in the scope. Older documents have the number alone.
     """
     for reason, count in done["throttled"].items():
         text = f"calls not made because of the {reason}: {count:,}"
         if (cap := done.get("caps", {}).get(reason)) is not None:
             limit, cost = (f"{cap[name]} {cap['unit']}" for name in ("limit", "projected"))
-            cost_of_run = amounts_text(done["cost"]) or "nothing"
             option = _OPTIONS.get(reason, reason)
-            text += f"; {option} is {limit}, this run spent {cost_of_run}, and the first of these calls may cost up to {cost}"
+            text += (
+                f"; {option} is {limit}, {_spent_text(done, cap)}, and the first of these calls may cost up to {cost}"
+            )
         yield text
     left_out = done["failures"].get("throttled_no_heuristic", 0) + done["unaffordable"]
     if done["throttled"] and left_out:
         yield f"subjects left out because of the budget: {left_out:,} of {done['subjects']:,}"
+
+
+def _spent_text(done: Mapping[str, Any], cap: Mapping[str, Any]) -> str:
+    """Return the cost of the run; for the cap of a day or a session also the spending of all runs before the first forbidden call."""
+    cost_of_run = amounts_text(done["cost"]) or "nothing"
+    kind, _, name = cap.get("scope", "").partition(":")
+    if "spent" not in cap or kind not in ("day", "session"):
+        return f"this run spent {cost_of_run}"
+    spent = amounts_text({cap["unit"]: cap["spent"]}) or "nothing"
+    whose = f"of {name.partition(' ')[2]} " if " " in name else ""
+    runs, own = f"all runs {whose}in this ledger spent {spent} of it", f"(this run: {cost_of_run})"
+    if kind == "session":
+        return f"{runs} in the session {own}"
+    return f"{runs} on {name.partition(' ')[0]} {own}, the day ends at 00:00 UTC"

@@ -14,6 +14,7 @@ from ..events import AGGREGATE_COMPLETED, COMPARISON_COMPLETED
 from ..leases.hold_lease import raise_if_lease_lost
 from ..pipeline.default_ledger import is_in_environment
 from ..pipeline.ledger_path import printed_place
+from ..pipeline.slots import ledger_slot
 from ..plan.clauses import ComparedRuns
 from ..report.document import document
 from ..source.source import SubjectList, read_counts
@@ -89,10 +90,12 @@ def gated_document(
     """
     compared, reason = ComparedRuns(), None if stopped is None else str(stopped["reason"])
     if reason != "ledger_failed" and any(pipeline.gate.baselines()):
-        from ..records.reader import results  # few gates have a baseline
+        from ..records.reader import in_ledger, results  # few gates have a baseline
 
-        recorded = results(ledger, report.run_id)
+        place = _printed_place(ledger, ledger_slot(pipeline))
+        recorded = in_ledger(results(ledger, report.run_id), ledger, place)
         current = attrs.evolve(recorded, models=report.models, adapted=report.adapted, stopped=reason)
+        baselines = {name: run and in_ledger(run, ledger, place) for name, run in baselines.items()}
         compared = ComparedRuns(current, baselines)
     aggregation, gate = pipeline.scoring.aggregation, pipeline.gate
     return document(report, aggregation, gate, stopped=stopped, intervals=intervals, counts=counts, compared=compared)
@@ -193,14 +196,17 @@ def ledger_json(ledger: Ledger, slot: Slot | None = None, root: ShardRoot | None
     The place is left out if the other commands take the same ledger from ``$DICAST_LEDGER``.
     """
     head = ledger.head()
-    path = getattr(ledger, "path", None)
+    path, place = getattr(ledger, "path", None), _printed_place(ledger, slot)
     return {
         "path": None if path is None else str(path),
         "head": None if head is None else {"seq": head.seq, "digest": head.digest},
         **({} if root is None else {"root": root.root}),
-        **(
-            {}
-            if path is not None or slot is None or is_in_environment(slot.component)
-            else {"place": printed_place(slot.name, slot.component)}
-        ),
+        **({} if place is None else {"place": place}),
     }
+
+
+def _printed_place(ledger: Ledger, slot: Slot | None) -> str | None:
+    """Return the value of ``--ledger`` for the *ledger* of *slot*; None if it has a path, or is the ledger in ``$DICAST_LEDGER``."""
+    if getattr(ledger, "path", None) is not None or slot is None or is_in_environment(slot.component):
+        return None
+    return printed_place(slot.name, slot.component)

@@ -263,10 +263,13 @@ class Refusal:
     """Reason why a reservation was not made. *wait* is True while other open reservations may still be released.
 
     :param cap: the cap that forbids the reservation.
+    :param spent: the amount that all runs in the ledger spent in the cap's scope, with *wait* also the reserved amount; None if the ledger does
+        not state it. Equal refusals may differ in it.
     """
 
     cap: Cap
     wait: bool
+    spent: Cost | None = attrs.field(default=None, eq=False)
 
 
 @frozen

@@ -73,6 +73,8 @@ class Results:
     the reason why the run stopped before the end of its source, or None. *options* are the values of the options that can change a score, by
     section and path; runs of older versions have none.
 
+    *failures_command* lists the run's failures, and *retry_command* judges them again; both name the ledger, and are None for a file.
+
     :param run_id: the id of the run.
     :param name: the name of its pipeline.
     :param records: returns an iterator over the records.
@@ -96,6 +98,8 @@ class Results:
     gated: tuple[str, ...] = ()
     stopped: str | None = None
     options: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
+    failures_command: str | None = None
+    retry_command: str | None = None
     kept: dict[object, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     def differs(self, other: Results, *, without: Collection[str] = ()) -> list[str]:

@@ -15,7 +15,7 @@ import attrs
 from dicast import ConfigError, Problem
 from dicast.reporting import JudgedSubject, Outcome, gate_answer
 from dicast.toolkit.files import read_bytes
-from dicast.toolkit.printable import one_line
+from dicast.toolkit.printable import first_words, one_line
 
 Level = Literal["error", "warning", "notice"]
 
@@ -46,7 +46,7 @@ class Annotation:
 def data(text: object) -> str:
     """Return *text* as the data of a command: percent signs, line ends and control characters are escaped."""
     message = str(text).replace("\r\n", "\n").replace("\r", "\n")
-    message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+    message = message if len(message) <= _LONGEST else f"{first_words(message, _LONGEST)}…"
     return "%0A".join(one_line(line).replace("%", "%25") for line in message.split("\n"))
 
 

@@ -17,7 +17,7 @@ from dicast.toolkit.atomic_file import AtomicFile, output_path
 from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
 from .comment import write_progress
-from .reasons import ledger_place, resume_options
+from .reasons import ledger_place, resume_options, shown_option
 from .summary import ENDS
 
 _VERDICTS = ("eval.completed", "eval.failed")
@@ -52,6 +52,7 @@ class Progress:
         run, cost = self._run, money({unit: amount.decimal for unit, amount in self._cost.items()})
         command = f"dicast ci {self._name} {resume_options(run.name, run.run_id)}"
         state = f"judged before the end: at least {self._subjects:,} subjects, spent {cost}; run {code(run.run_id)}"
+        command += "" if run.ledger_path is None else shown_option(run.ledger_path)
         place = "" if run.ledger_path is None else ledger_place(run.ledger_path)
         write_progress(self._path, self._name, [state, f"next: {code(command)} with the same options{place}"])
         self._last_time = time.monotonic()

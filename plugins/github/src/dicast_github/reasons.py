@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from dicast import read_ledger
 from dicast.reading import run_document
-from dicast.reporting import ALL_METRICS, cap_lines, code
+from dicast.reporting import ALL_METRICS, cap_lines, code, ledger_option
 
 Document = Mapping[str, Any]
 
@@ -130,7 +131,7 @@ def reason_lines(done: Document, file: str, ledger: Path | None, *, is_fork: boo
     fix = f"{connection}, then " if connection else _fix(done, is_refused=is_refused)
     if fix is not None and not (is_fork and is_refused and not is_judged(done)):
         options = "the same options" + " (without `--merge` and its ledgers)" * (reason == _UNFINISHED_SHARDS)
-        yield f"- next: {fix}{code(_command(done, file))} with {options}{_place(done, ledger)}"
+        yield f"- next: {fix}{code(_command(done, file, ledger))} with {options}{_place(done, ledger)}"
 
 
 def _fix(done: Document, *, is_refused: bool) -> str | None:
@@ -138,7 +139,8 @@ def _fix(done: Document, *, is_refused: bool) -> str | None:
     if is_refused:
         return "correct the key, the address or the model, then "
     if done["throttled"] and (done["failures"] or done["unaffordable"]):
-        return "raise the cap in the section `budget`, then "
+        wait = ", or wait for the next day (UTC)" if "daily_cap" in done["throttled"] else ""
+        return f"raise the cap in the section `budget`{wait}, then "
     if done["failures"].keys() & _CALLS:
         return "wait until the endpoint answers, then "
     if (done["stopped"] or {}).get("reason") == "ledger_failed":
@@ -151,12 +153,19 @@ def resume_options(name: str, run_id: str) -> str:
     return "--resume" if "/" in name else f"--resume {run_id}"
 
 
-def _command(done: Document, file: str) -> str:
+def _command(done: Document, file: str, ledger: Path | None) -> str:
     """Return the command that judges the missing subjects; of a run without a verdict, all subjects."""
     if not is_judged(done):
         return f"dicast ci {file}"
     again = " --retry-failed" if done["failures"] else ""
-    return f"dicast ci {file} {resume_options(str(done['name']), str(done['run_id']))}{again}"
+    option = "" if ledger is None else shown_option(ledger)
+    return f"dicast ci {file} {resume_options(str(done['name']), str(done['run_id']))}{again}{option}"
+
+
+def shown_option(ledger: Path) -> str:
+    """Return the option that names *ledger* in a command, without a folder of the runner; empty for the default ledger."""
+    option = ledger_option({"path": str(ledger)})
+    return f" --ledger {shlex.quote(_shown_path(ledger))}" if option else ""
 
 
 def _place(done: Document, ledger: Path | None) -> str:

@@ -9,6 +9,7 @@ import attrs
 import orjson
 
 from dicast.reporting import JudgedSubject, Outcome, exact
+from dicast.toolkit.printable import first_words
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML 1.0 document can hold (https://www.w3.org/TR/xml/#charsets)."""
@@ -100,7 +101,7 @@ def as_xml_text(text: str) -> str:
 def _message(text: str) -> str:
     """*text* for an attribute, which CI systems show in one line."""
     line = " ".join(as_xml_text(text).split())
-    return line if len(line) <= _MESSAGE else f"{line[:_MESSAGE]}…"
+    return line if len(line) <= _MESSAGE else f"{first_words(line, _MESSAGE)}…"
 
 
 def _judged(subject: JudgedSubject) -> str:

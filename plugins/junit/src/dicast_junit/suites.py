@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dicast.reporting import criteria, exact, gate_answer
+from dicast.reporting import cap_lines, criteria, exact, gate_answer
 
 from .cases import Counts, add_properties, as_xml_text
 
@@ -64,7 +64,8 @@ def _run_results(done: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     from junitparser import Error, Failure, Skipped  # as above
 
     gate, stopped = done["gate"], done["stopped"]
-    reasons = as_xml_text("; ".join((gate or {}).get("reasons") or done["undecided"]))
+    causes = [*((gate or {}).get("reasons") or done["undecided"]), *(cap_lines(done) if done["undecided"] else ())]
+    reasons = as_xml_text("; ".join(causes))
     if stopped and done["undecided"]:
         error = as_xml_text(str(stopped.get("error") or ""))
         message = "; ".join(filter(None, (reasons, error)))
@@ -88,6 +89,7 @@ def _of_the_run(done: Mapping[str, Any]) -> dict[str, object]:
     warnings = "; ".join(str(warning["message"]) for warning in done.get("warnings", ()))
     return {
         "warnings": warnings,
+        "budget": "; ".join(cap_lines(done)),
         "run_id": done["run_id"],
         "gate": gate_answer(done["gate"]),
         "coverage": exact(done["coverage"]),

@@ -24,7 +24,7 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import Cap, LedgerError, Refusal
+from dicast import Cap, Cost, LedgerError, Refusal
 from dicast.toolkit.ledger_lines.amounts import amount_of, utc_moment
 
 SPENDING_TABLES = """
@@ -259,11 +259,12 @@ class Spending:
         for cap in caps:
             if cap.limit.unit != unit or cap.limit.amount is None:
                 continue
-            needed = self._sum("spend", cap.scope, unit) + amount
-            if needed > cap.limit.amount:
-                return Refusal(cap, wait=False)
-            if waiting is None and needed + self._sum("held", cap.scope, unit) > cap.limit.amount:
-                waiting = Refusal(cap, wait=True)
+            spent = self._sum("spend", cap.scope, unit)
+            if spent + amount > cap.limit.amount:
+                return Refusal(cap, wait=False, spent=Cost(spent, unit))
+            held = self._sum("held", cap.scope, unit)
+            if waiting is None and spent + held + amount > cap.limit.amount:
+                waiting = Refusal(cap, wait=True, spent=Cost(spent + held, unit))
         return waiting
 
     def differing(self, other: Spending) -> str | None:

@@ -51,8 +51,8 @@ class Message:
         return orjson.dumps({"text": _cut(self.document["text"].translate(_ESCAPES))})
 
     @classmethod
-    def of_end(cls, event: Event, standing: Standing, trigger: str) -> Self:
-        """Return the message about the end of a run, sent because of *trigger*."""
+    def of_end(cls, event: Event, standing: Standing, trigger: str, option: str = "") -> Self:
+        """Return the message about the end of a run, sent because of *trigger*; *option* names the ledger in commands."""
         done, previous = standing.document, standing.previous
         gate = done["gate"]
         reasons = done["undecided"] if gate is None else gate["reasons"]
@@ -61,7 +61,7 @@ class Message:
             "id": event.id,
             "time": event.time,
             "trigger": trigger,
-            "text": _cut("\n".join(map(one_line, _end_lines(standing, trigger, reasons)))),
+            "text": _cut("\n".join(map(one_line, _end_lines(standing, trigger, reasons, option)))),
             "name": done["name"],
             "run_id": event.run_id,
             "kind": standing.kind,
@@ -78,10 +78,10 @@ class Message:
         })  # fmt: skip
 
     @classmethod
-    def of_decline(cls, event: Event, started: Event | None, name: str, decline: Decline) -> Self:
-        """Return the message about a decline during a watch, found with the verdict *event*."""
+    def of_decline(cls, event: Event, started: Event | None, name: str, decline: Decline, option: str = "") -> Self:
+        """Return the message about a decline during a watch, found with the verdict *event*; *option* names the ledger in commands."""
         title = f"{name} got worse" if started is None else f"{started.payload['name']} got worse"
-        lines = [title, decline.words, _next(event.run_id)]
+        lines = [title, decline.words, _next(event.run_id, option)]
         return cls({
             "version": VERSION,
             "id": event.id,
@@ -104,7 +104,7 @@ def _labels(done: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _end_lines(standing: Standing, trigger: str, reasons: Iterable[str]) -> Iterator[str]:
+def _end_lines(standing: Standing, trigger: str, reasons: Iterable[str], option: str) -> Iterator[str]:
     done = standing.document
     yield f"{done['name']} {_HEADS.get(trigger) or f'ended: {standing.answer}'}"
     before = {} if standing.previous is None else standing.previous.document
@@ -121,7 +121,7 @@ def _end_lines(standing: Standing, trigger: str, reasons: Iterable[str]) -> Iter
     failures = ", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items())
     yield f"coverage {share(done['coverage'])}" + (f", failed: {failures}" if failures else "")
     yield f"spent {money(done['cost'])}"
-    yield _next(done["run_id"])
+    yield _next(done["run_id"], option)
 
 
 def _failed_first(done: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -144,8 +144,8 @@ def _label_line(label: str, figures: Mapping[str, Any], before: Mapping[str, Any
     return f"{label}: mean {figure(mean)}{interval}, {figures['scored']:,} of {figures['total']:,} scored{compared}"
 
 
-def _next(run_id: str) -> str:
-    return f"dicast show {run_id}"
+def _next(run_id: str, option: str) -> str:
+    return f"next: dicast show {run_id}{option}"
 
 
 def _cut(text: str) -> str:

@@ -11,6 +11,7 @@ import attrs
 
 from dicast import ConfigError, Event, Query, RunContext, Secret, Within
 from dicast.reading import reader
+from dicast.reporting import ledger_option
 from dicast.toolkit.endpoint import options
 
 from .channel import Channel, WebhookError
@@ -142,11 +143,11 @@ class Messenger:
     def _messages(self, event: Event) -> Iterator[Message]:
         decline = self._read(event)
         if decline is not None:
-            yield Message.of_decline(event, self._started, self._run.name, decline)
+            yield Message.of_decline(event, self._started, self._run.name, decline, _ledger_option(self._run))
         if event.type in ENDS:
             standing = standing_of(event, self._started, self._run)
             if (trigger := self._trigger(standing)) is not None:
-                yield Message.of_end(event, standing, trigger)
+                yield Message.of_end(event, standing, trigger, _ledger_option(self._run))
 
     def _read(self, event: Event) -> Decline | None:
         if event.type == "run.started":
@@ -163,3 +164,8 @@ class Messenger:
         if "undecided" in reasons and answer.startswith("undecided"):
             return "undecided"
         return "end" if "always" in reasons else None
+
+
+def _ledger_option(run: RunContext) -> str:
+    """Return the option that names the ledger of *run* in a command; empty for the default ledger, and for a ledger without a file."""
+    return "" if run.ledger_path is None else ledger_option({"path": str(run.ledger_path)})

@@ -29,8 +29,8 @@ def unpaired_text(baseline: Results, variant: Results, label: str, *, of_baselin
     for key in scored - other_scored:
         (failed if key in other.rows or key in judged else absent).append(key[1])
     run = variant if of_baseline else baseline
-    again = f"dicast run FILE --resume {run.run_id} --retry-failed asks about them again"
-    causes = "" if run.started_at is None else f"; dicast verdicts --run {run.run_id} --failed has the causes, {again}"
+    commands = (("causes", run.failures_command), ("to judge them again", run.retry_command))
+    causes = "".join(f"; {purpose}: {command}" for purpose, command in commands if command is not None)
     advice = "judge the same subjects in both runs"
     if run.stopped is not None:
         advice = (
