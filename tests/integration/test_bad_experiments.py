@@ -320,3 +320,28 @@ def test_file_outside_base_path_is_refused_before_anything_is_asked(shop, model,
     options["path"] = "out/rows.out"
     assert shop.run(MODEL + ASKED + f"sinks: [{json.dumps({sink: options})}]\n").code == 0
     assert (shop / "out" / "rows.out").exists()
+
+
+def test_a_suite_that_ends_at_an_experiment_names_the_others_in_every_report(shop, chat_server):
+    shop.rows("good", "bad")
+    model = f"{{openai/chat: {{model: m, base_url: '{chat_server.url}', api_key: null, price: free, retries: 0}}}}"
+    judge = "judges: [llm/judge: {as: helpful, model: grader, criteria: [It helps.]}]\n"
+    names = "experiments: {plain: {}, warm: {set: {define.grader.openai/chat.temperature: 1}}, free: {set: {judges: [], metrics: [proxy/format]}}}\n"
+    shop.pipeline(f"name: asked\ndefine: {{grader: {model}}}\n{judge}{names}")
+    chat_server.answer = lambda asked: 401
+    log = shop.dicast("ci", "p.yaml", "--comment", "c.md", "--junit", "j.xml")
+    assert log.code == 2
+    assert "\nexperiments not started, as the suite ended before them: warm, free\n" in log.out
+    assert "- experiments not started, as the suite ended before them: `warm`, `free`\n" in (shop / "c.md").read_text()
+    report = (shop / "j.xml").read_text()
+    assert re.findall(r'<testcase name="experiment (\w+)"', report) == ["warm", "free"]
+    assert report.count('<skipped message="not started, as the suite ended at asked/plain"') == 2
+    assert shop.dicast("run", "p.yaml", "--json").json["not_started"] == ["warm", "free"]
+
+
+def test_a_suite_without_an_early_end_has_no_experiment_left(shop):
+    shop.rows("good", "bad")
+    shop.pipeline("name: fine\nmetrics: [proxy/format]\nexperiments: {a: {}, b: {}}\n")
+    log = shop.dicast("ci", "p.yaml", "--comment", "c.md", "--junit", "j.xml")
+    assert "not started" not in log.out + (shop / "c.md").read_text() + (shop / "j.xml").read_text()
+    assert "not_started" not in shop.dicast("run", "p.yaml", "--json").json

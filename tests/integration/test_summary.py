@@ -233,7 +233,7 @@ def test_failures_and_what_fell_back_stand_in_80_columns(shop):
         f"judges: [fake/paid_judge, hybrid/cascade: {{as: a-label-of-some-length, {stages}}}]\nbudget: {{run: 0 usd}}\n"
     )
     lines = shop.dicast("run", "p.yaml", "--full").out.splitlines()
-    start = lines.index("failed: 2 throttled_no_heuristic")
+    start = lines.index("failed: 2 throttled_no_heuristic (the remaining budget is too small)")
     assert " ".join(" ".join(lines[start + 1 : start + 4]).split()).startswith(
         "2 subjects (row r0, row r1) fake/paid_judge: throttled_no_heuristic: "
     )

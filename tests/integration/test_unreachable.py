@@ -276,4 +276,6 @@ def test_an_endpoint_that_too_few_rows_ask_to_be_called_dead_is_explained_once(s
     assert done.code == 3  # decided by the rule for 10 calls alone: three rows were asked about, and failed
     told = " ".join(done.out.split())
     assert told.count("no connection to") == 1
-    assert re.search(r"failed: 3 judge_call_failed judge_call_failed: row r\d, llm/judge: ", told)
+    assert re.search(
+        r"failed: 3 judge_call_failed \(a call to a model failed\) judge_call_failed: row r\d, llm/judge: ", told
+    )

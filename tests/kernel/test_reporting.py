@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dicast import Cost, Failure, Judgment, Score, Subject
-from dicast.reporting import RECORD, OutcomeReader, exact, facts, figure, money, share
+from dicast._kernel.values.score import FAILURE_KINDS
+from dicast.reporting import RECORD, OutcomeReader, exact, facts, failure_counts, failure_words, figure, money, share
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline
 
 
@@ -126,7 +127,7 @@ def test_the_reason_of_a_judge_s_verdict_is_its_rationale():
     costly = FakeJudge(Judgment(0.1, 0.8, "llm", "m", Cost.zero(), signals=signals))
     (subject,), _, _ = read("judges: [costly]\n", rows("a"), costly=costly)
     assert subject.outcomes["costly"].reason == "It is rude."
-    assert facts(signals) == "attempts 1"
+    assert facts({**signals, "finish_reason": "stop", "turns": 3}) == "turns 3"
 
 
 def test_a_metric_of_the_gate_that_was_spared_is_no_subject_that_did_not_pass():
@@ -136,3 +137,8 @@ def test_a_metric_of_the_gate_that_was_spared_is_no_subject_that_did_not_pass():
     assert reader.counted == ["metrics", "other"]
     assert subject.outcomes["other"].did_not_pass is False
     assert subject.worst(reader.counted).label == "metrics"  # what the proxies held back has not passed
+
+
+def test_each_kind_of_failure_has_words_in_every_report():
+    assert all(failure_words(kind) != kind for kind in FAILURE_KINDS)
+    assert failure_counts({"timeout": 1200, "newer": 1}) == "1,200 timeout (no answer in time), 1 newer"

@@ -315,14 +315,14 @@ def test_failures_with_one_message_share_a_line():
     ]
     done = DONE | {"failures": {"timeout": 1500, "crashed": 1}, "failed_subjects": listed}
     assert shown(done)[2:-2] == [
-        "failed: 1,500 timeout, 1 crashed",
+        "failed: 1,500 timeout (no answer in time), 1 crashed (a component raised an error)",
         "  5 subjects (row 0, row 1, row 2, …)  polite: timeout: it is late",
         "  row 7  polite: timeout: refused",
         "  2 subjects (row 8, row 9)  task: timeout: no task",
         f"  … (all: dicast verdicts --run {RUN} --failed)",
     ]
     few = shown(DONE | {"failures": {"timeout": 1}, "failed_subjects": [failure("7")]})
-    assert few[2:-2] == ["failed: 1 timeout", "  row 7  polite: timeout: '7' is late"]
+    assert few[2:-2] == ["failed: 1 timeout (no answer in time)", "  row 7  polite: timeout: '7' is late"]
     three = [failure(str(number), "late") for number in range(3)]
     assert shown(DONE | {"failed_subjects": three})[2:-2] == [
         "failed: none counted",

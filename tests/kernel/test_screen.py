@@ -168,7 +168,7 @@ def test_a_label_without_a_value_comes_before_the_lowest():
 def test_each_kind_of_failure_has_one_example():
     listed = [failure("timeout", "r1"), failure("timeout", "r2"), failure("crashed", "r3")]
     lines = shown(DONE | {"failures": {"crashed": 1, "timeout": 5}, "failed_subjects": listed})
-    at = lines.index("failed: 1 crashed, 5 timeout")
+    at = lines.index("failed: 1 crashed (a component raised an error), 5 timeout (no answer in time)")
     assert lines[at + 1 : at + 3] == [
         "  crashed: row r3, polite: no answer within 30 s",
         "  timeout: row r1, polite: no answer within 30 s",

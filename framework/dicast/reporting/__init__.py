@@ -11,7 +11,9 @@ from .._kernel.plan.clauses import Clause, ComparedRuns, Finding, GateClause, Ga
 from .._kernel.records.comparable import find_faults, read_contents
 from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_passes, pair_runs, pass_counts
 from .._kernel.report.caps import cap_lines
+from .._kernel.report.failure_words import failure_counts, failure_words
 from .._kernel.report.label_order import ordered_labels
+from .._kernel.report.not_started import not_started
 from .._kernel.report.older import current_document
 from .._kernel.values import ALL_METRICS, ContentDigests
 from .._kernel.values.passes import PassRule
@@ -47,6 +49,8 @@ __all__ = [
     "current_document",
     "exact",
     "facts",
+    "failure_counts",
+    "failure_words",
     "fenced",
     "figure",
     "find_faults",
@@ -54,6 +58,7 @@ __all__ = [
     "ledger_option",
     "metric_values",
     "money",
+    "not_started",
     "ordered_labels",
     "output_ending",
     "pair_passes",

@@ -24,6 +24,9 @@ RECORD = "record"
 _WORD = 60
 """Texts of signals below this length are shown as facts."""
 
+_CALLS = ("attempts", "cut_replies", "finish_reason")
+"""Signals about the calls of a judge."""
+
 _Key = tuple[str | None, str | None]
 
 
@@ -248,12 +251,18 @@ def _with_output(content: Mapping[str, Any] | None, record: Mapping[str, Any]) -
 
 
 def facts(signals: Mapping[str, Any]) -> str:
-    """Return the numbers and short texts among a judge's *signals*, such as ``mean turn score 0.7222``. They replace a missing reason."""
+    """Return the numbers and short texts among a judge's *signals*, such as ``mean turn score 0.7222``. They replace a missing reason.
+
+    Figures of the judge's calls, such as the number of attempts, are no reason.
+    """
     return ", ".join(
         f"{name.replace('_', ' ')} {value if isinstance(value, str) else f'{value:.4g}'}"
         for name, value in signals.items()
-        if (isinstance(value, str) and len(value) < _WORD and name not in (RATIONALE, SCOPE))
-        or (isinstance(value, int | float) and not isinstance(value, bool))
+        if name not in _CALLS
+        and (
+            (isinstance(value, str) and len(value) < _WORD and name not in (RATIONALE, SCOPE))
+            or (isinstance(value, int | float) and not isinstance(value, bool))
+        )
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from .._kernel.report.caps import cap_lines
+from .._kernel.report.failure_words import failure_counts, failure_words
 from .._kernel.report.label_order import ordered_labels
 from .._kernel.values import ALL_METRICS, BASES
 from ..toolkit.comparison_text import comparison_lines
@@ -85,9 +86,16 @@ def _figures(done: Document) -> Iterator[tuple[str, str]]:
             yield "pass rate", figure(score["pass_rate"]) + counts + _interval(passes)
         bases = score.get("by_basis") or {}
         yield "basis", ", ".join(f"{basis}: {bases[basis]:,}" for basis in BASES if bases.get(basis)) or "-"
-    yield "scored", f"{done['scored']:,} of {due:,} (coverage {share(done['coverage'])})"
+    yield (
+        "scored",
+        f"{done['scored']:,} of {due:,} (coverage {share(done['coverage'])})"
+        if due
+        else f"none of {done['subjects']:,} subjects",
+    )
+    if due and done["skipped"]:
+        yield "not judged", f"{done['skipped']:,} of {done['subjects']:,} subjects"
     if done["failures"]:
-        yield "failed", ", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items())
+        yield "failed", failure_counts(done["failures"])
     yield "spent", money(done["cost"])
     if any(value != "0" for value in done["spend_lost"].values()):
         yield "lost, reserved for calls without a reply", money(done["spend_lost"])
@@ -203,7 +211,7 @@ def _score(outcome: Outcome) -> tuple[str, str]:
 
 
 def _why(outcome: Outcome) -> str:
-    kind = outcome.failure or ("skipped" if outcome.skipped else "")
+    kind = (outcome.failure and failure_words(outcome.failure)) or ("skipped" if outcome.skipped else "")
     text = outcome.skipped or outcome.reason
     return f"{kind}{': ' if kind and text else ''}{code(text) if text else ''}" or "-"
 

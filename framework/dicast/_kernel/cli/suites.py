@@ -32,7 +32,8 @@ _LEAST_ROWS = 4
 def suite_json(suite: Suite) -> dict[str, Any]:
     """Return the document that ``dicast run --json`` prints."""
     documents = {name: outcome.document for name, outcome in suite.outcomes.items()}
-    done = {"suite": suite.file, "baseline": suite.baseline, "experiments": documents}
+    done: dict[str, Any] = {"suite": suite.file, "baseline": suite.baseline, "experiments": documents}
+    done |= {"not_started": [*suite.not_started]} if suite.not_started else {}
     if suite.error is None:
         return done
     kind = type(suite.error).__name__
@@ -56,6 +57,8 @@ def suite_parts(suite: Suite, *, full: bool = False) -> Iterator[Part]:
         yield from _next_lines(suite, documents)
     if suite.error is not None:
         yield from ("", f"not started: {problems_text(suite.error)}")
+    if suite.not_started:
+        yield f"experiments not started, as the suite ended before them: {', '.join(map(short_name, suite.not_started))}"
 
 
 def _table_parts(suite: Suite, documents: Mapping[str, Mapping[str, Any]], *, full: bool) -> Iterator[Part]:

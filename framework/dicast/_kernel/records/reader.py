@@ -221,7 +221,7 @@ def results(ledger: Ledger, run_id: str) -> Results:
         tuple(started.get("gated") or ()),
         (document.get("stopped") or {}).get("reason"),
         {section: options["counting"] for section, options in (started.get("options") or {}).items()},
-        **_commands(run_id, started, ledger_option({"path": getattr(ledger, "path", None)})),
+        *_commands(run_id, started, ledger_option({"path": getattr(ledger, "path", None)})),
     )
 
 
@@ -230,16 +230,15 @@ def in_ledger(run: Results, ledger: Ledger, place: str | None) -> Results:
     start = next(iter(ledger.read(Query(run_id=run.run_id, types=(RUN_STARTED,), limit=1))), None)
     if place is None or start is None:
         return run
-    return attrs.evolve(run, **_commands(run.run_id, start.event.payload, ledger_option({"place": place})))
+    failures, retry = _commands(run.run_id, start.event.payload, ledger_option({"place": place}))
+    return attrs.evolve(run, failures_command=failures, retry_command=retry)
 
 
-def _commands(run_id: str, started: Mapping[str, Any], option: str) -> dict[str, str | None]:
-    """Return the commands in :class:`Results` with *option*, the option that names the ledger."""
+def _commands(run_id: str, started: Mapping[str, Any], option: str) -> tuple[str, str | None]:
+    """Return the command that lists the failures of a run, and the command that judges them again, with *option*, which names the ledger."""
     command = command_of(started, *shlex.split(option))
-    return {
-        "failures_command": f"dicast verdicts --run {run_id} --failed{option}",
-        "retry_command": command and (command.resuming(run_id, "--retry-failed") if command.is_resumable else None),
-    }
+    retry = None if command is None or not command.is_resumable else command.resuming(run_id, "--retry-failed")
+    return f"dicast verdicts --run {run_id} --failed{option}", retry
 
 
 def _is_weighted(ledger: Ledger, run_id: str, document: Mapping[str, Any]) -> bool:

@@ -24,6 +24,7 @@ from ..plan.sections import Pipeline, Slot
 from ..records.baseline import find_baseline, find_gate_runs
 from ..report.document import exit_code, stopped_document
 from ..report.gate import all_passed, undecided_without
+from ..report.not_started import SUITE_ENDS
 from ..report.read_counts import read_sum
 from ..resume.named_runs import known_run, started_runs
 from ..resume.open_runs import MAX_NAMED, RunCommand
@@ -47,16 +48,14 @@ RunOne = Callable[[Pipeline, Request], Awaitable[RunOutcome]]
 WORST = (130, 2, 70, 5, 4, 3, 1, 0)
 """Exit codes, the worst first. The suite ends with the worst exit code of its experiments."""
 
-ENDS = (130, 2, 70)
-"""Exit codes after which no further experiment starts."""
-
 
 @frozen
 class Suite:
     """Outcomes of the experiments of *file*, by name.
 
     *baseline* is the experiment that others are compared with; *error* ended the suite early. *command* is the command that the user
-    gave, without secrets. *pairs* are the experiments that ``dicast compare`` accepts.
+    gave, without secrets. *pairs* are the experiments that ``dicast compare`` accepts. *not_started* are the experiments after the one that ended
+    the suite.
     """
 
     file: str
@@ -65,6 +64,7 @@ class Suite:
     error: RequestError | None = None
     command: RunCommand | None = None
     pairs: ExperimentPairs | None = None
+    not_started: Sequence[str] = ()
 
     @property
     def exit_code(self) -> int:
@@ -133,10 +133,13 @@ async def run_suite(read: PipelineFile, request: Request, run: RunOne) -> Suite:
         except RequestError as error:
             if not outcomes:
                 raise
-            return Suite(file, baseline, outcomes, error, command, await read_pairs(pipelines, outcomes, baseline))
-        if outcomes[name].exit_code in ENDS:
+            rest = order[order.index(name) + 1 :]
+            pairs = await read_pairs(pipelines, outcomes, baseline)
+            return Suite(file, baseline, outcomes, error, command, pairs, rest)
+        if outcomes[name].exit_code in SUITE_ENDS:
             break
-    return Suite(file, baseline, outcomes, None, command, await read_pairs(pipelines, outcomes, baseline))
+    pairs = await read_pairs(pipelines, outcomes, baseline)
+    return Suite(file, baseline, outcomes, None, command, pairs, order[len(outcomes) :])
 
 
 def without_suite(pipeline: Pipeline, experiments: Iterable[str]) -> tuple[Pipeline, dict[str, str]]:

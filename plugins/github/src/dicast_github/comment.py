@@ -35,7 +35,7 @@ OLDER = "---\n\n**The result of an earlier run:**\n"
 FORK = "This pull request is from a fork. GitHub gives its jobs no secrets, so a key from a secret is empty. Next: a maintainer pushes the branch to this repository, whose jobs have the secrets."
 """Part of a comment without a result in a pull request from a fork."""
 
-_OPEN = "The gate passes without this answer, so it does not stop the merge. `undecided: exit3` or `fail` in the clause stops it."
+_OPEN = "The gate passes without this answer, so it does not stop the merge.{} `undecided: exit3` or `fail` in the clause stops it."
 """Part of a comment on a gate that passed with a clause without an answer."""
 
 ALPHA = 0.05
@@ -141,9 +141,12 @@ def _run_parts(done: Document, file: str, comment: Comment, documents: Sequence[
     yield f"### dicast: {code(done['name'])}: {answer}"
     lines = [f"- {code(reason, 1_000)}" for reason in gate_reasons(done)] + losses
     lines += reason_lines(done, file, Path(ledger) if ledger else None, is_fork=comment.is_fork)
+    if names := done.get("not_started"):
+        lines.append(f"- experiments not started, as the suite ended before them: {', '.join(map(code, names))}")
     if lines:
         yield "\n".join(lines)
-    yield from [_OPEN] * bool(_open_clauses(done))
+    if _open_clauses(done):
+        yield _OPEN.format(" More rows give an answer: see the number of pairs." if _needs_rows(done) else "")
     baselines = [(baseline, [baseline])] if baseline else _baselines(done)
     pairs = [] if ledger is None else [_Pair.of(Path(ledger), *side, str(done["run_id"])) for side in baselines]
     for pair in pairs:
@@ -166,6 +169,11 @@ def _open_clauses(done: Document) -> str:
     gate = done["gate"] or {"passed": None}
     labels = [code(clause["on"] or "-") for clause in gate.get("clauses", ()) if clause["passed"] is None]
     return f", without an answer on {', '.join(dict.fromkeys(labels))}" if gate["passed"] and labels else ""
+
+
+def _needs_rows(done: Document) -> bool:
+    """Return whether a reason of the gate states the number of pairs that are needed for an answer."""
+    return any("more pair" in reason for reason in gate_reasons(done))
 
 
 def _missing_baseline(done: Document, documents: Sequence[Document]) -> str:
@@ -260,6 +268,8 @@ def _unpaired_lines(answers: Mapping[str, Document]) -> Iterator[str]:
     """Yield a line for labels with rows of one run alone, which are left out of the change."""
     labels: dict[tuple[int, int], list[str]] = {}
     for label, answer in answers.items():
+        if answer.get("faults"):
+            continue  # the label has no change
         labels.setdefault((answer["unpaired_a"], answer["unpaired_b"]), []).append(code(label))
     for (before, after), names in labels.items():
         sides = [(before, "the baseline"), (after, "this run")]
@@ -288,18 +298,23 @@ def _table_labels(done: Document, pair: _Pair | None) -> dict[str, Document]:
 def _label_table(done: Document, pair: _Pair | None) -> Iterator[str]:
     """Yield a table of the labels with their answers and figures."""
     compared = () if pair is None else ("against the baseline", "change", "95 % interval", "pairs")
-    rows = [_label_row(label, figures, pair) for label, figures in _table_labels(done, pair).items()]
+    labels = open_labels(done)
+    rows = [
+        _label_row(label, figures, pair, is_stated=label in labels)
+        for label, figures in _table_labels(done, pair).items()
+    ]
     return table(("label", *compared, "mean", "pass rate"), rows, right=("change", "pairs", "mean", "pass rate"))
 
 
-def _label_row(label: str, figures: Document, pair: _Pair | None) -> tuple[str, ...]:
+def _label_row(label: str, figures: Document, pair: _Pair | None, *, is_stated: bool) -> tuple[str, ...]:
+    """Return the row of *label*; *is_stated*: a reason of the gate has the number of pairs that are needed."""
     means = figure(figures.get("mean")), figure(figures["pass_rate"]) if figures.get("pass_rate") is not None else ""
     if pair is None:
         return code(label), *means
     answer = pair.answers.get(label)
     if answer is None or answer.get("faults"):
         return code(label), "not compared", "", "", "", *means
-    notes = [answer["needed"]] if answer["needed"] else []
+    notes = [answer["needed"]] if answer["needed"] and not is_stated else []
     p_value, adjusted = answer["p_value"], answer["adjusted_p_value"]
     if p_value is not None and adjusted is not None and p_value < ALPHA <= adjusted:
         notes.append(f"p adjusted for all labels is {adjusted:.3g}")

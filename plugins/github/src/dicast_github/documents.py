@@ -12,7 +12,7 @@ import attrs
 import orjson
 
 from dicast import Cost, Event, RunContext
-from dicast.reporting import code, money
+from dicast.reporting import code, money, not_started
 from dicast.toolkit.atomic_file import AtomicFile, output_path
 from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
@@ -22,6 +22,7 @@ from .summary import ENDS
 
 _VERDICTS = ("eval.completed", "eval.failed")
 _SETTLED = "spend.settled"
+_STARTED = "run.started"
 
 SECONDS = 2.0
 """Seconds between two states of a run in its comment."""
@@ -68,7 +69,7 @@ class Documents:
     """
 
     name = "documents"
-    wants = (*ENDS, *_VERDICTS, _SETTLED)
+    wants = (_STARTED, *ENDS, *_VERDICTS, _SETTLED)
     rewrites = True
 
     documents_path: Path = attrs.field(converter=Path)
@@ -98,12 +99,15 @@ class DocumentsFile:
 
     def __init__(self, path: Path, ledger: str | None, base: str, progress: Progress | None) -> None:
         self._path, self._ledger, self._base, self._progress = path, ledger, base, progress
+        self._started: Mapping[str, Any] = {}
         self._done: Mapping[str, Any] | None = None
 
     def write(self, events: Sequence[Event]) -> int:
         """Keep the document of the last event, and the progress; return the number of subjects, 0."""
         for event in events:
-            if event.type in ENDS:
+            if event.type == _STARTED:
+                self._started = event.payload
+            elif event.type in ENDS:
                 self._done = event.payload
         if self._progress is not None:
             self._progress.read(events)
@@ -114,7 +118,12 @@ class DocumentsFile:
         if self._done is None:
             return 0
         old = read_bytes(self._path, MAX_DATA_BYTES) if self._path.exists() else b""
-        document = {**self._done, "ledger": {"path": self._ledger, "head": None}, "base": self._base}
+        document = {
+            **self._done,
+            "ledger": {"path": self._ledger, "head": None},
+            "base": self._base,
+            "not_started": [*not_started(self._started, self._done)],
+        }
         with AtomicFile(self._path) as file:
             file.write(old + orjson.dumps(document) + b"\n")
             file.commit()

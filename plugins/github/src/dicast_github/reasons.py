@@ -32,22 +32,6 @@ STOPS = {
 }
 """Words for the reasons why a run did not end in order."""
 
-FAILURES = {
-    "judge_call_failed": "a call to a model failed",
-    "judge_output_invalid": "a model's reply is no verdict",
-    "throttled_no_heuristic": "the remaining budget is too small",
-    "subject_not_found": "the judged part does not exist",
-    "rubric_invalid": "the rubric cannot be used",
-    "timeout": "no answer in time",
-    "crashed": "a component raised an error",
-    "refused": "a model's policy refused the content",
-    "invalid_score": "a score is missing, or outside [0, 1]",
-    "missing_input": "the row lacks an output, a reference or another part",
-    "checks_failed": "the checks before the measurement did not pass",
-    "source_error": "the record failed where it was recorded",
-}
-"""Words for the kinds of failures."""
-
 _CALLS = {"judge_call_failed", "timeout"}
 """Kinds of failures that a later run may not have."""
 

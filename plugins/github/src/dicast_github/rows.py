@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from dicast.reporting import code
+from dicast.reporting import code, failure_words
 
-from .reasons import FAILURES, call_fault
+from .reasons import call_fault
 
 Document = Mapping[str, Any]
 
@@ -74,7 +74,7 @@ def _failures(done: Document, url: str | None) -> Iterator[str]:
         subjects = {(failure["subject_kind"], failure["subject_id"]): failure for failure in shown}
         names = _names([*subjects.values()], url, is_named=bool(subjects), total=count)
         fault = next((fault for failure in shown if (fault := call_fault(failure.get("error_message") or ""))), None)
-        words = f" ({FAILURES[kind]})" if kind in FAILURES else ""
+        words = "" if failure_words(kind) == kind else f" ({failure_words(kind)})"
         cause = f"; the first: {code(fault, 500)}" if fault else ""
         yield f"- {count:,} failed: {code(kind)}{' of the task' * is_of_task}{words}{names}{cause}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dicast.reporting import cap_lines, criteria, exact, gate_answer
@@ -40,18 +40,23 @@ def suite(label: str, done: Mapping[str, Any], counts: Counts, start_time: str) 
     return text.removesuffix(end) + b"\n", end + b"\n"
 
 
-def run_suite(done: Mapping[str, Any]) -> tuple[bytes, Counts]:
+def run_suite(done: Mapping[str, Any], not_started: Sequence[str] = ()) -> tuple[bytes, Counts]:
     """Return the suite with the cases about the whole run, and its counts; empty for a run that ended in order, without a gate.
 
-    A run that did not end in order is an error. So is an undecided run, and a gate that failed is a failure.
+    A run that did not end in order is an error. So is an undecided run, and a gate that failed is a failure. The experiments
+    *not_started* because of the run are skipped cases.
     """
-    from junitparser import TestCase, TestSuite  # as above
+    from junitparser import Skipped, TestCase, TestSuite  # as above
 
     element: Any = TestSuite(RUN)
     group = as_xml_text(str(done["name"]))
     for name, result in _run_results(done):
         case: Any = TestCase(name, group, 0.0)
         case.result = [] if result is None else [result]
+        element.add_testcase(case)
+    for experiment in not_started:
+        case = TestCase(as_xml_text(f"experiment {experiment}"), group, 0.0)
+        case.result = [Skipped(as_xml_text(f"not started, as the suite ended at {done['name']}"))]
         element.add_testcase(case)
     element.update_statistics()
     counts = Counts(element.tests, element.failures, element.errors, element.skipped)

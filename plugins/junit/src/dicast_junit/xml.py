@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from dicast import Event, RunContext
-from dicast.reporting import ALL_METRICS, JudgedSubject, Outcome, OutcomeReader, PassRule
+from dicast.reporting import ALL_METRICS, JudgedSubject, Outcome, OutcomeReader, PassRule, not_started
 from dicast.toolkit.atomic_file import AtomicFile, output_path
 
 from .cases import Counts, case
@@ -141,7 +141,7 @@ class XmlFile:
                 self._suites[label].counts.add(counts)
 
     def _parts(self, done: Mapping[str, Any]) -> Iterator[bytes]:
-        about_run, total = run_suite(done)
+        about_run, total = run_suite(done, not_started(self._reader.started or {}, done))
         for suite_ in self._suites.values():
             total.add(suite_.counts)
         begin, end = root(done, total)
