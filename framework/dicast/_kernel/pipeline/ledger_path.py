@@ -62,7 +62,7 @@ def ledger_option(ledger: Mapping[str, Any] | None) -> str:
     if Path(path) in (LEDGER_PATH, LEDGER_PATH.absolute()):
         return ""
     inside = Path(path).is_relative_to(Path.cwd())
-    return f" --ledger {shlex.quote(str(Path(path).relative_to(Path.cwd())) if inside else path)}"
+    return f" --ledger {shlex.quote(str(Path(path).relative_to(Path.cwd())) if inside else str(path))}"
 
 
 def _plain(value: object) -> str:
