@@ -38,6 +38,10 @@ def of_an_unknown_kind(line):
     return [9, *line[1:]]
 
 
+def with_a_list_as_kind(line):
+    return [[line[0]], *line[1:]]
+
+
 def as_text(line):
     return "text"
 
@@ -51,6 +55,7 @@ def as_text(line):
         with_an_unknown_maker,
         with_a_list_as_maker,
         of_an_unknown_kind,
+        with_a_list_as_kind,
         as_text,
     ],
 )

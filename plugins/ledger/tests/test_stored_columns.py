@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
+from array import array
 from contextlib import closing
 from unittest import mock
 
@@ -19,6 +20,7 @@ from dicast_ledger.format4.first_columns import first_texts
 from dicast_ledger.format4.making import Layouts, columns_of
 from dicast_ledger.format4.merging import stored_columns
 from dicast_ledger.format4.reading import Makers
+from dicast_ledger.format4.stored_columns import Column
 
 ABOUT = ("subject.read", "llm.call_completed", "route.decided", "record.failed")
 
@@ -205,3 +207,20 @@ def test_a_part_comes_back_if_its_compressed_form_has_the_same_length():
     texts = [bytes(range(length)) + b"x" * count for length in range(0, 60, 3) for count in range(60)]
     assert [list_in(len(text), part_of(text)) for text in texts] == texts
     assert any(len(zlib.compress(text, 1)) == len(text) for text in texts)
+
+
+@pytest.mark.parametrize("items", [[3], [0, 1, 2], [7, 255, 0], [5, 256, 1], list(range(300))[::-1]])
+@pytest.mark.parametrize("spec", [None, [0]])
+def test_items_are_exchanged_for_their_numbers(items, spec):
+    numbers = array("i", [number % len(items) for number in range(0, 900, 7)] if spec is None else [0] * 5)
+    column = Column("i", spec, memoryview(numbers.tobytes() if spec is None else b""), len(numbers))
+    target = array("i", [9])
+    column.add_items_to(target, items)
+    assert [*target] == [9, *(items[number] for number in numbers)]
+
+
+@pytest.mark.parametrize("numbers", [[0, 1, 3], [0, 3 << 8], [1 << 24], [0, 1]])
+def test_a_number_without_an_item_and_a_missing_number_are_refused(numbers):
+    column = Column("i", None, memoryview(array("i", numbers).tobytes()), 3)
+    with pytest.raises((LookupError, ValueError)):
+        column.add_items_to(array("i"), [4, 5, 6])

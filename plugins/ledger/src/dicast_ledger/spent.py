@@ -24,8 +24,8 @@ AGENT = "llm.call_completed"
 """Type of a call of the judged agent, as its trace reports it."""
 
 SPENT = ("spend.settled", "spend.released", "spend.lost")
-_USAGE = (("total_tokens",), ("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"))
-"""Fields with the tokens of a call in a trace; the first group whose fields are all present counts."""
+_USAGE = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"))
+"""Fields with the tokens of a call in a trace without ``total_tokens``; the first pair whose fields are both present counts."""
 
 
 SPENT_TYPES = (AGENT, *SPENT)
@@ -196,8 +196,10 @@ def tokens_of(usage: object) -> int | None:
     """Return the number of tokens of a call in a trace; None if the trace does not count them."""
     if not isinstance(usage, Mapping):
         return None
-    for names in _USAGE:
-        counts = [count for name in names if type(count := usage.get(name)) is int]
-        if len(counts) == len(names):
-            return sum(counts)
+    get = usage.get
+    if type(total := get("total_tokens")) is int:
+        return total
+    for first, second in _USAGE:
+        if type(read := get(first)) is int and type(written := get(second)) is int:
+            return read + written
     return None

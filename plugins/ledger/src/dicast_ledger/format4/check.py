@@ -176,14 +176,15 @@ class Check:
 
         :raises Wrong: for an amount that cannot be added.
         """
-        kinds = list(map(_kind_of, lines))
-        groups: dict[str | int | None, list[Sequence[Any]]] = {}
-        for kind, values in zip(kinds, lines, strict=True):
-            groups.setdefault(kind, []).append(values)
-        facts, counts = Facts(), dict[str | int | None, int]()
+        facts, counts, groups = Facts(), dict[str | int, int](), dict[str | int, Sequence[Sequence[Any]]]()
         try:
+            kinds = _kinds_of(lines)
+            if kinds is None:
+                return None
+            for kind in dict.fromkeys(kinds):
+                groups[kind] = [values for values, other in zip(lines, kinds, strict=True) if other == kind]
             for kind, part in groups.items():
-                counts[kind] = 1 if kind == EVENT else len(self.makers[kind].parts)  # type: ignore[index]  # None is no maker
+                counts[kind] = 1 if isinstance(kind, int) else len(self.makers[kind].parts)
                 is_read = _read_events(part, facts) if kind == EVENT else self._read_judged(part, kind, facts)
                 if not is_read:
                     return None
@@ -328,13 +329,23 @@ def _read_events(lines: Sequence[Sequence[Any]], facts: Facts) -> bool:
     return set(map(type, payloads)) == {dict} and not any(map(is_end, facts.types))
 
 
-def _kind_of(values: Any) -> str | int | None:
-    """Return the name of the maker of a judged subject, :data:`EVENT` for an event, None for another line."""
-    if type(values) is not list or len(values) <= FIRST_EVENT:
+def _kinds_of(lines: Sequence[Any]) -> Sequence[str | int] | None:
+    """Return the name of the maker of each judged subject, and :data:`EVENT` for each event; None if there is another line.
+
+    :raises TypeError: if a line does not begin with a number.
+    """
+    if {*map(type, lines)} != {list}:
         return None
-    if values[0] == JUDGED:
-        return values[1] if type(values[1]) is str else None
-    return EVENT if values[0] == EVENT and len(values) in EVENT_SIZES else None
+    sizes = {*map(len, lines)}
+    if min(sizes) <= FIRST_EVENT:
+        return None
+    firsts = {line[0] for line in lines}
+    if firsts == {EVENT}:
+        return [EVENT] * len(lines) if sizes <= EVENT_SIZES else None
+    if not firsts <= {EVENT, JUDGED} or not all(type(line[1]) is str for line in lines):
+        return None
+    are_events = (len(line) in EVENT_SIZES for line in lines if line[0] == EVENT)
+    return [line[1] if line[0] == JUDGED else EVENT for line in lines] if all(are_events) else None
 
 
 def verify(connection: sqlite3.Connection, expected: str | None) -> Verification:

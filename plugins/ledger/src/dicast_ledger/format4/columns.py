@@ -59,8 +59,7 @@ def _verdict(line: Line, times: dict[str, int]) -> Row | None:
 
 
 def _activity(line: Line, times: dict[str, int]) -> Row | None:
-    _, _, type_, _, run_id, _, turn_id, kind, subject_id, _, payload = line[:CONTENT]
-    activity = activity_of(type_, run_id, turn_id, kind, subject_id, payload)
+    activity = activity_of(line[_TYPE], line[4], line[6], line[7], line[_SUBJECT], line[_PAYLOAD])
     return None if activity is None else (activity[0], activity[2], (activity[1],), None)
 
 
@@ -111,7 +110,7 @@ class Rows:
     """Rows of a table of one block. *names* has the numbers of names."""
 
     def __init__(self, table: Table, names: Mapping[str | None, int]) -> None:
-        self._names = names
+        self._table, self._names = table, names
         self._columns: list[array[Any]] = [array(code) for code in table.all_codes]
         self._new: list[tuple[Any, ...]] = []
         """Rows that are not in the columns yet, with their names in place of the numbers."""
@@ -141,6 +140,26 @@ class Rows:
             self.exact.append([len(self), *exact])
         codes = self.facts
         self._new.append((place, codes.setdefault(facts, len(codes)), name, *values))
+
+    def add_lines(
+        self, chosen: Sequence[int], places: Sequence[int], lines: Sequence[Line], times: dict[str, int]
+    ) -> list[Any]:
+        """Add the rows of the *chosen* lines, and return the name of the row of each line, :data:`_NO_NAME` for a row without a name."""
+        make, add = self._table.row, self._new.append
+        start, codes = len(self), self.facts
+        names: list[Any] = [None] * len(lines)
+        for at in chosen:
+            row = make(lines[at], times)
+            if row is None:
+                self.odd += 1
+                continue
+            facts, name, values, exact = row
+            if exact is not None:
+                self.exact.append([start, *exact])
+            start += 1
+            add((places[at], codes.setdefault(facts, len(codes)), name, *values))
+            names[at] = _NO_NAME if name is None else name
+        return names
 
     def code(self, facts: tuple[Any, ...]) -> int:
         """Return the number of *facts*."""
@@ -198,30 +217,22 @@ class BlockColumns:
         for table in TABLES:
             chosen = _places_of(table.types, by_type)
             if chosen:
-                named.append(self._add_table(table, chosen, places, lines))
+                named.append(self.tables[table.name].add_lines(chosen, places, lines, self.times))
         mentioned = dict.fromkeys(chain.from_iterable(zip(*named, strict=True)))
         mentioned.pop(None, None)
         for name in mentioned:
             self.name(None if name is _NO_NAME else name)
+        started, ended = self.open, self.ends
         for at in _places_of(EVALS, by_type):
             line = lines[at]
-            self._judgment(places[at], line[_TYPE], line[_PAYLOAD].get("eval_id"))
-
-    def _add_table(
-        self, table: Table, chosen: Sequence[int], places: Sequence[int], lines: Sequence[Line]
-    ) -> list[Any]:
-        """Add the rows of the *chosen* lines, and return the name of the row of each line, :data:`_NO_NAME` for a row without a name."""
-        rows, make, times = self.tables[table.name], table.row, self.times
-        names: list[Any] = [None] * len(lines)
-        for at in chosen:
-            row = make(lines[at], times)
-            if row is None:
-                rows.odd += 1
+            eval_id = line[_PAYLOAD].get("eval_id")
+            if not isinstance(eval_id, str):
+                continue
+            if line[_TYPE] == STARTED:
+                started.setdefault(eval_id, []).append(places[at])
             else:
-                rows.add(places[at], row)
-                name = row[1]
-                names[at] = _NO_NAME if name is None else name
-        return names
+                started.pop(eval_id, None)
+                ended.append(eval_id)
 
     def add_call(self, place: int, line: Line) -> None:
         """Add the paid call of a trace in the line of a judged subject, as the line of an event."""
@@ -236,15 +247,6 @@ class BlockColumns:
         else:
             self.name(row[1])
             rows.add(place, row)
-
-    def _judgment(self, place: int, type_: str, eval_id: object) -> None:
-        if not isinstance(eval_id, str):
-            return
-        if type_ == STARTED:
-            self.open.setdefault(eval_id, []).append(place)
-        else:
-            self.open.pop(eval_id, None)
-            self.ends.append(eval_id)
 
     def end(self, eval_ids: Iterable[str]) -> None:
         """Add the ends of judgments."""

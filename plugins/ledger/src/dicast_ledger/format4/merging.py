@@ -118,7 +118,7 @@ class Merged:
         if len(mapped) == 1:
             self.codes.extend(array("i", mapped) * table.size)
         else:
-            self.codes.extend(map(mapped.__getitem__, codes.numbers()))
+            codes.add_items_to(self.codes, mapped)
         for target, column in zip(self.columns, columns, strict=True):
             column.add_to(target)
 
