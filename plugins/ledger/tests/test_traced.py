@@ -90,6 +90,19 @@ def test_a_subject_with_trace_events_is_one_line(make_subject):
     ]
 
 
+def test_few_lines_with_many_events_are_compressed_at_once(tmp_path, opened, make_subject):
+    turns = [of_turn(make_subject(number), *(trace(20 * number + at) for at in range(20))) for number in range(24)]
+    path = tmp_path / "ledger.db"
+    with opened(path) as ledger:
+        ledger.append([event for turn in turns[:20] for event in turn])
+        ledger.append([event for turn in turns[20:] for event in turn])
+        assert ledger.verify().ok
+        assert [entry.event for entry in ledger.read(Query())] == [event for turn in turns for event in turn]
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT lines, columns IS NULL, size = length(body) FROM blocks").fetchall()
+    assert rows == [(21, 0, 0), (4, 1, 1)]
+
+
 @pytest.mark.parametrize(
     "other",
     [

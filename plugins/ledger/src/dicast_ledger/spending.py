@@ -139,7 +139,7 @@ class _Rows:
 
     def _key(self, id_: object) -> str | None:
         """Return the id as the table has it: a number is its text."""
-        if type(id_) is str:
+        if id_ is None or type(id_) is str:
             return id_
         (key,) = self._connection.execute("SELECT CAST(? AS TEXT)", (id_,)).fetchone()
         return None if key is None else str(key)

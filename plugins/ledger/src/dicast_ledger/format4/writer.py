@@ -22,8 +22,8 @@ from .rows import INSERT, newest
 from .sealing import SEALED_APPENDS, SEALED_LINES, Sealing, overdue, seal, sealing_of, small_appends
 from .texts import Group, Texts, add_groups, groups_of, unknown
 
-LARGE = 100
-"""Lines of an append from which it is compressed at once."""
+LARGE, LARGE_EVENTS = 100, 300
+"""Lines of an append from which it is compressed at once, and their events: a line of a trace has many."""
 
 _DIGEST = COLUMNS.index("digest")
 
@@ -100,7 +100,7 @@ class Writer:
         """Return *records*, events and judged subjects, as compressed sheets. Call it outside of a transaction, so that other processes can write meanwhile."""
         encoded = self._encoder.encode(records)
         lines, contents = encoded.lines, encoded.contents
-        is_large = len(lines) >= LARGE
+        is_large = len(lines) >= LARGE or sum(count for _, count, _ in lines) >= LARGE_EVENTS
         sheets = [
             self._sheet(encoded, part, count, packed=is_large)
             for part, count in parts_of([(len(line), count) for line, count, _ in lines])
