@@ -1,9 +1,10 @@
 // One subject of a run: its content, the verdicts of that run, the other runs, and the subjects before and after it in the list.
-import { html, useEffect, useState } from "../html.js";
+import { html, useState } from "../html.js";
 import { Figure, plain } from "../figures.js";
 import { Mark } from "../marks.js";
 import { address, useAnswer } from "./api.js";
 import { Evidence, textOf } from "./evidence.js";
+import { useKeys } from "./keys.js";
 import { LabelForm } from "./label_form.js";
 import { listAddress, listOf } from "./list.js";
 import { Answer, when } from "./parts.js";
@@ -22,6 +23,8 @@ export function Subject({ kind, id, live, mayLabel, query }) {
   const place = around.fresh ? around.document : null;
   const [blind, setBlind] = useState(query.blind === "1");
   const run = answer.document?.data.runs.find((one) => one.run_id === answer.document.data.run_id);
+  const list = answer.document?.data.run_id ?? query.run ?? null;
+  useKeys({ escape: list && (() => { location.hash = ofRun(list, listOf(query)); }) }); // also while the subject is read
   useTitle(`${id} · ${kind.replaceAll("_", " ")}${run ? ` in ${run.name}` : ""}`);
   return html`<${Answer} answer=${answer} heading=${id}>${({ data }) => html`<${Head} data=${data} kind=${kind} id=${id} query=${query} around=${around} />
     ${query.baseline && query.baseline !== data.run_id ? html`<${Against} data=${data} kind=${kind} id=${id} baseline=${query.baseline} tick=${live.tick} />` : null}
@@ -54,16 +57,7 @@ function Steps({ data, query, answer }) {
   const found = answer.fresh ? answer.document : null;
   const to = (subject) => subject && ofSubject(subject.subject_kind, subject.subject_id, { ...listOf(query), run: data.run_id });
   const [previous, next] = [to(found?.previous), to(found?.next)];
-  useEffect(() => {
-    const step = (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
-      if (event.key === "Escape" && !event.defaultPrevented) location.hash = ofRun(data.run_id, listOf(query));
-      const place = { j: next, k: previous }[event.key];
-      if (place) replacePlace(place); // the browser's back returns to the list
-    };
-    window.addEventListener("keydown", step);
-    return () => window.removeEventListener("keydown", step);
-  }, [previous, next]);
+  useKeys({ j: next && (() => replacePlace(next)), k: previous && (() => replacePlace(previous)) }, true); // the browser's back returns to the list
   if (answer.error) return null;
   const link = (place, word, key, sign) => (place ? html`<a class="action" href=${place} aria-keyshortcuts=${key} title=${`${word} (${key})`}><span aria-hidden="true">${sign}</span> ${word}</a>` : html`<span class="action off">${word}</span>`);
   return html`<nav class="steps" aria-label="List">${link(previous, "previous", "k", "↑")}${link(next, "next", "j", "↓")}

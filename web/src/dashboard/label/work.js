@@ -8,7 +8,7 @@ import { alter } from "../router.js";
 import { useTitle } from "../title.js";
 import { Verdicts } from "../verdicts.js";
 import { Case } from "./case.js";
-import { useKeys } from "./keys.js";
+import { useKeys } from "../keys.js";
 import { useOutbox } from "./outbox.js";
 import { People } from "./people.js";
 import { Pick } from "./pick.js";
