@@ -8,6 +8,8 @@ import pickle
 import re
 import subprocess
 import sys
+import time
+from contextlib import nullcontext
 from textwrap import dedent, indent
 
 import pytest
@@ -165,6 +167,14 @@ def test_what_samples_may_answer_anew(check):
         return Score(1 / len(self.seen))
     """
     check("test_same_subject_gets_the_same_answer", "metric", body, deterministic=False)
+
+
+@pytest.mark.parametrize("is_queued", [False, True])
+def test_time_that_a_busy_machine_takes_is_not_the_component_s(check, monkeypatch, is_queued):
+    body = "def score(self, subject):\n    time.sleep(0.3)\n    return Score(1.0)\n"
+    monkeypatch.setattr("dicast.testing.watching._queued_seconds", time.monotonic if is_queued else lambda: 0.0)
+    with nullcontext() if is_queued else pytest.raises(AssertionError, match="blocks the event loop for 0.3"):
+        check("test_leaves_the_event_loop_free", "metric", body, subjects=[sample("x")])
 
 
 def test_judge_that_swallows_its_cancellation_is_found(check, monkeypatch):

@@ -38,6 +38,7 @@ class Watch:
     blocked: tuple[float, str] = (0.0, "")
     _beat: float = 0.0
     _cpu: float = 0.0
+    _queued: float = 0.0
     _place: str = ""
     _is_busy: bool = False
 
@@ -60,7 +61,7 @@ class Watch:
     async def beating(self) -> AsyncIterator[None]:
         """Measure the turns of the event loop during the block."""
         is_over = threading.Event()
-        self._beat, self._cpu = time.monotonic(), time.thread_time()
+        self._beat, self._cpu, self._queued = time.monotonic(), time.thread_time(), _queued_seconds()
         beats = asyncio.ensure_future(self._beats())
         thread = threading.Thread(target=self._sample, args=(threading.get_ident(), is_over), daemon=True)
         thread.start()
@@ -81,12 +82,12 @@ class Watch:
             await asyncio.sleep(_BEAT_SECONDS)
 
     def _turn(self) -> None:
-        now, cpu = time.monotonic(), time.thread_time()
-        seconds = now - self._beat
-        # a thread that only waits for its turn, as on a busy machine, has used no CPU time and is in no call
+        now, cpu, queued = time.monotonic(), time.thread_time(), _queued_seconds()
+        seconds = now - self._beat - (queued - self._queued)
+        # where the system does not tell how long a thread was queued, one on a busy machine has used no CPU time and is in no call
         if seconds > self.blocked[0] and (self._is_busy or cpu - self._cpu > seconds / 2):
             self.blocked = seconds, self._place
-        self._beat, self._cpu, self._place, self._is_busy = now, cpu, "", False
+        self._beat, self._cpu, self._queued, self._place, self._is_busy = now, cpu, queued, "", False
 
     def _sample(self, thread: int, is_over: threading.Event) -> None:
         """Note the plugin's line while the event loop makes no turn."""
@@ -100,6 +101,14 @@ class Watch:
         """Record *text* that *frame* printed."""
         if text.strip():
             self.printed.append((text, frame_place(frame, self.package)))
+
+
+def _queued_seconds() -> float:
+    """Return for how long this thread was ready and other threads had the processors; 0 except on Linux."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
 
 
 class _Handler(logging.Handler):
