@@ -164,8 +164,8 @@ class ChatServer:
     def start(self) -> ChatServer:
         """Serve; returns once the port is open."""
         self._thread.start()
-        if not self._started.wait(10):
-            raise RuntimeError("the chat server did not start within 10 s")
+        if not self._started.wait(100):
+            raise RuntimeError("the chat server did not start within 100 s")
         return self
 
     def stop(self) -> None:

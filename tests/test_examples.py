@@ -99,7 +99,7 @@ def test_an_example_has_the_replies_that_its_script_writes(example, tmp_path):
     shutil.copytree(EXAMPLES / example, tmp_path / example, ignore=shutil.ignore_patterns("out"))
     replies = tmp_path / example / "replies.jsonl"
     shipped = answered_requests(replies)
-    subprocess.run([sys.executable, "-W", "error", "by_hand.py"], cwd=tmp_path / example, timeout=60, check=True)
+    subprocess.run([sys.executable, "-W", "error", "by_hand.py"], cwd=tmp_path / example, timeout=200, check=True)
     assert shipped == answered_requests(replies), (
         f"run examples/{example}/by_hand.py: data, options or rubric have changed"
     )
@@ -145,6 +145,6 @@ def test_otel_has_the_spans_that_its_script_records_and_a_failed_call(run, tmp_p
     assert document["judges"]["heuristic/session"]["scored"] == 2  # the shop and its expert
     shipped = (EXAMPLES / "otel" / "spans.jsonl").read_text(encoding="utf-8").splitlines()
     copy = tmp_path / "examples" / "otel"
-    subprocess.run([sys.executable, "-W", "error", "record.py"], cwd=copy, timeout=60, check=True)
+    subprocess.run([sys.executable, "-W", "error", "record.py"], cwd=copy, timeout=200, check=True)
     recorded = (copy / "spans.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(span)["attributes"] for span in recorded] == [json.loads(span)["attributes"] for span in shipped]

@@ -277,7 +277,7 @@ def test_no_colour_stands_alone(terminal):
 
 def test_rich_is_imported_where_something_is_drawn_and_nowhere_else():
     code = "import sys; from dicast._kernel.cli import main; main(['plugins']); print('rich' in sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=200)
     assert done.stderr == "False\n"
 
 
@@ -292,7 +292,7 @@ def test_a_process_draws_on_the_terminal_it_has(terminal):
         ) as process:
             os.close(its)
             reader.start()
-            process.wait(timeout=60)
+            process.wait(200)
         reader.join()
         assert said.decode().replace("\r\n", "\n") == drawn(80, "show", "last")
 

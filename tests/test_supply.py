@@ -214,9 +214,9 @@ def test_the_audit_names_a_known_vulnerability():
 @needs_uv
 @needs_bash
 def test_the_audit_without_its_database_is_skipped_with_the_reason():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    found = script("audit", "--service-url", f"http://127.0.0.1:{port}", UV_HTTP_RETRIES="0")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and never listens
+        found = script("audit", "--service-url", f"http://127.0.0.1:{taken.getsockname()[1]}", UV_HTTP_RETRIES="0")
     assert found.returncode == 0, found.stderr
     assert re.fullmatch(r"skipped: the database of vulnerabilities cannot be reached \(.*refused.*\)\n", found.stdout)
 

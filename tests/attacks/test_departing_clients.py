@@ -48,9 +48,9 @@ def _start(folder: Path, words: str) -> subprocess.Popen[str]:
 
 
 def _connect(port: int) -> socket.socket:
-    for _ in range(300):
+    for _ in range(1000):
         try:
-            return socket.create_connection(("127.0.0.1", port), 5)
+            return socket.create_connection(("127.0.0.1", port), 100)
         except OSError:
             time.sleep(0.1)
     raise AssertionError("the server does not listen")
@@ -68,14 +68,12 @@ def _leave(port: int, path: str, token: str, body: bytes, *, with_reset: bool) -
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_client_that_leaves_in_a_body_leaves_no_traceback(folder, name):
+def test_a_client_that_leaves_in_a_body_leaves_no_traceback(folder, unused_port, name):
     ran = subprocess.run(
         [sys.executable, "-m", "dicast", "run", "p.yaml", "--json"], cwd=folder, capture_output=True, check=True
     )
     assert json.loads(ran.stdout)["scored"] == 1
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    port = unused_port()
     words, path = SERVERS[name]
     server = _start(folder, words.format(port=port))
     try:
@@ -88,7 +86,7 @@ def test_a_client_that_leaves_in_a_body_leaves_no_traceback(folder, name):
             assert client.recv(100).startswith(b"HTTP/1.1 4")
     finally:
         server.send_signal(signal.SIGINT)
-        output, _ = server.communicate(timeout=30)
+        output, _ = server.communicate(timeout=200)
     assert "Traceback" not in output
     assert "defect" not in output
 

@@ -46,13 +46,13 @@ def watch(tmp_path_factory):
                 yield process, int(found[1])
                 break
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=200)
         assert "Traceback" not in errors
         assert len(errors) < 10_000
 
 
 def post(port: int, body: bytes, token: str = TOKEN) -> tuple[int, dict]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
     try:
         connection.request("POST", "/events", body, {"Authorization": f"Bearer {token}"})
         answer = connection.getresponse()
@@ -72,7 +72,7 @@ def still_serves(process, port: int) -> None:
 
 
 def connect(port: int, said: bytes) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", port), timeout=15)
+    connection = socket.create_connection(("127.0.0.1", port), timeout=100)
     connection.sendall(said)
     return connection
 

@@ -235,7 +235,7 @@ def test_a_server_on_a_full_disk_takes_labels_again_after_room_is_made(disk, tmp
         finally:
             disk(disk.room)
             server.terminate()
-            log = server.communicate(timeout=20)[1]
+            log = server.communicate(timeout=200)[1]
     assert "Traceback" not in log, log
     assert_whole(disk, "disk/ledger.db")
     labels = disk.dicast("labels", "export", "--ledger", "disk/ledger.db")
@@ -247,7 +247,7 @@ def post(address, body):
     headers = {"authorization": f"Bearer {'label' * 10}", "content-type": "application/json"}
     request = urllib.request.Request(address, json.dumps(body).encode(), headers)
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=100) as answer:
             return answer.status
     except urllib.error.HTTPError as error:
         with error:

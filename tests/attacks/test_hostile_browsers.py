@@ -51,13 +51,13 @@ def port(tmp_path_factory):
         finally:
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
-                process.wait(10)
+                process.wait(200)
             process.kill()
 
 
 def ask(port, path="/runs", method="GET", **headers):
     """Status, headers and body of an answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
     given = {"Authorization": f"Bearer {TOKEN}"} | {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request(method, path, headers={name: value for name, value in given.items() if value is not None})
     answer = connection.getresponse()
@@ -191,7 +191,7 @@ def test_a_body_without_end_is_answered_and_not_kept(port, more, status):
     ids=lambda body: repr(body[:20]),
 )
 def test_a_verdict_that_is_none_is_not_recorded(port, body):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
     connection.request("POST", "/labels", body, {"Authorization": f"Bearer {LABEL_TOKEN}"})
     answer = connection.getresponse()
     assert answer.status == 400
@@ -203,7 +203,7 @@ def test_a_verdict_that_is_none_is_not_recorded(port, body):
 def test_silent_connections_keep_nobody_waiting(port):
     with ExitStack() as stack:
         for number in range(300):
-            connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=100))
             if number % 2:
                 connection.sendall(b"GET /runs HTTP/1.1\r\nHost: 127.0.0.1")
         assert ask(port)[0] == 200
@@ -213,14 +213,14 @@ def test_silent_connections_keep_nobody_waiting(port):
 def test_a_request_that_does_not_come_is_waited_for_some_seconds_alone(port):
     with ExitStack() as stack:
         connect = socket.create_connection
-        silent, begun, trickling = (stack.enter_context(connect(("127.0.0.1", port), timeout=30)) for _ in range(3))
+        silent, begun, trickling = (stack.enter_context(connect(("127.0.0.1", port), timeout=100)) for _ in range(3))
         begun.sendall(b"GET /runs HTTP/1.1\r\nHost: a")
         for _ in range(8):
             trickling.sendall(b"G")
             trickling.settimeout(1)
             with suppress(TimeoutError):
                 trickling.recv(1)
-        trickling.settimeout(30)
+        trickling.settimeout(100)
         for connection in (silent, begun, trickling):
             with suppress(ConnectionError):
                 while connection.recv(1000):
@@ -262,7 +262,7 @@ def test_what_is_no_http_ends_alone(port):
         b"GET /" + b"a" * 100_000,
         b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
     ):
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as raw, suppress(ConnectionError):
+        with socket.create_connection(("127.0.0.1", port), timeout=100) as raw, suppress(ConnectionError):
             raw.sendall(sent)
             raw.shutdown(socket.SHUT_WR)
             raw.recv(1000)

@@ -34,7 +34,7 @@ MOST_GROWN = 64
 """MiB of memory that it may take for that."""
 GIVEN_UP = 1024 * MIB
 """So much is sent to a client that never hangs up."""
-SECONDS = 8.0
+SECONDS = 30.0
 """Longest for one question: clients are given 2 s, and retries none."""
 
 

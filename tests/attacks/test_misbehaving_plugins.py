@@ -93,7 +93,7 @@ def run(tmp_path, monkeypatch):
         )
         monkeypatch.setenv("PYTHONPATH", str(site))
         command = [sys.executable, "-m", "dicast", "run", "p.yaml", "--json"]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
 
     return start
 

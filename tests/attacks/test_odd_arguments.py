@@ -63,7 +63,7 @@ def test_what_is_odd_is_named_and_ends_with_exit_2(folder, capfd, command, named
 def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(folder, command):
     command = [part.format(str(folder).lstrip("/")) for part in command]  # a path through /dev is no descriptor's
     done = subprocess.run(
-        [sys.executable, "-m", "dicast", *command], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "dicast", *command], capture_output=True, text=True, timeout=200, check=False
     )
     assert done.returncode == 2
     assert "pipe.yaml is a named pipe; write its content to a file" in done.stderr
@@ -80,7 +80,7 @@ def test_a_pipeline_may_come_through_a_pipe_of_the_shell(folder, text):
     os.close(writer)
     name = f"/dev/fd/{reader}"
     command = [sys.executable, "-m", "dicast", "run", name, "--json"]
-    done = subprocess.run(command, capture_output=True, timeout=60, check=False, pass_fds=[reader])
+    done = subprocess.run(command, capture_output=True, timeout=200, check=False, pass_fds=[reader])
     os.close(reader)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
@@ -94,12 +94,12 @@ def test_a_pipeline_may_come_through_a_pipe_of_the_shell(folder, text):
 def test_a_pipeline_may_come_from_standard_input_with_paths_relative_to_the_current_folder(folder):
     command = [sys.executable, "-m", "dicast", "check", "/dev/stdin"]
     for text, code in ((PIPELINE, 0), (SUITE, 0), ("", 2)):
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=200, check=False)
         assert done.returncode == code, done.stderr
     elsewhere = folder / "elsewhere.yaml"
     elsewhere.write_text(PIPELINE)
     with elsewhere.open() as file:
-        assert subprocess.run(command, stdin=file, capture_output=True, timeout=60, check=False).returncode == 0
+        assert subprocess.run(command, stdin=file, capture_output=True, timeout=200, check=False).returncode == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a file name may be any bytes on Linux")
@@ -107,7 +107,7 @@ def test_a_file_name_that_is_no_text_is_refused_before_anything_is_judged(folder
     name = b"bad\xff.yaml"
     (folder / os.fsdecode(name)).write_text(PIPELINE)
     command = [os.fsencode(sys.executable), b"-m", b"dicast", b"run", name, b"--json"]
-    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, timeout=200, check=False)
     assert done.returncode == 2
     assert "not UTF-8" in json.loads(done.stdout)["error"]["message"]
     assert not (folder / "l.db").exists()

@@ -232,12 +232,12 @@ def test_a_ledger_that_is_locked_is_answered_from_or_an_error_and_it_recovers(tm
             other.execute("PRAGMA locking_mode = EXCLUSIVE")
             other.execute("BEGIN EXCLUSIVE")
             locked.set()
-            free.wait(60)
+            free.wait(300)
             other.execute("ROLLBACK")
 
     holder = threading.Thread(target=lock)
     holder.start()
-    locked.wait(20)
+    locked.wait(100)
     try:
         assert served.ask("/runs")[0] in (200, 503)
     finally:

@@ -109,7 +109,7 @@ class Shop:
         return done.code == 0 and done.json["ok"]
 
 
-def finish(process, timeout=60):
+def finish(process, timeout=300):
     """Wait for a process that was started; one that hangs is killed and fails the test."""
     with closing(process.stdout), closing(process.stderr):
         try:
@@ -121,7 +121,7 @@ def finish(process, timeout=60):
     return Done(process.returncode, out, err)
 
 
-def wait_for(condition, seconds=15):
+def wait_for(condition, seconds=100):
     """Look until *condition* holds."""
     deadline = time.monotonic() + seconds
     while not condition():

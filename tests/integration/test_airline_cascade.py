@@ -63,7 +63,7 @@ def run(shop, airline, monkeypatch):
         monkeypatch.setenv("JUDGE_URL", url)
         given = {"model": "m-1", "chat": "", "judge": "", "threshold": 0.7, "cap": 10, "concurrency": 32} | options
         started = shop.start("run", shop.pipeline(FILE.format(path=airline, **given)).name, "--json", *arguments)
-        return finish(started, timeout=120)
+        return finish(started)
 
     return judge
 

@@ -302,7 +302,11 @@ def test_a_reader_that_went_away_is_141_and_no_failed_gate(shop, arguments):
     os.close(reader)
     with os.fdopen(writer, "w") as closed:
         done = subprocess.run(
-            [sys.executable, "-m", "dicast", *arguments], stdout=closed, stderr=subprocess.PIPE, timeout=30, check=False
+            [sys.executable, "-m", "dicast", *arguments],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            timeout=200,
+            check=False,
         )
     assert (done.returncode, done.stderr) == (141, b"")
     assert len(shop.events("run.completed")) == (2 if arguments[:2] == ["run", "p.yaml"] else 1)

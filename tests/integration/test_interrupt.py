@@ -18,7 +18,7 @@ fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
-ROWS = 40
+ROWS = 80
 SINKS = "sinks: [csv/rows: {path: out.csv}, jsonl/events: {path: events.jsonl}]\n"
 WORK = {
     "sync": "metrics: [fake/spin: {seconds: 0.02, journal: calls}]\n",
@@ -106,7 +106,7 @@ def test_a_busy_metric_does_not_hold_up_the_end(shop):
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
     done = finish(process)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 50
     assert done.code == 130
     assert (done.json["scored"], done.json["failed"]) == (0, 0)  # nobody's failure
     assert shop.events("eval.failed") == []
@@ -121,7 +121,7 @@ def test_a_waiting_metric_does_not_hold_up_the_end(shop):
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
     done = finish(process)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 50
     assert done.code == 130
     assert shop.events("eval.failed") == []
     assert len(shop.events("eval.started")) == 2
@@ -152,7 +152,7 @@ import time
 import dicast._kernel.stream.sinks as sinks
 async def close(self):
     open("closing", "w").close()
-    time.sleep(60)
+    time.sleep(100)
 sinks.SinkFeed.close = close
 from dicast._kernel.cli import main
 raise SystemExit(main(["run", "p.yaml", "--json"]))
@@ -171,7 +171,7 @@ def test_a_second_signal_ends_the_process_at_once(shop, second):
     began = time.monotonic()
     process.send_signal(second)
     done = finish(process)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 50
     assert done.code in (130, -signal.SIGTERM)
     assert shop.verified()
 
@@ -182,7 +182,7 @@ from dicast._kernel.cli import main
 from dicast._kernel.run.window import Window
 async def tell(self, spool):
     open("telling", "w").close()
-    time.sleep(60)
+    time.sleep(100)
 assert Window._emit_unreached
 Window._emit_unreached = tell
 sys.argv = ["dicast", "run", "p.yaml", "--json", "--resume", "--retry-failed"]
@@ -246,7 +246,7 @@ def test_an_end_before_the_first_subject_is_130_too(shop, number):
     wait_for(lambda: not unread(process.stdin))
     process.send_signal(number)
     try:
-        process.wait(10)
+        process.wait(200)
     finally:
         process.stdin.close()
         process.stdin = None

@@ -89,7 +89,7 @@ def killed(file, ledger, after):
     process = subprocess.Popen(
         [sys.executable, "-m", "dicast", "run", file], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    until = time.monotonic() + 60
+    until = time.monotonic() + 100
     while ended(ledger) < after and process.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
     assert process.poll() is None, "the run ended before it was killed"

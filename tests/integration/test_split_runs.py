@@ -92,7 +92,7 @@ def test_a_killed_worker_is_replaced_and_buys_no_recorded_answer_again(shop):
     process = shop.start("run", shop.pipeline(SLOW).name, "--json")
     wait_for(lambda: len(lines(shop / "answered")) >= 6)
     os.kill(int(lines(shop / "pids")[0]), signal.SIGKILL)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=200)
     assert process.returncode == 0, err
     whole = shop.run(PAID, "--ledger", "w.db")
     assert without_costs_of_processes(json.loads(out)) == without_costs_of_processes(whole.json)
@@ -111,7 +111,7 @@ def test_an_interrupted_run_is_resumed_by_any_executor(shop, number, executor):
     process = shop.start("run", name, "--json")
     wait_for(lambda: len(lines(shop / "answered")) >= 6)
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=200)
     if number == signal.SIGINT:
         document = json.loads(out)
         assert document["stopped"]["reason"] == "interrupted", err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 import threading
 import time
 
@@ -43,12 +42,9 @@ OTHERS = {
 
 
 @pytest.fixture
-def closed():
-    """The base URL of a port that refuses connections."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-    return f"http://127.0.0.1:{port}/v1"
+def closed(unused_port):
+    """The base URL of a port that refuses connections, until a test starts a server on it."""
+    return f"http://127.0.0.1:{unused_port()}/v1"
 
 
 def run(shop, text, *arguments):

@@ -58,7 +58,7 @@ def example(tmp_path: Path):
     def run(*command: str) -> str:
         done = subprocess.run(
             [sys.executable, "-W", "error", "-m", "dicast", *command],
-            cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=True,
+            cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=200, check=True,
         )  # fmt: skip
         return done.stdout
 

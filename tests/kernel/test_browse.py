@@ -295,7 +295,7 @@ def test_on_a_terminal_it_uses_the_other_screen_and_restores_it(folder, monkeypa
     with open(its, "w") as out, redirect_stdout(out):
         code = main(["show", "last", "--browse"])
     keyboard.close()
-    reader.join(5)
+    reader.join(100)
     os.close(ours)
     text = said.decode()
     assert code == 0

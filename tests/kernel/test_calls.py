@@ -243,7 +243,7 @@ def swallowing():
 def test_a_function_that_does_not_end_is_ended(what):
     began = time.perf_counter()
     assert failure(Does(what), timeout=0.1) == ("timeout", "it: no answer within 0.1 s")
-    assert 0.1 <= time.perf_counter() - began < 20
+    assert 0.1 <= time.perf_counter() - began < 29
 
 
 def test_an_estimate_that_does_not_end_is_ended():
@@ -277,7 +277,7 @@ async def stubborn(subject):
 def test_what_waits_too_long_is_cancelled(make):
     began = time.perf_counter()
     assert failure(make(), timeout=0.1) == ("timeout", "it: no answer within 0.1 s")
-    assert 0.1 <= time.perf_counter() - began < 20
+    assert 0.1 <= time.perf_counter() - began < 29
 
 
 def test_a_judge_that_waits_too_long_is_a_timeout():

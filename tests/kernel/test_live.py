@@ -68,7 +68,7 @@ def of_run(run, *types):
 
 
 async def until(condition):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         while not condition():  # noqa: ASYNC110  # what is waited for is another process's doing in real life: it polls
             await asyncio.sleep(0.005)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 import yaml
@@ -346,9 +346,9 @@ def test_a_prompt_that_cannot_be_read_is_listed(tmp_path, monkeypatch, capsys):
 )
 def test_the_time_to_read_a_text_grows_with_the_text_alone(take, text):
     value = json.dumps(text)
-    start = perf_counter()
+    start = process_time()
     take(f"  - vars: {{x: a}}\n    assert: [{{type: javascript, value: {value}}}, {{type: contains, value: {value}}}]")
-    assert perf_counter() - start < 5
+    assert process_time() - start < 5
 
 
 def test_variables_that_multiply_to_gigabytes_are_refused(tmp_path, monkeypatch, capsys):

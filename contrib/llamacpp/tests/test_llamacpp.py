@@ -172,7 +172,7 @@ def test_cancelled_call_ends_and_the_next_is_answered(model_file):
 
     reply, seconds = asyncio.run(run())
     assert reply.text
-    assert seconds < 30  # the whole prompt and 2,000 tokens take minutes
+    assert seconds < 100  # the whole prompt and 2,000 tokens take minutes
 
 
 def test_package_that_ships_a_model_is_put_together(model_file):
@@ -297,7 +297,7 @@ asyncio.run(main())
     time.sleep(0.3)
     process.send_signal(2)
     try:
-        process.communicate(timeout=60)  # beside other work the part of the prompt that is under way takes its time
+        process.communicate(timeout=200)  # beside other work the part of the prompt that is under way takes its time
     finally:
         process.kill()
         process.wait()

@@ -26,7 +26,7 @@ def served(folder):
         yield re.search(r"http://\S+", process.stderr.readline())[0]
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=200)
 
 
 @pytest.fixture

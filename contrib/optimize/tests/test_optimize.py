@@ -231,7 +231,7 @@ def test_an_interrupted_search_reports_and_is_taken_up(folder, evaluator, number
     def wait(request):
         if "alpha" in request["candidate"]:
             come.set()
-            go.wait(30)
+            go.wait(300)
         return good(request)
 
     evaluator.answer = wait
@@ -239,9 +239,9 @@ def test_an_interrupted_search_reports_and_is_taken_up(folder, evaluator, number
     # as a script's background job has it
     command = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert come.wait(60)
+        assert come.wait(200)
         process.send_signal(number)
-        report = json.loads(process.communicate(timeout=30)[0])
+        report = json.loads(process.communicate(timeout=200)[0])
     go.set()
     assert (process.returncode, report["stopped"]["reason"], report["best"]["score"]) == (130, "interrupted", 0.2)
     assert report["cost"]["usd"] == "0.11"

@@ -176,7 +176,7 @@ def test_a_reservation_whose_answer_is_lost_is_made_once(component, open_ledger,
 
 
 def test_a_writer_goes_on_after_the_server_was_killed(own_server, open_ledger):
-    component, numbers = Ledger(Secret(own_server.url), timeout=60), range(400)
+    component, numbers = Ledger(Secret(own_server.url), timeout=300), range(400)
     is_done = threading.Event()
 
     def crash():
@@ -201,7 +201,7 @@ def test_a_writer_goes_on_after_the_server_was_killed(own_server, open_ledger):
 
 
 def test_a_reader_of_a_run_waits_for_a_server_that_was_killed(own_server, open_ledger):
-    with open_ledger(Ledger(Secret(own_server.url), timeout=60)) as ledger:
+    with open_ledger(Ledger(Secret(own_server.url), timeout=300)) as ledger:
         ledger.append([event("run.paused", {"n": 1})])
         own_server.kill()
         restart = threading.Timer(1, own_server.start)

@@ -55,7 +55,7 @@ def bucket():
         finally:
             server.stdin.close()
             server.stdout.close()
-            server.wait(30)
+            server.wait(200)
 
 
 @contextmanager

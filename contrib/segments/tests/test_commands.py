@@ -77,8 +77,11 @@ def test_a_killed_run_is_resumed(pipeline, place, ledger, opened, tmp_path):
     count = 60
     lines = (tmp_path / "rows.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "rows.jsonl").write_text("".join(lines[:count]))
+    go = tmp_path / "go"
     (tmp_path / "slow.py").write_text(
-        "import time\n\n\ndef is_good(output, row):\n    time.sleep(0.2)\n    return True\n"
+        "import time\nfrom pathlib import Path\n\n\ndef is_good(output, row):\n"
+        f"    while int(row['id']) >= {count // 2} and not Path({str(go)!r}).exists():\n        time.sleep(0.05)\n"
+        "    return True\n"
     )
     pipeline.write_text(
         "source: {rows/jsonl: {path: rows.jsonl}}\n"
@@ -89,7 +92,7 @@ def test_a_killed_run_is_resumed(pipeline, place, ledger, opened, tmp_path):
     killed = subprocess.Popen(
         command("run", pipeline, "--ledger", place), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 100
     seen = 0
     while not seen and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -100,6 +103,7 @@ def test_a_killed_run_is_resumed(pipeline, place, ledger, opened, tmp_path):
             continue
     killed.kill()
     killed.wait()
+    go.touch()
     assert 0 < seen < count
     document = json.loads(ran("run", pipeline, "--ledger", place, "--resume", "--json"))
     assert (document["scored"], document["failed"]) == (count, 0)

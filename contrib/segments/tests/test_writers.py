@@ -244,7 +244,7 @@ def test_writers_in_threads_of_one_ledger(ledger, opened, make_event, small_segm
         barrier = threading.Barrier(4)
 
         def work(name):
-            barrier.wait(10)
+            barrier.wait(100)
             for number in range(10):
                 live.append([make_event(payload={"n": number}, run_id=name)])
 

@@ -192,7 +192,7 @@ def running(word):
     return processes
 
 
-def have_ended(word, seconds=5):
+def have_ended(word, seconds=100):
     """Return whether no process has *word* in its command line, or will have none soon."""
     end = time.monotonic() + seconds
     while running(word) and time.monotonic() < end:

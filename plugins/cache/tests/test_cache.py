@@ -304,7 +304,7 @@ asyncio.run(work(Path(sys.argv[1])))
 @pytest.mark.slow
 def test_processes_share_one_file_from_its_making_on(path):
     running = [subprocess.Popen([sys.executable, "-c", ASKER, str(path)]) for _ in range(4)]
-    assert [process.wait(60) for process in running] == [0] * 4
+    assert [process.wait(200) for process in running] == [0] * 4
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*), count(reply) FROM requests").fetchone() == (200, 200)
     assert [file.name for file in path.parent.iterdir() if "tmp" in file.name] == []

@@ -26,7 +26,7 @@ def dicast(path):
 
     def run(*arguments, path=path):
         command = [Path(sys.executable).with_name("dicast"), "cache", path, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
         return done.returncode, done.stdout, done.stderr
 
     return run

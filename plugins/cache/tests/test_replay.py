@@ -323,7 +323,7 @@ asyncio.run(work(Path(sys.argv[1]), sys.argv[2]))
 @pytest.mark.slow
 def test_processes_may_record_into_one_file(path):
     running = [subprocess.Popen([sys.executable, "-c", RECORDER, str(path), name]) for name in "ab"]
-    assert [process.wait(60) for process in running] == [0, 0]
+    assert [process.wait(200) for process in running] == [0, 0]
     requests = [question(f"{name} {number}") for name in "ab" for number in range(100)]
     assert {len(reply.text) for reply in ask(Chat(path), *requests)} == {5000}
 

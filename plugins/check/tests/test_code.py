@@ -208,5 +208,5 @@ def test_a_name_in_a_row_that_is_no_file_of_code_fails_the_row(folder, name):
     (folder / "rows.jsonl").write_text(json.dumps({"id": "1", "output": "a", "assert": items}) + "\n")
     command = [sys.executable, "-m", "dicast", "run", "pipeline.yaml", "--yes", "--json"]
     limited = ["sh", "-c", 'ulimit -v 4000000 && exec "$@"', "sh", *command]
-    process = subprocess.run(limited, cwd=folder, capture_output=True, text=True, timeout=30, check=False)
+    process = subprocess.run(limited, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
     assert json.loads(process.stdout)["failures"] == {"missing_input": 1}, process.stderr

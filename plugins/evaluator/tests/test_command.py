@@ -128,6 +128,6 @@ def test_what_a_command_has_started_ends_with_its_time(judged, program, tmp_path
         f"open({str(note)!r}, 'w').write(str(started.pid))\n"
         "time.sleep(600)\n"
     )
-    judged(metric(program(code), timeout=3), {"output": "a"})
+    judged(metric(program(code), timeout=6), {"output": "a"})
     process = subprocess.run(["ps", "-o", "stat=", "-p", note.read_text()], capture_output=True, text=True, check=False)
     assert process.stdout.strip()[:1] in {"", "Z"}

@@ -82,7 +82,7 @@ def served(*words, env=None):
         port = int(re.search(r":(\d+)/", line)[1])
         yield port
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=200)
         assert process.returncode == 130, errors
         assert "Traceback" not in errors
     finally:
@@ -91,7 +91,7 @@ def served(*words, env=None):
 
 
 def request(port, method, path, body=None, headers=()):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
     data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
     connection.request(method, path, data, dict(headers))
     response = connection.getresponse()

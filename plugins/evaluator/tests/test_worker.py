@@ -61,11 +61,12 @@ def test_a_row_that_ends_every_worker_fails_alone(judged, program):
     assert result.failures == [("crashed", "Command exited with code 1 before it answered: seven is too much")]
 
 
+@pytest.mark.slow
 def test_a_row_that_takes_too_long_fails_alone(judged, program):
     code = LINES + "    if len(sent['candidate']) == 7: time.sleep(600)\n    answer(sent['id'], score=.5)\n"
-    result = judged(metric(program(code), timeout=0.5), *ROWS)
+    result = judged(metric(program(code), timeout=5), *ROWS)
     assert result.values == [0.5] * 29
-    assert result.failures == [("timeout", "Command timed out after 0.5s")]
+    assert result.failures == [("timeout", "Command timed out after 5s")]
 
 
 def test_a_worker_that_never_starts_fails_every_row_with_its_words(judged, program):
@@ -107,6 +108,7 @@ def is_running(pid):
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="what has left its session is found by /proc")
 @pytest.mark.parametrize("why", ["it says nothing", "it ends", "the run ends"])
 def test_what_a_worker_has_started_ends_with_it_in_any_session(judged, program, tmp_path, why):
@@ -118,8 +120,8 @@ def test_what_a_worker_has_started_ends_with_it_in_any_session(judged, program, 
     )
     ends = {"it says nothing": "    time.sleep(600)\n", "it ends": "    sys.exit(1)\n", "the run ends": ""}
     code = code.replace("    answer", ends[why] + "    answer")
-    judged(metric(program(code), timeout=2 if why == "it says nothing" else 30), {"output": "a"})
-    pids, end = note.read_text().split(), time.monotonic() + 5
+    judged(metric(program(code), timeout=5 if why == "it says nothing" else 30), {"output": "a"})
+    pids, end = note.read_text().split(), time.monotonic() + 100
     while any(map(is_running, pids)) and time.monotonic() < end:
         time.sleep(0.01)
     assert pids

@@ -121,7 +121,7 @@ def go(processes):
 def finished(processes):
     go(processes)
     for process in processes:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=200)
         assert process.returncode == 0, err
         yield out
 

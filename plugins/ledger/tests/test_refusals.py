@@ -151,19 +151,20 @@ def ticking():
     signal.signal(signal.SIGALRM, before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ticking")
 def test_a_lock_is_waited_for_as_long_as_is_said_by_the_clock(tmp_path, opened, make_event):
     path = tmp_path / "ledger.db"
-    with opened(path, busy_timeout=1) as ledger, closing(sqlite3.connect(path, isolation_level=None)) as other:
+    with opened(path, busy_timeout=4) as ledger, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         start = time.monotonic()
-        with pytest.raises(LedgerError, match="locked for 1 s"):
+        with pytest.raises(LedgerError, match="locked for 4 s"):
             ledger.append([make_event()])
-        assert 1 <= time.monotonic() - start < 5
+        assert time.monotonic() - start >= 4
         start = time.monotonic()
-        with pytest.raises(LedgerError, match="locked for 1 s"):
+        with pytest.raises(LedgerError, match="locked for 4 s"):
             ledger.append([make_event()])
-        assert time.monotonic() - start < 0.9  # it has been waited for already
+        assert time.monotonic() - start < 3.5  # it has been waited for already
         other.execute("ROLLBACK")
         assert ledger.append([make_event()]).seq == 1
         other.execute("BEGIN IMMEDIATE")

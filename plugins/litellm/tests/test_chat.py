@@ -417,4 +417,4 @@ def test_real_model_follows_the_schema(model_server):
     assert reply.model == model_server.model
     assert reply.usage.output_tokens > 3
     assert reply.cost.is_zero
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 300

@@ -35,7 +35,7 @@ class Receiver:
         status = self.answers.pop(0) if self.answers else 200
         self.requests.append({name.lower(): value for name, value in handler.headers.items()} | {"path": handler.path})
         if status == 0:
-            self.released.wait(20)
+            self.released.wait(200)
             return
         if 200 <= status < 300:
             self.messages.append(json.loads(body))

@@ -76,13 +76,13 @@ class Campaign:
         command = [sys.executable, "-m", "dicast", "run", "p.yaml", "--json", *resumes]
         with (self.folder / "out").open("w+b") as out:
             self.process = subprocess.Popen(command, cwd=self.folder, stdout=out, stderr=subprocess.DEVNULL)
-            ends = time.monotonic() + 60
+            ends = time.monotonic() + 100
             while step in EVENTS and self.process.poll() is None and time.monotonic() < ends:
                 if self.has_event():
                     self.kill()
                 time.sleep(0.002)
             try:
-                self.process.wait(60)
+                self.process.wait(200)
             finally:
                 self.process.kill()
                 self.process.wait()

@@ -421,7 +421,7 @@ class Started:
         self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def wait_for(self, server, step):
-        ends = time.monotonic() + 30
+        ends = time.monotonic() + 100
         while step not in server.steps and time.monotonic() < ends:
             time.sleep(0.01)
         assert step in server.steps
@@ -429,7 +429,7 @@ class Started:
     def end(self, number=None):
         if number is not None:
             self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=200)
         self.err = err.decode()
         return json.loads(out) if out else err
 
@@ -538,7 +538,7 @@ def test_the_summary_names_whole_commands_and_cancelled_batches(started, batch_s
     )
     Started.wait_for(None, batch_server, "poll")
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=200)
     (run_id,) = re.findall("run (\\w{26})", out)
     for flags in ("", " --cancel-batches"):
         assert f"    dicast run p.json --set name=n --resume {run_id}{flags}\n" in out

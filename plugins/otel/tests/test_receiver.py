@@ -68,7 +68,7 @@ class Server:
     def post(self, body, kind="application/json", path="/v1/traces", **headers):
         data = json.dumps(body).encode() if isinstance(body, dict) else body
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
-        with closing(http.client.HTTPConnection(self.address.hostname, self.address.port, timeout=10)) as connection:
+        with closing(http.client.HTTPConnection(self.address.hostname, self.address.port, timeout=100)) as connection:
             connection.request("POST", path, data, {"Content-Type": kind, **fields})
             answer = connection.getresponse()
             return answer.status, answer.read()
@@ -128,7 +128,7 @@ def test_a_request_is_stored_before_its_answer(serve, kind, is_compressed):
 
 def test_the_real_exporter_is_understood(serve):
     with serve() as server:
-        exporter = OTLPSpanExporter(f"{server.address.geturl()}", compression=Compression.Gzip, timeout=5)
+        exporter = OTLPSpanExporter(f"{server.address.geturl()}", compression=Compression.Gzip, timeout=60)
         provider = TracerProvider()
         provider.add_span_processor(BatchSpanProcessor(exporter))
         with provider.get_tracer("test").start_as_current_span("chat") as span:

@@ -28,7 +28,7 @@ def test_the_commands_print_what_is_shown(folder):
     printed = ""
     for line in re.findall(r"^\$ dicast (.+)$", README.read_text("utf-8"), re.MULTILINE):
         command = [str(Path(sys.executable).with_name("dicast")), *shlex.split(line)]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
         assert done.returncode == 0, done.stderr
         printed += done.stdout
     (text_,) = [text for language, _, text in BLOCKS if language == "text"]

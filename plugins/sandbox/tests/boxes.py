@@ -61,8 +61,8 @@ def left(mark: str) -> list[str]:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until *condition* holds, at most 20 seconds."""
-    end = time.monotonic() + 20
+    """Wait until *condition* holds, at most 100 seconds."""
+    end = time.monotonic() + 100
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)

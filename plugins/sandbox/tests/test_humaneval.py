@@ -156,7 +156,7 @@ def interrupt(folder: Path) -> dict:
     try:
         wait_for(lambda: judged(folder) > 0)
         started.send_signal(signal.SIGINT)
-        document = json.loads(started.communicate(timeout=60)[0])
+        document = json.loads(started.communicate(timeout=200)[0])
     finally:
         started.kill()
         started.wait()

@@ -41,7 +41,7 @@ def running(mark: str) -> list[str]:
     return left(mark) + [words for pid in pids if mark in (words := command_line(pid))]
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 30) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 100) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
@@ -125,7 +125,7 @@ def test_being_asked_to_stop_ends_all_sandboxes_and_exits_with_130(tmp_path, com
     with started(tmp_path, command) as run:
         wait_for(lambda: len(run.sandboxes()) > (16 if command == SLOW else 4))
         run.process.send_signal(number)
-        assert run.process.wait(20) == 130
+        assert run.process.wait(200) == 130
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_being_asked_twice_to_stop_leaves_nothing(tmp_path):
         for _ in range(2):
             run.process.send_signal(signal.SIGINT)
             time.sleep(0.03)
-        assert run.process.wait(20) != 0
+        assert run.process.wait(200) != 0
 
 
 def test_what_is_given_up_while_it_waits_or_runs_leaves_its_turn_to_others():
@@ -146,7 +146,7 @@ def test_what_is_given_up_while_it_waits_or_runs_leaves_its_turn_to_others():
             await asyncio.sleep(0.1)
             waits = asyncio.create_task(asyncio.wait_for(pool.execute(program), 0.2))
             errors = await asyncio.gather(runs, waits, return_exceptions=True)
-            return [*errors, await asyncio.wait_for(pool.execute(Program(("echo", "next"), SMALL)), 10)]
+            return [*errors, await asyncio.wait_for(pool.execute(Program(("echo", "next"), SMALL)), 100)]
 
     *errors, third = asyncio.run(given_up())
     assert [type(error) for error in errors] == [TimeoutError, TimeoutError]
@@ -160,12 +160,12 @@ def test_what_is_given_up_while_it_starts_is_ended(milliseconds):
     mark = f"starting-{os.getpid()}-{milliseconds}"
 
     async def given_up() -> list[object]:
-        program = Program(("sh", "-c", f": {mark}; sleep 50"), attrs.evolve(SMALL, wall=50))
+        program = Program(("sh", "-c", f": {mark}; sleep 500"), attrs.evolve(SMALL, wall=500))
         async with Bubblewrap(concurrency=8).open(None) as pool:
             runs = [asyncio.wait_for(pool.execute(program), milliseconds / 1000) for _ in range(8)]
             return await asyncio.gather(*runs, return_exceptions=True)
 
     started = time.monotonic()
     assert [type(error) for error in asyncio.run(given_up())] == [TimeoutError] * 8
-    assert time.monotonic() - started < 40
+    assert time.monotonic() - started < 300
     assert running(mark) == []

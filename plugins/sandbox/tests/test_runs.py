@@ -64,9 +64,10 @@ def test_all_sandboxes_of_a_run_are_one_pool(tmp_path):
     assert time.monotonic() - started > 6 * 0.2
 
 
+@pytest.mark.slow
 def test_waiting_for_its_turn_is_not_the_programs_time(tmp_path):
     rows = [{"id": str(number), "output": "x"} for number in range(4)]
-    command = {"command": "sleep 0.6", "timeout": 1.2, "backend": {"sandbox/bubblewrap": {"concurrency": 1}}}
+    command = {"command": "sleep 0.9", "timeout": 3.3, "backend": {"sandbox/bubblewrap": {"concurrency": 1}}}
     run = dicast.run(pipeline(tmp_path, rows, metrics=[{"sandbox/command": command}]))
     assert run.score["mean"] == 1
 
@@ -124,7 +125,7 @@ def test_a_user_without_rights_can_use_it(tmp_path):
         "import asyncio, dicast, dicast_sandbox.backends.pool, dicast_sandbox.backends.profiles, asyncio.subprocess\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", imports + code], capture_output=True, text=True, timeout=60, check=False, cwd="/"
+        [sys.executable, "-c", imports + code], capture_output=True, text=True, timeout=200, check=False, cwd="/"
     )
     first, second = done.stdout.splitlines()
     assert "exit=0, output='1000" in first
@@ -146,11 +147,11 @@ def test_cancelling_ends_the_program():
 
 
 def test_without_a_sandbox_wall_time_holds_where_a_child_keeps_the_output():
-    program = Program(("sh", "-c", "setsid sleep 30 & echo hi"), attrs.evolve(SMALL, wall=0.3))
+    program = Program(("sh", "-c", "setsid sleep 200 & echo hi"), attrs.evolve(SMALL, wall=0.3))
     started = time.monotonic()
     execution = asyncio.run(Unconfined().execute(program))
     assert (execution.limit, execution.output) == ("wall", "hi\n")
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 150
 
 
 FIRST_PROCESS = """
@@ -173,6 +174,6 @@ print([path.read_text() for path in Path("/proc").glob("[0-9]*/stat") if path.pa
 def test_nothing_is_left_where_dicast_is_the_first_process():
     done = subprocess.run(
         ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", FIRST_PROCESS],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
     assert done.stdout.splitlines() == ["0", "137", "[]"], done.stdout + done.stderr

@@ -44,5 +44,5 @@ class Server:
     def end(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        self.process.wait(20)
+        self.process.wait(200)
         self.process.stdout.close()

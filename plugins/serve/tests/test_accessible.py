@@ -14,6 +14,7 @@ import dicast
 from dicast import Judgment, Subject
 
 from .serving import LABELLING, Server
+from .test_dashboard import Held
 
 pytestmark = pytest.mark.slow
 
@@ -89,7 +90,6 @@ def page(chromium, server):
     context = chromium.new_context(viewport={"width": 1280, "height": 900})
     context.add_init_script("localStorage.setItem('dicast.labeller', 'ada')")
     page = context.new_page()
-    page.set_default_timeout(10_000)
     page.goto(f"{server.address}?token={LABELLING}")
     page.wait_for_selector("main h1")
     yield page
@@ -106,7 +106,6 @@ def open_view(page, server, view):
     page.goto("about:blank")
     page.goto(f"{server.address}{address_of(server, view)}")
     page.wait_for_selector("main > *")
-    page.wait_for_timeout(150)
     page.wait_for_function("() => document.querySelector('#dashboard[aria-busy]') === null")
 
 
@@ -140,17 +139,13 @@ def test_a_view_has_no_violation(page, server, view):
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_has_no_violation_while_it_loads(page, server, view):
-    address, waiting = address_of(server, view), []
-
-    def hold(route):  # playwright wraps functions alone
-        waiting.append(route)
-
-    page.route(re.compile(r"/(runs|analytics|labels|compare|judges|session)\b"), hold)
+    address = address_of(server, view)
+    held = Held(page, re.compile(r"/(runs|analytics|labels|compare|judges|session)\b"))
     page.goto("about:blank")
     page.goto(f"{server.address}{address}")
     page.wait_for_selector("main > *")
     page.wait_for_selector("#dashboard[aria-busy=true]")
-    assert waiting
+    held.wait()
     assert page.locator("html[aria-busy], body[aria-busy]").count() == 0
     assert violations(page) == []
 

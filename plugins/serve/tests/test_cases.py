@@ -13,7 +13,7 @@ import dicast
 from dicast import Judgment, Subject
 
 from .serving import READING, Server
-from .test_dashboard import Tab
+from .test_dashboard import Held, Tab
 
 pytestmark = pytest.mark.slow
 
@@ -84,7 +84,7 @@ def test_a_case_is_found_opened_and_gone_through_and_back_keeps_the_list(chromiu
         page.go_back()  # j and k add no entry to the history
         page.wait_for_selector("[role=status]:has-text('3 of 4 shown')")
         page.locator(".virtual-row").nth(1).click()
-        page.wait_for_selector("h1:has-text('a/1')")
+        page.wait_for_selector(".steps:has-text('2 of 3')")
         page.keyboard.press("Escape")
         page.wait_for_selector("[role=status]:has-text('3 of 4 shown')")
     with Tab(
@@ -94,6 +94,30 @@ def test_a_case_is_found_opened_and_gone_through_and_back_keeps_the_list(chromiu
         assert page.locator(".json-number").inner_text() == "12345678901234567891"
         page.locator(".picks select").first.select_option(index=1)
         page.wait_for_selector(".json-number:has-text('12345678901234567890')")
+
+
+PRESSED_AT_ONCE = """() => new MutationObserver(() => {
+  if (window.pressed || !document.querySelector(".steps")?.textContent.includes("2 of 3")) return;
+  window.pressed = true;
+  const { port1, port2 } = new MessageChannel(); // the next event of the page, before its next frame
+  port1.onmessage = () => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "j", bubbles: true }));
+  port2.postMessage(null);
+}).observe(document.body, { subtree: true, childList: true, characterData: true })"""
+
+
+def test_a_key_counts_as_soon_as_its_subject_is_drawn_and_escape_while_it_is_read(chromium, server):
+    with Tab(chromium, server, "#/run/new?outcome=pass", token=READING, wait=".virtual-row") as page:
+        page.evaluate(PRESSED_AT_ONCE)
+        page.locator(".virtual-row").nth(1).click()
+        page.wait_for_selector(".steps:has-text('3 of 3')")
+        page.go_back()
+        page.wait_for_selector("[role=status]:has-text('3 of 4 shown')")
+        held = Held(page, "**/analytics/turns/**")
+        page.locator(".virtual-row").nth(1).click()
+        page.wait_for_selector("h1.id")
+        held.wait()
+        page.keyboard.press("Escape")
+        page.wait_for_selector("[role=status]:has-text('3 of 4 shown')")
 
 
 def test_an_unfinished_expression_is_named_and_leaves_the_list(chromium, server):

@@ -83,7 +83,6 @@ class Tab:
         if labeller is not None:
             self.context.add_init_script(f"localStorage.setItem('dicast.labeller', '{labeller}')")
         self.page = self.context.new_page()
-        self.page.set_default_timeout(10_000)
         self.requests, self.dialogs, self.complaints = [], [], []
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("dialog", self._dismiss)
@@ -110,6 +109,31 @@ class Tab:
             ] == []
 
 
+class Held:
+    """Requests of a *page* to the addresses of *pattern*, which wait until the test lets them go on."""
+
+    def __init__(self, page, pattern):
+        self._page, self._routes, self._is_released = page, [], False
+        page.route(pattern, lambda route: self._take(route))  # noqa: PLW0108 -- playwright wraps functions alone
+
+    def _take(self, route):
+        if self._is_released:
+            route.continue_()
+        else:
+            self._routes.append(route)
+
+    def wait(self):
+        """Wait for the first request: a page may say that it loads before the browser tells of the request."""
+        while not self._routes:
+            self._page.wait_for_timeout(10)
+
+    def release(self):
+        """Let all requests go on, also those that come later."""
+        self._is_released = True
+        for route in self._routes:
+            route.continue_()
+
+
 @pytest.fixture(scope="module")
 def support(tmp_path_factory):
     """A ledger with two runs of the same name over an agent's trace."""
@@ -129,11 +153,11 @@ def server(support):
 
 
 @pytest.fixture
-def fresh(tmp_path):
+def fresh(tmp_path, unused_port):
     """A ledger of its own with one run, and a server over it."""
     place = Workplace(tmp_path)
     place.run("nightly", turns("large", ["chat"]))
-    running = Server(place.folder)
+    running = Server(place.folder, unused_port())
     yield place, running
     running.end()
 
@@ -231,18 +255,12 @@ def test_the_pair_of_an_agreement_is_in_the_address_with_the_cautions_of_the_ter
 def test_figures_of_an_earlier_choice_are_marked_until_the_new_ones_are_there(chromium, server):
     with Tab(chromium, server, "#/", wait="[aria-labelledby=agreement] .big") as page:
         settled(page)
-        waiting = []
-
-        def hold(route):
-            waiting.append(route)
-
-        page.route(re.compile(r"/analytics/agreement\?"), hold)
+        held = Held(page, re.compile(r"/analytics/agreement\?"))
         assert page.locator("[aria-labelledby=agreement] .earlier").count() == 0
         page.locator("[aria-labelledby=agreement] .slider input").fill("0.3")
         page.wait_for_selector("[aria-labelledby=agreement] .earlier[aria-busy=true] .big")
-        page.wait_for_timeout(50)
-        for route in waiting:
-            route.continue_()
+        held.wait()
+        held.release()
         page.wait_for_selector("[aria-labelledby=agreement] .earlier", state="detached")
         assert "within 0.3" in page.locator("[aria-labelledby=agreement] .head").inner_text()
 
@@ -442,14 +460,12 @@ def test_nothing_is_lost_or_shown_twice_when_the_server_is_started_again(chromiu
     place.run("meanwhile", turns("large", ["meanwhile"]))
     again = Server(place.folder, server.port)
     try:
-        page.wait_for_selector(".state.pass", timeout=20_000)
+        page.wait_for_selector(".state.pass")
         place.run("after", turns("large", ["after"]))
         page.wait_for_selector(".line-id:has-text('after/2')")
         page.wait_for_function("() => document.querySelectorAll('.lines li').length >= 12")
         ids = page.locator(".line-id").all_inner_texts()
-        page.wait_for_function(
-            "() => document.querySelector(\"[data-path*='verdict_count']\")?.dataset.value === '16'", timeout=20_000
-        )
+        page.wait_for_function("() => document.querySelector(\"[data-path*='verdict_count']\")?.dataset.value === '16'")
     finally:
         context.close()
         again.end()
@@ -467,10 +483,10 @@ def test_it_is_live_again_after_the_server_has_refused_for_a_while(chromium, fre
     page.wait_for_selector(".state.pass")
     moved = place.ledger.with_name("moved.db")
     place.ledger.rename(moved)
-    page.wait_for_selector(".state:has-text('not connected')", timeout=20_000)
+    page.wait_for_selector(".state:has-text('not connected')")
     page.wait_for_timeout(2500)  # by now it was answered that there is no ledger
     moved.rename(place.ledger)
-    page.wait_for_selector(".state.pass", timeout=20_000)
+    page.wait_for_selector(".state.pass")
     place.run("later", turns("large", ["new"]))
     page.wait_for_selector(".line-id:has-text('new/2')")
     context.close()
@@ -498,11 +514,11 @@ def test_verdicts_of_a_watch_appear_while_it_goes_on(chromium, tmp_path):
                 end_event = {"type": "session.ended", **place_, "payload": {"disposition": "completed"}}
                 with (tmp_path / "trace.jsonl").open("a") as file:
                     file.write("".join(lines) + json.dumps(end_event) + "\n")
-                page.wait_for_selector(f".line-id:has-text('{session}/2')", timeout=30_000)
+                page.wait_for_selector(f".line-id:has-text('{session}/2')")
             ids = page.locator(".line-id").all_inner_texts()
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(200)
         server.end()
     assert sorted(ids) == ["first/1", "first/2", "second/1", "second/2"]
 

@@ -11,7 +11,7 @@ import dicast
 from dicast import Judgment, Subject
 
 from .serving import Server
-from .test_dashboard import Tab
+from .test_dashboard import Held, Tab
 from .test_label_queues import label, open_client
 
 pytestmark = pytest.mark.slow
@@ -65,18 +65,14 @@ def test_agreement_starts_with_the_gates_judge_and_counts_passes(chromium, serve
 
 
 def test_labels_that_wait_are_counted_and_the_title_names_the_subject(chromium, server):
-    held = []
-
-    def hold(route):
-        held.append(route)
-
     with Tab(chromium, server, "#/label", labeller="eve", wait=".labeling .material") as page:
         subject = page.locator(".labeling h2.id").inner_text()
         run_id = server.get("/runs?limit=1&without_kind=tool")["data"][0]["run_id"]
         assert page.title() == f"Label {subject} · nightly {run_id[-6:]} · dicast"
         assert page.locator("select option", has_text=run_id[-6:]).count() == 1
-        page.route("**/labels", hold)
+        held = Held(page, "**/labels")
         page.keyboard.press("y")
         page.wait_for_selector(".unsaved:has-text('1 waits to be saved')")
-        held[0].continue_()
+        held.wait()
+        held.release()
         page.wait_for_selector(".unsaved", state="detached")

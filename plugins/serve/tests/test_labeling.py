@@ -30,7 +30,7 @@ class Judge:
 
 
 @pytest.fixture
-def server(tmp_path):
+def server(tmp_path, unused_port):
     """A server with guidelines over a run of 24 rows."""
     rows = [Subject("row", f"r{number}", f"Question {number}", f"Answer {number}. " * 40) for number in range(ROWS)]
     ledger = {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}}
@@ -38,7 +38,7 @@ def server(tmp_path):
     with ThreadPoolExecutor(1) as executor:  # a thread that playwright has no event loop in
         executor.submit(dicast.run, pipeline, subjects=rows).result()
     (tmp_path / "guide.md").write_text("# Good answers\n\nThey are *short*.\n")
-    running = Server(tmp_path, options=("--guidelines", "guide.md"))
+    running = Server(tmp_path, unused_port(), options=("--guidelines", "guide.md"))
     yield running
     running.end()
 
@@ -70,7 +70,7 @@ def press(page, key):
 
 def recorded(page, server, count):
     """The labels, once the ledger has *count* of them and the page reports its progress."""
-    for _ in range(100):
+    for _ in range(1000):
         if len(read := labels(server)) >= count:
             return read
         page.wait_for_timeout(100)
@@ -177,7 +177,7 @@ def test_labels_wait_for_a_server_that_is_gone(chromium, server, tmp_path):
     page = tab.page
     press(page, "y")
     recorded(page, server, 1)
-    page.wait_for_timeout(300)  # the next cases are loaded ahead
+    settled(page)  # the next cases are loaded ahead
     server.end()
     second = press(page, "n")
     page.wait_for_selector("[role=alert]:has-text('1 label is not recorded')")

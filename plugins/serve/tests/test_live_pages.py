@@ -29,7 +29,7 @@ class Waiting:
 
     async def judge(self, subject, children):
         if int(subject.id) >= self.last:
-            await asyncio.to_thread(self.gate.wait, 60)
+            await asyncio.to_thread(self.gate.wait, 600)
         return Judgment(0.25 if int(subject.id) % 2 else 0.75, 1.0)
 
 
@@ -51,7 +51,7 @@ class Slow:
 
     def end(self):
         self.gate.set()
-        self.result.result(60)
+        self.result.result(600)
         self._executor.shutdown()
 
 
@@ -83,9 +83,9 @@ def dead_run():
 
 
 @pytest.fixture
-def server(tmp_path):
+def server(tmp_path, unused_port):
     """A server that starts before the first run."""
-    running = Server(tmp_path)
+    running = Server(tmp_path, unused_port())
     yield running
     running.end()
 
@@ -96,7 +96,7 @@ def test_the_first_run_and_its_progress_appear_without_a_reload(chromium, tmp_pa
     with Tab(chromium, server, wait="h2:has-text('Nothing has been judged yet')") as page:
         slow = Slow(tmp_path)
         try:
-            page.wait_for_selector("section:has-text('of 40 subjects judged')", timeout=30_000)
+            page.wait_for_selector("section:has-text('of 40 subjects judged')")
             page.get_by_role("link", name="slow").first.click()
             page.wait_for_selector(".progress")
             page.wait_for_function("() => document.querySelector('.progress [data-path$=judged]')?.dataset.value > 0")
@@ -111,7 +111,7 @@ def test_the_first_run_and_its_progress_appear_without_a_reload(chromium, tmp_pa
                 check_accessibility(page, width)
         finally:
             slow.end()
-        page.wait_for_selector(".gate", timeout=30_000)
+        page.wait_for_selector(".gate")
         page.wait_for_selector("[role=status]:has-text('40 of 40 shown')")
         assert page.locator(".progress").count() == 0
 
@@ -129,7 +129,7 @@ def test_figures_remain_and_are_marked_as_old_while_the_server_is_gone(chromium,
     assert page.get_by_role("link", name="nightly").is_visible()
     again = Server(tmp_path, server.port)
     try:
-        page.wait_for_selector(".state.pass", timeout=20_000)
+        page.wait_for_selector(".state.pass")
         page.wait_for_function("() => document.querySelector('.old').textContent === ''")
     finally:
         again.end()
@@ -145,7 +145,7 @@ def test_another_token_is_named_with_the_address_to_open(chromium, tmp_path, ser
     server.end()
     again = Server(tmp_path, server.port, labelling="another-token-0123456789")
     try:
-        page.wait_for_selector(".old:has-text('does not accept the token')", timeout=20_000)
+        page.wait_for_selector(".old:has-text('does not accept the token')")
         assert "/?token=" in page.locator(".old").inner_text()
         assert page.get_by_role("link", name="nightly").is_visible()
         page.reload()
@@ -184,8 +184,7 @@ def test_a_table_keeps_its_place_while_rows_are_added(chromium, tmp_path, server
     try:
         with Tab(chromium, server, wait=".progress") as page:
             page.wait_for_function(
-                "() => Number(document.querySelector('.progress [data-path$=judged]')?.dataset.value) > 240",
-                timeout=30_000,
+                "() => Number(document.querySelector('.progress [data-path$=judged]')?.dataset.value) > 240"
             )
             page.get_by_role("link", name="slow").first.click()
             page.wait_for_selector(".virtual-row")
@@ -193,7 +192,7 @@ def test_a_table_keeps_its_place_while_rows_are_added(chromium, tmp_path, server
             page.wait_for_selector(".virtual-row[data-place='101']")
             top = page.evaluate("document.querySelector('.virtual').scrollTop")
             slow.end()
-            page.wait_for_selector("[role=status]:has-text('300 of 300 shown')", timeout=30_000)
+            page.wait_for_selector("[role=status]:has-text('300 of 300 shown')")
             assert page.evaluate("document.querySelector('.virtual').scrollTop") == top
     finally:
         slow.end()
@@ -210,7 +209,7 @@ def test_a_comparison_with_a_running_run_is_read_again_as_it_grows(chromium, tmp
             page.wait_for_selector("option:has-text('later')", state="attached")
             assert page.url.partition("#/compare?")[2] == pair
             slow.end()
-            page.wait_for_selector("[role=status]:has-text('40 of 40 shown')", timeout=30_000)
+            page.wait_for_selector("[role=status]:has-text('40 of 40 shown')")
             page.wait_for_selector("[data-path$='].n'][data-value='40']")
     finally:
         slow.end()

@@ -42,7 +42,7 @@ def processes(tmp_path):
     yield started
     for process in started:
         process.kill()
-        process.wait(20)
+        process.wait(200)
 
 
 def test_a_page_follows_a_run_for_many_rounds_and_sees_its_death(chromium, tmp_path, processes):
@@ -52,12 +52,12 @@ def test_a_page_follows_a_run_for_many_rounds_and_sees_its_death(chromium, tmp_p
             judged = "Number(document.querySelector('.progress [data-path$=judged]')?.dataset.value ?? 0)"
             seen = 0
             for _ in range(6):
-                page.wait_for_function(f"seen => {judged} > seen", arg=seen, timeout=20_000)
+                page.wait_for_function(f"seen => {judged} > seen", arg=seen)
                 seen = page.evaluate(judged)
             page.get_by_role("link", name="slow").first.click()
-            page.wait_for_function(f"seen => {judged} > seen", arg=seen, timeout=20_000)
+            page.wait_for_function(f"seen => {judged} > seen", arg=seen)
             processes[0].send_signal(signal.SIGKILL)
-            page.wait_for_selector(".progress .note:has-text('--resume')", timeout=20_000)
+            page.wait_for_selector(".progress .note:has-text('--resume')")
             page.wait_for_selector(".mark:has-text('dead')")
             backlog = server.get("/analytics/backlog")
             assert backlog["open"] == "0"

@@ -74,7 +74,7 @@ def server(tmp_path_factory):
     running = Server(folder)
     label = json.dumps({"subject_id": "1", "subject_kind": "row", "score": 1}).encode()
     headers = {"authorization": f"Bearer {LABELLING}", "content-type": "application/json"}
-    urllib.request.urlopen(urllib.request.Request(f"{running.address}labels", label, headers), timeout=60).close()
+    urllib.request.urlopen(urllib.request.Request(f"{running.address}labels", label, headers), timeout=100).close()
     yield running
     running.end()
 

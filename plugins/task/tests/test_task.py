@@ -169,7 +169,7 @@ task: {task/command: {command: "sleep 60 & echo $! > pid; wait", timeout: 0.5}}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("left", ["sleep 60 & echo $! > pid", "setsid sleep 20 &"])
+@pytest.mark.parametrize("left", ["sleep 60 & echo $! > pid", "setsid sleep 200 &"])
 def test_what_a_command_leaves_running_does_not_hold_its_row(tmp_path, left):
     async def work():
         async with Command(f"({left}); echo hi; echo late >&2").open(RunContext("run", "test", tmp_path)) as live:
@@ -177,7 +177,7 @@ def test_what_a_command_leaves_running_does_not_hold_its_row(tmp_path, left):
 
     start = time.monotonic()
     assert asyncio.run(work()).output == "hi"
-    assert time.monotonic() - start < 18
+    assert time.monotonic() - start < 50
     if (tmp_path / "pid").exists():
         wait_for_the_end_of(int((tmp_path / "pid").read_text()))
 
@@ -197,7 +197,7 @@ def test_a_cancelled_command_leaves_nothing_behind(tmp_path):
 
 
 def wait_for_the_end_of(child):
-    for _ in range(500):
+    for _ in range(10_000):
         try:
             if ") Z " in Path(f"/proc/{child}/stat").read_text():
                 return  # ended; who has adopted it has not noticed yet

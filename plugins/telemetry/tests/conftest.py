@@ -64,7 +64,7 @@ class Receiver:
         body = handler.rfile.read(int(handler.headers["Content-Length"]))
         status = self.answers.pop(0) if self.answers else 200
         if status == 0:
-            self.released.wait(20)
+            self.released.wait(200)
             return
         answer = ExportTraceServiceResponse()
         if status == 200:

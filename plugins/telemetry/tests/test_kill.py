@@ -39,14 +39,14 @@ def start(tmp_path, receiver):
 
 
 def wait_for(condition):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 100
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.01)
 
 
 def finish(process) -> tuple[int, dict]:
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=200)
     assert out, err.decode()
     return process.returncode, json.loads(out)
 

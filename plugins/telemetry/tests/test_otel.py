@@ -499,13 +499,12 @@ def test_a_header_may_not_hold_a_line_end():
 
 
 def test_an_unreachable_collector_stops_nothing_and_what_is_lost_is_counted():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    text = f"metrics: [judge]\nsinks: [{{telemetry/otel: {{endpoint: 'http://127.0.0.1:{port}/v1/traces'}}}}]\n"
-    done = run_pipeline(
-        text, subjects=[Subject("row", str(number)) for number in range(5)], components={"judge": FakeJudge()}
-    )
+    subjects = [Subject("row", str(number)) for number in range(5)]
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and never listens
+        endpoint = f"http://127.0.0.1:{taken.getsockname()[1]}/v1/traces"
+        text = f"metrics: [judge]\nsinks: [{{telemetry/otel: {{endpoint: '{endpoint}'}}}}]\n"
+        done = run_pipeline(text, subjects=subjects, components={"judge": FakeJudge()})
     assert done.exit_code == 4
     assert done.document["scored"] == 5
     status = done.document["sinks"]["telemetry/otel"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from pathlib import Path
 from random import Random
-from time import perf_counter
+from time import process_time
 
 import orjson
 import pytest
@@ -911,16 +911,16 @@ def test_tool_calls_of_every_role_count(tmp_path, role):
     ids=["one id", "results in reverse", "results without calls"],
 )
 def test_the_time_to_match_results_grows_with_the_calls_alone(calls, results):
-    start, conversation = perf_counter(), Conversation("s")
+    start, conversation = process_time(), Conversation("s")
     conversation.add("assistant", [ToolCall(call["id"], "weather") for call in calls])
     conversation.add("tool", [ToolResult(id_, "22C") for id_ in results])
     conversation.session({})
-    assert perf_counter() - start < 3
+    assert process_time() - start < 3
 
 
 def test_the_time_to_split_reasoning_grows_with_the_text_alone():
-    start = perf_counter()
+    start = process_time()
     parts = split_reasoning("a <think> b </think>\n" * 200_000 + "c")
     assert len(parts) == 200_001
     assert parts[-1].text.endswith("a\nc")
-    assert perf_counter() - start < 3
+    assert process_time() - start < 3

@@ -29,7 +29,7 @@ source: {{traces/events: {{path: {path}, subjects: [tool_cycle, turn, session]}}
 judges: [heuristic/tool_cycle, heuristic/turn, heuristic/session]
 ledger: {{ledger/sqlite: {{path: {ledger}}}}}
 """
-SECONDS = 30.0
+SECONDS = 200.0
 TOKEN = "a token for tests"
 
 

@@ -20,7 +20,7 @@ connect = entry_points(group="dicast")["ledger"].load().connect  # as a pipeline
 
 
 DICAST = Path(sys.executable).with_name("dicast")
-SESSIONS, CONCURRENT, SECONDS = 12, 4, 30.0
+SESSIONS, CONCURRENT, SECONDS = 12, 4, 200.0
 PIPELINE = """\
 source: {{traces/events: {{path: trace.jsonl, subjects: [turn, session]}}}}
 judges:

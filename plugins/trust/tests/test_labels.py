@@ -8,6 +8,7 @@ import pty
 import select
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
@@ -93,7 +94,7 @@ def at_a_terminal(*arguments, keys, folder):
         command, stdin=process_end, stdout=process_end, stderr=process_end, cwd=folder, env=environ
     ) as process:
         os.close(process_end)
-        screen, remaining_keys, until = "", list(keys), time.monotonic() + 30
+        screen, remaining_keys, until = "", list(keys), time.monotonic() + 100
         while time.monotonic() < until:
             if select.select([terminal], [], [], 0.1)[0]:
                 try:
@@ -102,8 +103,9 @@ def at_a_terminal(*arguments, keys, folder):
                     break
             elif process.poll() is not None:
                 break
-            if process.poll() is None and remaining_keys and screen.count("q quit") > len(keys) - len(remaining_keys):
-                time.sleep(0.2)  # what is typed before the terminal gives single keys is thrown away
+            is_asked = remaining_keys and screen.count("q quit") > len(keys) - len(remaining_keys)
+            # What is typed before the terminal gives single keys is thrown away.
+            if process.poll() is None and is_asked and not termios.tcgetattr(terminal)[3] & termios.ICANON:
                 os.write(terminal, remaining_keys.pop(0).encode())
         if process.poll() is None and time.monotonic() >= until:
             process.kill()
