@@ -132,7 +132,7 @@ def computed() -> float:
 def pytest_runtest_setup() -> None:
     """Wait for midnight UTC in the minute before it: runs of a test are of one day, which caps and reports count by."""
     left = DAY - time.time() % DAY
-    if left < 60:  # noqa: PLR2004
+    if left < 60:
         time.sleep(left)
 
 

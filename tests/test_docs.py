@@ -137,7 +137,7 @@ def install(project: dict, folder: Path) -> None:
     (metadata / "entry_points.txt").write_text("\n".join(lines))
 
 
-def run(folder: Path, *command: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *command: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
     ours = ("DICAST_", "PYTEST_")
     environ = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return subprocess.run(

@@ -47,7 +47,7 @@ class Attack:
         code = main(list(arguments))
         return Ended(code, *self._capfd.readouterr())
 
-    def bounded(self, *arguments: str, gib: float = 1.0, seconds: float = 30) -> Ended:
+    def bounded(self, *arguments: str, gib: float = 1.0, seconds: float = 100) -> Ended:
         """In a process with so much address space; one that takes longer fails the test."""
         command = [sys.executable, "-m", "dicast", *arguments]
         pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)

@@ -158,7 +158,7 @@ def start(tmp_path, monkeypatch):
     return begin
 
 
-def ended(process, seconds=20):
+def ended(process, seconds=100):
     """The document, the exit code and what was said; the process is killed when it does not end."""
     try:
         output, errors = process.communicate(timeout=seconds)
@@ -177,7 +177,7 @@ def recorded(folder):
 
 TERMINAL = ("eval.completed", "eval.failed", "run.completed", "run.stopped")
 GOOD = ["fine", "good"]
-SHORT = "{timeout: 0.2}"
+SHORT = "{timeout: 1}"
 
 
 @pytest.mark.slow

@@ -110,7 +110,7 @@ def test_a_verdict_is_not_taken_with_the_token_that_may_read(port):
     assert ask(port, "/labels", "POST")[0] == 403
 
 
-def raw(port, *sent, seconds=20):
+def raw(port, *sent, seconds=100):
     """All that is answered to these bytes, sent one after the other."""
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
         with suppress(OSError):  # it may listen no more by then; its answer is what counts

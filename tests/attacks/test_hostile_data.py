@@ -67,7 +67,7 @@ def test_what_is_no_file_is_not_waited_for(attack, kind):
         "circle": lambda path: path.symlink_to(path),
     }
     made[kind](attack.folder / "rows.jsonl")
-    ended = attack.bounded("check", attack.rows(), gib=4, seconds=10)
+    ended = attack.bounded("check", attack.rows(), gib=4)
     assert ended.code == 2
     assert "'rows.jsonl' " in ended.errors
     assert "did you mean" not in ended.errors
@@ -91,7 +91,7 @@ def test_a_sink_reads_no_file_of_the_system_before_it_writes(attack, sink):
         "report/badge": ", on: proxy/format",
         "outcome/labels": ", metric: proxy/format",
     }.get(sink, "")
-    ended = attack.bounded("run", attack.rows(more=f"sinks: [{sink}: {{{options}}}]\n"), gib=4, seconds=10)
+    ended = attack.bounded("run", attack.rows(more=f"sinks: [{sink}: {{{options}}}]\n"), gib=4)
     assert ended.code == 2
     assert "/proc/kmsg: it is not a regular file" in ended.errors
 
@@ -112,7 +112,7 @@ def test_no_other_writer_waits_for_a_path_that_is_no_file(attack, name, place):
     text = WRITERS[name].replace("PLACE", place).replace("MODEL", model)
     metrics = "metrics: [proxy/format]\n"
     attack.write("pipeline.yaml", f"source: {{rows/jsonl: {{path: rows.jsonl}}}}\n{metrics}{text}\n")
-    ended = attack.bounded("run", "pipeline.yaml", gib=4, seconds=10)
+    ended = attack.bounded("run", "pipeline.yaml", gib=4)
     assert ended.code == 2, ended
     assert place in ended.errors
 
@@ -121,7 +121,7 @@ def test_no_other_writer_waits_for_a_path_that_is_no_file(attack, name, place):
 def test_a_sink_does_not_wait_for_a_reader_of_a_fifo(attack, sink):
     attack.write("rows.jsonl", '{"id": "1", "output": "a"}\n')
     os.mkfifo(attack.folder / "out")
-    ended = attack.bounded("run", attack.rows(more=f"sinks: [{sink}: {{path: out}}]\n"), gib=4, seconds=10)
+    ended = attack.bounded("run", attack.rows(more=f"sinks: [{sink}: {{path: out}}]\n"), gib=4)
     assert ended.code == 2
     assert "it is not a regular file" in ended.errors
 
@@ -139,7 +139,7 @@ def test_no_output_makes_a_pattern_backtrack_for_ever(attack, component):
     attack.write("rows.jsonl", json.dumps({"id": "1", "output": "a" * 100_000 + "!"}) + "\n")
     text = "source: {rows/jsonl: {path: rows.jsonl}}\nledger: {ledger/sqlite: {path: ledger.db}}\n"
     attack.write("pipeline.yaml", text + component)
-    ended = attack.bounded("run", "pipeline.yaml", "--json", gib=4, seconds=20)
+    ended = attack.bounded("run", "pipeline.yaml", "--json", gib=4)
     assert ended.code in (0, 3), ended
     assert json.loads(ended.output)["failures"] == {}
 
@@ -158,7 +158,7 @@ def test_no_result_of_a_tool_makes_a_pattern_backtrack_for_ever(attack):
         'source: {traces/messages: {path: chats.jsonl, tool_error: "(a+)+$"}}\njudges: [heuristic/turn]\n'
         "ledger: {ledger/sqlite: {path: ledger.db}}\n",
     )
-    ended = attack.bounded("run", "pipeline.yaml", "--json", gib=4, seconds=20)
+    ended = attack.bounded("run", "pipeline.yaml", "--json", gib=4)
     assert ended.code in (0, 3), ended
     assert json.loads(ended.output)["scored"] == 1
 
@@ -175,7 +175,7 @@ def test_gzip_that_is_broken_is_refused(attack, cut):
 
 @pytest.mark.parametrize("command", [["init"], ["init", "--from", "promptfoo"]], ids=" ".join)
 def test_a_device_is_not_copied_until_the_disk_is_full(attack, command):
-    ended = attack.bounded(*command, "/dev/zero", "--out", "new.yaml", gib=4, seconds=20)
+    ended = attack.bounded(*command, "/dev/zero", "--out", "new.yaml", gib=4)
     assert ended.code == 2
     assert "/dev/zero: this is a device" in ended.errors
 

@@ -40,7 +40,7 @@ def test_links_in_a_template_lead_out_of_nothing_and_a_fifo_is_not_waited_for(at
     os.mkfifo(template / "pipe")
     attack.write("rows.jsonl", '{"id": "1", "output": "what is judged"}\n')
     attack.write("pipeline.yaml", PIPELINE.format(output_file="out.txt"))
-    ended = attack.bounded("run", "pipeline.yaml", "--json", gib=16, seconds=20)
+    ended = attack.bounded("run", "pipeline.yaml", "--json", gib=16)
     assert json.loads(ended.output)["scored"] == 1, ended
     shown = attack.dicast("show", "1", "--ledger", "ledger.db", "--json").output
     assert "what is judged" in shown
@@ -66,7 +66,7 @@ def test_a_fifo_as_a_workloads_file_is_not_waited_for(attack, planted):
     suite = planted.partition("/")[0] if "suite" in planted else "[]"
     source = f"source: {{workload/runs: {{path: runs.jsonl, workloads: {suite}}}}}\n"
     attack.write("pipeline.yaml", source + "judges: [heuristic/workload]\n")
-    ended = attack.bounded("run", "pipeline.yaml", gib=4, seconds=10)
+    ended = attack.bounded("run", "pipeline.yaml", gib=4)
     assert ended.code == 2
     assert "a file" in ended.errors
 
@@ -92,6 +92,6 @@ def test_a_workloads_file_that_was_made_to_exhaust_is_refused(attack, text):
     attack.write("suite.yaml", text)
     source = "source: {workload/runs: {path: runs.jsonl, workloads: suite.yaml}}\n"
     attack.write("pipeline.yaml", source + "judges: [heuristic/workload]\n")
-    ended = attack.bounded("check", "pipeline.yaml", gib=2, seconds=10)
+    ended = attack.bounded("check", "pipeline.yaml", gib=2)
     assert ended.code == 2
     assert "suite.yaml" in ended.errors
