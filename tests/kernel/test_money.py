@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast.toolkit.money import amount_text, amounts_text
+from dicast.reading import line_of
+from dicast.toolkit.money import amount_text, amounts_text, scaled_digits
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,35 @@ def test_no_amount_is_off_by_more_than_half_a_percent(amount):
     text = amount_text(amount)
     assert "E" not in text
     assert abs(Decimal(text) - amount) <= amount * Decimal("0.005")
+
+
+@given(st.decimals("0", "1e12", places=12) | st.decimals("0", "1e3", places=4))
+def test_scaled_digits_are_those_of_the_decimal(amount):
+    scaled, digits = scaled_digits(f"{amount:f}", 12)
+    assert (scaled, digits) == (amount.scaleb(12), -amount.as_tuple().exponent)
+
+
+@pytest.mark.parametrize(
+    "text", ["", ".", "-1", "+1", "1e3", "1_0", " 1", "1.2.3", "\u0661", "NaN", "1.0000000", "0" * 31, 1, None]
+)
+def test_other_texts_have_no_scaled_digits(text):
+    assert scaled_digits(text, 6) is None
+
+
+@given(*[st.decimals("0", "1e7", places=14) | st.decimals("0", "1e13", places=3)] * 2)
+def test_the_text_of_a_price_has_the_line_of_the_price(usd, msat):
+    about = {"subject_id": "1", "subject_kind": "row", "judge": "j", "judge_kind": "llm", "judge_model": "m"}
+    verdict = {**about, "rubric_id": "r", "rubric_version": "1", "score": 1, "confidence": 1}
+    lines = [
+        line_of(
+            "eval.completed",
+            "2026-03-01T12:00:00Z",
+            "R",
+            {**verdict, "judge_cost_usd": each[0], "judge_cost_msat": each[1]},
+        )
+        for each in ((usd, msat), (f"{usd:f}", f"{msat:f}"))
+    ]
+    assert lines[0] == lines[1]
 
 
 def test_amounts_have_all_their_digits_and_their_units():

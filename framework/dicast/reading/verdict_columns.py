@@ -15,7 +15,7 @@ import attrs
 from .._kernel.events import EVAL_COMPLETED, EVAL_FAILED
 from .._kernel.resume.retractions import Place, retracted_labels
 from .._kernel.values import RECORDED, Entry, Query
-from ..toolkit.money import rounded
+from ..toolkit.money import rounded, scaled_digits
 from .columns import code_of, growing
 from .names import Names
 
@@ -269,6 +269,11 @@ def _priced(flags: int, *texts: Any) -> tuple[int, int, int, tuple[str | None, s
     for unit, text in enumerate(texts):
         if text is None:
             flags |= (USD_UNKNOWN, MSAT_UNKNOWN)[unit]
+            continue
+        plain = scaled_digits(text, PLACES[unit])
+        if plain is not None and plain[0] <= _MOST:
+            amounts[unit], digits = plain
+            flags |= digits << _DIGITS[unit] if amounts[unit] else 0
             continue
         amount = Decimal(text)
         scaled = amount.scaleb(PLACES[unit])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dicast import Event
-from dicast_ledger.spent import DIGITS, EXACT, UNCOUNTED, UNPRICED, Payer, spent_of
+from dicast_ledger.spent import AGENT, DIGITS, EXACT, UNCOUNTED, UNPRICED, Payer, spent_of
 
 MOST = 2**62
 
@@ -54,6 +58,19 @@ def figures(event):
 )
 def test_a_settled_amount_has_a_line(changes, expected):
     assert figures(settled(**changes)) == expected
+
+
+@given(
+    st.decimals("0", "1e7", places=14) | st.decimals("0", "1e7", places=3) | st.integers(0, 10**20),
+    st.sampled_from(["usd", "msat"]),
+)
+def test_the_text_of_an_amount_has_the_line_of_the_amount(amount, unit):
+    amount = Decimal(amount)
+    assert figures(settled(amount=f"{amount:f}", unit=unit)) == figures(settled(amount=amount, unit=unit))
+    call = settled(AGENT, cost_usd=f"{amount:f}"), settled(AGENT, cost_usd=amount)
+    lines = [spent_of_event(event) for event in call]
+    assert [line[2][:2] for line in lines] == [lines[0][2][:2]] * 2
+    assert lines[0][4] == lines[1][4]
 
 
 def test_a_released_amount_is_a_line_of_nothing():

@@ -16,6 +16,7 @@ import orjson
 from dicast import Cost, InvalidCost
 from dicast.reading import Names, milliseconds
 from dicast.toolkit.ledger_lines.redaction import plain
+from dicast.toolkit.money import scaled_digits
 
 if TYPE_CHECKING:
     from dicast.reading import Ints
@@ -126,19 +127,17 @@ def spent_of(
     try:
         if type_ == AGENT:
             identity = orjson.dumps([session_id, turn_id, payload], plain, orjson.OPT_SORT_KEYS)
-            cost, calls, tokens = agent_cost(payload.get("cost_usd")), 1, tokens_of(payload.get("usage"))
+            amount, calls, tokens = _amount_of_call(payload.get("cost_usd")), 1, tokens_of(payload.get("usage"))
         else:
             identity = orjson.dumps(payload["reservation_id"])
-            cost, calls, tokens = _judging(type_, payload)
+            amount, calls, tokens = _judging(type_, payload)
         if type(calls) is not int or type(tokens) not in (int, type(None)):
             return None
         if not 0 <= calls <= _MOST > abs(tokens or 0):
             return None
         model, judge = payload.get("model"), payload.get("judge")
-        payer = Payer(
-            run_id, type_, cost.unit, None if model is None else str(model), None if judge is None else str(judge)
-        )
-        flags, amount, exact = _stored_amount(cost)
+        unit, flags, number, exact = amount
+        payer = Payer(run_id, type_, unit, None if model is None else str(model), None if judge is None else str(judge))
         moment = times.get(time)
         if moment is None:
             moment = times[time] = _milliseconds(time)
@@ -146,27 +145,45 @@ def spent_of(
         return None
     flags |= UNCOUNTED * (tokens is None)
     mark = int.from_bytes(blake2b(identity, digest_size=8).digest(), "big", signed=True)
-    return payer, (moment,), (flags, amount, tokens or 0, calls, mark), session_id, exact
+    return payer, (moment,), (flags, number, tokens or 0, calls, mark), session_id, exact
 
 
-def _judging(type_: str, payload: Mapping[str, Any]) -> tuple[Cost, Any, Any]:
+Amount = tuple[str, int, int, list[str] | None]
+"""The unit, the flags and the number of an amount, and the amount as text if it does not fit."""
+
+
+def _judging(type_: str, payload: Mapping[str, Any]) -> tuple[Amount, Any, Any]:
     """Return the amount, the calls and the tokens of an event of :data:`SPENT`."""
     if type_ == "spend.released":
-        return Cost.zero(), 0, None
-    cost = Cost(payload["amount"], payload["unit"])
-    return cost, payload.get("calls") or int(not cost.is_zero), payload.get("tokens")
+        return ("usd", 0, 0, None), 0, None
+    amount, unit = payload["amount"], payload["unit"]
+    stored = _plain_amount(amount, unit) or _stored_amount(Cost(amount, unit))
+    return stored, payload.get("calls") or int(any(stored[1:])), payload.get("tokens")
 
 
-def _stored_amount(cost: Cost) -> tuple[int, int, list[str] | None]:
-    """Return the flags of an amount, the amount, and the amount as text if it does not fit."""
+def _amount_of_call(cost: object) -> Amount:
+    """Return the amount that a trace states for a call."""
+    return _plain_amount(cost, "usd") or _stored_amount(agent_cost(cost))
+
+
+def _plain_amount(amount: object, unit: Any) -> Amount | None:
+    """Return an amount whose text is digits with decimals; None for another amount or unit."""
+    scaled = scaled_digits(amount, PLACES)
+    if scaled is None or scaled[0] > _MOST or unit not in ("usd", "msat"):
+        return None
+    number, digits = scaled
+    return unit, digits << DIGITS if number else 0, number, None
+
+
+def _stored_amount(cost: Cost) -> Amount:
     if cost.amount is None:
-        return UNPRICED, 0, None
+        return cost.unit, UNPRICED, 0, None
     if not cost.amount:
-        return 0, 0, None
+        return cost.unit, 0, 0, None
     amount, digits = cost.amount.scaleb(PLACES), max(0, -int(cost.amount.as_tuple().exponent))
     if amount != amount.to_integral_value() or amount > _MOST or digits > PLACES:
-        return EXACT, 0, [f"{cost.amount:f}"]
-    return digits << DIGITS, int(amount), None
+        return cost.unit, EXACT, 0, [f"{cost.amount:f}"]
+    return cost.unit, digits << DIGITS, int(amount), None
 
 
 def _milliseconds(time: str) -> int:
