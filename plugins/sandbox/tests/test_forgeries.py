@@ -70,7 +70,7 @@ FORGERIES = {
 
 
 def score(output: str, mode: str, **options) -> Score:
-    options = {"command": "python3 -m unittest test_it", "files": {"test_it.py": TESTS}, "timeout": 4, **options}
+    options = {"command": "python3 -m unittest test_it", "files": {"test_it.py": TESTS}, "timeout": 8, **options}
     metric = PassingTests(**{"output_file": "solution.py", "mode": mode, **options})
     result = asyncio.run(metric.score(Subject("row", "1", output=output)))
     assert isinstance(result, Score), result
