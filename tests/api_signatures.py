@@ -21,7 +21,7 @@ import dicast.toolkit
 from dicast.testing import API
 
 FROZEN = Path(__file__).with_name("api") / f"{API}.json"
-PACKAGES = ("commands", "judging", "optional", "reading", "reporting", "signals", "testing")
+PACKAGES = ("commands", "judging", "metric_calls", "optional", "reading", "reporting", "signals", "testing")
 HOOKS = "dicast._kernel.contract.hooks"
 UNIONS = {"Union", "UnionType", "_UnionGenericAlias"}  # Python 3.14 has one type for all unions
 DEPRECATION = re.compile(r"Deprecated since dicast \d+\.\d+\. Use (?P<new>[\w.]+) instead\.")

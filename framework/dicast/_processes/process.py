@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from .._kernel.classes import define, field
-from .._kernel.values.errors import PluginError
+import attrs
+
+from dicast import PluginError
 
 AHEAD_SECONDS = 0.05
 """Seconds of work that a worker has in its queue, so that it is busy while its answers are read."""
@@ -41,7 +42,7 @@ _COMMAND = "import sys; sys.path[:] = {!r}; from dicast._processes.worker import
 _BUFFER = 2**26
 
 
-@define(eq=False)
+@attrs.define(eq=False)
 class WorkerCall:
     """One call of the metric with the number *slot* on the pickled *subject*, limited to *seconds*."""
 
@@ -53,7 +54,7 @@ class WorkerCall:
     tries: int = 0
 
 
-@define(eq=False)
+@attrs.define(eq=False)
 class Worker:
     """A worker process and its calls, in their order.
 
@@ -65,7 +66,7 @@ class Worker:
     progress: mmap.mmap
     lifeline: int
     refused: Sequence[str | None] = ()
-    calls: dict[int, WorkerCall] = field(factory=dict)
+    calls: dict[int, WorkerCall] = attrs.field(factory=dict)
     pace: float = AHEAD_SECONDS
     seen: int = 0
     since: float = 0.0

@@ -6,53 +6,27 @@ A dead worker fails only its current call: its other calls go to another worker.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import math
 import pickle
 import time
 from collections import deque
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 import attrs
 
-from .._kernel.contract.implements import implements
-from .._kernel.contract.kinds import parts
-from .._kernel.contract.protocols import ChatModel, Judge
-from .._kernel.plan.sections import Slot
-from .._kernel.values import Failure, Subject
-from .._kernel.values.errors import PluginError
-from ..toolkit.files import error_reason
+from dicast import Failure, PluginError, Subject
+from dicast.metric_calls import CallerInRun, CallInRun, Slot, reason_to_stay
+from dicast.toolkit.files import error_reason
+
 from .process import LATE_SECONDS, Worker, WorkerCall
 
-if TYPE_CHECKING:
-    from .._kernel.asking.call import Call, Caller, Elsewhere
+Ask = Callable[[CallerInRun, CallInRun, Subject], Awaitable[object]]
+"""Function that has a call made in a worker."""
 
 TRIES = 3
 """The most workers that a call moves to because its worker died between calls."""
-
-
-def reason_to_stay(slot: Slot) -> str | None:
-    """Return the reason why the metric of *slot* has to run in the main process, or None if it can run in a worker."""
-    component = slot.component
-    inside = [part for part in parts(component) if attrs.has(type(part)) and part is not component]
-    if slot.kind == "judge":
-        return "it is a judge"
-    if any(hasattr(part, "open") for part in (component, *inside)):
-        return "it is opened once a run"
-    if any(implements(part, ChatModel) or implements(part, Judge) for part in inside):
-        return "it asks a model or a judge"
-    if inspect.iscoroutinefunction(component.score):
-        return "it waits (async def)"
-    if hasattr(component, "score_batch"):
-        return "it is asked for many subjects together"
-    try:
-        pickle.dumps(component)
-    except Exception as error:  # the border to a plugin's code
-        return f"it cannot be pickled ({type(error).__name__}: {error})"
-    return None
 
 
 class Pool:
@@ -70,7 +44,7 @@ class Pool:
         self._broken: str | None = None
         self._closed = False
 
-    async def host(self, slots: Sequence[Slot]) -> Mapping[str, Elsewhere]:
+    async def host(self, slots: Sequence[Slot]) -> Mapping[str, Ask]:
         """Take over the metrics of *slots* that can be pickled and that the workers can load; return a function that calls each of them, by its path.
 
         :raises PluginError: if no worker can be started.
@@ -89,13 +63,13 @@ class Pool:
         refused = self._workers[0].refused
         return {slot.path: partial(self.ask, number) for number, slot in enumerate(sent) if refused[number] is None}
 
-    def ask(self, slot: int, caller: Caller, call: Call, subject: Subject) -> Awaitable[object]:
+    def ask(self, slot: int, caller: CallerInRun, call: CallInRun, subject: Subject) -> Awaitable[object]:
         """Return an awaitable answer of the metric with the number *slot*, called in a worker. A subject that cannot be pickled is judged in this process."""
         if self._pickled is None or self._pickled[0] is not subject:
             try:
                 self._pickled = subject, pickle.dumps(subject)
             except Exception:  # a program's subjects may hold anything; pickle nests less deep than JSON
-                return caller.call(attrs.evolve(call, elsewhere=None), subject)
+                return caller.call(call.here(), subject)
         self._last += 1
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         worker_call = WorkerCall(self._last, slot, self._pickled[1], call.seconds, future)

@@ -14,12 +14,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
-from .._kernel.asking.call import Call, Caller
-from .._kernel.timing.event_loop import patient_collector
-from .._kernel.timing.stop import Stop
-from .._kernel.timing.timer import Timer
-from .._kernel.values import Failure, Subject
-from .._kernel.values.errors import Interrupted
+from dicast import Failure, Interrupted, Subject
+from dicast.metric_calls import Call, MetricCalls
+
 from .process import HEADER
 
 SEND_SECONDS = 0.025
@@ -78,15 +75,14 @@ class WorkerCalls:
 
     def __init__(self, wire: Pipe, progress: mmap.mmap) -> None:
         self._wire, self._progress = wire, progress
-        self._timer = Timer()
-        self._caller = Caller(self._timer, Stop())
+        self._calls = MetricCalls()
         self._last_sent = time.monotonic()
 
     async def serve(self) -> None:
         """Load the metrics, report metrics that cannot be loaded, and answer messages until the end."""
-        calls = [_loaded(slot) for slot in self._wire.receive() or ()]
+        calls = [self._loaded(slot) for slot in self._wire.receive() or ()]
         self._wire.send([call if isinstance(call, str) else None for call in calls])
-        with patient_collector(), self._timer.ticking(bool):
+        with self._calls.ticking():
             while (message := self._wire.receive()) is not None:
                 await self._answer_all(calls, message)
 
@@ -110,9 +106,16 @@ class WorkerCalls:
         if not isinstance(subject, Subject):
             return subject
         try:
-            return await self._caller.call(call, subject)
+            return await self._calls.answer(call, subject)
         except Interrupted as error:  # the metric reports that every further call would fail too
             return error.__cause__
+
+    def _loaded(self, pickled: bytes) -> Call | str:
+        """Return the call of a metric, or the reason why it cannot be loaded."""
+        try:
+            return self._calls.call_of(pickle.loads(pickled))  # noqa: S301  # from our own main process
+        except Exception as error:  # the border to a plugin's code
+            return f"{type(error).__name__}: {error}"
 
     def _send(self, answers: list[tuple[int, object]]) -> None:
         now = time.monotonic()
@@ -122,15 +125,6 @@ class WorkerCalls:
             self._wire.send(([(number, _sendable(answer)) for number, answer in answers], now - self._last_sent))
         self._last_sent = now
         answers.clear()
-
-
-def _loaded(pickled: bytes) -> Call | str:
-    """Return a metric that is ready to be called, or the reason why it cannot be loaded."""
-    try:
-        slot = pickle.loads(pickled)  # noqa: S301  # from our own main process
-        return Call.of(slot, slot.component)
-    except Exception as error:  # the border to a plugin's code
-        return f"{type(error).__name__}: {error}"
 
 
 def _read(pickled: bytes) -> Subject | Failure:

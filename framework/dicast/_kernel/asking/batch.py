@@ -67,7 +67,7 @@ class Batch:
                 result = await caller.awaited(result, call.seconds)
         except BaseException as error:  # the border to a plugin's code
             caller.failure(call, error)  # unless the run has to stop
-            alone = attrs.evolve(call, elsewhere=None)
+            alone = call.here()
             return [await caller.call(alone, subject) for subject in subjects]
         if isinstance(result, Sequence) and len(result) == len(subjects):
             return result

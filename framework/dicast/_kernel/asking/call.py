@@ -105,6 +105,10 @@ class Call:
             reserves_inside=nests and member(live, component, "estimates_judges", False),
         )
 
+    def here(self) -> Call:
+        """Return the call in this process."""
+        return evolve(self, elsewhere=None)
+
     def lacks_output(self, subject: Subject, children: Children = ()) -> bool:
         """Return whether *subject* lacks a needed output; its events, or *children*, may replace an output."""
         if not self.needs_output or subject.output is not None:

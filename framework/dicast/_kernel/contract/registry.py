@@ -291,7 +291,7 @@ def _kernel() -> Offer:
         version = _identity(metadata.distribution("dicast-kernel"))[1]
     except metadata.PackageNotFoundError:
         version = "unknown"  # run from the source tree, not installed
-    return Offer(_KERNEL, "dicast-kernel", version, "dicast._kernel.run.executors")
+    return Offer(_KERNEL, "dicast-kernel", version, "dicast._processes.component")
 
 
 def offers(group: str) -> Iterator[Offer]:

@@ -1,4 +1,4 @@
-"""The kernel's own plugin, ``dicast``. Its components are registered by the same hooks as any plugin's."""
+"""Executors of the plugin ``dicast``. The executors of other plugins may use the same public modules."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from math import inf
 from typing import TYPE_CHECKING
 
 import attrs
 
-from ..contract.hooks import hookimpl
-from ..contract.protocols import Executor
-from ..plan.sections import AT_LEAST_ONE, Slot
-from ..values import RunContext
+from dicast import Executor, RunContext, Within, hookimpl
 
 if TYPE_CHECKING:
-    from ..._processes.sharing import Pool
+    from dicast.metric_calls import Slot
+
+    from .sharing import Pool
+
+_POSITIVE = Within(1, inf, "1 or more")
 
 
 def cores() -> int:
@@ -32,7 +34,7 @@ class Async:
     :param concurrency: the largest number of subjects judged at the same time; at least 1.
     """
 
-    concurrency: int = attrs.field(default=32, validator=AT_LEAST_ONE)
+    concurrency: int = attrs.field(default=32, validator=_POSITIVE)
 
 
 @attrs.frozen
@@ -46,8 +48,8 @@ class Processes:
     :param concurrency: the largest number of subjects judged at the same time; at least 1. By default 32 for each worker.
     """
 
-    workers: int | None = attrs.field(default=None, validator=AT_LEAST_ONE)
-    concurrency: int = attrs.field(validator=AT_LEAST_ONE)
+    workers: int | None = attrs.field(default=None, validator=_POSITIVE)
+    concurrency: int = attrs.field(validator=_POSITIVE)
 
     @concurrency.default
     def _enough(self) -> int:
@@ -59,16 +61,14 @@ class Processes:
 
     def placement(self, slots: Sequence[Slot]) -> Mapping[str, str]:
         """Return the reason why a metric of *slots* stays in the main process, by label; other metrics are sent to workers."""
-        from ..._processes.sharing import reason_to_stay  # imported late, as in open
+        from dicast.metric_calls import reason_to_stay  # imported late, as in open
 
         return {slot.label: reason for slot in slots if (reason := reason_to_stay(slot)) is not None}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Pool]:
         """Provide the pool of workers of one run. The workers start with the first metric that is sent to them."""
-        from ..._processes.sharing import (
-            Pool,
-        )  # imported late: listing components needs neither asyncio's processes nor mmap
+        from .sharing import Pool  # imported late: listing components needs neither asyncio's processes nor mmap
 
         pool = Pool(self.workers or cores())
         try:
