@@ -21,6 +21,7 @@ from .optional_ledgers import HasDigests as HasDigests
 from .optional_ledgers import HasIsAsyncLedger as HasIsAsyncLedger
 from .optional_ledgers import HasOpenJudgments as HasOpenJudgments
 from .optional_ledgers import HasProofs as HasProofs
+from .optional_ledgers import HasReadJudged as HasReadJudged
 from .optional_ledgers import HasSchemes as HasSchemes
 from .optional_ledgers import HasVerdictColumns as HasVerdictColumns
 from .optional_records import HasCriteria as HasCriteria

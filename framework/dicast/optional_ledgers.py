@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -31,6 +31,13 @@ class HasAppendJudged(Protocol):
 
     def append_judged(self, records: Sequence[Event | JudgedRow]) -> Head:
         """Append *records* in their order in one transaction, as ``append`` does; a judged subject is in the place of its three events, which ``read`` yields. Without it, the events are appended; also if the class has an ``append`` of its own and inherits this member."""
+
+
+class HasReadJudged(Protocol):
+    """Ledgers; on the live object."""
+
+    def read_judged(self, run_id: str, after: int = 0) -> Iterator[tuple[int, Event | JudgedRow]]:
+        """Yield the events of a run after the row *after*, each with its number; a judged subject that the ledger keeps as one value is in the place of its three events, with the number of the first. A run that is split transfers such subjects without making their events. Without it, the events are read."""
 
 
 class HasVerdictColumns(Protocol):

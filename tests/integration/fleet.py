@@ -10,6 +10,7 @@ from pathlib import Path
 
 import attrs
 
+import dicast
 from dicast import Host, PluginError, Shards, hookimpl
 
 WORKER = """
@@ -25,10 +26,11 @@ print(json.dumps(segment))
 class Fleet:
     """Judges every shard in a process.
 
-    :param workers: the number of processes at the same time.
+    :param workers: the number of processes at the same time; 0 for threads of this process.
     :param shard: the number of subjects in a shard.
     :param concurrency: the number of subjects that a worker judges at the same time.
     :param segments: the folder or the ledger of the segments.
+    :param share: the number of workers among which threads divide the rate limits.
     :param tries: the number of processes for a shard.
     :param pids: a file that gets the id of each process.
     """
@@ -38,11 +40,16 @@ class Fleet:
     shard: int = 3
     concurrency: int = 4
     segments: str | None = None
+    share: int = 1
     tries: int = 1
     pids: str | None = None
 
     async def run(self, host: Host, shards: Shards) -> None:
         """Judge the shards, at most *workers* at the same time."""
+        if not self.workers:
+            for number, reference in shards.references.items():
+                host.commit(number, await asyncio.to_thread(dicast.build(host.spec).judge, reference, None, self.share))
+            return
         permits = asyncio.Semaphore(self.workers)
         await asyncio.gather(*(self._judge(host, number, shards, permits) for number in shards.references))
 

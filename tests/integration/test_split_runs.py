@@ -7,10 +7,13 @@ import json
 import os
 import signal
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import dicast
 from dicast import Shards
@@ -54,6 +57,88 @@ def test_a_split_run_equals_a_run_in_one_process(shop, text, data, sessions):
     assert not (shop / "m.db.shards").exists()
 
 
+ACTS = st.sampled_from(["0.9", "0.1", "0.5", "1", "0", "raise", "none", "wordy", "fail:judge_call_failed"])
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=max(3, settings.default.max_examples // 6),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.lists(ACTS, min_size=1, max_size=14), st.integers(1, 9), st.sampled_from([None, None, 2, 3]))
+def test_every_split_gives_the_document_and_the_events_of_the_whole_run(shop, outputs, size, sessions):
+    for path in shop.folder.iterdir():
+        path.unlink()
+    shop.rows(*outputs, sessions=sessions)
+    text = GATED + "metrics: [fake/act: {}, proxy/length: {max: 4}]\nsinks: [csv/rows: {path: out.csv}]\n"
+    split = shop.run(text + f"executor: {{fleet/shards: {{shard: {size}, workers: 0}}}}\n", "--ledger", "m.db")
+    table = (shop / "out.csv").read_bytes()
+    (shop / "out.csv").unlink()
+    whole = shop.run(text, "--ledger", "w.db")
+    assert (settled(split.json), split.code) == (settled(whole.json), whole.code)
+    assert table == (shop / "out.csv").read_bytes()
+    assert exported(shop, "m.db") == exported(shop, "w.db")
+
+
+def exported(shop, ledger):
+    """Return the events of the subjects of a ledger in their order, without ids, times and durations."""
+    done = shop.dicast("ledger", "export", "--ledger", ledger)
+    events = [json.loads(line) for line in done.out.splitlines()]
+    return [
+        [event["type"], event["subject_id"], event["session_id"], event["sensitivity"], kept(event["payload"])]
+        for event in events
+        if event["subject_id"] is not None
+    ]
+
+
+def kept(value):
+    """Return *value* without ids and durations, at any depth."""
+    if isinstance(value, dict):
+        return {key: kept(part) for key, part in value.items() if not key.endswith(("eval_id", "_ms"))}
+    return [kept(part) for part in value] if isinstance(value, list) else value
+
+
+def test_rate_limits_are_divided_by_the_workers_while_they_judge(shop, monkeypatch):
+    from dicast._kernel.api import build
+    from dicast.toolkit.rate_limit import WORKERS
+
+    shares, judged = [], build._judged
+
+    async def noting(*arguments):
+        shares.append(WORKERS.get())
+        await judged(*arguments)
+
+    monkeypatch.setattr(build, "_judged", noting)
+    shop.rows(*["0.5"] * 4)
+    done = shop.run("metrics: [fake/act: {}]\nexecutor: {fleet/shards: {shard: 2, workers: 0, share: 3}}\n")
+    assert (done.code, shares, WORKERS.get()) == (0, [3, 3], 1)
+
+
+def test_a_plan_names_the_rate_limits_that_workers_share(shop):
+    shop.rows("a", "b")
+    chat = "openai/chat: {base_url: 'http://127.0.0.1:9/v1', model: m, price: free, requests_per_minute: 60}"
+    text = f"judges: [llm/judge: {{model: {{{chat}}}, as: quality}}]\n"
+    words = "quality: requests_per_minute is 60 for all workers of fleet/shards together; each has an equal share"
+    for executor, count in ((SPLIT, 1), ("", 0)):
+        done = shop.dicast("plan", shop.pipeline(text + executor).name, "--json")
+        assert done.json["words"].count(words) == count, done
+
+
+def test_judged_rows_of_a_split_run_are_transferred_without_their_events(shop, monkeypatch):
+    from dicast._kernel.stream.stream import Stream
+
+    rows, emitted = [], Stream.emit_judged
+    monkeypatch.setattr(Stream, "emit_judged", lambda self, row: (rows.append(row), emitted(self, row)))
+    shop.rows(*["0.5"] * 4, "raise", *["0.5"] * 5)
+    text = GATED + "metrics: [fake/act: {}]\n"
+    split = shop.run(text + "executor: {fleet/shards: {shard: 3, workers: 0}}\n", "--ledger", "m.db")
+    judged = Counter(row.maker.run_id for row in rows)
+    assert judged[split.json["run_id"]] == 9 == sum(judged.values()) - 9
+    made = [row for row in rows if row._events and row.maker.run_id == split.json["run_id"]]
+    assert len(made) == 1  # the form of the lines is new to the ledger
+
+
 PAID = GATED.replace("0.5", "0.1") + "metrics: [fake/paid: {seconds: 0.1, journal: asked, after: answered}]\n"
 SLOW = PAID + "executor: {fleet/shards: {shard: 8, concurrency: 1, tries: 3, pids: pids}}\n"
 
@@ -74,7 +159,9 @@ def wait_for_workers(shop):
 def without_costs_of_processes(document):
     """Return the document without figures that differ if a paid call is interrupted."""
     left_out = ("cost", "spend_lost", "plan", "warnings")
-    return {key: value for key, value in settled(document).items() if key not in left_out}
+    figures = {key: value for key, value in settled(document).items() if key not in left_out}
+    # an interrupted run has its subjects in two passes, which decide between equal scores
+    return {**figures, "worst": [item["score"] for item in figures["worst"]]}
 
 
 def assert_bought_once(shop, count):
@@ -239,7 +326,9 @@ def test_a_worker_reads_the_secrets_of_its_machine(shop, monkeypatch):
     assert "here" not in json.dumps(spec)
     monkeypatch.delenv("JOURNAL")
     with pytest.raises(dicast.ConfigError, match="JOURNAL is not set"):
-        dicast.build(json.loads(json.dumps(spec))).judge({"place": "x.db", "is_file": True, "concurrency": 1})
+        dicast.build(json.loads(json.dumps(spec))).judge(
+            {"place": "x.db", "is_file": True, "concurrency": 1, "size": None}
+        )
 
 
 @pytest.mark.slow
@@ -259,6 +348,7 @@ def test_a_worker_refuses_other_data_and_other_files(shop, tmp_path):
         "filters": [],
         "trusts_all": False,
         "concurrency": 1,
+        "size": None,
     }
     with pytest.raises(dicast.DataError, match="reads other data than the run of the shard"):
         dicast.build(pipeline.spec).judge(reference)

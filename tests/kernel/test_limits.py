@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from dicast.toolkit.rate_limit import RateLimiter
+from dicast.toolkit.rate_limit import WORKERS, RateLimiter
 
 
 class Clock(asyncio.SelectorEventLoop):
@@ -93,6 +93,16 @@ def test_call_that_is_given_up_while_others_begin_leaves_its_turn_to_them():
 
 def test_requests_are_spaced_evenly():
     assert starts(run(calls(RateLimiter(requests_per_minute=120), 4))) == [0, 0.5, 1, 1.5]
+
+
+def test_a_worker_of_a_run_has_its_share_of_the_limits():
+    token = WORKERS.set(2)
+    try:
+        requests, tokens = RateLimiter(requests_per_minute=120), RateLimiter(tokens_per_minute=6000)
+    finally:
+        WORKERS.reset(token)
+    assert starts(run(calls(requests, 3))) == [0, 1, 2]
+    assert starts(run(calls(tokens, 3, tokens=50))) == [0, 1, 2]
 
 
 def test_tokens_are_spaced_by_what_the_calls_before_took():

@@ -303,6 +303,7 @@ SHARD_MERGING = "shard.merging"
 """The events of the segments follow, in the order of the source.
 
 :param segments: the rows of each segment: ``{number, after, until}``.
+:param streams: true if the segments are read one after the other, which a continued transfer repeats.
 """
 
 SHARD_ROOTED = "shard.rooted"

@@ -64,9 +64,15 @@ class LedgerConformance(LeaseConformance):
                     live.append(events_of(part))
             return [entry.event for entry in live.read(Query())]
 
+        async def numbered(live: Any) -> tuple[object, object]:
+            entries = [(entry.seq, entry.event) for entry in live.read(Query())]
+            items = live.read_judged(entries[0][1].run_id) if hasattr(live, "read_judged") else entries
+            return entries, [(seq + n, event) for seq, item in items for n, event in enumerate(events_of((item,)))]
+
         expected = _plain(events_of(records))
         assert _plain(self.opened(component, bench.folder, append)) == expected
         assert _plain(self.opened(component, bench.folder, _events)) == expected
+        assert len({*map(str, self.opened(component, bench.folder, numbered))}) == 1, "read_judged differs from read"
 
     def test_stores_content_again_for_another_run(self, component: Any, bench: Bench, clock: Clock) -> None:
         """Content that two runs read is available for both runs, even if the ledger stores it once."""

@@ -36,6 +36,9 @@ class RequestTrace:
 WIRE: ContextVar[RequestTrace | None] = ContextVar("dicast_wire", default=None)
 """The current call of a chat model in this asyncio task: a limiter records its requests there."""
 
+WORKERS: ContextVar[int] = ContextVar("dicast_workers", default=1)
+"""Number of processes that judge shards of the run at the same time: each has an equal share of the limits of an endpoint."""
+
 SLOWER = 0.5
 """The share of calls in progress that an overloaded endpoint keeps."""
 
@@ -52,7 +55,7 @@ class RateLimiter:
     """
 
     def __init__(self, requests_per_minute: float | None = None, tokens_per_minute: float | None = None) -> None:
-        """Make a limiter; None is no limit."""
+        """Make a limiter; None is no limit. In a worker of a run it has the share of the worker."""
         self._requests = _Pace(requests_per_minute)
         self._tokens = _Pace(tokens_per_minute)
         self._active = 0
@@ -180,7 +183,7 @@ class _Pace:
     """Pace of amounts: the wait after each amount is amount / rate, in the order of the calls, so no amount is spent in advance."""
 
     def __init__(self, per_minute: float | None) -> None:
-        self._seconds = 60.0 / per_minute if per_minute else 0.0
+        self._seconds = 60.0 * WORKERS.get() / per_minute if per_minute else 0.0
         self._free_at = 0.0
         self._line = asyncio.Lock()
 

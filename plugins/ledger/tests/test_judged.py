@@ -78,7 +78,9 @@ MAKER = Maker()
 def verdict(score):
     scores = [{"metric": name, "value": score, "details": "", "signals": {}, "rollout": 0} for name in ("a", "b")]
     about = {"eval_id": "", "subject_kind": "row", "subject_id": "", "judge": "metrics", "judge_latency_ms": 0}
-    return {**about, "score": score, "confidence": 1.0, "signals": {}, "scores": scores, "basis": "proxy"}
+    signals = {"metrics": {"a": score, "b": score}}
+    other = {"signals": signals, "scores": scores, "basis": "proxy", "skipped": []}
+    return {**about, "score": score, "confidence": 1.0, **other}
 
 
 def record(number, shared, *, maker=MAKER, answers=None, session_id=None, **read):
@@ -127,6 +129,35 @@ def test_the_lines_are_those_of_the_events(tmp_path, opened, records, content):
             assert [orjson.dumps(entry.event.payload) for entry in ledger.read(Query())] == [
                 orjson.dumps(event.payload) for event in events
             ]
+
+
+@pytest.mark.parametrize("content", ["store", "digest"])
+def test_read_judged_yields_the_records_with_their_events(tmp_path, opened, make_event, records, content):
+    with opened(tmp_path / "a.db", content=content) as ledger:
+        ledger.append_judged(records)
+        ledger.append([attrs.evolve(make_event("run.started", {}), run_id="R2")])
+        read = list(ledger.read_judged("R1"))
+        events = [
+            (seq + n, event)
+            for seq, item in read
+            for n, event in enumerate(item.events() if item.type == "judged" else [item])
+        ]
+        entries = [(entry.seq, entry.event) for entry in ledger.read(Query("R1"))]
+        assert events == entries
+        assert [orjson.dumps(event.payload) for _, event in events] == [
+            orjson.dumps(event.payload) for _, event in entries
+        ]
+        assert sum(item.type == "judged" for _, item in read) >= (121 if content == "store" else 0)
+        assert [seq for seq, _ in ledger.read_judged("R1", after=100)] == [seq for seq, _ in read if seq > 100]
+
+
+def test_subjects_with_equal_values_share_their_verdict(tmp_path, opened):
+    shared = verdict(1.0), verdict(0.5)
+    with opened(tmp_path / "a.db") as ledger:
+        ledger.append_judged([record(number, shared[number % 2]) for number in range(20)])
+        read = [item for _, item in ledger.read_judged("R1")]
+    assert len({id(item.verdict) for item in read}) == 2
+    assert len({id(item.maker) for item in read}) == 1
 
 
 def test_a_content_whose_text_is_known_has_the_same_line(tmp_path, opened):

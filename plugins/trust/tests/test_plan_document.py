@@ -55,7 +55,7 @@ def plan_of(rows, request, *, count, resume, settled_bound="1 usd", length=lambd
         for number in range(count):
             estimates = {"usd": Cost.parse(settled_bound), "msat": Cost.zero("msat")}
             sizes.add(Subject("row", str(number), output="x" * length(number)), estimates)
-        about = SimpleNamespace(name="shop", has_stages=False, concurrency=4, label="polite")
+        about = SimpleNamespace(name="shop", has_stages=False, concurrency=4, label="polite", notes=())
         vars(about).update(subject)
         return Plan(request, about, Earlier("01ABC", can_resume=resume), paid, sizes).document()
 

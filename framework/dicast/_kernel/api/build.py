@@ -33,13 +33,16 @@ def build(spec: Mapping[str, Any]) -> BuiltPipeline:
 class BuiltPipeline(Protocol):
     """Pipeline in a worker. Its files, its environment variables and its secrets are those of the worker's machine."""
 
-    def judge(self, reference: Mapping[str, Any], progress: Callable[[int], None] | None = None) -> dict[str, Any]:
+    def judge(
+        self, reference: Mapping[str, Any], progress: Callable[[int], None] | None = None, workers: int = 1
+    ) -> dict[str, Any]:
         """Judge the shard of *reference*, one of the references of :class:`~dicast.Shards`, and return the description of its segment as plain data.
 
         All events are durable in the segment before the function returns. A shard that another worker began is continued: its results are not judged
         and not paid for again. SIGINT and SIGTERM end it in order, if the function runs in the main thread.
 
         :param progress: is called with the number of judged subjects from time to time.
+        :param workers: the largest number of workers of the run at the same time: rate limits of endpoints are divided by it.
         :raises RequestError: when the pipeline cannot be built here, or differs from the pipeline of the run; nothing was judged then.
         """
         ...
@@ -51,9 +54,12 @@ class WorkerPipeline:
 
     _file: PipelineFile
 
-    def judge(self, reference: Mapping[str, Any], progress: Callable[[int], None] | None = None) -> dict[str, Any]:
+    def judge(
+        self, reference: Mapping[str, Any], progress: Callable[[int], None] | None = None, workers: int = 1
+    ) -> dict[str, Any]:
         """See :class:`BuiltPipeline`."""
-        from ..timing.event_loop import in_loop  # asyncio takes 20 ms to import
+        from ...toolkit.rate_limit import WORKERS  # asyncio takes 20 ms to import
+        from ..timing.event_loop import in_loop
 
         place: Path | str = Path(reference["place"]) if reference["is_file"] else str(reference["place"])
         if isinstance(place, Path):
@@ -62,7 +68,11 @@ class WorkerPipeline:
         _refuse_differences(pipeline, reference["setup"])
         earlier = in_loop(_free_shard(pipeline, reference))
         if earlier is None or not earlier.is_complete:
-            in_loop(_judged(pipeline, reference, earlier, progress))
+            token = WORKERS.set(workers)
+            try:
+                in_loop(_judged(pipeline, reference, earlier, progress))
+            finally:
+                WORKERS.reset(token)
         return in_loop(_segment(pipeline, reference))
 
     def _pipeline(self, place: Path | str, concurrency: int) -> Pipeline:
@@ -137,7 +147,7 @@ async def _judged(
         from ..source.filters import read_filters
 
         filters = read_filters(filters)
-    shard = Shard(reference["number"], reference["of"], (), reference["run_id"], reference["digest"])
+    shard = Shard(reference["number"], reference["of"], (), reference["run_id"], reference["digest"], reference["size"])
     request = Request(
         limit=None if earlier is not None else reference["limit"],
         resume=None if earlier is None else earlier.run_id,

@@ -14,7 +14,7 @@ from ..asking.call import Call
 from ..asking.metering import Nested
 from ..classes import frozen
 from ..contract.kinds import parts
-from ..contract.protocols import Ledger, Source
+from ..contract.protocols import Ledger, Source, splits_runs
 from ..events import PLAN_MADE
 from ..pipeline.build import load_pipeline
 from ..pipeline.ledger_path import FILE
@@ -37,6 +37,9 @@ from .request import Request, RunOutcome
 
 _BATCH = 1_000
 """Events that are copied together."""
+
+_LIMITS = ("requests_per_minute", "tokens_per_minute")
+"""Options of chat models that limit the calls of a run."""
 
 T = TypeVar("T")
 Visit = Callable[[Subject, Mapping[str, Cost]], None]
@@ -118,6 +121,20 @@ class Prospect:
     def name(self) -> str:
         """The pipeline's name."""
         return self._pipeline.name
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The rate limits that are divided by the workers of an executor that splits runs, a sentence each."""
+        pipeline = self._pipeline
+        if not splits_runs(pipeline.executor.component):
+            return ()
+        return tuple(
+            f"{slot.label}: {name} is {limit:g} for all workers of {pipeline.executor.name} together; each has an equal share"
+            for slot in (*pipeline.metrics, *pipeline.judges)
+            for part in parts(slot.component)
+            for name in _LIMITS
+            if isinstance(limit := getattr(part, name, None), int | float)
+        )
 
     @property
     def label(self) -> str | None:

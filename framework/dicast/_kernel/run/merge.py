@@ -22,10 +22,12 @@ from ..stream.opening import ComponentStack, open_component
 from ..stream.opening_context import opening
 from ..stream.sinks import output
 from ..stream.stream import Stream
+from ..timing.event_loop import patient_collector
 from ..timing.stop import Stop
 from ..values import Event, Lost, ReadCounts, RunContext
 from ..values.clock import Clock
 from ..values.errors import ConfigError, LedgerError, LedgerRefused, Problem, RequestError
+from ..values.judged import JudgedRow
 from .end import Stopped, failed
 from .merged_events import MergedEvents, SubjectEvents
 from .plan import decided_by, file_identity, followers, unchanged_rubrics
@@ -193,8 +195,9 @@ class MergeSteps(RunSteps):
         try:
             start = stream.event(RUN_STARTED, started)
             stream.emit([attrs.evolve(start, time=shards.began)])
-            for subject in events.subjects(stream.run_id, self.clock.id):
-                await self._record_subject(stream, subject)
+            with patient_collector():
+                for subject in events.subjects(stream.run_id, self.clock):
+                    await self._record_subject(stream, subject)
             stream.emit(self._lost_reservations(stream))
             stream.emit(self._rooted(stream, root))
             await stream.flush()
@@ -216,7 +219,11 @@ class MergeSteps(RunSteps):
     async def _record_subject(self, stream: Stream, subject: SubjectEvents) -> None:
         """Record the events of one subject; verdicts that a later try replaced are recorded, but not counted."""
         if not subject.superseded:
-            stream.emit(subject.events)
+            for record in subject.records:
+                if isinstance(record, JudgedRow):
+                    stream.emit_judged(record)
+                else:
+                    stream.emit((record,))
             if stream.due:
                 await stream.flush()
         else:
@@ -227,11 +234,9 @@ class MergeSteps(RunSteps):
                     await stream.replay([event], counted=False)
                 else:
                     await stream.publish([event])
-        if self._observers is not None and subject.subject is not None:
+        if self._observers is not None and (data := subject.subject) is not None:
             current = [event for event in subject.events if event.id not in subject.superseded]
-            self._observers.observe(
-                [event for event in current if event.type != SUBJECT_READ], subject.subject, complete=True
-            )
+            self._observers.observe([event for event in current if event.type != SUBJECT_READ], data, complete=True)
 
     def _rooted(self, stream: Stream, root: dict[str, Any] | None) -> list[Event]:
         """Return the event with the *root* of the shards; nothing for None."""

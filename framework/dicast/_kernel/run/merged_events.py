@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import attrs
 import orjson
 
 from ...toolkit.shard_tree import shards_root
 from ...toolkit.temporary import temporary_database
-from ..classes import frozen
+from ..classes import evolve, frozen
 from ..events import (
     AGGREGATE_COMPLETED,
     COMPARISON_COMPLETED,
@@ -22,9 +23,12 @@ from ..events import (
     SUBJECT_READ,
     VERDICT_ENDS,
 )
+from ..plan.sections import METRICS
 from ..resume.digests import read_digest
 from ..values import Event, Query, Subject
+from ..values.clock import Clock
 from ..values.errors import ConfigError, Problem
+from ..values.judged import JudgedMaker, JudgedRow, Records, events_of
 from .shard_set import ShardRecord, ShardSet
 
 _OF_SHARD = frozenset((RUN_STARTED, RUN_STOPPED, RUN_COMPLETED, SINKS_ADDED, AGGREGATE_COMPLETED, COMPARISON_COMPLETED))
@@ -33,6 +37,9 @@ _OF_SHARD = frozenset((RUN_STARTED, RUN_STOPPED, RUN_COMPLETED, SINKS_ADDED, AGG
 _BATCH = 1_000
 """Events that are written together."""
 
+_MOST_PARTS = 2_000
+"""Makers and verdicts that are remembered."""
+
 Bounds = Mapping[int, tuple[int, int]]
 """Rows of the ledger of each shard, by its number: the events after the first row, up to the second."""
 
@@ -40,13 +47,31 @@ _SCHEMA = "CREATE TABLE events(position INTEGER, shard INTEGER, seq INTEGER, eve
 _SUBJECTS = "CREATE TABLE subjects(kind, id, position, shard, PRIMARY KEY (kind, id)) WITHOUT ROWID"
 
 
+_GENERAL = ("judges", "task", "audit", "raw")
+"""Members of ``run.started`` of a run whose subjects may have other verdicts than that of a judged row."""
+
+_OTHER = frozenset(("weight", "failure", "finish_reason"))
+"""Members of ``subject.read`` that a judged row lacks in a report."""
+
+
 @frozen
 class SubjectEvents:
-    """The events of one subject in their order. *superseded* are verdicts and records that a later try replaced."""
+    """The events of one subject in their order, or its judged row in their place. *superseded* are verdicts and records that a later try replaced."""
 
-    subject: Subject | None
-    events: Sequence[Event]
-    superseded: frozenset[str]
+    records: Records
+    superseded: frozenset[str] = frozenset()
+    read: Subject | None = None
+    """The subject, if its ``subject.read`` is not among the events."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The events."""
+        return events_of(self.records)
+
+    @property
+    def subject(self) -> Subject | None:
+        """The subject with the columns of its data; None if its content is not there."""
+        return self.read or read_subject(self.events)
 
 
 class MergedEvents:
@@ -55,51 +80,70 @@ class MergedEvents:
     *has_content* is False if a ledger keeps digests in place of contents.
 
     :param bounds: the rows with the events; all rows of all shards without it.
+    :param streams: read the shards one by one while the events are taken, and pass judged rows on as they are. The shards are slices then:
+        see :func:`are_slices`.
     :raises ConfigError: if a subject is in two shards, or in none.
     """
 
-    def __init__(self, shards: ShardSet, bounds: Bounds | None = None) -> None:
+    def __init__(self, shards: ShardSet, bounds: Bounds | None = None, *, streams: bool = False) -> None:
         self._bounds = bounds
         self._shards, self._database = shards, temporary_database(self, _SCHEMA)
         self._database.execute(_SUBJECTS)
+        self._database.execute("CREATE INDEX places ON events(position, shard, seq)")
+        self._ids = {shard.number: shard.run_id for shard in shards.shards}
         self.has_content = True
         self._problems: list[Problem] = []
-        self._database.execute("BEGIN")
-        for shard in shards.shards:
-            self._add(shard)
-        self._database.execute("COMMIT")
-        self._database.execute("CREATE INDEX places ON events(position, shard, seq)")
-        self._check_whole()
+        self._count = 0
+        self._rows: list[tuple[int, int, int, bytes]] = []
+        self._last = self._unit_position = -1
+        self._unit: tuple[str | None, str | None] = None, None
+        self._streams = streams
+        for shard in () if self._streams else shards.shards:
+            for seq, record in self._records(shard):
+                self._add(shard, seq, record)
+            self._write()
+        if not self._streams:
+            self._check_whole()
         if self._problems:
             raise ConfigError(self._problems)
 
-    def _add(self, shard: ShardRecord) -> None:
-        rows: list[tuple[int, int, int, bytes]] = []
-        last, unit_position = -1, -1
-        unit: tuple[str | None, str | None] = None, None
-        after, until = (0, None) if self._bounds is None else self._bounds.get(shard.number, (0, 0))
-        for entry in shard.ledger.read(Query(run_id=shard.run_id)):
-            event = entry.event
-            if until is not None and entry.seq > until:
-                break
-            if event.type in _OF_SHARD:
-                continue
+    def _records(self, shard: ShardRecord) -> Iterator[tuple[int, Event | JudgedRow]]:
+        """Yield the records of the subjects of *shard* up to its bound, with their rows; the rows before its first bound, too."""
+        self._last, self._unit = -1, (None, None)
+        _, until = self._bounds_of(shard)
+        read_judged = getattr(shard.ledger, "read_judged", None)
+        records = ((entry.seq, entry.event) for entry in shard.ledger.read(Query(shard.run_id)))
+        for seq, record in records if read_judged is None or not self._streams else read_judged(shard.run_id):
+            if until is not None and seq > until:
+                return
+            if record.type not in _OF_SHARD:
+                yield seq, record
+
+    def _bounds_of(self, shard: ShardRecord) -> tuple[int, int | None]:
+        return (0, None) if self._bounds is None else self._bounds.get(shard.number, (0, 0))
+
+    def _add(self, shard: ShardRecord, first: int, record: Event | JudgedRow) -> None:
+        """Add the events of *record*, of which the first is the row *first* of its ledger."""
+        after, _ = self._bounds_of(shard)
+        for seq, event in enumerate(events_of((record,)), first):
             key = event.subject_kind, event.subject_id
             if event.type == SUBJECT_READ:
-                last = self._note_subject(shard, event)
-                unit, unit_position = key, last
-            elif event.subject_id is not None and key != unit:
-                unit, unit_position = key, self._position(*key, last)
-            position = last if event.subject_id is None else unit_position
-            if entry.seq > after:
-                rows.append((position, shard.number, entry.seq, _packed(event)))
-            if len(rows) == _BATCH:
-                self._write(rows)
-        self._write(rows)
+                self._last = self._note_subject(shard, event)
+                self._unit, self._unit_position = key, self._last
+            elif event.subject_id is not None and key != self._unit:
+                self._unit, self._unit_position = key, self._position(*key, self._last)
+            position = self._last if event.subject_id is None else self._unit_position
+            if seq > after:
+                self._rows.append((position, shard.number, seq, _packed(event)))
+        if len(self._rows) >= _BATCH:
+            self._write()
 
-    def _write(self, rows: list[tuple[int, int, int, bytes]]) -> None:
-        self._database.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", rows)
-        rows.clear()
+    def _write(self) -> None:
+        self._database.execute("BEGIN")
+        self._database.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", self._rows)
+        self._database.execute("COMMIT")
+        self._count += len(self._rows)
+        self._rows.clear()
 
     def _note_subject(self, shard: ShardRecord, event: Event) -> int:
         position: Any = event.payload["position"]
@@ -132,6 +176,8 @@ class MergedEvents:
         """Return the payload of ``shard.rooted``; None without shards, or if a ledger of a shard has no digest of its last event."""
         query = "SELECT shard, count(*) FROM subjects GROUP BY shard"
         counts = dict(self._database.execute(query).fetchall())
+        if self._streams:
+            counts = {shard.number: shard.document["subjects"] for shard in self._shards.shards}
         shards = list[dict[str, Any]]()
         for shard in self._shards.shards:
             entries = shard.ledger.read(Query(shard.run_id, newest_first=True, limit=1))
@@ -143,12 +189,40 @@ class MergedEvents:
             shards.append({**members, "head": head, "place": shard.place})
         return {"shards": shards, "root": shards_root(shards)} if shards else None
 
-    def subjects(self, run_id: str, new_id: Callable[[], str]) -> Iterator[SubjectEvents]:
+    def subjects(self, run_id: str, clock: Clock) -> Iterator[SubjectEvents]:
         """Yield the events by subject, in the order of the source, as events of the run *run_id*.
 
-        :param new_id: returns the id of the next event: ids grow in the order of the source, and sinks sort by them.
+        :param clock: the source of the ids: ids grow in the order of the source, and sinks sort by them.
         """
-        ids = {shard.number: shard.run_id for shard in self._shards.shards}
+        if not self._streams:
+            yield from self._by_place(run_id, clock)
+            return
+        rows = _Rows(run_id, clock)
+        for shard in self._shards.shards:
+            is_plain = not any(shard.started.get(name) for name in _GENERAL)
+            after, _ = self._bounds_of(shard)
+            for seq, record in self._records(shard):
+                if isinstance(record, Event) or not (is_plain and _is_row(record)):
+                    self._add(shard, seq, record)
+                    continue
+                yield from self._flush(run_id, clock)
+                self._last = record.read["position"]
+                if seq > after:
+                    yield SubjectEvents((rows.renewed(record),))
+            yield from self._flush(run_id, clock)
+
+    def _flush(self, run_id: str, clock: Clock) -> Iterator[SubjectEvents]:
+        """Yield the events that were added since the last flush, by subject, and remove them."""
+        if not self._rows and not self._count:
+            return
+        self._write()
+        if self._problems:
+            raise ConfigError(self._problems)
+        yield from self._by_place(run_id, clock)
+        self._database.execute("DELETE FROM events")
+        self._count = 0
+
+    def _by_place(self, run_id: str, clock: Clock) -> Iterator[SubjectEvents]:
         group, group_position = list[Event](), None
         for position, shard, data in self._database.execute(
             "SELECT position, shard, event FROM events ORDER BY position, shard, seq"
@@ -157,9 +231,66 @@ class MergedEvents:
                 yield _subject_events(group)
                 group = []
             group_position = position
-            group.append(_unpacked(data, new_id(), run_id, ids[shard]))
+            group.append(_unpacked(data, clock.id(), run_id, self._ids[shard]))
         if group:
             yield _subject_events(group)
+
+
+def are_slices(shards: ShardSet) -> bool:
+    """Return True if the subjects of each shard come after those of the shard before it, and none is missing between complete shards."""
+    last, subjects = -1, 0
+    for shard in shards.shards:
+        record = shard.document.get("shard", {})
+        if "span" not in record:
+            return False
+        subjects += shard.document["subjects"]
+        if record["span"] is not None:
+            first, end = record["span"]
+            if first <= last:
+                return False
+            last = end
+    return shards.stopped() is not None or shards.read in (None, subjects)
+
+
+def _is_row(record: JudgedRow) -> bool:
+    """Return True if a report counts the judged row as it counts its events."""
+    verdict = record.verdict
+    return (
+        record.maker.judge == METRICS
+        and record.maker.started.get("trigger") == "batch"
+        and _OTHER.isdisjoint(record.read)
+        and type(verdict["score"]) is float
+        and not verdict["skipped"]
+        and "adapted" not in verdict
+    )
+
+
+class _Rows:
+    """Judged rows of shards as rows of the run *run_id*. Rows with equal values share one verdict and one maker, also rows of several shards."""
+
+    def __init__(self, run_id: str, clock: Clock) -> None:
+        self._run_id, self._clock = run_id, clock
+        self._parts: dict[bytes, Any] = {}
+        self._memory: dict[int, tuple[object, Any]] = {}  # a key is the id of an object that the value keeps in use
+
+    def renewed(self, row: JudgedRow) -> JudgedRow:
+        """Return *row* with ids of the run, and without its place in the source."""
+        maker: JudgedMaker = self._memory.get(id(row.maker), (None, None))[1] or self._share(row.maker)
+        verdict: Mapping[str, Any] = self._memory.get(id(row.verdict), (None, None))[1] or self._share(row.verdict)
+        read = {key: value for key, value in row.read.items() if key != "position"}
+        ids, _ = self._clock.stamps(len(row.ids))
+        members = row.answers, row.eval_id, ids, row.times, row.latency_ms, row.has_notes, row.text
+        return JudgedRow(maker, row.subject, read, verdict, *members)
+
+    def _share(self, part: Any) -> Any:
+        """Return the first of all makers or verdicts that equal *part*."""
+        if len(self._memory) >= _MOST_PARTS:
+            self._memory.clear()
+            self._parts.clear()
+        renewal = evolve(part, run_id=self._run_id) if isinstance(part, JudgedMaker) else part
+        first = self._parts.setdefault(orjson.dumps(renewal, default=attrs.astuple), renewal)
+        self._memory[id(part)] = part, first
+        return first
 
 
 def _packed(event: Event) -> bytes:
@@ -188,7 +319,7 @@ def _subject_events(events: Sequence[Event]) -> SubjectEvents:
         newest[event.subject_kind, event.subject_id, str(event.payload.get("judge", ""))] = event.id
     current = {*newest.values()}
     superseded = frozenset(event.id for event in ends if event.id not in current)
-    return SubjectEvents(read_subject(events), events, superseded)
+    return SubjectEvents(events, superseded)
 
 
 def read_subject(events: Sequence[Event]) -> Subject | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import islice
 from pathlib import Path
@@ -19,8 +19,8 @@ from ..stream.opening_context import opening
 from ..stream.stream import BATCH
 from ..values import Event, Query
 from ..values.clock import Clock
-from ..values.errors import ConfigError, LedgerRefused, Problem
-from .merged_events import Bounds, MergedEvents
+from ..values.errors import ConfigError, LedgerError, LedgerRefused, Problem
+from .merged_events import Bounds, MergedEvents, are_slices
 from .shard_set import ShardRecord, ShardSet, is_running, shard_records
 
 WORKER_SECONDS = 30.0
@@ -35,22 +35,24 @@ class Segments:
     :param of: the number of its shards.
     :param folder: the folder with a file for each segment; None if all segments are in one ledger.
     :param ledger: the URL or the component of this ledger.
+    :param size: the number of subjects of which each shard has the sessions that begin among them; None if it has every N-th session.
     """
 
     run_id: str
     of: int
     folder: str | None
     ledger: str | None = None
+    size: int | None = None
 
     @classmethod
     def of_run(cls, run_id: str, started: Mapping[str, Any]) -> Segments | None:
         """Return the segments of the run whose ``run.started`` has the payload *started*; None if it has no shards."""
         split = started.get("split")
-        return None if split is None else cls(run_id, split["of"], split["folder"], split["ledger"])
+        return None if split is None else cls(run_id, split["of"], split["folder"], split["ledger"], split.get("size"))
 
     def json(self) -> dict[str, Any]:
         """Return the member ``split`` of ``run.started``."""
-        return {"of": self.of, "folder": self.folder, "ledger": self.ledger}
+        return {"of": self.of, "folder": self.folder, "ledger": self.ledger, "size": self.size}
 
     def place(self, number: int) -> str:
         """Return the ledger of the shard *number*: a path, a URL or a component."""
@@ -70,7 +72,7 @@ class Segments:
         """Wait for workers that are about to end, at most :data:`WORKER_SECONDS`. A worker that was killed holds its lease for half of this time."""
         until = time.monotonic() + WORKER_SECONDS
         while time.monotonic() < until:
-            async with self._opened() as records:
+            async with self._opened(verified=False) as records:
                 if not any(map(is_running, records)):
                     return
             await asyncio.sleep(0.5)
@@ -91,7 +93,7 @@ class Segments:
             yield records
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[list[ShardRecord]]:
+    async def _opened(self, *, verified: bool = True) -> AsyncIterator[list[ShardRecord]]:
         async with AsyncExitStack() as stack:
             records = list[ShardRecord]()
             places = dict.fromkeys(self.place(number) for number in range(1, self.of + 1))
@@ -103,8 +105,13 @@ class Segments:
                     if self._exists(place):
                         raise
                     continue  # no worker has recorded in it
-                _refuse_damaged(place, ledger)
-                records += self._own(place, ledger)
+                if verified:
+                    _refuse_damaged(place, ledger)
+                try:
+                    records += self._own(place, ledger)
+                except LedgerError:
+                    _refuse_damaged(place, ledger)
+                    raise
             yield records
 
     def _own(self, place: str, ledger: Ledger) -> Iterator[ShardRecord]:
@@ -128,14 +135,15 @@ def is_merged(ledger: Ledger, run_id: str) -> bool:
     return any(True for _ in ledger.read(Query(run_id, (SHARD_MERGED,), limit=1)))
 
 
-def read_bounds(ledger: Ledger, run_id: str) -> tuple[Bounds, int | None]:
-    """Return the bounds of the last transfer of the run in *ledger*, and the row that begins it; empty and None without a transfer."""
+def read_bounds(ledger: Ledger, run_id: str) -> tuple[Bounds, int | None, bool]:
+    """Return the bounds of the last transfer of the run in *ledger*, the row that begins it, and whether it reads the shards one by one; empty, None and False without a transfer."""
     entries = ledger.read(Query(run_id, (SHARD_MERGING,), newest_first=True, limit=1))
     entry = next(iter(entries), None)
     if entry is None:
-        return {}, None
-    segments: Any = entry.event.payload["segments"]
-    return {item["number"]: (item["after"], item["until"]) for item in segments}, entry.seq
+        return {}, None, False
+    payload: Any = entry.event.payload
+    bounds = {item["number"]: (item["after"], item["until"]) for item in payload["segments"]}
+    return bounds, entry.seq, payload.get("streams", False)
 
 
 def next_bounds(bounds: Bounds, records: Sequence[ShardRecord]) -> Bounds:
@@ -147,9 +155,10 @@ def next_bounds(bounds: Bounds, records: Sequence[ShardRecord]) -> Bounds:
     }
 
 
-def bounds_json(bounds: Bounds) -> dict[str, Any]:
-    """Return the payload of the event that begins a transfer."""
-    return {"segments": [{"number": key, "after": low, "until": high} for key, (low, high) in bounds.items()]}
+def bounds_json(bounds: Bounds, *, streams: bool) -> dict[str, Any]:
+    """Return the payload of the event that begins a transfer, which reads the shards one by one if it *streams*. A continued transfer has the same order of events."""
+    segments = [{"number": key, "after": low, "until": high} for key, (low, high) in bounds.items()]
+    return {"segments": segments, "streams": streams}
 
 
 async def catch_up(ledger: Ledger, earlier: EarlierRun, *, leave: bool) -> None:
@@ -168,16 +177,17 @@ async def catch_up(ledger: Ledger, earlier: EarlierRun, *, leave: bool) -> None:
         return Event(*_placed(clock, type_), earlier.run_id, payload)
 
     async with segments.opened() as records:
-        shards = ShardSet(records)
-        bounds, start = read_bounds(ledger, earlier.run_id)
+        shards = ShardSet(sorted(records, key=lambda record: record.number))
+        bounds, start, streams = read_bounds(ledger, earlier.run_id)
         if start is not None:
             entries = ledger.read(Query(earlier.run_id, after=start))
             count = sum(entry.event.type not in (SHARD_COMMITTED, SHARD_ROOTED) for entry in entries)
-            _append(ledger, islice(_events(shards, bounds, earlier.run_id, clock.id), count, None))
+            _append(ledger, islice(_events(shards, bounds, earlier.run_id, clock, streams=streams), count, None))
         bounds = next_bounds(bounds, records) if leave else {}
         if any(low < high for low, high in bounds.values()):
-            ledger.append([event(SHARD_MERGING, bounds_json(bounds))])
-            _append(ledger, _events(shards, bounds, earlier.run_id, clock.id))
+            streams = are_slices(shards)
+            ledger.append([event(SHARD_MERGING, bounds_json(bounds, streams=streams))])
+            _append(ledger, _events(shards, bounds, earlier.run_id, clock, streams=streams))
     if leave:
         ledger.append([event(SHARD_MERGED, {"is_complete": False})])
 
@@ -187,8 +197,8 @@ def _placed(clock: Clock, type_: str) -> tuple[str, str, str]:
     return id_, type_, time
 
 
-def _events(shards: ShardSet, bounds: Bounds, run_id: str, new_id: Callable[[], str]) -> Iterator[Event]:
-    for subject in MergedEvents(shards, bounds).subjects(run_id, new_id):
+def _events(shards: ShardSet, bounds: Bounds, run_id: str, clock: Clock, *, streams: bool) -> Iterator[Event]:
+    for subject in MergedEvents(shards, bounds, streams=streams).subjects(run_id, clock):
         yield from subject.events
 
 

@@ -118,8 +118,9 @@ class ShardRun:
         """
         shard, read = self._shard, self._subjects.read
         message = f"shard {shard}: {done['subjects']:,} of {read:,} subjects; dicast merge adds the gate, aggregates, comparisons and sinks"
+        span = {} if shard.size is None else {"span": self._subjects.span}
         members: dict[str, Any] = {
-            "shard": {"number": shard.number, "of": shard.of, "read": read, "warnings": [*warnings]},
+            "shard": {"number": shard.number, "of": shard.of, "read": read, **span, "warnings": [*warnings]},
             "warnings": [{"kind": "shard", "message": message + self._notice()}, *done["warnings"]],
         }
         if not done["subjects"] and done["stopped"] is None:

@@ -21,11 +21,12 @@ from ..source.shard import MOST_SHARDS
 from ..source.source import iterate
 from ..stream.opening import ComponentStack
 from ..stream.stream import Stream
+from ..timing.event_loop import patient_collector
 from ..values import Due, Event, Query, ReadCounts
 from ..values.errors import ConfigError, DicastError, PluginError, Problem
 from .host import ShardHost, Shards
 from .merge import MergeSteps
-from .merged_events import MergedEvents, SubjectEvents, read_subject
+from .merged_events import MergedEvents, SubjectEvents, are_slices, read_subject
 from .plan import Plan
 from .request import RunOutcome
 from .segments import Segments, bounds_json, is_merged, next_bounds, open_numbers, read_bounds
@@ -69,7 +70,7 @@ class SplitSteps(MergeSteps):
                 count += 1
             count = count if (limit := self._limit()) is None else min(count, limit)
         of = min(MOST_SHARDS, max(1, math.ceil(count / self.pipeline.executor.component.shard)))
-        self._segments = self._places(run_id, of)
+        self._segments = evolve(self._places(run_id, of), size=self.pipeline.executor.component.shard)
         return {"split": self._segments.json()}
 
     def _refuse_unfit(self, source: Source, data: Mapping[str, str]) -> None:
@@ -168,21 +169,22 @@ class SplitSteps(MergeSteps):
             "limit": self._limit(),
             "filters": [rule.text for rule in self.request.filters],
             "trusts_all": self.request.trusts_all,
+            "size": segments.size,
             "concurrency": self.pipeline.executor.component.concurrency,
         }
 
     async def _merge(self, stream: Stream, segments: Segments, records: Sequence[ShardRecord]) -> None:
         """Record the events of the segments that the ledger of the run lacks, and stop the run if a shard is not complete."""
         self._shards = shards = ShardSet(sorted(records, key=lambda record: record.number))
-        bounds, start = read_bounds(self.ledger, segments.run_id)
+        bounds, start, _ = read_bounds(self.ledger, segments.run_id)
         left = open_numbers(records, segments.of)
-        if not left and start is None:
-            events = MergedEvents(shards)
-        else:
-            events = MergedEvents(shards, next_bounds(bounds, records))
-        stream.emit([stream.event(SHARD_MERGING, bounds_json(next_bounds(bounds, records)))])
-        for subject in events.subjects(stream.run_id, self.clock.id):
-            await self._record_subject(stream, self._with_row(subject))
+        is_first = not left and start is None
+        newest, streams = next_bounds(bounds, records), are_slices(shards)
+        events = MergedEvents(shards, None if is_first else newest, streams=streams)
+        stream.emit([stream.event(SHARD_MERGING, bounds_json(newest, streams=streams))])
+        with patient_collector():
+            for subject in events.subjects(stream.run_id, self.clock):
+                await self._record_subject(stream, self._with_row(subject))
         if not left:
             stream.emit([*self._rooted(stream, events.root()), stream.event(SHARD_MERGED, {"is_complete": True})])
             self._is_whole = True
@@ -199,13 +201,16 @@ class SplitSteps(MergeSteps):
 
     def _with_row(self, subject: SubjectEvents) -> SubjectEvents:
         """Return *subject* with the beginning of its events, if only that is in the ledger of the run."""
-        first, spool = subject.events[0], self._spool_of_run
-        if spool is None or self._observers is None or subject.subject is not None or first.subject_id is None:
+        spool = self._spool_of_run
+        if spool is None or self._observers is None or subject.subject is not None:
+            return subject
+        first = subject.events[0]
+        if first.subject_id is None:
             return subject
         row = spool.read_at(str(first.subject_kind), first.subject_id)
         entries = () if row is None else self.ledger.read(Query(after=row - 1, limit=1))
         earlier: list[Event] = [entry.event for entry in entries if entry.event.type == SUBJECT_READ]
-        return evolve(subject, subject=read_subject(earlier)) if earlier else subject
+        return evolve(subject, read=read_subject(earlier)) if earlier else subject
 
     def _counted(self, report: Report) -> tuple[ReadCounts | None, dict[str, str]]:
         if self._shards is None or not self._shards.shards:

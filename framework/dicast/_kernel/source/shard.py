@@ -28,6 +28,7 @@ class Shard:
     :param only: the labels to judge, as the user gave them; all if empty.
     :param run_id: the run whose executor started the shard; None for a shard that a user started.
     :param digest: the digest of the data that the shard has to read; None for any data.
+    :param size: the number of subjects of which each shard has the sessions that begin among them; None for every N-th session.
     """
 
     number: int
@@ -35,6 +36,7 @@ class Shard:
     only: tuple[str, ...] = ()
     run_id: str | None = None
     digest: str | None = None
+    size: int | None = None
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
@@ -44,7 +46,8 @@ class ShardSubjects:
     """The subjects of *shard* among all subjects of a source.
 
     A session with its turns is one group, and so is a subject without a session. Groups are numbered in the order of the source, and the
-    shard has every N-th group. *read* counts the subjects of all shards that were read.
+    shard has every N-th group, or the groups that begin in its slice. *read* counts the subjects of all shards that were read. *span* has the
+    places of the first and the last subject of the shard.
     """
 
     def __init__(self, shard: Shard) -> None:
@@ -52,6 +55,7 @@ class ShardSubjects:
         self._current: tuple[str, int] | None = None
         self._database = temporary_database(self, "CREATE TABLE groups(id PRIMARY KEY, number) WITHOUT ROWID")
         self.read = 0
+        self.span: tuple[int, int] | None = None
 
     async def pick(self, subjects: AsyncIterator[Due], limit: int | None) -> AsyncIterator[Due]:
         """Yield the subjects of the shard, each with its place among all *subjects*; read at most *limit* subjects."""
@@ -59,29 +63,35 @@ class ShardSubjects:
             return
         async for due in subjects:
             position, self.read = self.read, self.read + 1
-            if self._group(due.subject) % self._shard.of == self._shard.number - 1:
+            if self._shard_of(self._group(due.subject, position)) == self._shard.number:
+                self.span = (position if self.span is None else self.span[0]), position
                 yield _placed(due, position)
             if self.read == limit:
                 break
 
-    def _group(self, subject: Subject) -> int:
-        """Return the number of the group of *subject*, from 0."""
+    def _shard_of(self, group: int) -> int:
+        """Return the number of the shard that has the *group*."""
+        size, of = self._shard.size, self._shard.of
+        return group % of + 1 if size is None else min(group // size + 1, of)
+
+    def _group(self, subject: Subject, position: int) -> int:
+        """Return the number of the group of *subject*, from 0; in slices the place of its first subject."""
         id_ = subject.session_id
         if id_ is None and subject.kind in _FAMILIES:
             id_ = subject.parent_id or subject.id
         if id_ is None:
-            return self._next()
+            return self._next(position)
         if self._current is None or self._current[0] != id_:
             row = self._database.execute("SELECT number FROM groups WHERE id = ?", (id_,)).fetchone()
-            number = self._next() if row is None else row[0]
+            number = self._next(position) if row is None else row[0]
             if row is None:
                 self._database.execute("INSERT INTO groups VALUES (?, ?)", (id_, number))
             self._current = id_, number
         return self._current[1]
 
-    def _next(self) -> int:
+    def _next(self, position: int) -> int:
         number, self._groups = self._groups, self._groups + 1
-        return number
+        return number if self._shard.size is None else position
 
 
 def _placed(due: Due, position: int) -> PlacedDue:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from ..values.errors import PluginError
@@ -33,7 +34,7 @@ def in_loop(work: Coroutine[Any, Any, T]) -> T:
         if alone:
             return _run_alone(work)
         with ThreadPoolExecutor(1) as thread:
-            return thread.submit(_run_alone, work).result()
+            return thread.submit(copy_context().run, _run_alone, work).result()
     except asyncio.CancelledError as error:  # only a component can cancel the tasks of this loop
         raise PluginError(
             "a component canceled the tasks of the run; judged subjects are recorded, continue with --resume"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dicast import Claim, Entry, Event, Head, LedgerError, Query, Refusal, Verification
+from dicast import Claim, Entry, Event, Head, JudgedRow, LedgerError, Query, Refusal, Verification
 from dicast.toolkit.ledger_lines.amounts import claimed_amount
 
 from ..opened import Opened
@@ -66,6 +66,16 @@ class BlockLedger(Opened):
         """
         with self._reading() as connection:
             yield from entries(connection, query, self._recent)
+
+    def read_judged(self, run_id: str, after: int = 0) -> Iterator[tuple[int, Event | JudgedRow]]:
+        """Yield the events of a run after the row *after*, each with its number. A judged subject is in the place of its three events, with the number of the first.
+
+        :raises LedgerError: when the file cannot be read.
+        """
+        from .reading import records  # most runs read no records
+
+        with self._reading() as connection:
+            yield from records(connection, run_id, after)
 
     def verdict_columns(self, run_id: str | None = None) -> VerdictColumns:
         """Return the verdicts and failures of the ledger, or of one run, as columns.

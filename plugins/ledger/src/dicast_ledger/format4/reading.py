@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
 
-from dicast import Entry, Event, Query
+from dicast import Entry, Event, JudgedRow, Query
 from dicast.toolkit.ledger_lines.blocks import lines_in, list_in
 from dicast.toolkit.ledger_lines.chain import chained, leaf_of
 from dicast.toolkit.ledger_lines.lines import events_in
-from dicast.toolkit.ledger_lines.makers import Maker
+from dicast.toolkit.ledger_lines.makers import JUDGED, Maker
 from dicast.toolkit.ledger_lines.selection import matches, refuse_changed
 
 from .recent import Block, Recent
@@ -111,6 +111,32 @@ def entries(connection: sqlite3.Connection, query: Query, recent: Recent) -> Ite
                     left -= 1
                     if not left:
                         return
+        except (ValueError, LookupError, TypeError) as error:
+            raise ValueError(f"the block from event {first}: {error}") from error
+
+
+def records(connection: sqlite3.Connection, run_id: str, after: int) -> Iterator[tuple[int, Event | JudgedRow]]:
+    """Yield the events of a run after the event *after* with their numbers; a judged subject with the number of its first event.
+
+    :raises ValueError: if a block cannot be read; its first value is the number of its first event.
+    """
+    from dicast.toolkit.ledger_lines.records import RowReader  # most runs read no records
+
+    query, makers, texts, made = Query(run_id, after=after), Makers(connection), Texts(connection), RowReader()
+    statement = selection_of(connection, query)
+    for first, size, body in () if statement is None else connection.execute(*statement):
+        seq = first
+        try:
+            for line in orjson.loads(list_in(size, body)):
+                maker = makers[line[1]] if line[0] == JUDGED else None
+                record = None
+                if maker is not None and maker.run_id == run_id and seq > after:
+                    record = made.of(line, maker, texts.get)
+                if record is None:
+                    yield from matches(seq, (line,), query, makers, texts.get)
+                else:
+                    yield seq, record
+                seq += events_in(line, makers)
         except (ValueError, LookupError, TypeError) as error:
             raise ValueError(f"the block from event {first}: {error}") from error
 

@@ -120,6 +120,7 @@ class Plan:
         elif self._row_count < least:
             cause = ", where some rows cost far more than others" if self._subject.has_stages else ""
             self._notes.append(f"ranges from {self._row_count} rows are too narrow{cause}: take {least} or more")
+        self._notes += self._subject.notes
         if self._rows.has_unknown():
             self._notes.append("some calls have an unknown cost: costs are upper bounds")
 
