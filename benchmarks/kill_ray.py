@@ -30,6 +30,8 @@ mount --bind /dev/null /etc/resolv.conf
 exec "$@"
 """
 WORKER_SECONDS = 60
+_NODE = 2
+"""The node that may be killed. A cluster does not survive its first node, which has the list of all nodes."""
 
 
 class RayPlace(FolderPlace):
@@ -54,7 +56,6 @@ class RayPlace(FolderPlace):
                 )
             )
         self._address = self._answer()
-        self._node = 0
 
     @property
     def _segments(self) -> str:
@@ -76,10 +77,9 @@ class RayPlace(FolderPlace):
         return events_at(self._segments)
 
     def kill(self, victim: str, drawn: random.Random) -> bool:
-        """Kill the process of a task, or all processes of a node."""
+        """Kill the process of a task, or all processes of the second node."""
         if victim == "node":
-            self._node = drawn.choice((1, 2))
-            self._ask(kill=self._node)
+            self._ask(kill=_NODE)
             return True
         workers = _workers()
         if workers:
@@ -89,7 +89,7 @@ class RayPlace(FolderPlace):
     def start(self, victim: str) -> None:
         """Add a node in place of the killed one."""
         if victim == "node":
-            self._ask(add=self._node)
+            self._ask(add=_NODE)
 
     def settle(self) -> None:
         """Wait until no task is running."""

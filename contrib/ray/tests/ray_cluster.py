@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes with a CPU each, the first process of the tests' namespace; commands come as JSON lines.
+"""A Ray cluster of two nodes with a CPU each, and the resource ``sandbox`` at the second; the first process of the tests' namespace; commands come as JSON lines.
 
 ``{"add": N}`` starts a node, ``{"kill": N}`` kills it with its processes, ``{"run": [COMMAND], "cwd": FOLDER, "env": {}}`` starts a process and answers
 its pid in the namespace, ``{"signal": [PID, NUMBER]}`` sends it a signal, ``{"wait": PID}`` answers ``[code, output, errors]``. All processes of the
@@ -11,9 +11,26 @@ import json
 import os
 import subprocess
 import sys
+import time
 from queue import SimpleQueue
 from threading import Thread
 
+# Ray reads them when it is imported
+os.environ |= {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_enable_metrics_collection": "0",
+    "RAY_prestart_worker_first_driver": "0",
+    # A busy machine: workers have niceness 15 by default, and get no CPU; a node is lost after seconds; full memory ends workers.
+    "RAY_worker_niceness": "0",
+    "RAY_worker_register_timeout_seconds": "600",
+    "RAY_agent_register_timeout_ms": "600000",
+    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "600",
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_timeout_ms": "60000",
+    "RAY_memory_monitor_refresh_ms": "0",
+}
+
+from ray._private import services
 from ray.cluster_utils import Cluster
 
 WAIT_SECONDS = 600
@@ -22,6 +39,24 @@ WAIT_SECONDS = 600
 NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
 HEAD = NODE | {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
 """Without the processes of the first node that the tests do not use."""
+
+
+_get_node = services.get_node
+
+
+def get_node(*arguments):
+    """Return the description of a node; wait until a busy machine has started it, for which Ray has 30 seconds."""
+    end = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            return _get_node(*arguments)
+        except RuntimeError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.2)
+
+
+services.get_node = get_node
 
 
 def read(requests):
@@ -41,7 +76,7 @@ def main():
     nodes, processes = {}, {}
 
     def add(number):
-        nodes[number] = cluster.add_node(**NODE)
+        nodes[number] = cluster.add_node(**NODE, resources={"sandbox": 2})
 
     def kill(number):
         cluster.remove_node(nodes.pop(number), allow_graceful=False)

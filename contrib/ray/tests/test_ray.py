@@ -32,17 +32,6 @@ exec "$@"
 """
 SETTINGS = {
     "RAY_TMPDIR": "/mnt",  # short, as the paths of sockets have to be
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_enable_metrics_collection": "0",
-    "RAY_prestart_worker_first_driver": "0",
-    # A busy machine: workers have niceness 15 by default, and get no CPU; a node is lost after seconds; full memory ends workers.
-    "RAY_worker_niceness": "0",
-    "RAY_worker_register_timeout_seconds": "600",
-    "RAY_agent_register_timeout_ms": "600000",
-    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "600",
-    "RAY_health_check_period_ms": "1000",
-    "RAY_health_check_timeout_ms": "60000",
-    "RAY_memory_monitor_refresh_ms": "0",
     # Ray's own processes end on Python 3.14 if its deprecations are errors.
     "PYTHONWARNINGS": "",
 }
@@ -70,9 +59,16 @@ def machine(subject: Subject, *, key: Secret, seen: str) -> Score:
     log(seen, key.value)
     return Score(1.0)
 
+@metric(tier="proxy")
+def node(subject: Subject, *, seen: str) -> Score:
+    "Note the node of Ray."
+    import ray
+    log(seen, ray.get_runtime_context().get_node_id())
+    return Score(1.0)
+
 @hookimpl
 def dicast_metrics() -> Classes[Metric]:
-    return [paid, machine]
+    return [paid, machine, node]
 """
 CONFORMANCE = """
 import pytest, ray
@@ -140,10 +136,10 @@ class Nodes:
         code, out, err = self.ask(wait=self.start(*arguments, **env))
         return code, out or err
 
-    def write(self, name, text):
+    def write(self, name, text, options=""):
         """Write a pipeline that runs on the cluster; workers have other current folders, so HERE is this folder."""
         text = text.replace("HERE", str(self.folder))
-        executor = f"executor: {{ray/shards: {{address: '{self.address}', shard: 10, concurrency: 2}}}}\n"
+        executor = f"executor: {{ray/shards: {{address: '{self.address}', shard: 10, concurrency: 2{options}}}}}\n"
         (self.folder / name).write_text(text + executor)
 
     def lines(self, name):
@@ -271,6 +267,29 @@ def test_secrets_are_read_where_the_workers_run(rows):
     assert code == 2
     assert "a value of it is a secret" in out
     assert "sk-written" not in out
+
+
+@pytest.mark.slow
+def test_tasks_run_on_machines_with_the_named_resources(rows):
+    text = "source: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [shop/node: {seen: HERE/seen}]\n"
+    rows.write("p.yaml", text, ", resources: {sandbox: 1}")
+    code, out = rows.run("run", "p.yaml", "--ledger", "ledger.db", "--json")
+    assert code == 0, out
+    assert len(rows.lines("seen")) == 60
+    assert len({*rows.lines("seen")}) == 1
+    rows.write("p.yaml", text, ", resources: {sandbox: 3}")
+    code, out = rows.run("run", "p.yaml", "--ledger", "ledger.db", "--json")
+    assert code == 2
+    assert "no machine of the cluster has the resources sandbox: 3; start Ray there with --resources" in out
+
+
+@pytest.mark.parametrize(
+    ("resources", "message"),
+    [({"sandbox": 0}, "a number above 0"), ({"sandbox": -1}, "a number above 0"), ({"CPU": 2}, "of Ray itself")],
+)
+def test_resources_that_are_none_are_refused(resources, message):
+    with pytest.raises(dicast.ConfigError, match=message):
+        RayShards(resources=resources)
 
 
 @pytest.mark.slow

@@ -75,6 +75,22 @@ async def connected(address: str | None) -> AsyncIterator[Cluster]:
             await asyncio.to_thread(ray.shutdown)
 
 
+def _places(needed: Mapping[str, float]) -> int:
+    """Return the number of tasks that can run at the same time, each with a CPU and the *needed* resources.
+
+    :raises ConfigError: if no machine can run a task.
+    """
+    nodes: list[Any] = ray.nodes()  # type: ignore[no-untyped-call]
+    machines: list[dict[str, float]] = [node["Resources"] for node in nodes if node["Alive"]]
+    missing = [name for name in needed if not any(machine.get(name, 0) >= needed[name] for machine in machines)]
+    if missing:
+        text = ", ".join(f"{name}: {needed[name]:g}" for name in missing)
+        advice = "start Ray there with --resources, as in ray start --resources='{\"sandbox\": 4}'"
+        raise ConfigError(f"ray/shards: no machine of the cluster has the resources {text}; {advice}")
+    amounts = {"CPU": 1.0, **needed}
+    return sum(min(int(machine.get(name, 0) // amount) for name, amount in amounts.items()) for machine in machines)
+
+
 class Cluster:
     """Tasks of one run on the connected cluster."""
 
@@ -83,18 +99,24 @@ class Cluster:
         affinity = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
         self._board: Any = remote(num_cpus=0, max_restarts=-1, scheduling_strategy=affinity)(Board).remote()
         self._task = remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(judge)
+        self._workers = 1
         self._open: set[Any] = set()
         self._is_ending = False
 
-    async def judge(self, host: Host, shards: Shards, workers: int | None) -> None:
+    async def judge(
+        self, host: Host, shards: Shards, workers: int | None, needed: Mapping[str, float] | None = None
+    ) -> None:
         """Have all *shards* judged by at most *workers* tasks at the same time, and commit each to *host*.
 
-        :raises ConfigError: if a worker cannot judge the pipeline.
+        :param needed: the resources of each task, in addition to a CPU.
+        :raises ConfigError: if no machine has the *needed* resources, or a worker cannot judge the pipeline.
         :raises PluginError: if a shard was lost too often.
         """
         spec = ray.put(dict(host.spec))
-        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-        permits = asyncio.Semaphore(workers or max(1, int(resources.get("CPU", 1))))
+        places = _places(needed or {})
+        self._task = self._task.options(resources=dict(needed or {}))
+        self._workers = max(1, min(workers or places, shards.number))
+        permits = asyncio.Semaphore(self._workers)
         tasks = {
             asyncio.create_task(self._judge_shard(host, number, spec, shards, permits)) for number in shards.references
         }
@@ -122,7 +144,7 @@ class Cluster:
             for tries in reversed(range(TRIES)):
                 if self._is_ending or host.stop.is_set():
                     return
-                reference = self._task.remote(spec, dict(shards.references[number]), self._board)
+                reference = self._task.remote(spec, dict(shards.references[number]), self._board, self._workers)
                 self._open.add(reference)
                 try:
                     segment: dict[str, Any] = await reference

@@ -27,10 +27,11 @@ class Board:
         return self._judged
 
 
-def judge(spec: Mapping[str, Any], reference: Mapping[str, Any], board: Any) -> dict[str, Any]:
+def judge(spec: Mapping[str, Any], reference: Mapping[str, Any], board: Any, workers: int) -> dict[str, Any]:
     """Judge the shard of *reference*, and return its segment, or ``{"error": TEXT}`` for a fault that a second try would repeat.
 
     :param board: the handle of the :class:`Board`.
+    :param workers: the largest number of tasks at the same time.
     """
     next_report = time.monotonic() + REPORT_SECONDS
 
@@ -41,6 +42,6 @@ def judge(spec: Mapping[str, Any], reference: Mapping[str, Any], board: Any) -> 
             board.note.remote(reference["number"], subjects)
 
     try:
-        return build(spec).judge(reference, report)
+        return build(spec).judge(reference, report, workers)
     except DicastError as error:
         return {"error": str(error)}
