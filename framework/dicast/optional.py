@@ -24,6 +24,7 @@ from .optional_ledgers import HasProofs as HasProofs
 from .optional_ledgers import HasReadJudged as HasReadJudged
 from .optional_ledgers import HasSchemes as HasSchemes
 from .optional_ledgers import HasVerdictColumns as HasVerdictColumns
+from .optional_ledgers import HasVerifyIn as HasVerifyIn
 from .optional_records import HasCriteria as HasCriteria
 from .optional_records import HasCriterion as HasCriterion
 from .optional_records import HasFillPrompts as HasFillPrompts

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from . import Entry, Event, Head, JudgedRow
+    from . import Entry, Event, Head, JudgedRow, Verification
     from .reading import ActivityColumns, VerdictColumns
 
 
@@ -66,6 +66,13 @@ class HasOpenJudgments(Protocol):
 
     def open_judgments(self, run_id: str | None) -> Sequence[Entry]:
         """Return the ``eval.started`` entries without a verdict or failure. Without it, all events are read."""
+
+
+class HasVerifyIn(Protocol):
+    """Ledgers; on the live object."""
+
+    def verify_in(self, jobs: int, head: str | None = None) -> Verification:
+        """Return the result of ``verify(head)``, which *jobs* processes compute. Without it, ``dicast ledger verify`` uses one process."""
 
 
 class HasProofs(Protocol):

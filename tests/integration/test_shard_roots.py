@@ -70,7 +70,12 @@ def test_a_merged_run_has_the_root_of_its_shards_and_proofs_through_them(shop):
         numbers.add(checked["shard"]["number"])
     assert numbers == {1, 2, 3}
 
+    checked = shop.dicast("ledger", "verify", "--shards", "--jobs", "2", "--ledger", "m.db")
+    assert (checked.code, checked.out.count(": ok\n")) == (0, 3), checked.err
     (shop / "s2.db").unlink()
+    checked = shop.dicast("ledger", "verify", "--shards", "--ledger", "m.db", "--json")
+    assert [finding["number"] for finding in checked.json["shards"] if finding["reason"]] == [2]
+    assert (checked.code, "no ledger" in checked.json["shards"][1]["reason"]) == (1, True)
     notes = [proven(shop, verdict["eval_id"], "m.db") for verdict in verdicts(shop, "m.db")]
     assert all(checked["ok"] for _, checked in notes)
     left = [text for text, checked in notes if checked["shard"] is None]

@@ -115,23 +115,27 @@ def test_each_changed_byte_of_a_segment_is_found(written, opened):
     ],
 )
 def test_a_changed_value_is_named(written, opened, column, value, reason):
+    change_value(min(written.path.glob("segments/*")), column, 0 if column == "content" else 2, value)
+    result = check(written, opened)
+    assert not result.ok
+    assert result.reason.endswith(reason)
+    assert result.bad_seq == (1 if column == "content" else 3)
+
+
+def change_value(path, column, row, value):
+    """Write *value* into the segment at *path*."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    path = min(written.path.glob("segments/*"))
     table = parquet.read_table(path)
     values = table.column(column).to_pylist()
-    values[0 if column == "content" else 2] = value
+    values[row] = value
     place = table.column_names.index(column)
     changed = table.set_column(place, column, pa.array(values, table.schema.field(column).type))
     metadata = parquet.read_metadata(path).metadata
     with parquet.ParquetWriter(path, changed.schema, store_schema=False) as writer:
         writer.write_table(changed)
         writer.add_key_value_metadata({name: metadata[name] for name in (b"dicast.segment", b"dicast.state")})
-    result = check(written, opened)
-    assert not result.ok
-    assert result.reason.endswith(reason)
-    assert result.bad_seq == (1 if column == "content" else 3)
 
 
 def test_a_changed_state_is_found(written, opened):

@@ -127,16 +127,19 @@ class LedgerConformance(LeaseConformance):
     def test_verifies(self, component: Any, bench: Bench, clock: Clock) -> None:
         """A complete chain is valid; a digest that is not in the chain shows that its end was cut off."""
 
-        async def verify(live: Any) -> tuple[Any, Any, Any, Any]:
+        async def verify(live: Any) -> tuple[Any, ...]:
             empty = live.verify()
             first = _appended(live, [make_event(clock, "run.started", {})])
             live.append([make_event(clock, "run.completed", {})])
-            return empty, live.verify(), live.verify(first.digest), live.verify("f" * 64)
+            complete = live.verify()
+            in_processes = live.verify_in(2) if hasattr(live, "verify_in") else complete
+            return empty, complete, in_processes, live.verify(first.digest), live.verify("f" * 64)
 
-        empty, complete, with_head, cut = self.opened(component, bench.folder, verify)
+        empty, complete, in_processes, with_head, cut = self.opened(component, bench.folder, verify)
         assert (empty.ok, empty.events) == (True, 0), "an empty ledger holds"
         assert (complete.ok, complete.events, complete.head.seq) == (True, 2, 2), complete
         assert with_head.ok, with_head
+        assert in_processes == complete, "verify_in returns another result than verify"
         assert not cut.ok, "a head that is in no row must not verify"
         assert cut.reason, "a ledger that does not hold says why"
 

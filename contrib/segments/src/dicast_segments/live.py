@@ -174,9 +174,13 @@ class SegmentLedger:
 
     def verify(self, head: str | None = None) -> Verification:
         """Check all segments and commits; with *head*, also that a row has this digest."""
-        from .check import verify  # no run needs it
+        return self.verify_in(1, head)
 
-        return verify(self._log.store, head)
+    def verify_in(self, jobs: int, head: str | None = None) -> Verification:
+        """Check the ledger as :meth:`verify` does, in *jobs* processes."""
+        from .verification import verify  # no run needs it
+
+        return verify(self._log.store, head, jobs)
 
     def erase(self, subject_id: str | None, before: str | None, erased: Callable[[Sequence[str]], Event]) -> Any:
         """Remove the contents of a subject, turn or session, or the contents from before a time that no later event has. Verdicts and the chain stay.

@@ -24,6 +24,7 @@ from dicast import LedgerError
 from dicast.toolkit.ledger_lines.chain import MARK_BYTES, chain_of
 
 from .commits import Commit
+from .groups import Group, checked_table, rows_of
 from .lines import Row
 from .state import State
 
@@ -191,30 +192,47 @@ class Segment:
                 matches_in_group = self._group(group, first, last, equal, low, high)
                 yield from reversed(matches_in_group) if newest_first else matches_in_group
 
-    def verified(self, prev: bytes) -> Iterator[tuple[Row, bytes]]:
+    def verified(self, prev: bytes) -> Iterator[Group]:
         """Yield all rows with their digests after checking their lines against the marks and the digests.
+
+        :raises LedgerError: naming the first row that was changed, after the rows before it.
+        """
+        if self.header.prev != prev:
+            raise LedgerError(f"{self.name}: it does not follow the digest of the event before it")
+        digest, expected = prev, self.header.events[0]
+        for number in range(self._file.num_row_groups):
+            count = self._file.metadata.row_group(number).num_rows
+            with self._errors(expected, expected + count - 1):
+                table = self._file.read_row_group(number, use_threads=False)
+                whole = checked_table(table, VALUES, expected, digest)
+            for group in (whole,) if whole is not None else self._checked_rows(table, expected, digest):
+                yield group
+                digest, expected = [digest, *group.digests[-1:]][-1], expected + len(group.digests)
+        if digest != self.header.digest or expected != self.header.events[1] + 1:
+            raise LedgerError(f"{self.name}: the digest does not follow from its events")
+
+    def _checked_rows(self, table: Any, first: int, digest: bytes) -> Iterator[Group]:
+        """Yield the rows of *table*, whose first event is *first*, up to the first fault. *digest* is the digest before them.
 
         :raises LedgerError: naming the first row that was changed.
         """
-        digest = prev
-        if self.header.prev != prev:
-            raise LedgerError(f"{self.name}: it does not follow the digest of the event before it")
-        expected = self.header.events[0]
-        for group in range(self._file.num_row_groups):
-            count = self._file.metadata.row_group(group).num_rows
-            with self._errors(expected, expected + count - 1):
-                table = self._file.read_row_group(group, use_threads=False)
-                marks, rows = table.column("mark").to_pylist(), _rows_of(table)
-            for (seq, row), mark in zip(rows, marks, strict=True):
+        with self._errors(first, first + table.num_rows - 1):
+            marks, rows = table.column("mark").to_pylist(), rows_of(table, VALUES)
+        checked, digests = list[Row](), list[bytes]()
+        try:
+            for expected, ((seq, row), mark) in enumerate(zip(rows, marks, strict=True), first):
                 (digest,) = self._linked(digest, expected, row)
                 if seq != expected or int.from_bytes(digest[:MARK_BYTES], "big", signed=True) != mark:
                     raise LedgerError(f"{self.name}: event {expected} was changed")
                 if row.content is not None and sha256(row.content.encode()).hexdigest() != row.content_digest:
                     raise LedgerError(f"{self.name}: the content of event {expected} was changed")
-                yield row, digest
-                expected += 1
-        if digest != self.header.digest or expected != self.header.events[1] + 1:
-            raise LedgerError(f"{self.name}: the digest does not follow from its events")
+                checked.append(row)
+                digests.append(digest)
+        except LedgerError:
+            if checked:
+                yield Group.of(checked, digests)
+            raise
+        yield Group.of(checked, digests)
 
     def without(self, erased: Mapping[str, int]) -> bytes | None:
         """Return the file without erased contents; None if it has none of them. *erased* has the number of the event of its erasure for each digest."""
@@ -277,7 +295,7 @@ class Segment:
             if not compute.any(mask).as_py():
                 return []
         table = read(columns=[*_COLUMNS[:-1]]).slice(offset, count)
-        return _rows_of(table if mask is None else table.filter(mask))
+        return rows_of(table if mask is None else table.filter(mask), VALUES)
 
     @contextmanager
     def _errors(self, first: int, last: int) -> Iterator[None]:
@@ -285,10 +303,3 @@ class Segment:
             yield
         except (*self._broken, LookupError, ValueError) as error:
             raise LedgerError(f"{self.name}: events {first} to {last} were changed: {error}") from error
-
-
-def _rows_of(table: Any) -> list[tuple[int, Row]]:
-    columns = list(zip(*(table.column(name).to_pylist() for name in VALUES), strict=True))
-    rests = (table.column(name).to_pylist() for name in ("payload", "content_digest", "content_at", "content"))
-    rows = (Row(values, *rest) for values, *rest in zip(columns, *rests, strict=True))
-    return list(zip(table.column("seq").to_pylist(), rows, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 
 import attrs
 import orjson
@@ -40,14 +41,16 @@ class State:
     def add(self, commit: Commit) -> None:
         """Apply a commit whose amounts are recorded."""
         self.money.keep()
-        self.bound(row.columns[3] for row in commit.rows)
+        self.bound((run_id, len([*rows])) for run_id, rows in groupby(row.columns[3] for row in commit.rows))
         self.change_leases(commit.leases)
         self.commit, self.seq, self.digest = commit.number, commit.last, commit.digest
 
-    def bound(self, run_ids: Iterable[str]) -> None:
-        """Apply the bounds of the runs of the next events."""
-        for seq, run_id in enumerate(run_ids, self.seq + 1):
-            first, _ = self.runs.get(run_id, (seq, seq))
+    def bound(self, runs: Iterable[tuple[str, int]]) -> None:
+        """Apply the bounds of the runs of the next events: each run with the number of its events, in their order."""
+        seq = self.seq
+        for run_id, count in runs:
+            first, _ = self.runs.get(run_id, (seq + 1, 0))
+            seq += count
             self.runs[run_id] = first, seq
 
     def change_leases(self, changes: Sequence[LeaseChange]) -> None:

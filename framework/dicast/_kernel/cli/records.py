@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import attrs
 import click
 
-from ...toolkit.printable import one_line
 from ...toolkit.terminal import Line, print_lines
 from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
@@ -19,14 +17,13 @@ from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
 from ..resume.named_runs import named_run
 from ..resume.queries import Selection, failure, verdict
 from ..resume.retractions import retracted_among, verdict_documents
-from ..resume.shard_roots import ShardRoot, read_roots
-from ..values import Verification
-from ..values.errors import ConfigError, LedgerError
+from ..values.errors import ConfigError
 from .ledger_export import export
 from .options import as_json, ledger_path
 from .output import MOST, print_json
 from .subjects import verdict_line
 from .summary import failure_line, reply_line, short_run
+from .verification import verify
 
 FAILURE_FIELDS = (
     "eval_id",
@@ -167,68 +164,5 @@ def ledger() -> None:
     """Verify, export or convert the ledger, and prove single verdicts."""
 
 
-@ledger.command()
-@click.option(
-    "--head",
-    metavar="DIGEST",
-    help="A digest that must be in the chain, or the root of a run in shards; detects a missing end.",
-)
-@ledger_path
-@as_json
-def verify(head: str | None, ledger: Path | str | None, as_json: bool) -> int:
-    """Check every row's digest and its link to the previous row, and the roots of runs in shards. Exit code 1 if a row does not match."""
-    if head is not None and not re.fullmatch("[0-9a-f]{64}", head := head.lower()):
-        raise ConfigError(
-            f"--head must be a digest of 64 hexadecimal digits, as in ledger.head of each run, not {head!r}"
-        )
-    result, roots = read_ledger(ledger, lambda open_ledger: _verified(open_ledger, head))
-    if as_json:
-        print_json(_verification(result, roots))
-    elif result.ok:
-        newest = f", head {result.head.seq} {result.head.digest}" if result.head else ""
-        absent = f"; {result.absent:,} contents are not in the ledger" if result.absent else ""
-        click.echo(f"ok: {result.events:,} events{newest}{absent}")
-        for root in roots:
-            click.echo(one_line(f"run {root.run_id}: {len(root.shards):,} shards, root {root.root}"))
-    else:
-        click.echo(one_line(f"broken at row {result.bad_seq}: {result.reason}"))
-    return 0 if result.ok else 1
-
-
-def _verified(ledger: Ledger, head: str | None) -> tuple[Verification, Sequence[ShardRoot]]:
-    """Return the result of the check of a ledger, and the roots in it. *head* is a digest of the chain, or one of the roots.
-
-    A root that does not follow from its shards is a fault of its row.
-    """
-    result = ledger.verify(head)
-    if not result.ok:
-        if head is None or not _has_root(ledger, head):
-            return result, ()
-        return _verified(ledger, None)
-    roots = [*read_roots(ledger)]
-    for root in roots:
-        if not root.follows():
-            reason = f"the root of run {root.run_id}, {root.root}, does not follow from its shards"
-            return attrs.evolve(result, bad_seq=root.seq, reason=reason), ()
-    return result, roots
-
-
-def _has_root(ledger: Ledger, digest: str) -> bool:
-    try:
-        return any(root.root == digest for root in read_roots(ledger))
-    except LedgerError:  # the check names the damaged row
-        return False
-
-
-def _verification(result: Verification, roots: Sequence[ShardRoot]) -> dict[str, object]:
-    return {
-        "ok": result.ok,
-        "events": result.events,
-        "head": None if result.head is None else attrs.asdict(result.head),
-        "absent_contents": result.absent,
-        "roots": [{"run_id": root.run_id, "root": root.root, "shards": len(root.shards)} for root in roots],
-        "first_bad": None if result.ok else {"seq": result.bad_seq, "reason": result.reason},
-    }
-
-
 ledger.add_command(export)
+ledger.add_command(verify)

@@ -199,7 +199,7 @@ class MergeSteps(RunSteps):
                 for subject in events.subjects(stream.run_id, self.clock):
                     await self._record_subject(stream, subject)
             stream.emit(self._lost_reservations(stream))
-            stream.emit(self._rooted(stream, root))
+            stream.emit(self._root_events(stream, root))
             await stream.flush()
         except LedgerError as error:
             stopped = failed(stopped, error)
@@ -238,7 +238,7 @@ class MergeSteps(RunSteps):
             current = [event for event in subject.events if event.id not in subject.superseded]
             self._observers.observe([event for event in current if event.type != SUBJECT_READ], data, complete=True)
 
-    def _rooted(self, stream: Stream, root: dict[str, Any] | None) -> list[Event]:
+    def _root_events(self, stream: Stream, root: dict[str, Any] | None) -> list[Event]:
         """Return the event with the *root* of the shards; nothing for None."""
         return [] if root is None else [stream.event(SHARD_ROOTED, self._mask.data(root))]
 

@@ -186,7 +186,7 @@ class SplitSteps(MergeSteps):
             for subject in events.subjects(stream.run_id, self.clock):
                 await self._record_subject(stream, self._with_row(subject))
         if not left:
-            stream.emit([*self._rooted(stream, events.root()), stream.event(SHARD_MERGED, {"is_complete": True})])
+            stream.emit([*self._root_events(stream, events.root()), stream.event(SHARD_MERGED, {"is_complete": True})])
             self._is_whole = True
         await stream.flush()
         if left and not self.stop:
