@@ -4,7 +4,7 @@
 # Components need not inherit from them. ``checked: type[HasEstimate] = MyMetric`` lets a type checker compare.
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from dicast.toolkit.reception import Receiver, Reception
     from dicast.toolkit.session_folders import SessionFolder
 
-    from . import Cost, Failure, Judge, Problem, ReadCounts, Rubric, Score, Subject
+    from . import Cost, Due, Failure, Judge, Problem, ReadCounts, Rubric, Score, Subject
 
 
 class HasName(Protocol):
@@ -247,6 +247,13 @@ class HasTotal(Protocol):
     @property
     def total(self) -> int | None:
         """Number of subjects, after the check. Without it, or None, unknown."""
+
+
+class HasShards(Protocol):
+    """Sources with ``total``; on the live object."""
+
+    def shards(self, of: int) -> Sequence[Iterable[tuple[int, Subject | Due]]]:
+        """Return *of* slices of the data, for runs in shards: each yields its subjects with their places among all subjects, from 0, in ascending order. A subject is in one slice, and the subjects of a session are in the same slice; a slice may be empty. It is called after ``check``. ``read_counts`` then counts the slice that was read. It is not used with ``shuffle``, filters or a limit. Without it, a shard reads all subjects, and has every N-th session."""
 
 
 class HasNoOutput(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import orjson
+import pytest
 
 from .._kernel.contract.define import maybe_await
 from .._kernel.source.source import SOURCE_ERROR, iterate
@@ -59,6 +60,35 @@ class SourceConformance(Conformance):
 
     async def _twice(self, live: Any) -> tuple[list[Any], list[Any]]:
         return await self._all(live), await self._all(live)
+
+    def test_shards_are_slices_of_all_subjects(self, component: Any, bench: Bench) -> None:
+        """The slices of ``shards``, if the source has it, have each subject once at its place, and a session in one of them."""
+
+        async def read(live: Any) -> Any:
+            if not hasattr(live, "shards"):
+                return None
+            if hasattr(live, "check"):
+                await maybe_await(live.check())
+            slices = {of: [[*part] for part in live.shards(of)] for of in (1, 2, 3, 50)}
+            return await self._all(live), live.total, slices
+
+        result = self.opened(component, bench.folder, read)
+        if result is None:
+            pytest.skip(f"{self.named} offers no slices")
+        subjects, total, slices = result
+        assert total == len(subjects), f"{self.named} has the total {total}, but {len(subjects)} subjects"
+        for of, parts in slices.items():
+            assert len(parts) == of, f"{self.named}: shards({of}) returns {len(parts)} slices"
+            placed = [
+                (place, item.subject if isinstance(item, Due) else item) for part in parts for place, item in part
+            ]
+            assert sorted(place for place, _ in placed) == [*range(total)], "places are 0, 1, 2 … once each"
+            assert all(subjects[place] == subject for place, subject in placed), "a place has another subject"
+            for part in parts:
+                places = [place for place, _ in part]
+                assert places == sorted(places), "the places of a slice ascend"
+            sessions = [{subjects[place].session_id for place, _ in part} - {None} for part in parts]
+            assert sum(map(len, sessions)) == len(set().union(*sessions)), "a session is in two slices"
 
     def test_subjects_are_json(self, component: Any, bench: Bench) -> None:
         """Subjects are stored in the ledger, so they have to be JSON."""

@@ -14,7 +14,7 @@ from ..contract.protocols import Source
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Pipeline
 from ..resume.open_runs import RunCommand
-from ..source.shard import Shard, ShardSubjects
+from ..source.shard import Shard, ShardSubjects, SliceSubjects, slice_of
 from ..source.source import is_live
 from ..values import Cost, Due
 from ..values.errors import ConfigError, DataError, Problem
@@ -95,7 +95,8 @@ class ShardRun:
         budget = pipeline.budget
         self.limits = attrs.evolve(budget, run=_shares(budget.run, shard.of))
         self.day = DayShare(f"shard {shard}", _shares(budget.day, shard.of))
-        self._shard, self._subjects = shard, ShardSubjects(shard)
+        self._shard = shard
+        self._subjects: ShardSubjects | SliceSubjects = ShardSubjects(shard)
         self._has_paid_calls = False
 
     def refuse_unfit(self, source: Source, name: str, data: Mapping[str, str]) -> None:
@@ -105,6 +106,12 @@ class ShardRun:
         """
         refuse_without_digest(source, name, data)
         refuse_other_data(self._shard, name, data)
+
+    def part_of(self, source: Source, name: str) -> Source | None:
+        """Return the slice of *source*, called *name*, that the shard reads; None if the shard reads all subjects, and picks its own."""
+        part = slice_of(source, name, self._shard)
+        self._subjects = self._subjects if part is None else part
+        return part
 
     def pick(self, subjects: AsyncIterator[Due], limit: int | None, calls: Iterable[Call]) -> AsyncIterator[Due]:
         """Yield the subjects of the shard among at most *limit* of *subjects*, for the components of *calls*."""
@@ -118,9 +125,16 @@ class ShardRun:
         """
         shard, read = self._shard, self._subjects.read
         message = f"shard {shard}: {done['subjects']:,} of {read:,} subjects; dicast merge adds the gate, aggregates, comparisons and sinks"
+<<<<<<< HEAD
         span = {} if shard.size is None else {"span": self._subjects.span}
         members: dict[str, Any] = {
             "shard": {"number": shard.number, "of": shard.of, "read": read, **span, "warnings": [*warnings]},
+=======
+        is_slice = isinstance(self._subjects, SliceSubjects)
+        numbers = {"number": shard.number, "of": shard.of, **({"is_slice": True} if is_slice else {})}
+        members: dict[str, Any] = {
+            "shard": {**numbers, "read": read, "warnings": [*warnings]},
+>>>>>>> ee890f75 (run, source: let a source offer slices to the shards of a run)
             "warnings": [{"kind": "shard", "message": message + self._notice()}, *done["warnings"]],
         }
         if not done["subjects"] and done["stopped"] is None:

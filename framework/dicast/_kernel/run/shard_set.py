@@ -19,6 +19,7 @@ from ..records.option_changes import section_changes
 from ..resume.open_runs import shard_of
 from ..values import Query, ReadCounts
 from ..values.errors import ConfigError, Problem
+from ..values.read_counts import sum_counts
 
 NOT_SHARED = ("shard", "file", "outputs", "followers")
 """Members of ``run.started`` that may differ between the shards of a run."""
@@ -103,18 +104,25 @@ class ShardSet:
         return next((shard.document["shard"]["read"] for shard in self.shards if shard.is_complete), None)
 
     def counts(self) -> ReadCounts | None:
-        """Return the counts of the source, which each complete shard has read as a whole."""
-        read = next((shard.document["read"] for shard in self.shards if shard.is_complete), None)
-        if read is None or read["records"] is None:
+        """Return the counts of the source, which each complete shard has read as a whole, unless the source offers slices: then the sums of all shards."""
+        reads = [shard.document["read"] for shard in self.shards if shard.is_complete]
+        if not reads or any(read["records"] is None for read in reads):
             return None
-        details = {name: value for name, value in read.items() if name not in _READ}
-        notes = tuple(read.get("notes", ()))
-        return ReadCounts(read["records"], read["marked"], read["dropped"], read["failed"], details, notes)
+        if not self._has_slices:
+            return _counts(reads[0])
+        return sum_counts([_counts(read) for read in reads]) if len(reads) == len(self.shards) else None
+
+    @property
+    def _has_slices(self) -> bool:
+        return any(shard.document["shard"].get("is_slice") for shard in self.shards if shard.is_complete)
 
     def source_warnings(self) -> list[dict[str, Any]]:
-        """Return the warnings about the source."""
-        complete = (shard.document["shard"]["warnings"] for shard in self.shards if shard.is_complete)
-        return [*next(complete, ())]
+        """Return the warnings about the source; each warning once if the source offers slices."""
+        complete = [shard.document["shard"]["warnings"] for shard in self.shards if shard.is_complete]
+        if not self._has_slices:
+            return [*next(iter(complete), ())]
+        warnings = [warning for shard in complete for warning in shard]
+        return [warning for number, warning in enumerate(warnings) if warning not in warnings[:number]]
 
     def stopped(self) -> dict[str, object] | None:
         """Return the reason why the merged run is not complete; None if all shards are."""
@@ -123,6 +131,12 @@ class ShardSet:
             return None
         names = ", ".join(f"{shard}: {shard.reason}" for shard in open_)
         return {"reason": "unfinished_shards", "shards": names}
+
+
+def _counts(read: Mapping[str, Any]) -> ReadCounts:
+    details = {name: value for name, value in read.items() if name not in _READ}
+    notes = tuple(read.get("notes", ()))
+    return ReadCounts(read["records"], read["marked"], read["dropped"], read["failed"], details, notes)
 
 
 def find_shards(ledgers: Iterable[tuple[str, Ledger]]) -> ShardSet:

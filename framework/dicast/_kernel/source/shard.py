@@ -1,15 +1,18 @@
-"""Shard of a run: every N-th session or single subject of the source, for runs on several machines."""
+"""Shard of a run: a slice that the source offers, or every N-th session or single subject, for runs on several machines."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 import attrs
 
 from ...toolkit.temporary import temporary_database
 from ..classes import frozen
+from ..contract.protocols import Source
 from ..values import PARENTS, Due, Subject
+from ..values.errors import PluginError
 from ..values.subject import PlacedDue
 
 MOST_SHARDS = 10_000
@@ -92,6 +95,42 @@ class ShardSubjects:
     def _next(self, position: int) -> int:
         number, self._groups = self._groups, self._groups + 1
         return number if self._shard.size is None else position
+
+
+class SliceSubjects:
+    """The subjects of *shard* as a *slice* that the source offers; *total* is the number of subjects of all slices.
+
+    It is a source, and gives each of its subjects its place in :meth:`pick`.
+    """
+
+    def __init__(self, slice_: Iterable[tuple[int, Subject | Due]], total: int) -> None:
+        self._slice, self._places = slice_, deque[int]()
+        self.read = total
+
+    def subjects(self) -> Iterator[Subject | Due]:
+        """Yield the subjects of the slice."""
+        for place, item in self._slice:
+            self._places.append(place)
+            yield item
+
+    async def pick(self, subjects: AsyncIterator[Due], limit: int | None) -> AsyncIterator[Due]:
+        """Yield *subjects*, which were read from this slice, each with its place. A slice has no *limit*."""
+        async for due in subjects:
+            yield _placed(due, self._places.popleft())
+
+
+def slice_of(source: Source, name: str, shard: Shard) -> SliceSubjects | None:
+    """Return the slice that *source*, called *name*, offers for *shard*; None if it offers none, or does not know the number of its subjects.
+
+    :raises PluginError: if it offers another number of slices.
+    """
+    offer, total = getattr(source, "shards", None), getattr(source, "total", None)
+    if offer is None or total is None:
+        return None
+    slices = offer(shard.of)
+    if len(slices) != shard.of:
+        raise PluginError(f"{name}: shards({shard.of}) returned {len(slices)} slices; return one for each shard")
+    return SliceSubjects(slices[shard.number - 1], total)
 
 
 def _placed(due: Due, position: int) -> PlacedDue:

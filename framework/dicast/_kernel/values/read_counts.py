@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from ..classes import field, frozen
@@ -36,3 +37,23 @@ class ReadCounts:
             raise PluginError(f"counts of a source are integers from 0 on: {self!r:.200}")
         if sum(self.dropped.values()) + self.failed > self.records:
             raise PluginError(f"more records were dropped and failed than read: {self!r:.200}")
+
+
+def sum_counts(parts: Sequence[ReadCounts]) -> ReadCounts:
+    """Return the counts of an input whose *parts* were counted one by one; each note once."""
+    details = dict.fromkeys(name for part in parts for name in part.details)
+    return ReadCounts(
+        sum(part.records for part in parts),
+        _sum(part.marked for part in parts),
+        _sum(part.dropped for part in parts),
+        sum(part.failed for part in parts),
+        {name: _sum(part.details.get(name, {}) for part in parts) for name in details},
+        tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    )
+
+
+def _sum(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total = Counter[str]()
+    for part in counts:
+        total.update(part)
+    return dict(total)
