@@ -108,8 +108,8 @@ class ShardRun:
         refuse_other_data(self._shard, name, data)
 
     def part_of(self, source: Source, name: str) -> Source | None:
-        """Return the slice of *source*, called *name*, that the shard reads; None if the shard reads all subjects, and picks its own."""
-        part = slice_of(source, name, self._shard)
+        """Return the slice of *source*, called *name*, that the shard reads; None if the shard reads all subjects, and picks its own, as shards of one size do."""
+        part = None if self._shard.size is not None else slice_of(source, name, self._shard)
         self._subjects = self._subjects if part is None else part
         return part
 
@@ -125,16 +125,11 @@ class ShardRun:
         """
         shard, read = self._shard, self._subjects.read
         message = f"shard {shard}: {done['subjects']:,} of {read:,} subjects; dicast merge adds the gate, aggregates, comparisons and sinks"
-<<<<<<< HEAD
-        span = {} if shard.size is None else {"span": self._subjects.span}
+        subjects = self._subjects
+        span = {} if shard.size is None or isinstance(subjects, SliceSubjects) else {"span": subjects.span}
+        kind = {"is_slice": True} if isinstance(subjects, SliceSubjects) else {}
         members: dict[str, Any] = {
-            "shard": {"number": shard.number, "of": shard.of, "read": read, **span, "warnings": [*warnings]},
-=======
-        is_slice = isinstance(self._subjects, SliceSubjects)
-        numbers = {"number": shard.number, "of": shard.of, **({"is_slice": True} if is_slice else {})}
-        members: dict[str, Any] = {
-            "shard": {**numbers, "read": read, "warnings": [*warnings]},
->>>>>>> ee890f75 (run, source: let a source offer slices to the shards of a run)
+            "shard": {"number": shard.number, "of": shard.of, "read": read, **span, **kind, "warnings": [*warnings]},
             "warnings": [{"kind": "shard", "message": message + self._notice()}, *done["warnings"]],
         }
         if not done["subjects"] and done["stopped"] is None:
