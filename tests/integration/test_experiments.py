@@ -209,7 +209,7 @@ def test_failure_of_a_task_is_printed_once_for_all_labels_in_words_about_the_tas
     assert text.count("row r1 task: call failed: ") == text.count("row r1 ") == 1
     assert "judge_call_failed" not in text
     summary = " ".join(shop.dicast("show", "last").out.split())
-    assert "failed: 5 invalid_score, 1 task: call failed" in summary
+    assert "failed: 5 invalid_score (a score is missing, or outside [0, 1]), 1 task: call failed" in summary
     assert " task: call failed: row r1: prompt/chat: " in summary
     assert shop.dicast("show", "r1").out.count("\ntask: no verdict, call failed\n") == 1
 

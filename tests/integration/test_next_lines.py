@@ -61,13 +61,13 @@ def test_next_commands_of_a_run_work(shop, text, options, full):
         assert done.code == 0, (command, done.err)
 
 
-OF_ALL = ([], ["--limit", "3"], ["--filter", "id!=r1"], ["--head", "3"])
+OF_ALL = ([], ["--set", "define.grader.openai/chat.model=n"], ["--limit", "3"], ["--filter", "id!=r1"], ["--head", "3"])
 
 
 @pytest.mark.parametrize(
     ("text", "options"),
     [
-        *((JUDGED, options) for options in (*OF_ALL, ["--shard", "1/2"])),
+        *((JUDGED, options) for options in (*OF_ALL, ["--only", "helpful"], ["--shard", "1/2"])),
         *((JUDGED_SUITE, options) for options in (*OF_ALL, ["--experiment", "b"])),
     ],
     ids=lambda value: "-".join(value).strip("-") if isinstance(value, list) else None,
@@ -121,10 +121,16 @@ INSIDE = re.compile(r"(?:: |`)(dicast (?:run|ci|verdicts) [^`;()\n]*)(?=[`;)])")
 
 
 @pytest.mark.parametrize("ledger", ["books/l.db", None], ids=["ledger", "default"])
-def test_commands_inside_reasons_work_in_every_report(shop, chat_server, ledger, monkeypatch):
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--set", "define.grader.openai/chat.model=two words", "--only", "helpful"]],
+    ids=["file", "options"],
+)
+def test_commands_inside_reasons_work_in_every_report(shop, chat_server, ledger, options, monkeypatch):
     shop.rows(*(f"answer {number}" for number in range(12)))
     (shop / "books").mkdir()
-    option = [] if ledger is None else ["--ledger", ledger]
+    option = [*options, *([] if ledger is None else ["--ledger", ledger])]
+    shown = [] if ledger is None else ["--ledger", ledger]
     book = shop / (ledger or ".dicast/ledger.db")
     text = JUDGED.replace("URL", chat_server.url)
     shop.pipeline(text.replace("name: asked", "name: main"), name="main.yaml")
@@ -146,7 +152,7 @@ def test_commands_inside_reasons_work_in_every_report(shop, chat_server, ledger,
     log = shop.dicast("ci", *arguments, "--comment", "c.md", "--junit", "j.xml").out
     monkeypatch.delenv("GITHUB_ACTIONS")
     reports = {name: (shop / name).read_text() for name in ("c.md", "j.xml", "summary.md")}
-    document = shop.dicast("show", "last", "--json", *option).out
+    document = shop.dicast("show", "last", "--json", *shown).out
     chat_server.answer = lambda asked: chat_server.raw({}) if "hook" in asked.path else passing
     content = book.read_bytes()
     for place, report in {**reports, "log": log, "document": document, "webhook": messages[0]}.items():
@@ -154,5 +160,28 @@ def test_commands_inside_reasons_work_in_every_report(shop, chat_server, ledger,
         assert {"--retry-failed", "verdicts"} <= {word for command in words for word in command}, place
         for command in words:
             book.write_bytes(content)  # the ledger with the failures
-            done = shop.dicast(*command[1:])
+            same = options if command[1] == "ci" else []  # the comment adds: with the same options
+            done = shop.dicast(*command[1:], *same)
             assert done.code == 0, (place, command, done.err)
+
+
+def test_commands_name_settings_whose_values_are_not_recorded(shop, chat_server):
+    shop.rows("good", "bad", "fine", "no")
+    file = shop.pipeline(JUDGED.replace("URL", chat_server.url)).name
+    key = "define.grader.openai/chat.api_key"
+    chat_server.answer = lambda asked: 500 if asked.number > 1 else chat_server.sealed(score=0.5, confidence=0.9)
+    printed = shop.dicast("run", file, "--set", f"{key}=sk-secret", "--set", "name=graded").out
+    shown = shop.dicast("show", "last").out
+    for text in (printed, shown):
+        (line,) = [line for line in text.splitlines() if "--retry-failed" in line]
+        assert "--set name=graded" in line
+        assert line.endswith(f"  # with the same --set {key}")
+    assert "sk-secret" not in printed + shown + shop.dicast("ledger", "export").out
+
+
+def test_a_ledger_without_texts_has_no_values_of_settings(shop):
+    shop.rows("good", "bad")
+    digest = "ledger: {ledger/sqlite: {path: .dicast/ledger.db, content: digest}}\n"
+    assert shop.dicast("run", shop.pipeline(CHECK + digest).name, "--set", "name=words", "--only", "tidy").code == 0
+    (started,) = shop.events("run.started")
+    assert (started["payload"]["set"], started["payload"]["only"]) == (["name"], ["tidy"])

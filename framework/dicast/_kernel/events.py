@@ -37,6 +37,9 @@ RUN_STARTED = "run.started"
 :param rollouts?: the number of outputs that the task makes for each subject, if it is not 1.
 :param limit: the largest number of subjects to read, or null.
 :param filter?: the rules that select the subjects, as the user wrote them after ``--filter``.
+:param set?: the values of ``--set``, for the command that resumes the run. A setting is its path alone if its value is a secret or an
+    address with a user, and always in a ledger with ``content: digest``.
+:param only?: the values of ``--only``.
 :param expected?: the number of subjects that the source has, at most ``limit``, if the source counted them.
 :param live: true if the source is live.
 :param preview: true for a try on a few rows.

@@ -147,7 +147,7 @@ async def _judged(
         from ..source.filters import read_filters
 
         filters = read_filters(filters)
-    shard = Shard(reference["number"], reference["of"], (), reference["run_id"], reference["digest"], reference["size"])
+    shard = Shard(reference["number"], reference["of"], reference["run_id"], reference["digest"], reference["size"])
     request = Request(
         limit=None if earlier is not None else reference["limit"],
         resume=None if earlier is None else earlier.run_id,

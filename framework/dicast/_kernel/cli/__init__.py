@@ -52,6 +52,7 @@ EXTRAS = {
     "cache": "cache",
     "calibrate": "trust",
     "ci": "github",
+    "comment": "github",
     "compare": "stats",
     "conformance": "evaluator",
     "doctor": "trust",
@@ -64,6 +65,7 @@ EXTRAS = {
     "promotion": "promotion",
     "report": "report",
     "serve": "serve",
+    "sql": "sql",
     "workloads": "workload",
 }
 """Commands missing from a plain install, each with the extra that brings it."""

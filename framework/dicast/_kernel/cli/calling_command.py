@@ -25,7 +25,7 @@ class CallingCommand:
     flags: Sequence[str] = ()
     file: Path | None = None
 
-    def command(self, file: str, settings: Sequence[str], flags: Sequence[str]) -> RunCommand:
-        """Return the command that the user gave, which runs the pipeline *file*."""
+    def command(self, file: str, settings: Sequence[str], flags: Sequence[str], only: Sequence[str] = ()) -> RunCommand:
+        """Return the command that the user gave, which runs the pipeline *file* for the labels *only*."""
         settings = [setting for setting in settings if setting not in self.settings]
-        return RunCommand(file, settings, [*flags, *self.flags], self.program)
+        return RunCommand(file, settings, [*flags, *self.flags], self.program, only=only)

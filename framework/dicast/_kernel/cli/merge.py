@@ -58,7 +58,7 @@ def merge_shards(
                 outcome, words = in_loop(
                     merge_ledgers(places, partial(_build, ledger=ledger, outputs=outputs, caller=caller))
                 )
-            command = caller.command(str(caller.file or words.path), words.settings, selection((), words.only, ledger))
+            command = caller.command(str(caller.file or words.path), words.settings, selection((), ledger), words.only)
         if as_json:
             print_json(outcome.document)
         else:

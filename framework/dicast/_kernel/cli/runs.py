@@ -130,9 +130,9 @@ def run(
     if primary is not None and not metric_lines:
         raise click.UsageError("--primary applies to METRIC lines; add --metric-lines")
     with Outputs(out) as outputs:
-        flags = [*(["--yes"] if yes else []), *selection(filters, only, ledger, shard, experiment), *outputs.flags]
+        flags = [*(["--yes"] if yes else []), *selection(filters, ledger, shard, experiment), *outputs.flags]
         caller = click.get_current_context().find_object(CallingCommand) or CallingCommand(("dicast", "run"))
-        command = caller.command(str(file), overrides, flags)
+        command = caller.command(str(file), overrides, flags, only)
         request = Request(
             limit if head is None else head,
             resume,
@@ -141,7 +141,7 @@ def run(
             cancel_batches=cancel_batches,
             command=attrs.evolve(command, is_resumable=head is None),
             filters=_rules(filters),
-            shard=shard and attrs.evolve(shard, only=only),
+            shard=shard,
         )
         read = partial(read_chosen, file, overrides, only, outputs, ledger, experiment)
         if watch and not switched_off():
@@ -182,13 +182,12 @@ def _watch(
 
 def selection(
     filters: Sequence[str],
-    only: Sequence[str],
     ledger: Path | str | None,
     shard: Shard | None = None,
     experiment: str | None = None,
 ) -> list[str]:
-    """Return the options that select the experiment, subjects, labels and the ledger, for a command that resumes the run."""
-    options = {"--filter": filters, "--only": only, "--ledger": [] if ledger is None else [without_password(ledger)]}
+    """Return the options that select the experiment, subjects and the ledger, for a command that resumes the run."""
+    options = {"--filter": filters, "--ledger": [] if ledger is None else [without_password(ledger)]}
     options["--experiment"] = [] if experiment is None else [experiment]
     options["--shard"] = [] if shard is None else [str(shard)]
     return [word for option, texts in options.items() for text in texts for word in (option, text)]

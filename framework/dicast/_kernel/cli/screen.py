@@ -25,7 +25,7 @@ from .read_lines import read_lines
 from .score_lines import corrected_lines, plan_lines
 from .summary import (
     SHOWN_ELSEWHERE,
-    failure_counts,
+    failures_text,
     fallback_text,
     headline,
     loss_lines,
@@ -256,7 +256,7 @@ def _failures(done: Document) -> _Section:
         examples.setdefault(failure["failure_mode"], failure)
     if not kinds and not examples:
         return _Section()
-    counts = failure_counts(done) or "none counted"
+    counts = failures_text(done) or "none counted"
     listed = [kind for kind in dict.fromkeys((*kinds, *examples)) if kind in examples]
     items = [f"  {_example_kind(examples[kind])}: {_example(examples[kind])}" for kind in listed]
     return _Section([f"failed: {counts}"], items, "kind", 1)

@@ -198,14 +198,14 @@ def _worst_lines(done: Document) -> Iterator[str]:
 def _failed_lines(done: Document) -> Iterator[str | Drawing]:
     listed = done["failed_subjects"]
     if done["failures"] or listed:
-        yield "failed: " + (failure_counts(done) or "none counted")
+        yield "failed: " + (failures_text(done) or "none counted")
         if listed:
             yield _failed_table(listed)
         if sum(done["failures"].values()) > len(listed):
             yield f"  … (all: dicast verdicts --run {done['run_id']} --failed{ledger_option(done['ledger'])})"
 
 
-def failure_counts(done: Document) -> str:
+def failures_text(done: Document) -> str:
     """Return the numbers of failures by kind, in words where the document shows that they are the task's."""
     listed, parts = done["failed_subjects"], []
     for mode, count in done["failures"].items():

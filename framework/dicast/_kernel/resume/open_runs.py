@@ -33,9 +33,10 @@ _PLAIN = re.compile(r"(?!(?:true|false|null|yes|no|on|off)$)[A-Za-z_][\w./ -]*",
 
 @frozen
 class RunCommand:
-    """Words of a ``dicast run`` command, or of another *program*: the file, the values of ``--set``, and other options.
+    """Words of a ``dicast run`` command, or of another *program*: the file, the values of ``--set`` and ``--only``, and other options.
 
-    *is_resumable* is False for a run that no command resumes, such as a run with ``--head``.
+    *is_resumable* is False for a run that no command resumes, such as a run with ``--head``. *hidden* are the paths of settings whose values
+    a command does not print, such as secrets: a comment after the command names them.
     """
 
     file: str
@@ -43,6 +44,8 @@ class RunCommand:
     flags: Sequence[str] = ()
     program: Sequence[str] = ("dicast", "run")
     is_resumable: bool = True
+    only: Sequence[str] = ()
+    hidden: Sequence[str] = ()
 
     def resuming(self, run_id: str | None = None, *flags: str, name: str | None = None) -> str:
         """Return the command, quoted for a shell, that resumes the run *run_id*, or the newest open run, under *name*."""
@@ -56,22 +59,31 @@ class RunCommand:
         return self._text(self.settings, *self.flags)
 
     def _text(self, settings: Sequence[str], *flags: str) -> str:
-        words = [word for setting in settings for word in ("--set", setting)]
-        return shlex.join([*self.program, self.file, *words, *flags])
+        options = {"--set": settings, "--only": self.only}
+        words = [word for option, values in options.items() for value in values for word in (option, value)]
+        comment = "".join(f" --set {path}" for path in self.hidden)
+        command = shlex.join([*self.program, self.file, *words, *flags])
+        return f"{command}  # with the same{comment}" if comment else command
 
     def masked(self, *pipelines: Pipeline) -> RunCommand:
-        """Return the command without the secrets of *pipelines*, for a message."""
-        settings = self.settings
-        for mask in map(SecretMask.of, pipelines):
-            settings = [mask.text(setting) for setting in settings]
-        return evolve(self, settings=settings)
+        """Return the command without the settings that have secrets of *pipelines*, which are *hidden*, for a message."""
+        masks = [SecretMask.of(pipeline) for pipeline in pipelines]
+        return self.without(lambda setting: any(mask.text(setting) != setting for mask in masks))
+
+    def without(self, is_hidden: Callable[[str], bool]) -> RunCommand:
+        """Return the command in which the settings are *hidden* for which *is_hidden* returns True."""
+        plain = [setting for setting in self.settings if not is_hidden(setting)]
+        hidden = [setting.partition("=")[0] for setting in self.settings if is_hidden(setting)]
+        return evolve(self, settings=plain, hidden=[*self.hidden, *hidden])
+
+    def record(self) -> dict[str, list[str]]:
+        """Return the members ``set`` and ``only`` of ``run.started``; a hidden setting is its path alone."""
+        members = {"set": [*self.settings, *self.hidden], "only": [*self.only]}
+        return {name: values for name, values in members.items() if values}
 
 
 def command_of(started: Mapping[str, Any], *flags: str) -> RunCommand | None:
-    """Return the command of a run with the payload *started* of its ``run.started``, with *flags*; None if ``dicast run`` did not start it.
-
-    The values of ``--set`` and ``--only`` are not recorded. If the run had any, resuming it without them is refused.
-    """
+    """Return the command of a run with the payload *started* of its ``run.started``, with *flags*; None if ``dicast run`` did not start it."""
     file, _, experiment = str(started.get("file")).partition("#")
     if file.startswith("<") or run_kind(started) not in _OF_FILES:
         return None
@@ -81,7 +93,10 @@ def command_of(started: Mapping[str, Any], *flags: str) -> RunCommand | None:
     words += ["--shard", f"{shard['number']}/{shard['of']}"] if shard else []
     words += ["--experiment", experiment] if experiment and not suite else []
     is_resumable = not (started.get("preview") or (suite and filters))
-    return RunCommand(path_from_here(path), flags=(*words, *flags), is_resumable=is_resumable)
+    options = shard or started  # missing in runs of older versions
+    settings, only = options.get("set") or (), options.get("only") or ()
+    command = RunCommand(path_from_here(path), settings, (*words, *flags), is_resumable=is_resumable, only=only)
+    return command.without(lambda setting: "=" not in setting)
 
 
 @frozen

@@ -211,7 +211,8 @@ class MergeSteps(RunSteps):
             key: value for key, value in shards.first.started.items() if key not in ("shard", "followers", "kind")
         }
         started["setup"] = {key: value for key, value in started["setup"].items() if key != "shard"}
-        started |= {"file": file_identity(pipeline), **decided_by(pipeline), **followers(pipeline)}
+        words = {name: values for name in ("set", "only") if (values := shards.first.started["shard"].get(name))}
+        started |= {"file": file_identity(pipeline), **words, **decided_by(pipeline), **followers(pipeline)}
         merged = [{"shard": shard.name, "run_id": shard.run_id, "ledger": shard.place} for shard in shards.shards]
         started["kind"] = run_kind(started)
         return started | {"outputs": [output(slot, pipeline.base) for slot in pipeline.sinks], "shards": merged}

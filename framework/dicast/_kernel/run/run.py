@@ -137,7 +137,10 @@ class RunSteps:
             spool = await self._spool(data)
             feeds, request = await self._open_sinks(parts), self.request
             started = run_started(self.pipeline, plan, data, rubrics, request.limit, live=request.live)
-            started = with_request(started, request, self._mask, self.report.expected) | await self._split(source, data)
+            started = with_request(
+                started, request, self._mask, self.report.expected, keeps_content=self.context.keeps_content
+            )
+            started |= await self._split(source, data)
             observing = evolve(self.context, baseline=self.baseline)
             if self.pipeline.is_observed:
                 from ..records.observers import RecordObservers  # few runs compute figures over records

@@ -80,7 +80,7 @@ def shard_record(shard: Shard, command: RunCommand | None, mask: SecretMask) -> 
         message = "--shard records the values of --set for dicast merge, and a value of --set is a secret"
         raise ConfigError(f"{message}; write ${{NAME}} in the file, and set the variable NAME")
     numbers = {"number": shard.number, "of": shard.of}
-    words = {"file": command.file, "set": [*command.settings], "only": [*shard.only]}
+    words = {"file": command.file, "set": [*command.settings], "only": [*command.only]}
     return {**numbers, **words, **({} if shard.run_id is None else {"run": shard.run_id})}
 
 

@@ -16,7 +16,7 @@ from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED
 from ..leases.hold_lease import live_run_check
 from ..leases.protocol import Leasing
 from ..records.option_changes import section_changes
-from ..resume.open_runs import shard_of
+from ..resume.open_runs import MAX_NAMED, shard_of
 from ..values import Query, ReadCounts
 from ..values.errors import ConfigError, Problem
 from ..values.read_counts import sum_counts
@@ -245,24 +245,33 @@ def _missing(shards: Sequence[ShardRecord], older: Sequence[ShardRecord], model:
     absent = sorted({*range(1, of + 1)}.difference(shard.number for shard in shards))
     if not absent:
         return
+    places = {shard.place for shard in shards}
+    place = next(iter(places)) if len(places) == 1 and len(shards) > 1 else None
     names = ", ".join(f"{number}/{of}" for number in absent)
-    noun = "shard" if len(absent) == 1 else "shards"
-    started, places = model.started, {shard.place for shard in shards}
-    place = next(iter(places)) if len(places) == 1 and len(shards) > 1 else f"shard-{absent[0]}.db"
-    words = ["dicast", "run", started["shard"]["file"], "--shard", f"{absent[0]}/{of}", "--ledger", place]
-    options = {
-        "--set": started["shard"].get("set"),
-        "--only": started["shard"].get("only"),
-        "--filter": started.get("filter"),
-    }
-    words += [word for option, values in options.items() for value in values or () for word in (option, value)]
-    command = shlex.join(words)
+    nouns = ("shard", "it", "ledger") if len(absent) == 1 else ("shards", "them", "ledgers")
+    noun, pronoun, ledgers = nouns
+    commands = "; ".join(_shard_command(model, number, place or f"shard-{number}.db") for number in absent[:MAX_NAMED])
+    rest = f"; {len(absent) - MAX_NAMED:,} more in the same way" if len(absent) > MAX_NAMED else ""
     yield Problem(
-        f"{noun} {names} missing: no ledger has a run of it that fits; {command} judges it; merge this ledger, too"
+        f"{noun} {names} missing: no ledger has a run that fits; judge {pronoun}, and merge the {ledgers}, too: {commands}{rest}"
     )
     for record in older:
         if record.number in absent and record.started["shard"]["of"] == of:
             yield _foreign(record, model)
+
+
+def _shard_command(model: ShardRecord, number: int, place: str) -> str:
+    """Return the command that judges the shard with the *number* like *model*, in the ledger at *place*."""
+    started = model.started
+    options = {
+        "--set": started["shard"].get("set"),
+        "--only": started["shard"].get("only"),
+        "--filter": started.get("filter"),
+        "--limit": () if started["limit"] is None else (str(started["limit"]),),
+    }
+    words = [word for option, values in options.items() for value in values or () for word in (option, value)]
+    part = f"{number}/{started['shard']['of']}"
+    return shlex.join(["dicast", "run", started["shard"]["file"], "--shard", part, "--ledger", place, *words])
 
 
 def _running(shards: Sequence[ShardRecord]) -> Iterable[Problem]:

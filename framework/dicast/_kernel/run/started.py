@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..plan.secret_mask import SecretMask
@@ -12,6 +13,9 @@ from .plan import file_identity
 from .request import Request
 from .shard_run import shard_record, shard_setup
 
+_PASSWORD = re.compile(r"//[^/@\s]*@")
+"""The user of an address, with a password as a rule."""
+
 
 def origin_of(pipeline: Pipeline, request: Request) -> Origin:
     """Return the origin of the runs that *request* can resume."""
@@ -20,10 +24,13 @@ def origin_of(pipeline: Pipeline, request: Request) -> Origin:
     return Origin(file_identity(pipeline), pipeline.name, command, request.flags, part)
 
 
-def with_request(started: dict[str, Any], request: Request, mask: SecretMask, expected: int | None) -> dict[str, Any]:
+def with_request(
+    started: dict[str, Any], request: Request, mask: SecretMask, expected: int | None, *, keeps_content: bool
+) -> dict[str, Any]:
     """Return *started*, the payload for a run of a pipeline, with the members of *request*.
 
     :param expected: the number of subjects, if the source counted them.
+    :param keeps_content: the ledger stores texts, such as the values of settings.
     :raises ConfigError: when a shard cannot be merged later.
     """
     started |= {"prompts": mask.data(started["prompts"])} if "prompts" in started else {}
@@ -33,5 +40,12 @@ def with_request(started: dict[str, Any], request: Request, mask: SecretMask, ex
     if request.shard is not None:
         started["setup"] |= shard_setup(request.shard)
         started["shard"] = shard_record(request.shard, request.command, mask)
+    elif request.command is not None:
+        started |= request.command.without(lambda setting: _is_hidden(setting, mask, keeps_content)).record()
     started["kind"] = request.kind or run_kind(started)
     return started
+
+
+def _is_hidden(setting: str, mask: SecretMask, keeps_content: bool) -> bool:
+    """Return whether the value of *setting* is not recorded: a text in a ledger without texts, a secret, or an address with a password."""
+    return not keeps_content or mask.text(setting) != setting or _PASSWORD.search(setting) is not None

@@ -28,7 +28,6 @@ class Shard:
 
     :param number: the number of the shard, from 1.
     :param of: the number of shards.
-    :param only: the labels to judge, as the user gave them; all if empty.
     :param run_id: the run whose executor started the shard; None for a shard that a user started.
     :param digest: the digest of the data that the shard has to read; None for any data.
     :param size: the number of subjects of which each shard has the sessions that begin among them; None for every N-th session.
@@ -36,7 +35,6 @@ class Shard:
 
     number: int
     of: int
-    only: tuple[str, ...] = ()
     run_id: str | None = None
     digest: str | None = None
     size: int | None = None
