@@ -59,7 +59,7 @@ def verify(head: str | None, shards: bool, jobs: int | None, ledger: Path | str 
             f"--head must be a digest of 64 hexadecimal digits, as in ledger.head of each run, not {head!r}"
         )
     if jobs is None:
-        from ..run.executors import cores
+        from ..._processes.component import cores  # with the executor that has the same default
 
         jobs = cores()
     result, roots = read_ledger(ledger, lambda open_ledger: _verified(open_ledger, head, jobs))
