@@ -114,15 +114,17 @@ def test_a_secret_in_a_prompt_is_masked(run, shop):
 
 
 @pytest.mark.parametrize("is_criterion", [True, False])
-def test_a_prompt_is_recorded_with_the_names_of_environment_variables(run, shop, monkeypatch, is_criterion):
+def test_a_prompt_is_recorded_with_defaults_and_the_names_of_environment_variables(
+    run, shop, monkeypatch, is_criterion
+):
     monkeypatch.setenv("MYSECRET", "value-7Qw2Zx9C")
     prompt = 'user: "$${x} ${MYSECRET} ${TONE:-kindly} {{ city }}"'
     if is_criterion:
         prompt = "criteria: {place: {SAME}}".replace("SAME", prompt)
     recorded = run(prompt)
-    assert [*recorded.values()] == [{"user": "${x} ${MYSECRET} ${TONE:-kindly} {{ city }}"}]
+    assert [*recorded.values()] == [{"user": "${x} ${MYSECRET} kindly {{ city }}"}]
     shown = shop.dicast("show", "t").out
-    assert "  user: ${x} ${MYSECRET} ${TONE:-kindly} Ankara\n" in shown
+    assert "  user: ${x} ${MYSECRET} kindly Ankara\n" in shown
     exported = shop.dicast("ledger", "export").out
     assert "value-7Qw2Zx9C" not in exported
 

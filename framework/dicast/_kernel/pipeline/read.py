@@ -272,13 +272,17 @@ class _Reader:
             text = _VARIABLE.sub(lambda match: self._variable(match, node, path), node.value)
             if len(self.problems) > before:
                 return MISSING
-            self.named[text] = _VARIABLE.sub(self._name, node.value)
+            if (named := _VARIABLE.sub(self._name, node.value)) != text:
+                self.named[text] = named
             return text
         return node.value
 
     def _name(self, match: re.Match[str]) -> str:
-        """Return the variable as the file has it, or its value if the file has the value."""
-        return "${" if match[0] == "$${" else self.variables.get(match[1], match[0])
+        """Return the variable as the file has it, or its value if the file has the value, or its default if that counts."""
+        name, default = match.groups()
+        if match[0] == "$${":
+            return "${"
+        return self.variables.get(name, match[0]) if self.environ.get(name) else default or ""
 
     def _variable(self, match: re.Match[str], node: Node, path: Address) -> str:
         """Return the replacement for ``${NAME}``, ``${NAME:-default}`` (if unset or empty) or ``$${``."""

@@ -169,7 +169,7 @@ def run_started(
 def _prompts(pipeline: Pipeline, *, keeps_content: bool) -> dict[str, Any]:
     """Return the texts of the task's prompts by criterion and role; only their digests if the ledger keeps no content; empty without prompts.
 
-    The texts have the names of environment variables, because their values may be secrets.
+    The texts have the names of environment variables, because their values may be secrets; values that are in the file are filled in.
     """
     texts = getattr(pipeline.task and pipeline.task.component, "prompt_texts", None)
     prompts: Mapping[str, Mapping[str, str]] = texts() if callable(texts) else {}
