@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from .._kernel.classes import frozen
@@ -17,7 +17,7 @@ Place = tuple[str, str, str]
 """A run, and the kind and id of a subject."""
 
 _FEW = 200
-"""The most subjects that are queried one by one; for more subjects the whole ledger is read."""
+"""The most subjects, and the most runs, that are queried one by one; for more the whole ledger is read."""
 
 
 @frozen
@@ -44,19 +44,28 @@ class JudgedOutputs:
     def __init__(self, ledger: Ledger, subjects: Collection[str] | None = None, run_id: str | None = None) -> None:
         self._outputs: dict[Place, JudgedOutput] = {}
         self._contents: dict[str, Mapping[str, Any]] = {}
-        self._tasks = {
-            entry.event.run_id
-            for entry in ledger.read(Query(run_id=run_id, types=(RUN_STARTED,)))
-            if entry.event.payload.get("task") is not None
-        }
         types = (SUBJECT_READ, RECORD_COMPLETED)
-        queries = [Query(run_id=run_id, types=types)]
+        starts, queries = [Query(run_id=run_id, types=(RUN_STARTED,))], [Query(run_id=run_id, types=types)]
         if subjects is not None and len(subjects) <= _FEW:
             queries = [Query(run_id=run_id, types=types, subject_id=id) for id in sorted(subjects)]
-        for query in queries:
-            for entry in ledger.read(query):
-                if subjects is None or entry.event.subject_id in subjects:
-                    self._add(entry.event)
+        events: Iterable[Any] = (
+            entry.event
+            for query in queries
+            for entry in ledger.read(query)
+            if subjects is None or entry.event.subject_id in subjects
+        )
+        if len(queries) > 1 or queries[0].subject_id is not None:
+            events = list(events)
+            if len(runs := {event.run_id for event in events}) <= _FEW:
+                starts = [Query(run_id=run, types=(RUN_STARTED,)) for run in sorted(runs)]
+        self._tasks = {
+            entry.event.run_id
+            for query in starts
+            for entry in ledger.read(query)
+            if entry.event.payload.get("task") is not None
+        }
+        for event in events:
+            self._add(event)
 
     def of(self, run_id: str, kind: str, id: str) -> JudgedOutput | None:
         """Return the output of a subject in a run, None if the run did not read the subject."""

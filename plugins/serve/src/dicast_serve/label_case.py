@@ -13,7 +13,7 @@ from .guide import Guide
 from .reading import reader
 from .run_labels import NOBODY, GivenLabel
 from .runs import Document
-from .subjects import subject
+from .subjects import subject, with_digests
 
 Values = Mapping[str, Any]
 VERDICTS = ("evaluations", "failures", "runs")
@@ -26,12 +26,15 @@ def case(ledger: Ledger, values: Values, guide: Guide) -> Document:
     two outputs. With ``people`` the labels of people are in ``given``. ``is_same_judge`` is false if the judges of ``--judges`` are not the run's.
     """
     kind, id = values["kind"], values["subject"]
-    document: Any = subject(ledger, {"id": id, "subject_kind": kind, "run": values["run"]})["data"]
+    wanted = {"id": id, "subject_kind": kind, "run": values["run"]}
+    document: Any = subject(ledger, wanted, chained=False)["data"]
     entries = labels_of(ledger, kind, id, document["output_digest"])
     own_labels = [
         entry for entry in entries if entry[1].labeller == values["labeller"] and decides(entry[1]) == values["people"]
     ]
     is_shown = not values["blind"] or bool(own_labels)
+    if is_shown:
+        document |= {name: with_digests(ledger, document[name]) for name in ("evaluations", "failures")}
     judged = _judged(ledger, document["run_id"], kind, id, guide.components(kind, values["label"]))
     signals = [verdict["signals"] for verdict in document["evaluations"] if verdict["run_id"] == document["run_id"]]
     is_pair = any("flipped" in (item or {}) for item in signals) or bool(judged and judged["is_pair"])

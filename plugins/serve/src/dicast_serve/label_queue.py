@@ -9,10 +9,11 @@ from math import inf
 from typing import Any
 
 from dicast import ConfigError, Ledger
-from dicast.reading import decides, read_verdicts
+from dicast.reading import decides
 from dicast.toolkit.random_order import in_random_order
 
 from .guide import Guide
+from .judge_kinds import JudgeKinds
 from .reading import reader
 from .run_labels import NOBODY, RunLabels
 from .runs import Document, full_run_id
@@ -74,12 +75,12 @@ def queue(ledger: Ledger, values: Values, guide: Guide) -> Document:
     }
 
 
-def check_person(ledger: Ledger, name: str | None) -> None:
-    """Check that no judge other than a person has judged under *name*.
+def check_person(ledger: Ledger, name: str | None, judges: JudgeKinds | None = None) -> None:
+    """Check that no judge other than a person has judged under *name*. With *judges* only rows are read that they have not read.
 
     :raises ConfigError: if one has.
     """
-    kinds = {origin.judge_kind for origin in read_verdicts(ledger).origins if origin.judge == name} - {"human", None}
+    kinds = (judges or JudgeKinds()).of(ledger, name) - {"human", None}
     if name is not None and kinds:
         from dicast import Problem
 

@@ -12,6 +12,7 @@ import attrs
 import dicast
 from dicast import (
     ConfigError,
+    Entry,
     Judgment,
     Ledger,
     LedgerError,
@@ -27,6 +28,7 @@ from dicast.reading import JudgedOutputs, decides, verdict_of
 from dicast.reading.gold import RANDOMLY
 
 from .documents import without_rationale
+from .judge_kinds import JudgeKinds
 from .label_bodies import Label
 from .label_case import labels_of
 from .label_queue import check_person
@@ -114,7 +116,7 @@ def record(ledger: ServedLedger, label: Label) -> dict[str, Any]:
     :raises NotFound: when no run has read a subject with this id.
     :raises ConfigError: when a judge that is not a person has judged under the label's name, or the person has another label than ``expected``.
     """
-    labeled = ledger.read(lambda live: _labeled(live, label))
+    labeled = ledger.read(lambda live: _labeled(live, label, ledger.judges))
     newest = labeled.labels[-1] if labeled.labels else None
     run_id = "" if newest is None else newest[0].run_id
     if label.expected not in (None, run_id):
@@ -157,23 +159,21 @@ def _recorded(ledger: Ledger, label: Label, run_id: str) -> dict[str, Any]:
     return {"run_id": run_id, "verdict": verdict and without_rationale(attrs.asdict(verdict, recurse=False))}
 
 
-def _labeled(ledger: Ledger, label: Label) -> _Labeled:
+def _labeled(ledger: Ledger, label: Label, judges: JudgeKinds) -> _Labeled:
     """Return the labeled subject."""
-    check_person(ledger, DECISION if label.adjudicated else label.judge)
-    entries = [
-        entry
-        for entry in ledger.read(Query(types=TYPES, subject_id=label.subject_id))
-        if entry.event.subject_kind == label.subject_kind
-    ]
+    check_person(ledger, DECISION if label.adjudicated else label.judge, judges)
+    entries = _entries(ledger, label, label.run_id) or _entries(ledger, label, None)
     if not entries:
         raise NotFound(f"the ledger has no {label.subject_kind} {label.subject_id!r:.100}")
-    run_id = shown_run(ledger, entries, None if label.run_id is None else full_run_id(ledger, label.run_id))
+    run_id = label.run_id or ""
+    if entries[0].event.run_id != run_id:
+        run_id = shown_run(ledger, entries, None if label.run_id is None else full_run_id(ledger, label.run_id))
     events = [entry.event for entry in reversed(entries)]
     read = next(
         (event for event in events if event.type == "subject.read" and event.run_id == run_id),
         entries[-1].event,
     )
-    outputs = JudgedOutputs(ledger, {label.subject_id})
+    outputs = JudgedOutputs(ledger, {label.subject_id}, run_id)
     content: Any = judged_content(read, outputs, label.subject_kind, label.subject_id)["content"] or {}
     parts = {
         name: content[name] for name in ("input", "output", "reference", "context") if content.get(name) is not None
@@ -186,3 +186,9 @@ def _labeled(ledger: Ledger, label: Label) -> _Labeled:
     draws: list[Any] = [event.payload.get("drawn") for event, item in people if not decides(item)]
     drawn = next((draw for draw in draws if draw in RANDOMLY), draws[0] if draws else None)
     return _Labeled(subject, digest, own_labels, drawn)
+
+
+def _entries(ledger: Ledger, label: Label, run_id: str | None) -> list[Entry]:
+    """Return the entries about the labeled subject, in the run *run_id* or in all runs."""
+    found = ledger.read(Query(run_id, TYPES, subject_id=label.subject_id))
+    return [entry for entry in found if entry.event.subject_kind == label.subject_kind]

@@ -15,6 +15,8 @@ import dicast
 import dicast.reading
 from dicast import Ledger
 
+from .judge_kinds import JudgeKinds
+
 T = TypeVar("T")
 
 
@@ -27,6 +29,8 @@ class ServedLedger:
 
     place: Path | str
     may_be_missing: bool = False
+    judges: JudgeKinds = attrs.field(init=False, factory=JudgeKinds)
+    """The kinds of its judges, for the names of people who label."""
 
     @cached_property
     def _ledger(self) -> Any:

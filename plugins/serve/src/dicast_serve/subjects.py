@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -16,12 +16,12 @@ from .runs import Document, NotFound, Values, full_run_id
 TYPES = ("subject.read", "eval.completed", "eval.failed")
 
 
-def subject(ledger: Ledger, values: Values) -> Document:
+def subject(ledger: Ledger, values: Values, *, chained: bool = True) -> Document:
     """Return a subject as one run judged it, with every verdict on it, the oldest first.
 
     ``content`` and ``conversation`` are from the run ``run_id``: the requested run, else the last run that judged the subject and is not a tool's,
     such as a label. If a task produced the output, ``content.output`` is the task's and ``made`` is true. Each verdict has the ``output_digest``
-    of its output, and is ``retracted`` if a person took it back. ``place`` is the file, with the line if it is known, that the subject was read from. ``parent_session_id`` is the session that started the subject's session, a sub-agent. ``runs`` are the runs with the subject, the newest first. ``finish_reason`` is the word for the end of the shown output, such as ``length``.
+    of its output, and is ``retracted`` if a person took it back. ``place`` is the file, with the line if it is known, that the subject was read from. ``parent_session_id`` is the session that started the subject's session, a sub-agent. ``runs`` are the runs with the subject, the newest first. ``finish_reason`` is the word for the end of the shown output, such as ``length``. Without *chained* the digests of its rows are null.
     """
     id, kind = values["id"], values["subject_kind"]
     entries = [entry for entry in ledger.read(Query(types=TYPES, subject_id=id)) if entry.event.subject_kind == kind]
@@ -57,7 +57,7 @@ def subject(ledger: Ledger, values: Values) -> Document:
                     **attrs.asdict(verdict_of(entry.event), recurse=False),
                     "retracted": (entry.event.run_id, kind, id) in retracted,
                     "output_digest": digest(entry.event.run_id),
-                    "chain": _place(ledger, entry),
+                    "chain": _place(ledger, entry, chained=chained),
                 }
                 for entry in entries
                 if entry.event.type == "eval.completed"
@@ -67,7 +67,7 @@ def subject(ledger: Ledger, values: Values) -> Document:
                     "run_id": entry.event.run_id,
                     **entry.event.payload,
                     "output_digest": digest(entry.event.run_id),
-                    "chain": _place(ledger, entry),
+                    "chain": _place(ledger, entry, chained=chained),
                 }
                 for entry in entries
                 if entry.event.type == "eval.failed"
@@ -86,8 +86,7 @@ def shown_run(ledger: Ledger, entries: Sequence[Entry], requested_run: str | Non
         if requested_run not in runs:
             raise NotFound(f"run {requested_run} has not read the subject; these have: {', '.join(runs[:3])}")
         return requested_run
-    started = ledger.read(Query(types=("run.started",)))
-    tools = {entry.event.run_id for entry in started if run_kind(entry.event.payload) == "tool"}
+    tools = {entry.event.run_id for entry in _starts(ledger, runs) if run_kind(entry.event.payload) == "tool"}
     judged = {entry.event.run_id for entry in entries if entry.event.type != "subject.read"}
     return min(runs, key=lambda run: (run in tools, run not in judged))  # the first of equal runs is the newest
 
@@ -104,7 +103,7 @@ def judged_content(read: Event | None, outputs: JudgedOutputs, kind: str, id: st
 def _runs(ledger: Ledger, entries: Sequence[Entry], digest: Callable[[str], str | None]) -> list[Document]:
     """Return the runs of *entries*, each with the digest of its output, the newest first."""
     run_ids = {entry.event.run_id for entry in entries}
-    starts = [entry.event for entry in ledger.read(Query(types=("run.started",), newest_first=True))]
+    starts = [entry.event for entry in sorted(_starts(ledger, run_ids), key=lambda entry: -entry.seq)]
     return [
         {
             "run_id": start.run_id,
@@ -114,8 +113,12 @@ def _runs(ledger: Ledger, entries: Sequence[Entry], digest: Callable[[str], str 
             "output_digest": digest(start.run_id),
         }
         for start in starts
-        if start.run_id in run_ids
     ]
+
+
+def _starts(ledger: Ledger, run_ids: Collection[str]) -> Iterator[Entry]:
+    """Yield the entries ``run.started`` of runs, without a reading of the others."""
+    return (entry for run_id in run_ids for entry in ledger.read(Query(run_id, ("run.started",))))
 
 
 def _finish_reason(ledger: Ledger, read: Event | None) -> str | None:
@@ -141,5 +144,10 @@ def _conversation(ledger: Ledger, session_id: str, read: Event | None) -> Mappin
         return {}
 
 
-def _place(ledger: Ledger, entry: Entry) -> Document:
-    return {"seq": entry.seq, "prev": entry.prev or None, "digest": read_digest(ledger, entry.seq)}
+def with_digests(ledger: Ledger, rows: Sequence[Document]) -> list[Document]:
+    """Return verdicts or failures with the digests of their rows."""
+    return [{**row, "chain": {**row["chain"], "digest": read_digest(ledger, row["chain"]["seq"])}} for row in rows]
+
+
+def _place(ledger: Ledger, entry: Entry, *, chained: bool) -> Document:
+    return {"seq": entry.seq, "prev": entry.prev or None, "digest": read_digest(ledger, entry.seq) if chained else None}
