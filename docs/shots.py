@@ -203,7 +203,7 @@ def dashboard(camera: Camera, folder: Path) -> None:
         page.goto(f"{address}#/subject/turn/s1%2F2")
         page.wait_for_selector(".card")
         camera.shoot("dashboard-verdict")
-        for id_, word in (("s1/1", "Good"), ("s1/2", "Bad"), ("s2/1", "Mixed")):
+        for id_, word in (("s1/1", "Pass"), ("s1/2", "Fail"), ("s2/1", "Half")):
             page.goto(f"{address}#/subject/turn/{id_.replace('/', '%2F')}")
             page.get_by_role("heading", name=id_).wait_for()
             page.get_by_role("button", name=word).click()

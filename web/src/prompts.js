@@ -11,7 +11,8 @@ export function Prompts({ before, after }) {
   const criteria = [...new Set([...Object.keys(older), ...Object.keys(newer)])];
   if (!criteria.length) return null;
   const pairs = criteria.flatMap((criterion) => pairsOf(criterion, older[criterion] ?? {}, newer[criterion] ?? {}, criteria.length > 1));
-  return html`<section class="prompts" aria-label="Prompts"><h2>Prompts</h2>${pairs.map((pair) => html`<${Pair} ...${pair} key=${pair.name} />`)}</section>`;
+  return html`<section class="prompts" aria-label="Prompts"><h2>Prompts</h2>${pairs.map((pair) => html`<${Pair} ...${pair} key=${pair.name} />`)}
+    ${pairs.some((pair) => [pair.before, pair.after].some((text) => text?.includes("${"))) ? html`<p class="note"><code>${"${NAME}"}</code> was sent as the value of the environment variable, which the ledger does not record: it may be a secret.</p>` : null}</section>`;
 }
 
 /** `{name, before, after, hasTexts}` for each role of a criterion. */

@@ -552,7 +552,7 @@ def test_a_persons_verdict_is_recorded_and_agreement_moves(chromium, fresh):
         settled(page)
         page.get_by_label("blind").check()
         assert page.locator(".card .big").count() == 0
-        page.get_by_role("button", name="Bad").click()
+        page.get_by_role("button", name="Fail").click()
         page.get_by_label("Why").fill("It did not answer.")
         page.get_by_role("button", name="Give the verdict").click()
         page.wait_for_selector("blockquote:has-text('It did not answer.')")

@@ -264,3 +264,69 @@ def test_labeling_is_accessible_and_the_keyboard_is_enough(chromium, server, wid
         page.keyboard.press("Enter")
         page.wait_for_function("(id) => document.querySelector('h2.id').textContent !== id", arg=before)
         assert page.evaluate("document.activeElement.textContent.trim()").startswith("Pass")  # the focus stays
+
+
+SLOW = """() => {
+    const fetched = window.fetch;
+    window.fetch = async (...request) => {
+        await new Promise((done) => setTimeout(done, 500));
+        return fetched(...request);
+    };
+}"""
+"""Makes each answer of the server 500 ms later."""
+
+
+def type_fast(page, keys, ms=100):
+    """Press keys *ms* apart, and return the subject that was on the page before each, None where none was."""
+    script = """async ([keys, ms]) => {
+        const seen = [];
+        for (const key of keys) {
+            seen.push(document.querySelector('.material') && document.querySelector('h2.id')?.textContent);
+            document.body.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+            await new Promise((done) => setTimeout(done, ms));
+        }
+        return seen;
+    }"""
+    return page.evaluate(script, [list(keys), ms])
+
+
+def test_keys_that_are_typed_fast_label_shown_subjects_or_are_counted(chromium, server):
+    with Tab(chromium, server, "#/label", labeller="ada", wait=".material") as page:
+        page.wait_for_timeout(1500)  # the first cases are loaded ahead
+        page.evaluate(SLOW)
+        keys = "yn" * 10
+        seen = type_fast(page, keys)
+        refused = page.locator(".refused")
+        count = int(refused.inner_text().split()[0]) if refused.count() else 0
+        page.wait_for_selector(f"[data-path$='#own'][data-value='{20 - count}']", timeout=60_000)
+        read = recorded(page, server, 20 - count)
+    typed = iter([(subject, float(key == "y")) for subject, key in zip(seen, keys, strict=True)])
+    assert count < 10
+    assert all(
+        (item["subject"], item["score"]) in typed for item in read
+    )  # in order, each on the subject that was shown
+
+
+def test_a_key_without_a_subject_is_refused_in_words(chromium, server):
+    with Tab(chromium, server, "#/label?queue=failed", labeller="ada", wait=".material") as page:
+        page.evaluate(SLOW)
+        page.get_by_label("queue").select_option("random")
+        seen = type_fast(page, "yns", 50)
+        assert page.locator(".refused").inner_text().startswith("3 keys were not taken")
+        current(page)
+        page.wait_for_timeout(600)  # keys count again after a pause
+        first = press(page, "y")
+        read = recorded(page, server, 1)
+    assert seen == [None, None, None]
+    assert [item["subject"] for item in read] == [first]
+
+
+def test_steps_by_keys_are_counted_while_a_subject_is_read(chromium, server):
+    run = server.get("/runs")["data"][0]["run_id"]
+    first = server.get(f"/runs/{run}/subjects")["data"][0]["subject_id"]
+    with Tab(chromium, server, f"#/subject/row/{first}?run={run}", wait=".steps [data-path$=place]") as page:
+        page.evaluate(SLOW)
+        type_fast(page, "jjjkj", 20)
+        page.wait_for_selector(".steps [data-path$=place][data-value='4']", timeout=60_000)
+        page.wait_for_timeout(1500)
+        assert page.locator(".steps [data-path$=place]").get_attribute("data-value") == "4"

@@ -93,7 +93,7 @@ function Slider({ value }) {
 
 function Over({ days }) {
   if (days.error || !days.document || days.document.data.length === 0) return null;
-  return html`<${Course} label="Agreement by day" points=${days.document.data.map((one, number) => ({ value: one.within, path: days.at(`data[${number}].within`), title: `${one.day}: ${percent(one.within)} of ${one.n}` }))} />
+  return html`<${Course} form=${percent} axis=${(value) => `${plain(100 * value)} %`} label="Agreement by day" points=${days.document.data.map((one, number) => ({ value: one.within, path: days.at(`data[${number}].within`), title: `${one.day}: ${percent(one.within)} of ${one.n}` }))} />
     <div class="ends"><span>${days.document.data[0].day}</span>${days.document.data.length > 1 ? html`<span>${days.document.data.at(-1).day}</span>` : null}</div>`;
 }
 

@@ -30,8 +30,9 @@ export function Compare({ query, live }) {
     <div class="picks"><${Side} word="baseline" name="a" runs=${listed} value=${a} /><${Side} word="with" name="b" runs=${listed} value=${b} />
       <label class="pick"><input type="checkbox" checked=${query.any === "1"} onChange=${(event) => alter({ any: event.currentTarget.checked ? "1" : "" })} /> also runs that are not comparable</label></div>
     ${runs.document && listed.length < 2 ? html`<p class="empty">A comparison needs two runs.</p>` : a === b && a ? html`<p class="empty">Choose two different runs.</p>` : html`
-    ${growing.length ? html`<p class="note" role="status">${growing.map((run) => html`<a href=${ofRun(run.run_id)} dir="auto">${run.name} ${run.run_id.slice(-6)}</a> `)}${growing.length > 1 ? "have" : "has"} not ended. The differences follow at the end; the subjects judged so far are below.</p>` : html`<${Answer} answer=${answer} what="the scores of both runs" none=${(error) => html`<${Problem} error=${error} />`}>${(document) => html`<${Found} document=${document} at=${answer.at} />`}</${Answer}>`}
-    ${a && b && a !== b ? html`<${BothPrompts} a=${a} b=${b} key=${`prompts ${a} ${b}`} /><h2>Subjects</h2><${Rows} run=${b} name=${listed.find((one) => one.run_id === b)?.name ?? b} query=${{ sort: "change", ...query, baseline: a }} tick=${tick} isComparing key=${`${a} ${b}`} />` : null}`}`;
+    ${growing.length ? html`<p class="note" role="status">${growing.map((run) => html`<a href=${ofRun(run.run_id)} dir="auto">${run.name} ${run.run_id.slice(-6)}</a> `)}${growing.length > 1 ? "have" : "has"} not ended. The differences follow at the end; the subjects judged so far are below.</p>` : html`<${Answer} answer=${answer} what="the scores of both runs" none=${(error) => html`<${Problem} error=${error} />`}>${(document) => html`<${Found} document=${document} />`}</${Answer}>`}
+    ${a && b && a !== b ? html`<h2>Subjects</h2><${Rows} run=${b} name=${listed.find((one) => one.run_id === b)?.name ?? b} query=${{ sort: "change", ...query, baseline: a }} tick=${tick} isComparing key=${`${a} ${b}`} /><${BothPrompts} a=${a} b=${b} key=${`prompts ${a} ${b}`} />` : null}
+    ${answer.document ? html`<${Figures} document=${answer.document} at=${answer.at} />` : null}`}`;
 }
 
 /** The prompts of both runs, where their tasks have any. */
@@ -60,17 +61,22 @@ function sides(listed, query) {
 
 function Side({ word, name, runs, value }) {
   const other = value && !runs.some((one) => one.run_id === value) ? [value] : [];
-  return html`<label class="pick">${word} <select value=${value ?? ""} onChange=${(event) => alter({ [name]: event.currentTarget.value })}>${runs.map((one) => html`<option value=${one.run_id}>${one.name} · ${when(one.started_at)} · ${one.run_id.slice(-6)}${one.gate ? ` · ${one.gate}` : ""}</option>`)}${other.map((id) => html`<option value=${id}>${id}</option>`)}</select></label>`;
+  return html`<label class="pick">${word} <select value=${value ?? ""} onChange=${(event) => alter({ [name]: event.currentTarget.value })}>${runs.map((one) => html`<option value=${one.run_id}>${one.name} · ${when(one.started_at)} · ${one.run_id.slice(-6)}${one.gate ? ` · ${one.gate}` : ""}</option>`)}${other.map((id) => html`<option value=${id}>${runs.length ? id : "…"}</option>`)}</select></label>`;
 }
 
-function Found({ document, at }) {
-  const passes = Object.entries(document.passes);
-  const answers = Object.entries(document.answers ?? {});
-  const others = Object.entries(document.comparisons).filter(([name]) => !ANSWERED.includes(name) || answers.length === 0);
+function Found({ document }) {
   return html`<p class="small">A is the baseline, <a href=${ofRun(document.a.run_id)}><span dir="auto">${document.a.name}</span> <code>${document.a.run_id.slice(-6)}</code></a>; B is <a href=${ofRun(document.b.run_id)}><span dir="auto">${document.b.name}</span> <code>${document.b.run_id.slice(-6)}</code></a>. Differences are B minus A.</p>
     ${(document.sentences ?? []).map((text) => html`<p class="lead words" dir="auto">${text}</p>`)}
     ${document.comparable ? null : html`<p class="warnings">Not comparable: <span dir="auto">${document.faults.join(", ")}</span></p>`}
-    <details class="figures-of" open=${passes.length <= FEW}><summary>Differences with their intervals</summary>${answers.length ? html`<${Answers} answers=${answers} at=${at} />` : null}${others.map(([name, found]) => html`<${Comparison} name=${name} found=${found} at=${(path) => at(`comparisons[${JSON.stringify(name)}].${path}`)} />`)}</details>
+`;
+}
+
+/** The figures behind the sentences. */
+function Figures({ document, at }) {
+  const passes = Object.entries(document.passes);
+  const answers = Object.entries(document.answers ?? {});
+  const others = Object.entries(document.comparisons).filter(([name]) => !ANSWERED.includes(name) || answers.length === 0);
+  return html`<details class="figures-of" open=${passes.length <= FEW}><summary>Differences with their intervals</summary>${answers.length ? html`<${Answers} answers=${answers} at=${at} />` : null}${others.map(([name, found]) => html`<${Comparison} name=${name} found=${found} at=${(path) => at(`comparisons[${JSON.stringify(name)}].${path}`)} />`)}</details>
     <h2>Passes</h2>${passes.length === 0 ? html`<p class="empty">No label has passes and failures in both runs.</p>` : html`<${Counts} passes=${passes} at=${at} />`}`;
 }
 
@@ -79,7 +85,8 @@ function Answers({ answers, at }) {
   const isHeld = answers.some(([, one]) => one.held_back_a !== undefined);
   const figure = (label, one, name, form) => html`<${Figure} value=${one[name]} path=${at(`answers[${JSON.stringify(label)}].${name}`)} form=${form} />`;
   const mean = (label, one) => (one.mean_difference_low === undefined || one.mean_difference_low === null ? figure(label, one, "mean_difference", signed) : html`${figure(label, one, "mean_difference_low", signed)} to ${figure(label, one, "mean_difference_high", signed)}`);
-  const counts = [["n", "pairs"], ["unpaired_a", "scored in A only"], ["unpaired_b", "scored in B only"], ...(isHeld ? [["held_back_a", "held back in A"], ["held_back_b", "held back in B"]] : [])];
+  const isPaired = answers.every(([, one]) => Number(one.unpaired_a) === 0 && Number(one.unpaired_b) === 0);
+  const counts = [["n", "pairs"], ...(isPaired ? [] : [["unpaired_a", "scored in A only"], ["unpaired_b", "scored in B only"]]), ...(isHeld ? [["held_back_a", "held back in A"], ["held_back_b", "held back in B"]] : [])];
   const heads = [["answer", ""], ["difference", "num strong"], ["95 % interval", "still"], ["p (adjusted)", "num"], ...counts.map(([, word]) => [word, "num"])];
   const rows = answers.map(([label, one]) => [label, [one.answer, mean(label, one), one.ci_low === null ? "–" : html`${figure(label, one, "ci_low", signed)} to ${figure(label, one, "ci_high", signed)}`, figure(label, one, "adjusted_p_value", pValue), ...counts.map(([name]) => figure(label, one, name))]]);
   return html`<h2>By label</h2><${ByLabel} title="Differences by label" heads=${heads} rows=${rows} />`;
@@ -89,6 +96,7 @@ function Answers({ answers, at }) {
 function Counts({ passes, at }) {
   const path = (label, name) => at(`passes[${JSON.stringify(label)}].${name}`);
   const names = { b: "pass in B only", a: "pass in A only", both: "pass in both", neither: "pass in neither", open: "no answer in one run" };
+  if (passes.every(([, one]) => Number(one.open) === 0)) delete names.open;
   const rows = passes.map(([label, one]) => [label, Object.keys(names).map((name) => html`<${Figure} value=${one[name]} path=${path(label, name)} />`)]);
   return html`<${ByLabel} title="Passes by label" className="list counts" heads=${Object.values(names).map((word) => [word, "num"])} rows=${rows} />`;
 }

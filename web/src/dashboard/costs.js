@@ -4,21 +4,21 @@ import { Figure, score } from "../figures.js";
 import { address, useAnswer } from "./api.js";
 import { Answer, Spent, Tile, Usd } from "./parts.js";
 
-export function Costs({ later, from, tick }) {
+export function Costs({ later, kind, from, tick }) {
   const own = useAnswer(later ? null : address("/analytics/cost", { from }), tick);
   const all = useAnswer(later ? null : address("/analytics/cost", { include_eval: "true", group_by: "judge", from }), tick);
-  const saved = useAnswer(later ? null : address("/analytics/savings", { from }), tick);
+  const saved = useAnswer(later || kind !== "turn" ? null : address("/analytics/savings", { from }), tick); // it is of turns alone
   return html`<${Tile} title="Cost of judging" id="cost"><div class="pairs">
       <div><p class="soft">the agent's own calls</p><${Answer} answer=${own}>${(document) => html`<${Total} document=${document} at=${own.at} />`}</${Answer}></div>
       <div><p class="soft">all calls</p><${Answer} answer=${all}>${(document) => html`<${Total} document=${document} at=${all.at} />`}</${Answer}></div></div>
     <${ByPayer} answer=${all} />
-    <${Answer} answer=${saved}>${(document) => document.data.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Cost and savings by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">own, all time</th><th scope="col" class="num">judging</th><th scope="col" class="num">saved</th><th scope="col" class="num">mean</th></tr></thead>
+    ${kind !== "turn" ? null : html`<${Answer} answer=${saved}>${(document) => document.data.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Cost and savings by model"><table><thead><tr><th scope="col">turns written by</th><th scope="col" class="num">own, all time</th><th scope="col" class="num">judging</th><th scope="col" class="num">saved</th><th scope="col" class="num">mean of turns</th></tr></thead>
       <tbody>${document.data.map((row, number) => html`<tr><th scope="row" dir="auto">${row.chosen_model ?? html`<span class="soft">not known</span>`}</th>
         <td class="num"><${Usd} value=${row.agent_usd_total} path=${saved.at(`data[${number}].agent_usd_total`)} none="–" /></td>
         <td class="num"><${Spent} usd=${row.judge_cost_usd_total} msat=${row.judge_cost_msat_total} at=${(unit) => saved.at(`data[${number}].judge_cost_${unit}_total`)} /></td>
         <td class="num"><${Usd} value=${row.judge_cost_usd_saved} path=${saved.at(`data[${number}].judge_cost_usd_saved`)} none="–" /></td>
         <td class="num"><${Figure} value=${row.mean_score} path=${saved.at(`data[${number}].mean_score`)} form=${score} /></td></tr>`)}</tbody></table></div>
-      <p class="fine">The sums, judging, saved and mean are of the chosen time; the own calls of a model are of the whole ledger. Saved is the extra cost if the expensive judge had given every verdict; – where that judge never ran.</p>`}</${Answer}></${Tile}>`;
+      <p class="fine">The sums, judging, saved and mean are of the chosen time; the own calls of a model are of the whole ledger. Saved is the extra cost if the expensive judge had given every verdict; – where that judge never ran.</p>`}</${Answer}>`}</${Tile}>`;
 }
 
 /** What each judge and each task of a run spent, and the agent's own calls: the sum is that of all calls. */

@@ -47,7 +47,7 @@ function Drawn({ name, rest, view }) {
 }
 
 const TROUBLES = {
-  gone: (since) => html`The server does not answer since ${since}. The page tries again every few seconds; <code>dicast serve</code> starts it.`,
+  gone: (since) => html`The server has not answered since ${since}. The page tries again every few seconds; <code>dicast serve</code> starts it.`,
   token: (since) => html`The server does not accept the token of this page since ${since}: it has another one now. Open the address that <code>dicast serve</code> has printed, or <code>${location.origin}/?token=TOKEN</code> with the token of its file, before a <code>#</code>.`,
   unreadable: (since) => html`The server cannot read the ledger since ${since}. <code>dicast ledger verify</code> on the server gives the reason.`,
 };

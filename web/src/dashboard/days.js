@@ -17,7 +17,7 @@ function Table({ quality, at, cost }) {
   const days = [...new Set([...judged.keys(), ...spent.keys()])].filter(Boolean).sort();
   if (days.length === 0) return html`<p class="empty">Nothing was judged or spent in this time.</p>`;
   const points = days.map((day) => judged.get(day)).filter(Boolean).map(([row, number]) => ({ value: row.mean_score, path: at(`data[${number}].mean_score`), title: `${row.day}: mean ${row.mean_score === null ? "none" : score(row.mean_score)} of ${row.verdict_count} verdicts` }));
-  return html`${points.length > 1 ? html`<${Course} label="Mean score by day" points=${points} /><div class="ends"><span>${days[0]}</span><span>${days.at(-1)}</span></div>` : null}
+  return html`${points.length > 1 ? html`<${Course} label="Mean score by day" points=${points} form=${score} /><div class="ends"><span>${days[0]}</span><span>${days.at(-1)}</span></div>` : null}
     <div class="scroll" tabindex="0" role="group" aria-label="By day"><table><thead><tr><th scope="col">day (UTC)</th><th scope="col" class="num">mean</th><th scope="col" class="num roomy">p10</th><th scope="col" class="num">verdicts</th><th scope="col" class="num">spent</th></tr></thead>
       <tbody>${days.slice().reverse().map((day) => html`<${Day} day=${day} judged=${judged.get(day)} spent=${spent.get(day)} at=${at} costAt=${cost.at} />`)}</tbody></table></div>
     <p class="fine">Spent is of the agent's calls and of judging.</p>`;

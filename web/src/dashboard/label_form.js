@@ -4,7 +4,7 @@ import { address, send } from "./api.js";
 import { savedName, saveName } from "./label/name.js";
 import { Problem } from "./parts.js";
 
-const QUICK = [["1", "Good"], ["0.5", "Mixed"], ["0", "Bad"]];
+const QUICK = [["1", "Pass"], ["0.5", "Half"], ["0", "Fail"]];
 
 export function LabelForm({ kind, id, run, blind, onBlind, onGiven }) {
   const [value, setValue] = useState(null);

@@ -36,7 +36,7 @@ export function Overview({ live, query, mayLabel }) {
           <${Backlog} tick=${live.tick} /><${News} live=${live} /></div>
         <div class="stack">${kind === null ? null : html`<${Agreement} gateLabel=${runs.document ? (runs.document.data.find((run) => run.gate !== null)?.gate_label ?? null) : undefined} later=${later} kind=${kind} judges=${judges} tick=${live.all} query=${query} mayLabel=${mayLabel} />
             <${Days} later=${later} kind=${kind} from=${since(days)} tick=${live.all} />
-            <${Costs} later=${later} from=${since(days)} tick=${live.all} />`}</div>
+            <${Costs} later=${later} kind=${kind} from=${since(days)} tick=${live.all} />`}</div>
       </div>`}`;
 }
 
@@ -67,7 +67,7 @@ function Quality({ kind, days, answer, banner = false }) {
   return html`<${Tile} title=${(answer.document?.data ?? []).some(byJudge) ? "Quality by judge's model" : "Quality by model"} id="quality"><${Answer} answer=${answer}>${(document) => document.data.length === 0
     ? html`<p class="empty">No verdicts on ${named(kind)} in these ${PERIODS[days]}.</p>`
     : html`<div class="scroll" tabindex="0" role="group" aria-label="Quality by model"><table><thead><tr><th scope="col">${document.data.some(byJudge) ? "judge's model" : "model"}</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">mean, drawn</span></th><th scope="col" class="num">p50</th><th scope="col" class="num">p10</th><th scope="col" class="num">verdicts</th>${people(document) ? html`<th scope="col" class="num roomy">people</th>` : null}${thumbs(document, kind) ? html`<th scope="col" class="num">thumbs down</th>` : null}</tr></thead>
-      <tbody>${document.data.map((row, number) => html`<tr class=${row.below_floor ? "under" : ""}><th scope="row" dir="auto">${row.chosen_model ?? html`<span class="soft">not known</span>`}</th>
+      <tbody>${document.data.map((row, number) => html`<tr class=${row.below_floor ? "under" : ""}><th scope="row" dir="auto">${row.chosen_model ?? html`<span class="soft">${byJudge(row) ? "no model" : "not known"}</span>`}</th>
         <td class="num strong"><${Figure} value=${row.mean_score} path=${answer.at(`data[${number}].mean_score`)} form=${score} /></td>
         <td class="roomy"><${Interval} value=${row.mean_score === null ? null : Number(row.mean_score)} cut=${Number(document.floor)} label=${row.mean_score === null ? "no mean" : `mean ${score(row.mean_score)}, floor ${document.floor}`} /></td>
         <td class="num"><${Figure} value=${row.p50_score} path=${answer.at(`data[${number}].p50_score`)} form=${score} /></td>
@@ -75,7 +75,7 @@ function Quality({ kind, days, answer, banner = false }) {
         <td class="num"><${Figure} value=${row.verdict_count} path=${answer.at(`data[${number}].verdict_count`)} /></td>
         ${people(document) ? html`<td class="num roomy"><${Figure} value=${row.human_count} path=${answer.at(`data[${number}].human_count`)} /></td>` : null}
         ${thumbs(document, kind) ? html`<td class="num"><${Figure} value=${row.thumbs_down_count} path=${answer.at(`data[${number}].thumbs_down_count`)} /></td>` : null}</tr>`)}</tbody></table></div>
-      <p class="fine"><span class="roomy">The dashed line is the floor, <${Figure} value=${document.floor} path=${answer.at("floor")} />. </span>A mean includes every verdict, of any confidence.</p>`}</${Answer}></${Tile}>`;
+      <p class="fine"><span class="roomy">The dashed line is the floor, <${Figure} value=${document.floor} path=${answer.at("floor")} />. </span>A mean includes every verdict, of any confidence.${document.data.some((row) => byJudge(row) && row.chosen_model === null) ? " Metrics, rules and people have no model." : ""}</p>`}</${Answer}></${Tile}>`;
 }
 
 /** Whether thumbs of users are shown: users rate turns. */
@@ -101,9 +101,17 @@ function LastRun({ runs, tick }) {
     ? html`<p class="empty">No run yet.</p>`
     : html`<p class="head"><span class="verdict"><${Gate} run=${run} /></span>${own === null ? null : html` <span class="big"><${Figure} value=${run.labels[own].mean} path=${runs.at(`data[${place_}].labels[${JSON.stringify(own)}].mean`)} form=${score} /></span> <span class="soft" dir="auto">${own}</span>
         <span class="soft"><${Figure} value=${run.labels[own].pass_rate} path=${runs.at(`data[${place_}].labels[${JSON.stringify(own)}].pass_rate`)} form=${percent} /> pass</span>`}</p>
-      <p><a href=${ofRun(run.run_id)} dir="auto">${run.name}</a> <span class="soft">${when(run.started_at)} UTC${run.subjects === null ? null : html`, <${Figure} value=${run.scored} path=${runs.at(`data[${place_}].scored`)} /> of <${Figure} value=${run.subjects} path=${runs.at(`data[${place_}].subjects`)} /> scored`}</span></p>
-      <${Trend} name=${run.name} label=${label} onLabel=${setLabel} own=${run.run_id} tick=${tick} word="mean and trend of" />
+      <p><a href=${ofRun(run.run_id)} dir="auto">${run.name}</a> <span class="soft">${when(run.started_at)} UTC${run.subjects === null ? null : html`, <${Scored} run=${run} own=${own} at=${(path) => runs.at(`data[${place_}].${path}`)} />`}</span></p>
+      <${Trend} name=${run.name} label=${label} onLabel=${setLabel} own=${run.run_id} tick=${tick} word="figures and trend of" />
       <${Others} runs=${listed} own=${run} />`}</${Answer}></${Tile}>`;
+}
+
+/** The scored subjects of a label of a run, and the subjects that another label could not score. */
+function Scored({ run, own, at }) {
+  if (own === null) return html`<${Figure} value=${run.scored} path=${at("scored")} /> of <${Figure} value=${run.subjects} path=${at("subjects")} /> scored`;
+  const path = (label, name) => at(`labels[${JSON.stringify(label)}].${name}`);
+  const failed = Object.entries(run.labels).filter(([label, one]) => label !== "metrics" && Number(one.failed ?? 0) > 0);
+  return html`<${Figure} value=${run.labels[own].scored} path=${path(own, "scored")} /> of <${Figure} value=${run.labels[own].total} path=${path(own, "total")} /> scored${failed.map(([label, one]) => html`, <a href=${ofRun(run.run_id, { label, outcome: "none" })}><${Figure} value=${one.failed} path=${path(label, "failed")} /> without a score of <span dir="auto">${label}</span></a>`)}`;
 }
 
 /** The newest run of each other pipeline. */
@@ -115,10 +123,10 @@ function Others({ runs, own }) {
 function Backlog({ tick }) {
   const answer = useAnswer(address("/analytics/backlog"), tick);
   return html`<${Tile} title="Pending" id="backlog"><${Answer} answer=${answer}>${(document) => html`<div class="pairs"><div><p class="soft">judgments under way</p><p class="middle"><${Figure} value=${document.open} path=${answer.at("open")} /></p></div>
-      ${Number(document.interrupted) === 0 ? null : html`<div><p class="soft">interrupted</p><p class="middle"><${Figure} value=${document.interrupted} path=${answer.at("interrupted")} /></p></div>`}
+      ${Number(document.interrupted) === 0 ? null : html`<div><p class="soft">left by ended runs</p><p class="middle"><${Figure} value=${document.interrupted} path=${answer.at("interrupted")} /></p></div>`}
       <div><p class="soft">turns that wait for their lookahead</p><p class="middle">${document.waiting.more ? "at least " : ""}<${Figure} value=${document.waiting.turns} path=${answer.at("waiting.turns")} /></p></div></div>
-    <p class="fine">${document.waiting.oldest === null ? (Number(document.open) === 0 ? "No judge is at work, and no watched turn waits." : "No watched turn waits.") : `A watched turn is judged once its lookahead is over; the oldest that waits ended ${when(document.waiting.oldest)} UTC.`}${Number(document.interrupted) === 0 ? "" : html` Interrupted judgments are of runs whose process has ended; <code>dicast run FILE --resume RUN</code> carries them out.`}</p>
-    ${document.data.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Pending by judge"><table><thead><tr><th scope="col">judge</th><th scope="col">of</th><th scope="col" class="num">at work</th><th scope="col" class="num">interrupted</th><th scope="col">oldest</th></tr></thead><tbody>${document.data.map((row, number) => html`<tr><th scope="row" dir="auto">${row.judge}</th><td>${named(row.subject_kind)}</td><td class="num"><${Figure} value=${row.open} path=${answer.at(`data[${number}].open`)} /></td><td class="num"><${Figure} value=${row.interrupted} path=${answer.at(`data[${number}].interrupted`)} /></td><td>${when(row.oldest)}</td></tr>`)}</tbody></table></div>`}`}</${Answer}></${Tile}>`;
+    <p class="fine">${document.waiting.oldest === null ? (Number(document.open) === 0 ? "No judge is at work, and no watched turn waits." : "No watched turn waits.") : `A watched turn is judged once its lookahead is over; the oldest that waits ended ${when(document.waiting.oldest)} UTC.`}${Number(document.interrupted) === 0 ? "" : html` When the process of a run ends early, it leaves judgments, begun or not; <code>dicast run FILE --resume RUN</code> carries them out.`}</p>
+    ${document.data.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Pending by judge"><table><thead><tr><th scope="col">judge</th><th scope="col">of</th><th scope="col" class="num">at work</th><th scope="col" class="num">left</th><th scope="col">oldest</th></tr></thead><tbody>${document.data.map((row, number) => html`<tr><th scope="row" dir="auto">${row.judge}</th><td>${named(row.subject_kind)}</td><td class="num"><${Figure} value=${row.open} path=${answer.at(`data[${number}].open`)} /></td><td class="num"><${Figure} value=${row.interrupted} path=${answer.at(`data[${number}].interrupted`)} /></td><td>${when(row.oldest)}</td></tr>`)}</tbody></table></div>`}`}</${Answer}></${Tile}>`;
 }
 
 function News({ live }) {

@@ -23,8 +23,11 @@ export function RunScore({ run, at }) {
 
 const STATES = { running: ["open", "running"], waiting: ["open", "waits for a batch"], stopped: ["none", "stopped"], dead: ["none", "dead"] };
 const GATE = { passed: ["pass", "passed"], failed: ["fail", "failed"], undecided: ["none", "undecided"] };
+/** Whether the mark of the gate says the state of a run. */
+export const isStateShown = (run) => run.state in STATES && run.gate === null;
+
 export function Gate({ run }) {
-  if (run.state in STATES && run.gate === null) return html`<${Mark} outcome=${STATES[run.state][0]} word=${STATES[run.state][1]} />`;
+  if (isStateShown(run)) return html`<${Mark} outcome=${STATES[run.state][0]} word=${STATES[run.state][1]} />`;
   const [outcome, word] = GATE[run.gate] ?? ["open", "no gate"];
   return html`<${Mark} outcome=${outcome} word=${word} />`;
 }

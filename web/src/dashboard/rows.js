@@ -129,7 +129,7 @@ export function Rows({ run, query, tick, name, isComparing = false }) {
   };
   return html`<div class=${found.isFresh ? "rows" : "rows earlier"} aria-busy=${found.isFresh ? undefined : "true"}>
     <${Toolbar} wanted=${wanted} want=${want} counts=${counts} kinds=${Object.entries(document.kinds)} bases=${Object.keys(document.bases)} labels=${labels} flips=${isCompared ? [["lost", "regressed"], ["gained", "fixed"]] : []}>
-      ${labels.length > 1 ? html`<label class="pick">label <select value=${document.label} onChange=${(event) => alter({ label: event.currentTarget.value })}>${labels.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>` : null}
+      ${labels.length > 1 ? html`<label class="pick">label <select value=${isCompared ? document.label : query.label ?? ""} onChange=${(event) => alter({ label: event.currentTarget.value })}>${isCompared ? null : html`<option value="">all labels</option>`}${labels.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>` : null}
       ${narrow ? null : html`<${Chooser} columns=${columns} chosen=${chosen} onChoose=${(keys) => alter({ columns: keys === null ? "" : keys.map(encodeURIComponent).join(",") })} />`}
       <p class="count"><span role="status">${found.error ? "The list was not read." : html`${fault === null ? "" : "The search was not carried out: "}${plain(found.count)} of ${plain(document.total)} shown${sort.key === "worst" ? ", the worst first" : ""}${found.isFresh ? "" : " …"}`}</span>
         ${isFiltered ? html` <button type="button" class="link" onClick=${() => want({ ...NOTHING, label: query.label ?? "" })}>clear</button>` : null}

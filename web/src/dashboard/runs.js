@@ -6,7 +6,7 @@ import { answer as gateAnswer, gateOf, Mark, restingOn } from "../marks.js";
 import { address, ask, useAnswer } from "./api.js";
 import { isOpen, Progress } from "./progress.js";
 import { useTitle } from "./title.js";
-import { Answer, Gate, Problem, RunScore, Spent, TOOL, when } from "./parts.js";
+import { Answer, Gate, isStateShown, Problem, RunScore, Spent, TOOL, when } from "./parts.js";
 import { alter, ofRun, place, readPlace } from "./router.js";
 import { Rows } from "./rows.js";
 import { Trend } from "./trend.js";
@@ -53,9 +53,16 @@ export function Runs({ live, query }) {
       <tbody>${found.items.map(({ item: run, at }) => html`<tr key=${run.run_id}><td><input type="checkbox" checked=${picked.includes(run.run_id)} onChange=${() => toggle(run.run_id)} aria-label=${`Compare ${run.name} of ${when(run.started_at)}`} /></td>
         <td class="still">${when(run.started_at)}${run.cost === null ? null : html`<span class="slim soft">cost ${cost(run, at)}</span>`}</td><th scope="row" dir="auto"><a href=${ofRun(run.run_id)}>${run.name}</a>${run.kind === "pipeline" || run.kind === undefined ? null : html` <span class="soft">${run.kind}</span>`}</th><td><${Gate} run=${run} /></td>
         <td class="num"><${RunScore} run=${run} at=${at} /></td><td class="roomy">${run.basis === null ? "–" : restingOn(run.basis)}</td>
-        <td class="num roomy"><${Figure} value=${run.scored} path=${at("scored")} /></td><td class="num roomy"><${Figure} value=${run.subjects} path=${at("subjects")} /></td>
-        <td class="num roomy">${run.cost === null ? "–" : cost(run, at)}</td><td class="roomy">${run.state}</td></tr>`)}</tbody></table></div>`}
+        ${run.ended_at === null ? html`<${SoFar} run=${run} tick=${live.tick} />` : html`<td class="num roomy"><${Figure} value=${run.scored} path=${at("scored")} /></td><td class="num roomy"><${Figure} value=${run.subjects} path=${at("subjects")} /></td>
+        <td class="num roomy">${run.cost === null ? "–" : cost(run, at)}</td>`}<td class="roomy">${isStateShown(run) ? "" : run.state}</td></tr>`)}</tbody></table></div>`}
     <${More} found=${found} />`;
+}
+
+/** The cells of a run that has not ended: judged and expected subjects, and the cost so far. */
+function SoFar({ run, tick }) {
+  const { document, at } = useAnswer(address(`/runs/${encodeURIComponent(run.run_id)}/progress`), tick);
+  const figure = (name) => html`<${Figure} value=${document?.[name]} path=${at(name)} />`;
+  return html`<td class="num roomy">${figure("judged")}</td><td class="num roomy">${figure("expected")}</td><td class="num roomy">${document === null ? "–" : html`<${Spent} usd=${document.cost.usd} msat=${document.cost.msat} at=${(unit) => at(`cost.${unit}`)} />`}</td>`;
 }
 
 export function Run({ id, live, query, mayLabel }) {
@@ -65,7 +72,7 @@ export function Run({ id, live, query, mayLabel }) {
       <div class="chips"><a class="action" href=${place(["compare"], { b: run.run_id })}>Compare with another</a>${mayLabel ? html`<a class="action" href=${place(["label"], { run: run.run_id })}>Label its subjects</a>` : null}</div></div>
     ${isOpen(run) ? html`<p class="small">Started ${when(run.started_at)} UTC. <${Gate} run=${run} /></p><${Progress} run=${run} tick=${live.tick} />` : null}
     <div class="run-head"><${Outcome} run=${run} document=${document} at=${answer.at} label=${query.label} />
-    <details class="trend-of" open><summary>Trend of the last runs</summary><${Trend} name=${run.name} label=${query.label ?? null} onLabel=${(label) => alter({ label })} word="figures and trend of" own=${run.run_id} tick=${run.state === "completed" ? 0 : live.tick} /></details></div>
+    <details class="trend-of" open><summary>Trend of the last runs</summary><${Trend} name=${run.name} label=${query.label ?? null} clauses=${document?.gate?.clauses} rest="all labels, figures of" onLabel=${(label) => alter({ label })} word="figures and trend of" own=${run.run_id} tick=${run.state === "completed" ? 0 : live.tick} /></details></div>
     <h2 id="rows">Subjects</h2><${Rows} run=${run.run_id} name=${run.name} query=${query} tick=${run.state === "completed" && !query.baseline ? 0 : live.tick} />`}</${Answer}>`;
 }
 

@@ -33,7 +33,7 @@ function Failure({ one, shown, at }) {
 /** One verdict: its score, reason, basis, cost, and place in the ledger. */
 function Verdict({ one, shown, at, chosen, only, line, lineOf }) {
   return html`<article class=${chosen ? "card chosen" : "card"} aria-current=${chosen ? "true" : undefined}>
-    <header class="verdict-head"><h3 dir="auto">${one.judge}${one.signals?.labeller ? html` <span class="soft">by ${written(one.signals.labeller)}</span>` : null}</h3><span class="soft">${one.judge_kind}${one.judge_model === null ? "" : html`, <span dir="auto">${one.judge_model}</span>`} · ${when(one.created_at)}</span></header>
+    <header class="verdict-head"><h3 dir="auto"><${Name} one=${one} /></h3><span class="soft">${one.judge_kind}${one.judge_model === null ? "" : html`, <span dir="auto">${one.judge_model}</span>`} · ${when(one.created_at)}</span></header>
     <p class="head"><span class="big"><${Figure} value=${one.score} path=${at("score")} form=${score} /></span> <${Line} line=${line} /> ${one.retracted ? html`<span class="mark none">taken back</span> ` : null}<span class="soft">confidence <${Figure} value=${one.confidence} path=${at("confidence")} form=${score} />${one.calibrated ? ", calibrated" : ""} · <${Spent} usd=${one.judge_cost_usd} msat=${one.judge_cost_msat} at=${(unit) => at(`judge_cost_${unit}`)} /> · <${Figure} value=${one.judge_latency_ms} path=${at("judge_latency_ms")} form=${milliseconds} /></span></p>
     <${Other} one=${one} shown=${shown} />
     <${Why} signals=${one.signals} />
@@ -43,6 +43,13 @@ function Verdict({ one, shown, at, chosen, only, line, lineOf }) {
       <${Fact} name="rubric" value=${one.rubric_id === null ? null : `${one.rubric_id} ${one.rubric_version ?? ""}`} /><${Fact} name="basis" value=${one.basis} /><${Fact} name="tier" value=${one.tier} /><${Fact} name="pricing" value=${one.judge_pricing_version} />
       <${Fact} name="fingerprint of the judge" value=${one.fingerprint} code /><${Fact} name="verdict" value=${one.eval_id} code /><${Fact} name="based on the verdict" value=${one.parent_eval_id} code /></dl></details>
     <${Chain} chain=${one.chain} at=${at} run=${one.run_id} open=${chosen} /></article>`;
+}
+
+/** The judge of a verdict; a label of a person bears the person's name, also where `dicast label` recorded it as the judge `human`. */
+function Name({ one }) {
+  const person = one.signals?.labeller ? written(one.signals.labeller) : null;
+  if (person !== null && one.judge === "human") return person;
+  return html`${one.judge}${person === null ? null : html` <span class="soft">by ${person}</span>`}`;
 }
 
 /** Says that a verdict is about another output than the page shows, with the way to that output. */

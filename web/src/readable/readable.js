@@ -20,20 +20,30 @@ export function Readable({ text, name, json: value = null, against = [], heading
   const view = views.includes(chosen) ? chosen : views[0];
   return html`<div class="readable">
     <div class="readable-tools">${heading === null ? null : html`<h3>${heading}</h3>`}${views.length > 1 ? html`<div class="chips" role="group" aria-label=${`View of ${name.toLowerCase()}`}>${views.map((one) => html`<button type="button" class="chip small" aria-pressed=${one === view ? "true" : "false"} onClick=${() => choose(one)}>${one}</button>`)}</div>` : null}<${Copy} text=${text} name=${name} /></div>
-    <${View} view=${view} text=${text} json=${json} other=${others.get(view)} /></div>`;
+    <${View} view=${view} text=${text} name=${name} json=${json} other=${others.get(view)} /></div>`;
 }
 
-function View({ view, text, json, other }) {
-  if (view === "JSON") return html`<div class="text json" tabindex="0" role="group" aria-label="JSON"><${JsonTree} value=${json} /></div>`;
+function View({ view, text, name, json, other }) {
+  if (view === "JSON") return html`<div class="text json" tabindex="0" role="group" aria-label=${`${name}, JSON`}><${JsonTree} value=${json} /></div>`;
   if (other) return html`<${Differences} before=${other[1]} after=${text} against=${other[0]} />`;
-  return html`<${Folded} text=${text}>${(part) => (view === "Markdown" ? html`<${Markdown} text=${part} />` : part)}</${Folded}>`;
+  return html`<${Folded} text=${text} name=${name}>${(part) => (view === "Markdown" ? html`<${Markdown} text=${part} />` : part)}</${Folded}>`;
+}
+
+const SCROLLED = 400; // characters, or as many in lines, that a low window may have to scroll
+
+/** What a keyboard needs to scroll a text, and the name that it is announced with. */
+const scrolls = (text, name) => (text.length > SCROLLED || text.split("\n", 9).length > 8 ? { tabindex: "0", role: "group", "aria-label": name } : {});
+
+/** A text as it is, in a box that a keyboard can scroll. */
+export function Text({ text, name }) {
+  return html`<div class="text" dir="auto" ...${scrolls(text, name)}>${visible(text)}</div>`;
 }
 
 /** The first characters of a long text, and a button for the rest. */
-function Folded({ text, children }) {
+function Folded({ text, name, children }) {
   const [whole, setWhole] = useState(false);
   const isCut = !whole && text.length > FOLD;
-  return html`<div class="text" dir="auto">${children(isCut ? text.slice(0, FOLD) : text)}</div>
+  return html`<div class="text" dir="auto" ...${scrolls(text, name)}>${children(isCut ? text.slice(0, FOLD) : text)}</div>
     ${isCut ? html`<p class="small"><button type="button" class="link" onClick=${() => setWhole(true)}>Show the other ${plain(text.length - FOLD)} characters</button></p>` : null}`;
 }
 
@@ -41,8 +51,9 @@ function Folded({ text, children }) {
 export function Differences({ before, after, against }) {
   const steps = useMemo(() => differences(before.slice(0, FOLD), after.slice(0, FOLD)), [before, after]);
   const cut = before.length > FOLD || after.length > FOLD;
-  if (before === after) return html`<div class="text" dir="auto">${visible(after)}</div><p class="small">No difference from the ${against}.</p>`;
-  return html`<div class="text" dir="auto">${steps.map(({ kind, text }) => (kind === "same" ? visible(text) : kind === "added" ? html`<ins>${visible(text)}</ins>` : html`<del>${visible(text)}</del>`))}</div>
+  const box = scrolls(`${before}${after}`, `Differences from the ${against}`);
+  if (before === after) return html`<div class="text" dir="auto" ...${box}>${visible(after)}</div><p class="small">No difference from the ${against}.</p>`;
+  return html`<div class="text" dir="auto" ...${box}>${steps.map(({ kind, text }) => (kind === "same" ? visible(text) : kind === "added" ? html`<ins>${visible(text)}</ins>` : html`<del>${visible(text)}</del>`))}</div>
     <p class="small"><ins>new</ins> and <del>missing</del> next to the ${against}${cut ? `; the first ${plain(FOLD)} characters` : ""}</p>`;
 }
 

@@ -26,18 +26,15 @@ export function allColumns({ runs, labels, isUnscored, label = null, scoreLabel 
 }
 
 function textColumns(several, { hasOld, isComparing }) {
-  const column = (key, usual, grow, of) => ({ key, head: HEADS[key], usual, sorts: false, width: `minmax(9rem, ${grow}fr)`, className: "preview", cell: (one) => (one === null ? "" : of(one).slice(0, LETTERS)) });
+  const column = (key, usual, grow, of) => ({ key, head: HEADS[key], usual, sorts: false, width: `minmax(9rem, ${grow}fr)`, className: "preview", cell: (one) => (one === null ? "" : clamped(of(one))) });
   const text = (name) => (one) => one.first.text(name) || "";
   if (several) return [column("texts", true, 3, preview), column("input", false, 1.5, text("inputs")), column("reference", false, 1.5, text("references"))];
-  return [column("input", true, 1.3, (one) => one.first.text("inputs") || one.first.opening || ""), ...(hasOld ? [column("old", isComparing, 1.6, text("old"))] : []),
-    column("output", true, 1.6, text("outputs")), { ...column("reason", true, 2.6, null), className: "preview reason", cell: reasoned }, column("reference", false, 1.3, text("references"))];
+  return [column("input", true, 1.8, (one) => one.first.text("inputs") || one.first.opening || ""), ...(hasOld ? [column("old", isComparing, 1.6, text("old"))] : []),
+    column("output", true, 2, text("outputs")), { ...column("reason", true, 2, null), className: "preview reason", cell: (one) => clamped(one?.first.reason || "") }, column("reference", false, 1.3, text("references"))];
 }
 
-/** The reason, on two lines; the whole text is its title. */
-function reasoned(one) {
-  const reason = one?.first.reason || "";
-  return html`<span class="clamped" title=${reason}>${reason.slice(0, LETTERS)}</span>`;
-}
+/** A text on two lines; the text itself is its title. */
+const clamped = (text) => html`<span class="clamped" title=${text}>${text.slice(0, LETTERS)}</span>`;
 
 function ofRuns(runs, labels, isUnscored) {
   if (!isUnscored || !labels.length) return runs.map((run, number) => ({ key: `${number}:`, head: run.title, usual: true, width: "minmax(5rem, .6fr)", className: "num", cell: (one) => scored(one.rows[number]) }));
@@ -46,8 +43,9 @@ function ofRuns(runs, labels, isUnscored) {
 }
 
 function ofLabels(labels, { isUnscored, label, scoreLabel }) {
+  const isRepeated = label === null && scoreLabel === null && !isUnscored && labels.length > 1 && labels.length <= MANY; // each score is in the column of its label
   const isOfScore = label === null || label === scoreLabel || !labels.includes(label);
-  const whole = isUnscored && labels.length ? [] : [{ key: "0:", head: "score", title: scoreLabel ? `score: ${scoreLabel}` : "score", usual: isOfScore, width: "4.5rem", className: "num", cell: (one) => one && scored(one.rows[0]) }];
+  const whole = isUnscored && labels.length ? [] : [{ key: "0:", head: "score", title: scoreLabel ? `score: ${scoreLabel}` : "score", usual: isOfScore && !isRepeated, width: "4.5rem", className: "num", cell: (one) => one && scored(one.rows[0]) }];
   const usual = labels.filter((name) => name !== scoreLabel).slice(0, MANY);
   const isUsual = (name) => (label === null ? (labels.length > 1 || isUnscored) && usual.includes(name) : name === label && !isOfScore);
   const each = labels.map((name) => ({ key: `0:${name}`, head: headOf(name, labels), title: name, usual: isUsual(name), width: "minmax(4rem, 7rem)", className: "num", cell: (one) => one && valued(one.rows[0], name) }));

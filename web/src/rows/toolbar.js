@@ -18,6 +18,14 @@ export function faultOf({ words, regex }) {
   }
 }
 
+/** Enter and the arrow down go from the search to the first row. */
+function toRows(event) {
+  const row = event.key === "Enter" || event.key === "ArrowDown" ? document.querySelector('.virtual-row[tabindex="0"]') : null;
+  if (row === null) return;
+  event.preventDefault();
+  row.focus();
+}
+
 /**
  * `wanted` has the filters, `want(more)` changes some. `counts` are the rows that each filter would leave: `all`, the outcomes, and if there are any `fixed`, `regressed`,
  * `odds`. `kinds` are pairs of a kind and its number of rows, `bases` and `labels` are names, `flips` are pairs of a key and its words.
@@ -43,7 +51,7 @@ export function Toolbar({ wanted, want, counts, kinds, bases, labels, flips, chi
   const fault = faultOf(wanted);
   return html`<div class="toolbar">
     <div class="search"><label><span class="hidden">Search</span><input ref=${search} type="search" placeholder="Search texts and reasons" value=${typed}
-      aria-keyshortcuts="/" aria-invalid=${fault ? "true" : undefined} onInput=${(event) => setTyped(event.currentTarget.value)} /></label>
+      aria-keyshortcuts="/" onKeyDown=${toRows} aria-invalid=${fault ? "true" : undefined} onInput=${(event) => setTyped(event.currentTarget.value)} /></label>
       <button type="button" class="regex" aria-pressed=${wanted.regex ? "true" : "false"} title="Search by a regular expression" onClick=${() => want({ regex: !wanted.regex })}>.*<span class="hidden"> regular expression</span></button></div>
     <div class="chips" role="group" aria-label="Outcome">
       <${Chip} on=${!wanted.outcome && !wanted.flip && !wanted.odds} onClick=${() => want({ outcome: "", flip: "", odds: false })}>all <b>${plain(counts.all)}</b></${Chip}>

@@ -1,10 +1,10 @@
-// The subjects of a queue, the current one, and the case of the next, which is loaded ahead.
+// The subjects of a queue, the current one, and the cases of the next, which are loaded ahead.
 import { useEffect, useRef, useState } from "../../html.js";
 import { address, ask } from "../api.js";
 
-const FEW = 20; // subjects that are read at once
+const FEW = 40; // subjects that are read at once
 const KEPT = 60; // cases that the page keeps
-const AHEAD = 2; // cases that are loaded before they are shown
+const AHEAD = 10; // cases that are loaded before they are shown: a label is one key, and a case takes the server longer than a key
 
 /** The queues, with their words; the first is the default. */
 export const QUEUES = [

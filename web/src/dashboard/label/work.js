@@ -20,6 +20,8 @@ const WORDS = { single: ["Pass", "Fail", "Half"], pair: ["Pass", "Fail", "Tie"],
 const wordsOf = (data) => WORDS[data?.judged?.is_pair ? "both" : data?.is_pair ? "pair" : "single"];
 const wordOf = (score, [pass, fail, half]) => ({ 1: pass, 0: fail, 0.5: half }[score] ?? `score ${score}`).toLowerCase();
 const nameOf = (item) => item.subject_id;
+const PAUSE = 500; // ms without a key after which keys count again
+const TOLD = 5000; // ms that the number of refused keys stays on the page at least
 
 export function Work({ wanted, run, start, live, picks, onRename }) {
   const [tick, setTick] = useState(0);
@@ -43,8 +45,21 @@ export function Work({ wanted, run, start, live, picks, onRename }) {
   }, [item]);
   useTitle(`Label ${item === null ? "" : `${nameOf(item)} · `}${run.name} ${run.run_id.slice(-6)}`);
   const top = useTop(item);
+  const [refused, setRefused] = useState(0); // keys that were not taken
+  const refusedAt = useRef(-PAUSE);
+  /** Whether a key counts: its subject is on the page. After a refusal it counts once no key was pressed for a while, since the keys of somebody who types ahead are not about the subject that appears meanwhile. */
+  const isTaken = (isShown) => {
+    const apart = performance.now() - refusedAt.current;
+    if (isShown && apart > PAUSE) {
+      if (apart > TOLD) setRefused(0);
+      return true;
+    }
+    refusedAt.current = performance.now();
+    setRefused((count) => count + 1);
+    return false;
+  };
   const label = (score) => {
-    if (item === null || data === null) return; // nobody labels a subject that is not on the page
+    if (!isTaken(item !== null && data !== null)) return;
     const expected = data.own === null ? "" : data.own.run_id;
     const body = { subject_id: data.subject_id, subject_kind: data.subject_kind, run_id: data.run_id, score, judge: wanted.labeller, blind, expected };
     if (queue.document.drawn !== null) body.drawn = queue.document.drawn;
@@ -56,7 +71,7 @@ export function Work({ wanted, run, start, live, picks, onRename }) {
     queue.next();
   };
   const skip = () => {
-    if (item === null) return;
+    if (!isTaken(item !== null && shown !== null && (data !== null || shown.error !== null))) return;
     past.current.push({ item, shown, reason, job: null });
     setReason("");
     setSaid(`${nameOf(item)}: skipped`);
@@ -92,6 +107,7 @@ export function Work({ wanted, run, start, live, picks, onRename }) {
     ${queue.document?.guidelines.length ? html`<details class="guide" ref=${guide} open=${isNew(queue.document.guidelines)} onToggle=${(event) => { if (!event.currentTarget.open) markRead(queue.document.guidelines); }}><summary>Guidelines <kbd>g</kbd></summary>${queue.document.guidelines.map((one) => html`<section><h2>${one.title}</h2><${Markdown} text=${one.text} /></section>`)}</details>` : null}
     <p class="hidden" role="status">${said}</p>
     <${Unsent} outbox=${outbox} labeller=${wanted.labeller} />
+    <div role="status">${refused === 0 ? null : html`<p class="warnings refused">${plain(refused)} ${refused === 1 ? "key was" : "keys were"} not taken: the subject was not shown yet. Wait half a second, and go on with the subject on the page.</p>`}</div>
     ${queue.isEnd ? html`<${End} document=${queue.document} skipped=${past.current.filter((step) => step.job === null).length} undo=${undo} />` : null}
     ${item === null ? null : html`<div class="story labeling"><div class="what"><h2 class="id" dir="auto" tabindex="-1" ref=${top}>${nameOf(item)}</h2>
       ${shown?.error ? html`<${Problem} error=${shown.error} />` : data === null ? html`<p class="empty" role="status">Reading …</p>` : html`<${Case} data=${data} isRecorded=${isRecorded} onRecorded=${setRecorded} key=${JSON.stringify([data.subject_kind, data.subject_id])} />`}</div>
@@ -143,7 +159,7 @@ function Progress({ document, at, wanted, waiting, onRename }) {
   const you = html`<b dir="auto">${wanted.labeller}</b> (<button type="button" class="link" onClick=${onRename}>change</button>)`;
   const word = { decided: html`decided · you are ${you}`, labeled: html`labeled by anybody · you are ${you}`, own: html`labeled by ${you}` }[count];
   return html`<div class="progress"><progress max=${Math.max(1, Number(document.n))} value=${Number(document[count])} aria-label="Progress"></progress>
-    <p class="small"><${Figure} value=${document[count]} path=${at(count)} form=${plain} /> of <${Figure} value=${document.n} path=${at("n")} form=${plain} /> ${word}${count === "own" ? html` · <${Figure} value=${document.labeled} path=${at("labeled")} form=${plain} /> by anybody` : null}${others.map(([name, n]) => html` · <span dir="auto">${name}</span> <${Figure} value=${n} path=${at(`labellers[${JSON.stringify(name)}]`)} form=${plain} />`)}${waiting === 0 ? null : html` · <span class="unsaved">${plain(waiting)} ${waiting === 1 ? "waits" : "wait"} to be saved</span>`}</p>
+    <p class="small"><${Figure} value=${document[count]} path=${at(count)} form=${plain} /> of <${Figure} value=${document.n} path=${at("n")} form=${plain} /> ${word}${count === "own" ? html` · <${Figure} value=${document.labeled} path=${at("labeled")} form=${plain} /> by anybody` : null}${others.map(([name, n]) => html` · <span dir="auto">${name}</span> <${Figure} value=${n} path=${at(`labellers[${JSON.stringify(name)}]`)} form=${plain} />`)}${waiting === 0 ? null : html` · <span class="unsaved">${plain(waiting)} being saved</span>`}</p>
     ${queue === "random" || queue === "differ" ? null : html`<p class="note">Labels of this queue do not represent the run, so <code>dicast calibrate</code> does not use them; those drawn at random do.</p>`}</div>`;
 }
 
@@ -154,7 +170,7 @@ function Unsent({ outbox, labeller }) {
   const other = error.errors.find((one) => one.parameter === "expected");
   return html`<div class="warnings" role="alert"><p dir="auto">${plain(waiting)} ${waiting === 1 ? "label is" : "labels are"} not recorded${first?.body?.subject_id ? html`, first <code>${first.body.subject_id}</code>` : null}: ${error.message}</p>
     ${other ? html`<p class="row"><button type="button" class="chip" onClick=${outbox.drop}>Keep the label of the other tab</button><button type="button" class="chip" onClick=${() => outbox.replace({ expected: other.value })}>Replace it, as ${labeller}</button></p>`
-      : html`<p class="row"><button type="button" class="chip" onClick=${outbox.again}>Try again</button>${error.status > 0 ? html`<button type="button" class="chip" onClick=${outbox.drop}>Drop the label</button>` : html`<span>It is sent as soon as the server answers.</span>`}</p>`}</div>`;
+      : html`<p class="row"><button type="button" class="chip" onClick=${outbox.again}>Try again</button>${error.status > 0 ? html`<button type="button" class="chip" onClick=${outbox.drop}>Drop the label</button>` : html`<span>${waiting === 1 ? "It is" : "They are"} sent as soon as the server answers.</span>`}</p>`}</div>`;
 }
 
 function End({ document, skipped, undo }) {
