@@ -17,6 +17,7 @@ CHANGING = ("_id", "_ids", "_ms", "seconds")
 """Ends of the names of members that differ between two runs of one file."""
 
 PROCESSES = "executor: {dicast/processes: {workers: 2}}\n"
+FLEET = Path(__file__).with_name("fleet.py")
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +38,23 @@ def postgres():
         server.remove()
 
 
-@pytest.fixture(params=["segments", "postgres", "processes", "processes and segments"])
-def place(request):
+@pytest.fixture(
+    params=[
+        *("segments", "postgres", "processes", "processes and segments", "processes and postgres"),
+        *("shards and postgres", "shards of postgres and postgres"),
+    ]
+)
+def place(request, shop, install):
     """The last lines of the pipeline file, and the ledger."""
     executor = PROCESSES if request.param.startswith("processes") else ""
-    if request.param == "postgres":
+    if request.param.endswith("postgres"):
         server = request.getfixturevalue("postgres")
-        component = {"postgres/ledger": {"url": server.url, "schema": server.schema()}}
-        return executor, json.dumps(component)
+        places = [{"postgres/ledger": {"url": server.url, "schema": server.schema()}} for _ in range(2)]
+        if request.param.startswith("shards"):
+            install("dicast-fleet", "1.0", {"dicast": {"fleet": "dicast_fleet"}}, dicast_fleet=FLEET.read_text())
+            options = {"shard": 2, "segments": json.dumps(places[1]) if "shards of" in request.param else "parts"}
+            executor = f"executor: {json.dumps({'fleet/shards': options})}\n"
+        return executor, json.dumps(places[0])
     return executor, json.dumps({"segments/ledger": {"path": "logs"}}) if "segments" in request.param else "other.db"
 
 

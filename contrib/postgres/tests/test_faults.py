@@ -101,6 +101,27 @@ def test_killed_writers_never_exceed_the_cap_and_lose_no_answer(server, componen
     assert spent <= Decimal(limit)
 
 
+def test_writers_that_start_at_once_make_the_tables_once(component, open_ledger):
+    faults, start = [], threading.Barrier(8)
+
+    def run(number):
+        try:
+            start.wait(SECONDS)
+            with open_ledger(component) as ledger:
+                ledger.append([event("note", {"n": number}, f"run-{number}")])
+        except BaseException as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SECONDS)
+    assert faults == []
+    with open_ledger(component) as ledger:
+        assert sorted(entry.event.payload["n"] for entry in ledger.read(Query())) == list(range(8))
+
+
 def test_the_escrow_of_a_dead_writer_is_there_for_others(component, open_ledger, connect):
     cap = make_cap("100", scope="day:1")
     with open_ledger(component) as first, open_ledger(component) as second:

@@ -63,14 +63,16 @@ async def version_of(connection: psycopg.AsyncConnection[Any]) -> int | None:
 
 
 async def _create(connection: psycopg.AsyncConnection[Any], server: Server) -> None:
+    # The lock comes before the transaction: inside, the server does not see that another process has made the schema meanwhile.
+    await connection.execute("SELECT pg_advisory_lock(%s)", (_CREATION,))
     async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATION,))
         if await version_of(connection) is None:
             name = sql.Identifier(server.schema)
             await connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name))
             for part in ("tables", "functions", "views"):
                 await connection.execute(_statements(part))
             await connection.execute("INSERT INTO version VALUES (%s)", (VERSION,))
+    await connection.execute("SELECT pg_advisory_unlock(%s)", (_CREATION,))
 
 
 async def migrate(connection: psycopg.AsyncConnection[Any], server: Server) -> tuple[int, int]:
