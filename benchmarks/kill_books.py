@@ -63,7 +63,8 @@ class Books:
             id_ = payload.get("reservation_id")
             if event.type == "spend.reserved":
                 reserved.add(id_)
-                self.reserved = max(self.reserved, Decimal(payload["amount"]))
+                if event.subject_id is not None:  # the other reservations hold what the shards of a run may spend
+                    self.reserved = max(self.reserved, Decimal(payload["amount"]))
             elif event.type in ("spend.settled", "spend.lost", "spend.released") and id_ not in closed:
                 closed.add(id_)
                 self.usd += Decimal(payload["amount"]) if event.type != "spend.released" else 0

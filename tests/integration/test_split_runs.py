@@ -260,6 +260,28 @@ def test_shards_share_the_caps_of_the_run(shop):
     assert (done["cost"]["usd"], done["scored"], done["subjects"]) == ("0.04", 4, 6)
 
 
+DAILY = "metrics: [fake/paid: {}]\nbudget: {day: 0.05 usd}\ngate: {min_coverage: 0}\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ledger", ["m.db", json.dumps({"segments/ledger": {"path": "logs"}})])
+def test_a_day_cap_holds_over_split_runs_and_other_runs_of_a_ledger(shop, ledger):
+    shop.rows(*["1"] * 6)
+    split = DAILY + "executor: {fleet/shards: {shard: 3}}\n"
+    costs = [shop.run(text, "--ledger", ledger).json for text in (DAILY.replace("0.05", "0.02"), split, DAILY)]
+    assert [done["cost"]["usd"] for done in costs] == ["0.02", "0.02", "0.01"]
+    assert [done["scored"] for done in costs] == [2, 2, 1]
+    assert costs[1]["throttled"].keys() == {"daily_cap"}
+    assert shop.run(split, "--ledger", ledger).json["cost"]["usd"] == "0"
+    assert shop.dicast("ledger", "verify", "--ledger", ledger, "--json").json["ok"]
+    events = [json.loads(line) for line in shop.dicast("ledger", "export", "--ledger", ledger).out.splitlines()]
+    held = [event["payload"]["reservation_id"] for event in events if event["type"] == "spend.reserved"]
+    closed = {
+        event["payload"]["reservation_id"] for event in events if event["type"] in ("spend.settled", "spend.released")
+    }
+    assert set(held) <= closed
+
+
 @pytest.mark.slow
 def test_segments_in_a_named_folder_stay_and_can_be_merged(shop):
     shop.rows(*MIXED)
@@ -344,6 +366,7 @@ def test_a_worker_refuses_other_data_and_other_files(shop, tmp_path):
         "is_file": True,
         "digest": "0" * 64,
         "setup": dict(pipeline.setup),
+        "allotment": None,
         "limit": None,
         "filters": [],
         "trusts_all": False,

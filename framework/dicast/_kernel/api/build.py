@@ -141,13 +141,18 @@ async def _judged(
     from ..run.execute import execute
     from ..run.request import Request
     from ..source.shard import Shard
+    from ..values import Cost
 
     filters = reference["filters"]
     if filters:
         from ..source.filters import read_filters
 
         filters = read_filters(filters)
-    shard = Shard(reference["number"], reference["of"], reference["run_id"], reference["digest"], reference["size"])
+    allotment = reference["allotment"]
+    if allotment is not None:
+        allotment = allotment["id"], tuple(Cost(cap["amount"], cap["unit"]) for cap in allotment["amounts"])
+    of_run = reference["run_id"], reference["digest"], reference["size"]
+    shard = Shard(reference["number"], reference["of"], *of_run, allotment)
     request = Request(
         limit=None if earlier is not None else reference["limit"],
         resume=None if earlier is None else earlier.run_id,

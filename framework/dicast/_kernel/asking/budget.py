@@ -16,6 +16,7 @@ from ..plan.sections import Budget
 from ..timing.turns import resting
 from ..values import Cap, Claim, Cost, Entry, Event, Failure, Lost, Refusal, Subject, sensitivity
 from ..values.clock import Clock
+from .day_share import DayShare
 
 POLL_SECONDS = 0.2
 """Seconds between two checks of a waiting reservation for reservations of other processes."""
@@ -70,14 +71,6 @@ class Reservation:
     eval_id: str | None
     subject: Subject
     projected: Cost
-
-
-@frozen
-class DayShare:
-    """Share of a cap of the day, which a part of a run may spend. The name of the part is in the *scope* of the share."""
-
-    scope: str
-    limits: Sequence[Cost]
 
 
 class BudgetGate:
@@ -363,7 +356,7 @@ class BudgetGate:
         day, run = f"day:{self._clock.day()}", f"run:{self._run_id}"
         session_scope = [] if session is None else [(f"session:{session}", "session_cap", self._limits.session)]
         share = self._share
-        shared_scope = [] if share is None else [(f"{day} {share.scope}", "daily_cap", share.limits)]
+        shared_scope = [] if share is None else [(share.scope_on(day), "daily_cap", share.limits)]
         return [*session_scope, (day, "daily_cap", self._limits.day), *shared_scope, (run, "run_cap", self._limits.run)]
 
     def _record_throttle(self, subject: Subject, refusal: Refusal, cost: Cost) -> None:

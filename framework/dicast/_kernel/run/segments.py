@@ -14,12 +14,14 @@ from ..classes import frozen
 from ..contract.protocols import Ledger
 from ..events import SHARD_COMMITTED, SHARD_MERGED, SHARD_MERGING, SHARD_ROOTED
 from ..pipeline.default_ledger import ledger_component
+from ..plan.sections import Budget
 from ..resume.resume import EarlierRun
 from ..stream.opening_context import opening
 from ..stream.stream import BATCH
 from ..values import Event, Query
 from ..values.clock import Clock
 from ..values.errors import ConfigError, LedgerError, LedgerRefused, Problem
+from .allotment import Allotment
 from .merged_events import Bounds, MergedEvents, are_slices
 from .shard_set import ShardRecord, ShardSet, is_running, shard_records
 
@@ -189,7 +191,8 @@ async def catch_up(ledger: Ledger, earlier: EarlierRun, *, leave: bool) -> None:
             ledger.append([event(SHARD_MERGING, bounds_json(bounds, streams=streams))])
             _append(ledger, _events(shards, bounds, earlier.run_id, clock, streams=streams))
     if leave:
-        ledger.append([event(SHARD_MERGED, {"is_complete": False})])
+        allotment = Allotment.left_open(ledger, earlier.run_id, Budget())
+        ledger.append([*allotment.release_events(event), event(SHARD_MERGED, {"is_complete": False})])
 
 
 def _placed(clock: Clock, type_: str) -> tuple[str, str, str]:

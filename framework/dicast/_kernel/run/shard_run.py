@@ -8,8 +8,8 @@ from typing import Any
 
 import attrs
 
-from ..asking.budget import DayShare
 from ..asking.call import Call
+from ..asking.day_share import DayShare
 from ..contract.protocols import Source
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Pipeline
@@ -88,13 +88,17 @@ class ShardRun:
     """One *shard* of a run of *pipeline*, with its share of the caps: the rest of the caps is for the other shards.
 
     *limits* has the share of the run's cap. *day* is the share of the day's cap, which holds in addition to the whole cap of the day: in
-    a ledger of several shards both hold.
+    a ledger of several shards both hold. It is a share of the allotment, if the process of the run has taken one.
     """
 
     def __init__(self, shard: Shard, pipeline: Pipeline) -> None:
         budget = pipeline.budget
         self.limits = attrs.evolve(budget, run=_shares(budget.run, shard.of))
-        self.day = DayShare(f"shard {shard}", _shares(budget.day, shard.of))
+        if shard.allotment is None:
+            self.day = DayShare(f"shard {shard}", _shares(budget.day, shard.of))
+        else:
+            id_, amounts = shard.allotment
+            self.day = DayShare(f"shard {shard} of {id_}", _shares(amounts, shard.of), is_daily=False)
         self._shard = shard
         self._subjects: ShardSubjects | SliceSubjects = ShardSubjects(shard)
         self._has_paid_calls = False

@@ -22,8 +22,9 @@ from ..source.source import iterate
 from ..stream.opening import ComponentStack
 from ..stream.stream import Stream
 from ..timing.event_loop import patient_collector
-from ..values import Due, Event, Query, ReadCounts
+from ..values import Cost, Due, Event, Query, ReadCounts
 from ..values.errors import ConfigError, DicastError, PluginError, Problem
+from .allotment import Allotment
 from .host import ShardHost, Shards
 from .merge import MergeSteps
 from .merged_events import MergedEvents, SubjectEvents, are_slices, read_subject
@@ -124,15 +125,21 @@ class SplitSteps(MergeSteps):
         await stream.flush()
         async with segments.opened() as records:
             numbers = open_numbers(records, segments.of)
+        budget = self.pipeline.budget
+        allotment = Allotment() if self.earlier is None else Allotment.left_open(self.ledger, stream.run_id, budget)
         if numbers and not self.stop:
-            await self._run_shards(stream, segments, numbers)
+            if not allotment.ids and any(call.estimate is not None for call in plan.calls.values()):
+                allotment = await Allotment.take(stream, self.clock, budget)
+            await self._run_shards(stream, segments, numbers, allotment)
             await segments.wait_for_workers()
         async with segments.opened() as records:
-            await self._merge(stream, segments, records)
+            await self._merge(stream, segments, records, allotment)
 
-    async def _run_shards(self, stream: Stream, segments: Segments, numbers: Sequence[int]) -> None:
+    async def _run_shards(
+        self, stream: Stream, segments: Segments, numbers: Sequence[int], allotment: Allotment
+    ) -> None:
         """Have the shards with *numbers* judged by the executor."""
-        references = {number: self._reference(segments, number) for number in numbers}
+        references = {number: self._reference(segments, number, allotment) for number in numbers}
         shards = Shards(segments.of, str(references[numbers[0]]["digest"]), references)
 
         def record(segment: Mapping[str, Any]) -> None:
@@ -156,8 +163,12 @@ class SplitSteps(MergeSteps):
         except Exception as error:  # the border to a plugin's code
             raise PluginError(f"{name}: {describe_error(error, type(executor).__module__)}") from error
 
-    def _reference(self, segments: Segments, number: int) -> dict[str, Any]:
-        started = self.report.started
+    def _reference(self, segments: Segments, number: int, allotment: Allotment) -> dict[str, Any]:
+        started, amounts = self.report.started, allotment.amounts
+        allotment_json = {
+            "id": allotment.ids[0] if allotment.ids else segments.run_id,
+            "amounts": [_cap(cost) for cost in amounts],
+        }
         return {
             "number": number,
             "of": segments.of,
@@ -165,6 +176,7 @@ class SplitSteps(MergeSteps):
             "place": segments.place(number),
             "is_file": segments.folder is not None,
             "digest": started["setup"]["data"],
+            "allotment": allotment_json if amounts else None,
             "setup": dict(self.pipeline.setup),
             "limit": self._limit(),
             "filters": [rule.text for rule in self.request.filters],
@@ -173,8 +185,10 @@ class SplitSteps(MergeSteps):
             "concurrency": self.pipeline.executor.component.concurrency,
         }
 
-    async def _merge(self, stream: Stream, segments: Segments, records: Sequence[ShardRecord]) -> None:
-        """Record the events of the segments that the ledger of the run lacks, and stop the run if a shard is not complete."""
+    async def _merge(
+        self, stream: Stream, segments: Segments, records: Sequence[ShardRecord], allotment: Allotment
+    ) -> None:
+        """Record the events of the segments that the ledger of the run lacks, release *allotment*, and stop the run if a shard is not complete."""
         self._shards = shards = ShardSet(sorted(records, key=lambda record: record.number))
         bounds, start, _ = read_bounds(self.ledger, segments.run_id)
         left = open_numbers(records, segments.of)
@@ -185,9 +199,11 @@ class SplitSteps(MergeSteps):
         with patient_collector():
             for subject in events.subjects(stream.run_id, self.clock):
                 await self._record_subject(stream, self._with_row(subject))
+        ends = allotment.release_events(stream.event)
         if not left:
-            stream.emit([*self._root_events(stream, events.root()), stream.event(SHARD_MERGED, {"is_complete": True})])
+            ends += [*self._root_events(stream, events.root()), stream.event(SHARD_MERGED, {"is_complete": True})]
             self._is_whole = True
+        stream.emit(ends)
         await stream.flush()
         if left and not self.stop:
             details = {"shards": f"{len(left):,} of {segments.of:,} shards are not complete: {self._reasons(left)}"}
@@ -221,6 +237,10 @@ class SplitSteps(MergeSteps):
         if self._shards is None or not self._shards.shards:
             return super(MergeSteps, self)._source_warnings()
         return super()._source_warnings()
+
+
+def _cap(cost: Cost) -> dict[str, str | None]:
+    return {"amount": cost.decimal, "unit": cost.unit}
 
 
 def _remove_empty(folder: Path) -> None:

@@ -11,7 +11,7 @@ import attrs
 from ...toolkit.temporary import temporary_database
 from ..classes import frozen
 from ..contract.protocols import Source
-from ..values import PARENTS, Due, Subject
+from ..values import PARENTS, Cost, Due, Subject
 from ..values.errors import PluginError
 from ..values.subject import PlacedDue
 
@@ -31,6 +31,7 @@ class Shard:
     :param run_id: the run whose executor started the shard; None for a shard that a user started.
     :param digest: the digest of the data that the shard has to read; None for any data.
     :param size: the number of subjects of which each shard has the sessions that begin among them; None for every N-th session.
+    :param allotment: the id and the amounts of what all shards may spend together on all days; None if the caps of the day are their limits.
     """
 
     number: int
@@ -38,6 +39,7 @@ class Shard:
     run_id: str | None = None
     digest: str | None = None
     size: int | None = None
+    allotment: tuple[str, tuple[Cost, ...]] | None = None
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
