@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 import urllib.request
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -198,25 +200,70 @@ def test_a_reserved_word_is_the_name_of_a_schema(team, monkeypatch):
     assert team.json("ledger", "verify", "--ledger", place)["ok"]
 
 
-def test_serve_answers_about_runs_of_several_processes_at_once(team):
-    team.call("run", "p.yaml")
+@contextmanager
+def served(team):
+    """Serve the ledger, and yield a function that returns the runs by id."""
     command = [sys.executable, "-m", "dicast", "serve", "--port", "0"]
     with subprocess.Popen(
         command, cwd=team.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as server:
-        try:
-            words = [sys.executable, "-m", "dicast", "run", "p.yaml", "--json"]
-            runs = [subprocess.Popen(words, cwd=team.folder, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-            ids = {json.loads(run.communicate()[0])["run_id"] for run in runs}
-            address = next(line for line in server.stdout if "?token=" in line).split()[-1]
-            root, _, token = address.partition("?token=")
+        address = next(line for line in server.stdout if "?token=" in line).split()[-1]
+        root, _, token = address.partition("?token=")
+
+        def runs():
             request = urllib.request.Request(f"{root}runs", headers={"Authorization": f"Bearer {token}"})
             with urllib.request.urlopen(request) as answer:
-                rows = {row["run_id"]: row for row in json.loads(answer.read())["data"]}
+                return {row["run_id"]: row for row in json.loads(answer.read())["data"]}
+
+        try:
+            yield runs
         finally:
             server.terminate()
+
+
+def test_serve_answers_about_runs_of_several_processes_at_once(team):
+    team.call("run", "p.yaml")
+    with served(team) as runs:
+        words = [sys.executable, "-m", "dicast", "run", "p.yaml", "--json"]
+        processes = [subprocess.Popen(words, cwd=team.folder, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+        ids = {json.loads(process.communicate()[0])["run_id"] for process in processes}
+        rows = runs()
     assert ids <= rows.keys()
     assert {(rows[id_]["state"], rows[id_]["scored"]) for id_ in ids} == {("completed", 30)}
+
+
+def test_serve_tells_live_runs_of_other_writers_from_dead_ones(team):
+    slow = {
+        **PIPELINE,
+        "task": {"task/command": {"command": ["sleep", "60"], "timeout": 90}},  # of a killed run, too
+        "executor": {"dicast/async": {"concurrency": 1}},
+    }
+    (team.folder / "slow.yaml").write_text(json.dumps(slow))
+    words = [sys.executable, "-m", "dicast", "run", "slow.yaml", "--json"]
+    alive = "SELECT run_id, owner FROM leases WHERE until > now()"
+    completed = team.json("run", "p.yaml")["run_id"]
+    with served(team) as runs:
+        processes = [subprocess.Popen(words, cwd=team.folder, stdout=subprocess.DEVNULL) for _ in range(3)]
+        try:
+            until = time.monotonic() + 120
+            while len(runs()) <= len(processes) and time.monotonic() < until:
+                time.sleep(0.2)
+            owners = {int(owner.split()[1]): id_ for id_, owner in team.query(alive)}
+            running = dict.fromkeys(owners.values(), "running") | {completed: "completed"}
+            assert {id_: row["state"] for id_, row in runs().items()} == running
+            local, away = processes[0].pid, processes[1].pid
+            for number in (0, 1):
+                processes[number].kill()
+                processes[number].wait()
+            # a machine that nobody here can ask: its lease decides
+            team.query(f"UPDATE leases SET owner = 'away 1 other 0' WHERE run_id = '{owners[away]}' RETURNING 1")
+            assert {id_: row["state"] for id_, row in runs().items()} == running | {owners[local]: "dead"}
+            team.query(f"UPDATE leases SET until = now() - interval '1 s' WHERE run_id = '{owners[away]}' RETURNING 1")
+            assert runs()[owners[away]]["state"] == "dead"
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
 
 
 def test_erase_removes_the_texts_of_a_subject_from_the_tables(team):
