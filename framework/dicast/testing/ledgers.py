@@ -149,18 +149,16 @@ class LedgerConformance(LeaseConformance):
 
         def make_verdict(number: int) -> list[Event]:
             payload = {"eval_id": f"V{number}", "judge": "a", "score": number / 10, "details": f"reason {number}"}
-            subject = {"subject_kind": "row", "subject_id": str(number)}
-            types = ("eval.started", "eval.completed")
-            return [make_event(clock, type_, payload, **subject) for type_ in types]
+            types, id_ = ("eval.started", "eval.completed"), str(number)
+            return [make_event(clock, type_, payload, subject_kind="row", subject_id=id_) for type_ in types]
 
         async def proofs(live: Any) -> Any:
             if not hasattr(live, "prove"):
                 return None
             heads = [_appended(live, make_verdict(number)) for number in range(6)]
-            with pytest.raises(LedgerError):
-                live.prove("V9")
-            with pytest.raises(LedgerError):
-                live.prove("V3", heads[2].seq)
+            for eval_id, until in (("V9", None), ("V3", heads[2].seq)):
+                with pytest.raises(LedgerError):
+                    live.prove(eval_id, until)
             return (
                 heads,
                 [live.prove("V3"), live.prove("V3", heads[4].seq)],
@@ -174,8 +172,7 @@ class LedgerConformance(LeaseConformance):
         assert digests == [head.digest for head in heads], "digest_of returns other digests than the appends"
         for head, document in zip((heads[5], heads[4]), documents, strict=True):
             data = orjson.dumps(document)
-            proven = read_proof(data)
-            verdict = proven.events[-1].payload
+            verdict = (proven := read_proof(data)).events[-1].payload
             assert (verdict["eval_id"], verdict["score"], verdict["details"]) == ("V3", 0.3, "reason 3")
             assert proven.head == {"seq": head.seq, "digest": head.digest}, "the proof leads to another head"
             for place in range(len(data)):

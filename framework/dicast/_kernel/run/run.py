@@ -128,12 +128,9 @@ class RunSteps:
             executor = self._executor = await open_component(self.pipeline.executor.component, self.context, part)
             plan = await make_plan(self.pipeline, self.context, part, executor)
             ahead = 1 if self.pipeline.early_stop or not plan.inline else AHEAD
-            name, limit, slice_ = self._source_name(), self._limit(), None
-            if self._shard is not None and self._reads_source_as_it_is(limit):
-                slice_ = self._shard.part_of(source, name)
-            unchecked = read(slice_ or source, name, self.pipeline.base, most=limit, ahead=ahead)
-            may_be_empty = slice_ is not None or is_live(source)
-            subjects = unchecked if may_be_empty else await require_subjects(unchecked)
+            slice_, name = self._slice_of(source), self._source_name()
+            unchecked = read(slice_ or source, name, self.pipeline.base, most=self._limit(), ahead=ahead)
+            subjects = unchecked if slice_ or is_live(source) else await require_subjects(unchecked)
             spool = await self._spool(data)
             feeds, request = await self._open_sinks(parts), self.request
             started = run_started(self.pipeline, plan, data, rubrics, request.limit, live=request.live)
@@ -224,11 +221,13 @@ class RunSteps:
         seed = None if slot is None else slot.shuffle
         return source if seed is None else shuffled_source(source, seed, live=self.request.live)
 
-    def _reads_source_as_it_is(self, limit: int | None) -> bool:
-        """Return True if the run reads all subjects of the source in their order."""
+    def _slice_of(self, source: Source) -> Source | None:
+        """Return the slice of *source* that a shard reads; None for a whole run, and if the run does not read all subjects in their order."""
         slot, request = self.pipeline.source, self.request
         is_shuffled = slot is not None and slot.shuffle is not None
-        return limit is None and not request.filters and request.reuse is None and not is_shuffled
+        if self._shard is None or self._limit() is not None or request.filters or request.reuse or is_shuffled:
+            return None
+        return self._shard.part_of(source, self._source_name())
 
     def _filter(self, source: Source) -> Source:
         """Return *source* with the filters of the request."""
