@@ -283,3 +283,59 @@ def test_a_pull_request_is_compared_with_the_artifact_of_the_main_branch(tmp_pat
     assert (request / "comment.md").is_file() is has_baseline
     if has_baseline:
         assert "| `city` | **worse** | -0.8333 |" in (request / "comment.md").read_text()
+
+
+def remove_baseline(evals):
+    (evals / "main.json").unlink()
+
+
+def edit_baseline(evals):
+    text = (evals / "main.json").read_text()
+    (evals / "main.json").write_text(text.replace("1.0", "0.5", 1))
+
+
+def cut_baseline(evals):
+    lines = (evals / "main.json").read_text().splitlines(keepends=True)
+    (evals / "main.json").write_text("".join(lines[:-1]))
+
+
+def change_metric(evals):
+    text = (evals / "capitals.dicast.yaml").read_text()
+    (evals / "capitals.dicast.yaml").write_text(text.replace("check/contains: {as: city", "check/equals: {as: city"))
+
+
+def change_input(evals):
+    text = (evals / "capitals.jsonl").read_text()
+    (evals / "capitals.jsonl").write_text(text.replace("What is the capital of Turkey?", "Name it."))
+
+
+def change_rows(evals):
+    text = (evals / "capitals.jsonl").read_text()
+    (evals / "capitals.jsonl").write_text(text.replace('"turkey"', '"finland"'))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("row", "change", "codes"),
+    [
+        ("| file is missing | `dicast ci` refuses to run (exit code 2)", remove_baseline, (2, 2)),
+        ("| file was edited or cut | refused (exit code 2)", edit_baseline, (2, 2)),
+        ("| file was edited or cut | refused (exit code 2)", cut_baseline, (2, 2)),
+        ("| has another judge, metric or scoring, or other inputs | not comparable: the gate passes", change_metric, (0, 3)),
+        ("| has another judge, metric or scoring, or other inputs | not comparable: the gate passes", change_input, (0, 3)),
+        ("| has more than 5 % other rows | likewise |", change_rows, (0, 3)),
+    ],
+    ids=["missing", "edited", "cut", "metric", "input", "rows"],
+)  # fmt: skip
+def test_a_baseline_that_does_not_fit_has_the_exit_codes_of_the_page(tmp_path, row, change, codes):
+    assert row in (ROOT / "docs/how-to/main-baseline.md").read_text(encoding="utf-8")
+    page_files(tmp_path, "main-baseline")
+    first = next(text for name, text in blocks("main-baseline") if name.endswith(".jsonl"))
+    (tmp_path / "evals" / "capitals.jsonl").write_text(first)
+    for line in ("dicast ci evals/capitals.dicast.yaml", "dicast baseline save main capitals --file evals/main.json"):
+        assert run_line(line, tmp_path).returncode == 0
+    change(tmp_path / "evals")
+    for file, code in zip(("regression", "strict"), codes, strict=True):
+        done = run_line(f"dicast ci evals/{file}.dicast.yaml --comment {file}.md", tmp_path)
+        assert done.returncode == code, done.stdout + done.stderr
+        assert "main.json" in (tmp_path / f"{file}.md").read_text()
