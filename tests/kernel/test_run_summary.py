@@ -493,7 +493,7 @@ def test_a_planned_width_is_compared_with_the_width(planned, reached):
         (
             {"stopped": {"reason": "endpoint", "message": "down"}, "scored": 0, "batches": [{"batch_id": "b"}]},
             [
-                "stopped: endpoint (message: down)",
+                "stopped: endpoint: down",
                 "  to judge the remaining subjects, once the endpoint answers and the file is unchanged:",
                 f"    dicast run p.yaml --resume {RUN}",
                 "  after a correction of the address or the model in the file, a new run:",

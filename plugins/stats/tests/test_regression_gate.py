@@ -379,3 +379,21 @@ def test_the_reason_names_the_options_that_differ_with_both_values_and_no_secret
     assert "the runs differ in metrics[good] (value: ${WANTED} (sha256 " in reason
     assert ', not "yes")' in reason
     assert "secret" not in reason
+
+
+def test_a_clause_that_low_coverage_leaves_open_has_the_effect_of_its_option(folder):
+    judge(36)
+    rows = [
+        {"id": str(number), "input": f"q{number}", "output": "yes" if number < 30 else None} for number in range(40)
+    ]
+    open_run = judge(0, "new", rows=rows, gate={"undecided": "exit3"})
+    failed = judge(0, "new", rows=rows, gate={"undecided": "fail"})
+    assert (open_run.gate["passed"], failed.gate["passed"]) == (None, False)
+    assert open_run.gate["reasons"] != []
+    assert clause_of(failed)["undecided"] == "fail"
+
+
+def test_a_component_of_one_run_alone_is_named_as_such(folder):
+    judge(36, metrics=[{"check/contains": {"as": name, "value": "yes"}} for name in ("good", "other")])
+    (reason,) = judge(36, "new", gate={"undecided": "exit3"}).gate["reasons"]
+    assert "metrics[other], which only the baseline has" in reason

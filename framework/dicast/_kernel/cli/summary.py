@@ -313,10 +313,11 @@ def stop_lines(done: Document) -> Iterator[str]:
     """Yield the reason why the run stopped early, if it did."""
     if (stopped := done["stopped"]) is not None:
         is_early = stopped["reason"] == "early_stop" and "plugin" in stopped
-        hidden = ("reason", "live", *(["plugin"] if is_early else []))
+        hidden = ("reason", "live", "message", *(["plugin"] if is_early else []))
         details = ", ".join(f"{key}: {_detail(value)}" for key, value in stopped.items() if key not in hidden)
         reason = f"{stopped['plugin']} ended the run early" if is_early else stopped["reason"]
-        yield f"stopped: {reason}" + (f" ({details})" if details else "")
+        message = f": {stopped['message']}" if "message" in stopped else ""
+        yield f"stopped: {reason}{message}" + (f" ({details})" if details else "")
 
 
 def is_resumed(done: Document) -> bool:

@@ -20,11 +20,22 @@ def find_faults(baseline: Results, variant: Results) -> list[str]:
     may differ.
     """
     sections = variant.differs(baseline, without=(TASK, *DATA))
-    faults = [section_changes(fault, baseline.options.get(fault), variant.options.get(fault)) for fault in sections]
+    faults = [
+        section_changes(fault, baseline.options.get(fault), variant.options.get(fault))
+        + _missing_side(fault, baseline, variant)
+        for fault in sections
+    ]
     if not variant.fingerprints or not baseline.fingerprints:
         return faults
     keys = [key for key in DATA if variant.fingerprints.get(key) != baseline.fingerprints.get(key)]
     return [*faults, *(_input_faults(baseline, variant) if keys else ())]
+
+
+def _missing_side(component: str, baseline: Results, variant: Results) -> str:
+    """Return a clause that names the run without *component*; empty unless exactly one run has it."""
+    if "[" not in component or (component in baseline.fingerprints) == (component in variant.fingerprints):
+        return ""
+    return ", which only the baseline has" if component in baseline.fingerprints else ", which the baseline lacks"
 
 
 def _input_faults(baseline: Results, variant: Results) -> list[str]:

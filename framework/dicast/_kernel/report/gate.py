@@ -68,7 +68,9 @@ def _gate_answer(
         has_scores = _has_scores(report, on)
         is_empty = is_empty and not has_scores
         decided = rules[0].passed is not None and has_scores  # the first rule is coverage
-        open_rules = [attrs.evolve(rule, passed=None, undecided="exit3") for rule in rules]
+        open_rules = [
+            attrs.evolve(rule, passed=None, undecided="fail" if rule.undecided == "fail" else "exit3") for rule in rules
+        ]
         final = [
             rule if decided or _fails_anyway(rule) else open_ for rule, open_ in zip(rules, open_rules, strict=True)
         ]
