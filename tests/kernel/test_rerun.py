@@ -369,10 +369,10 @@ def test_a_task_is_asked_again_only_where_its_request_has_changed(folder):
     assert asked(TASK, changed) == (0, 0)
     assert asked(TASK, QUESTIONS) == (0, 0)
     with_reference = TASK.replace("P {{ input }}", "P {{ input }} {{ reference }}")
-    assert asked(with_reference, QUESTIONS) == (3, 3)
-    assert asked(with_reference, changed) == (1, 1)
-    assert asked(TASK.replace("retries", "temperature: 0.5, retries"), QUESTIONS) == (3, 3)
-    other = FakeChatModel("other", cost=Cost("0.01"))
+    assert asked(with_reference, QUESTIONS) == (3, 0)  # the judge reads the output, which is as before
+    assert asked(with_reference, changed) == (1, 0)
+    assert asked(TASK.replace("retries", "temperature: 0.5, retries"), QUESTIONS) == (3, 0)
+    other = FakeChatModel("other", cost=Cost("0.01"), model="other")
     assert asked(TASK, QUESTIONS, other) == (3, 3)
 
 
@@ -397,3 +397,61 @@ def test_a_subject_whose_task_failed_is_asked_about_again(folder, failure):
     broken[0] = False
     assert (run()["scored"], len(chat.asked), len(judge.asked)) == (3, 4, 3)
     assert (run()["scored"], len(chat.asked), len(judge.asked)) == (3, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("user", "calls"),
+    [
+        ("P {{ input }}{# a comment #}", (0, 0)),
+        ("P {{ input }}{% if reference == 'rare' %} briefly{% endif %}", (1, 1)),
+        ("Q {{ input }}", (3, 3)),
+    ],
+)
+def test_a_change_of_a_template_counts_only_where_it_changes_a_prompt(folder, user, calls):
+    write(folder, [*QUESTIONS[:2], {**QUESTIONS[2], "reference": "rare"}])
+    chat = FakeChatModel(lambda request: request.messages[-1].content.upper(), cost=Cost("0.01"))
+    judge, replies = paid_judge(), ReusedReplies()
+
+    def asked(text):
+        before = len(chat.asked), len(judge.asked)
+        pipeline = load_pipeline(text, ready={"chat": OpenedModel(chat), "paid": judge})
+        replies.begin(pipeline)
+        assert in_loop(run_unless_disabled(pipeline, Request(reuse=replies))).document["scored"] == 3
+        return len(chat.asked) - before[0], len(judge.asked) - before[1]
+
+    assert asked(TASK) == (3, 3)
+    assert asked(TASK.replace("P {{ input }}", user)) == calls
+    assert (replies.calls, replies.used) == (sum(calls), 6 - sum(calls))
+    assert asked(TASK) == (0, 0)
+
+
+def test_a_model_without_an_identity_is_asked_again_after_any_change_of_its_task(folder):
+    write(folder, QUESTIONS)
+    asked, replies = [], ReusedReplies()
+
+    @attrs.frozen
+    class Anonymous:
+        def estimate(self, request):
+            return Cost("0.01")
+
+        async def complete(self, request):
+            asked.append(request)
+            return Reply("fine", "anonymous", cost=Cost("0.01"))
+
+    for text, count in ((TASK, 3), (TASK, 3), (TASK.replace("{{ input }}", "{{ input }}{# a comment #}"), 6)):
+        pipeline = load_pipeline(text, ready={"chat": Anonymous(), "paid": paid_judge()})
+        replies.begin(pipeline)
+        in_loop(run_unless_disabled(pipeline, Request(reuse=replies)))
+        assert len(asked) == count
+
+
+def test_the_calls_and_the_reused_replies_of_a_run_are_counted():
+    assert _counts(0, 124) == "0 calls made, 124 replies of earlier runs reused"
+    assert _counts(1, 1) == "1 call made, 1 reply of earlier runs reused"
+
+
+def _counts(calls, used):
+    replies = ReusedReplies()
+    replies.calls = calls
+    replies._used = {("row", str(number), "record", "", 0) for number in range(used)}
+    return rerun._replies_text(replies)

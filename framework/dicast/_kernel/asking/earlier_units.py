@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...toolkit.temporary import temporary_database
 from ..classes import frozen
+from ..values import Failure, Subject
 
 
 @frozen
@@ -97,6 +98,9 @@ class EarlierUnits:
     def note_reply(self, key: ReplyKey, reply: bytes) -> None:
         """Record a paid reply under *key*."""
         self._database.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", (*key, reply))
+
+    def note_outputs(self, subject: Subject, outputs: Sequence[Subject | Failure]) -> None:
+        """Do nothing: the paid replies of this run are about the outputs of this run."""
 
     def reply(self, key: ReplyKey) -> bytes | None:
         """Return the paid reply under *key*, or None."""

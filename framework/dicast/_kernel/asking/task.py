@@ -135,7 +135,8 @@ class TaskReplies(Asker):
         """Return the reply of *model* to *request*; a reply that was bought earlier is reused. *model* was opened from *component*."""
         request = request if request.rollout == self._rollout else evolve(request, rollout=self._rollout)
         identity = getattr(model, "identity", None)
-        digest = request.digest({} if identity is None else identity())
+        # Without an identity, every option of the task and of its model may decide the reply.
+        digest = request.digest({"task": self.call.slot.fingerprint} if identity is None else identity())
         request_key = f"{request.label}:{digest}"
         self._request_counts[request_key] = number = self._request_counts[request_key] + 1
         key = f"{request_key}:{number}"

@@ -69,8 +69,8 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
                 code = 2
                 print_error(error, code, as_json=False)
             else:
-                if used := replies.used:
-                    click.echo(f"{used:,} repl{'y' if used == 1 else 'ies'} of earlier runs used again", err=True)
+                if replies.used or replies.calls:
+                    click.echo(_replies_text(replies), err=True)
                 if replies.faults:
                     run, faults = short_run(replies.scored_runs[-2]), ", ".join(replies.faults)
                     click.echo(
@@ -86,6 +86,12 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
             click.echo("\n" + one_line(f"changed: {', '.join(map(path_from_here, changed))}"), err=True)
     except KeyboardInterrupt:
         return code
+
+
+def _replies_text(replies: ReusedReplies) -> str:
+    """Return the numbers of the calls and of the reused replies of the newest run."""
+    calls, used = replies.calls, replies.used
+    return f"{calls:,} call{'s' * (calls != 1)} made, {used:,} repl{'y' if used == 1 else 'ies'} of earlier runs reused"
 
 
 def _compare_command(replies: ReusedReplies, done: Document) -> str | None:

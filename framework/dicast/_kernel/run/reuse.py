@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -10,23 +10,24 @@ import orjson
 
 from ..asking.earlier_units import EarlierUnits, ReplyKey
 from ..contract.protocols import Ledger, Source
-from ..events import RECORD_FAILED, TASK_REPLIED
+from ..events import RECORD_FAILED, SPEND_SETTLED, TASK_REPLIED
 from ..plan.sections import METRICS, RECORD, Pipeline
 from ..resume.resume import index_replies
 from ..source.source import iterate
-from ..values import Due, Query, Subject
+from ..values import Answered, Due, Failure, Query, Subject
 from ..values.passes import SubjectKey
 
 
 class ReusedReplies(EarlierUnits):
     """The paid replies of all runs of one process. A later run uses the replies that were bought in the same *setting*.
 
-    The setting of a judge's reply is the content and the trace events of the subject, and the fingerprints of the component that paid,
-    of the judges that judge its children, of the task and of the extractors. The setting of a task's reply is the fingerprint of the
-    task alone: the key of the reply has the digest of the request, so a column that the prompt does not use changes nothing. A setting
-    that comes back finds its replies again, and they cost nothing. A task that makes an output without a chat model may make another
-    output, so no reply about that subject is used again. An empty reply by which a task failed is not used again either.
+    The setting of a judge's reply is the content and the trace events of the subject, the outputs of the task, and the fingerprints of the
+    component that paid, of the judges that judge its children and of the extractors. A task's reply needs no setting: the key has the digest of
+    the request and of the model, and the task reads the reply again. So a changed template counts only for rows with another prompt. A setting
+    that comes back finds the replies again, at no cost. If a task makes an output without a chat model,
+    no reply about that subject is used again. An empty reply by which a task failed is not used again either.
 
+    :param calls: the number of calls of models, and of judges with an own price, in the newest run.
     :param scored_runs: the ids of the runs with a scored subject, oldest first.
     :param faults: the reasons why the newest of these runs is not comparable with the run before it.
     :param loses_replies: whether the ledger of the newest run keeps no texts, so that the replies of its task are lost.
@@ -38,8 +39,10 @@ class ReusedReplies(EarlierUnits):
         self._fingerprints: Mapping[str, str] = {}
         self._children: Mapping[str, str] = {}
         self._used: set[ReplyKey] = set()
-        self._made: set[tuple[str, str, str]] = set()
+        self._outputs: dict[SubjectKey, bytes] = {}
+        self._made: set[SubjectKey] = set()
         self._has_task = False
+        self.calls = 0
         self.scored_runs: list[str] = []
         self.faults: list[str] = []
         self.loses_replies = False
@@ -51,8 +54,7 @@ class ReusedReplies(EarlierUnits):
 
     def begin(self, pipeline: Pipeline) -> None:
         """Look up and record replies in the setting of *pipeline* from now on."""
-        self._used = set()
-        self._digests = {}
+        self.calls, self._used, self._made, self._digests, self._outputs = 0, set(), set(), {}, {}
         self._fingerprints = pipeline.fingerprints
         self._has_task = pipeline.task is not None
         children = ((slot.label, getattr(slot.component, "children", None)) for slot in pipeline.judges)
@@ -66,12 +68,16 @@ class ReusedReplies(EarlierUnits):
         """Note the content and the trace of *subject*."""
         self._digests[subject.kind, subject.id] = _digest(subject)
 
+    def note_outputs(self, subject: Subject, outputs: Sequence[Subject | Failure]) -> None:
+        """Note the outputs of the task about *subject*, one for each rollout."""
+        self._outputs[subject.kind, subject.id] = b"".join(map(_output_digest, outputs))
+
     def note_reply(self, key: ReplyKey, reply: bytes) -> None:
         """Record a paid reply under *key* in the current setting. A reply about an output that the task makes again is not recorded."""
         scoped = self._in_setting(key)
-        if scoped is None or (self._has_task and key[2] != RECORD and self._output(*key[:2]) not in self._made):
+        if scoped is None or (self._has_task and key[2] != RECORD and key[:2] not in self._made):
             return
-        self._note_output(key)
+        self._note_made(key)
         super().note_reply(scoped, reply)
 
     def reply(self, key: ReplyKey) -> bytes | None:
@@ -81,7 +87,7 @@ class ReusedReplies(EarlierUnits):
         if stored is None:
             return None
         self._used.add(key)
-        self._note_output(key)
+        self._note_made(key)
         data = orjson.loads(stored)
         reply = data[0] if isinstance(data, list) else data
         reply["cost"] = {**(reply.get("cost") or {}), "amount": "0"}
@@ -94,6 +100,10 @@ class ReusedReplies(EarlierUnits):
             self.faults = _faults(ledger, self.scored_runs[-1], run_id) if self.scored_runs else []
             self.scored_runs.append(run_id)
         index_replies(ledger, run_id, self)
+        settled: Iterator[Any] = (entry.event.payload for entry in ledger.read(Query(run_id, (SPEND_SETTLED,))))
+        self.calls = sum(
+            payload["calls"] or payload["reply"] is not None for payload in settled
+        )  # or a judge with an own price
         for entry in ledger.read(Query(run_id, (RECORD_FAILED,))):
             self._forget_empty(str(entry.event.subject_kind), str(entry.event.subject_id))
         replied = Query(run_id, (TASK_REPLIED,), limit=1)
@@ -105,33 +115,27 @@ class ReusedReplies(EarlierUnits):
         if scoped is not None:
             self.forget_empty(*scoped[:3])
 
-    def _note_output(self, key: ReplyKey) -> None:
-        """Note that a chat model of the task has replied about the subject of *key*, if *key* is of a record."""
+    def _note_made(self, key: ReplyKey) -> None:
+        """Note that a chat model of the task has replied about the subject of *key* in this run, if *key* is of a record."""
         if key[2] == RECORD:
-            self._made.add(self._output(*key[:2]))
-
-    def _output(self, kind: str, subject_id: str) -> tuple[str, str, str]:
-        """Return the key of the output of a subject: its content, and the fingerprints of the task and of the extractors."""
-        return kind, subject_id, self._setting(self._digests[kind, subject_id], self._makers())
+            self._made.add(key[:2])
 
     def _in_setting(self, key: ReplyKey) -> ReplyKey | None:
-        """Return *key* with the digest of the current setting in its label; None for a subject that was not read from the source."""
+        """Return *key* with the digest of the current setting in its label; None for a subject that was not read, or whose output is not made."""
         kind, id_, label, metric, rollout = key
-        subject = self._digests.get((kind, id_))
+        subject, outputs = self._digests.get((kind, id_)), self._outputs.get((kind, id_))
         if subject is None:
             return None
         if label == RECORD:
-            setting = self._setting(b"", ["task"])
-        else:
-            setting = self._setting(subject, [*self._makers(), *self._payers(label, metric)])
+            return key
+        if self._has_task and outputs is None:
+            return None
+        extractors = [name for name in self._fingerprints if name.startswith("extractors[")]
+        setting = self._setting(subject + (outputs or b""), [*extractors, *self._payers(label, metric)])
         return kind, id_, f"{label} {setting}", metric, rollout
 
-    def _makers(self) -> list[str]:
-        """Return the names of the fingerprints of the components that make records and outputs."""
-        return ["task", *(name for name in self._fingerprints if name.startswith("extractors["))]
-
     def _setting(self, subject: bytes, names: Iterable[str]) -> str:
-        """Return the digest of a *subject*'s digest and of the fingerprints with *names*."""
+        """Return the digest of the digests of a *subject* and of the fingerprints with *names*."""
         setting = sha256(subject)
         for name in sorted(names):
             setting.update(f"\0{name}={self._fingerprints.get(name)}".encode())
@@ -174,6 +178,15 @@ def _digest(subject: Subject) -> bytes:
         events,
     )
     return sha256(orjson.dumps(content, default=repr, option=orjson.OPT_SORT_KEYS)).digest()
+
+
+def _output_digest(output: Subject | Failure) -> bytes:
+    """Return the digest of an *output* for a judge: the content and the texts of all responses, without their figures."""
+    if isinstance(output, Failure):
+        return sha256(f"{output.kind}\0{output.message}".encode()).digest()
+    responses: Any = output.responses if isinstance(output, Answered) else {}
+    texts = {name: {**response, "metrics": None, "retry": None} for name, response in responses.items()}
+    return sha256(_digest(output) + orjson.dumps(texts, default=repr, option=orjson.OPT_SORT_KEYS)).digest()
 
 
 class _NotedSource:

@@ -191,6 +191,8 @@ class Window:
         subject, stream, failure, production = job.due.subject, self._stream, job.due.failure, None
         if self._producer is not None and (job.record or any(isinstance(unit, Unit) for unit, _ in job.units)):
             production = await self._producer.make(subject, failure)
+            if self._run.spool is not None:
+                self._run.spool.note_outputs(subject, production.outputs)
             job.events += [production.event] if job.record and production.event is not None else []
         elif failure is not None:
             production = Production([failure])
