@@ -145,7 +145,7 @@ def test_verify_agrees_with_a_chain_computed_here(shop, twice):
     """The digest as docs/concepts/ledger-format.md gives it, recomputed from the SQLite file by code that shares nothing."""
     digest = bytes(32)
     with closing(sqlite3.connect(shop / ".dicast" / "ledger.db")) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (5,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         blocks = connection.execute("SELECT prev, digest, size, body FROM blocks ORDER BY first").fetchall()
     for prev, newest, size, body in blocks:

@@ -22,8 +22,9 @@ RUN_STARTED = "run.started"
 :param options?: the options of the task, the extractors, the metrics and the judges, by section and path: ``{SECTION: {counting, others?}}``; ``counting``
     ones can change a score. A value is JSON text; a long text and the value of an environment variable are digests.
 :param prompts?: the texts of the task's prompts before a row fills them, ``{CRITERION: {ROLE: TEXT}}`` with the roles ``system`` and ``user``; the
-    criterion is ``default`` for a task without criteria. An environment variable is recorded by its name, as the file has it (``${NAME}``), and the value of
-    an option that is a secret as ``***``. A ledger with ``content: digest`` has ``{CRITERION: {"digest": SHA256}}``.
+    criterion is ``default`` for a task without criteria. The value of an environment variable may be a secret, so the text has the variable's name
+    (``${NAME}``); a default or a variable of an experiment is filled in, and the value of an option that is a secret as ``***``. A ledger with
+    ``content: digest`` has ``{CRITERION: {"digest": SHA256}}``.
 :param extractors: the extractors' labels.
 :param outputs: the places that the sinks write to: the ``path`` of each, or the digest of its options.
 :param labels?: the labels of the file: ``metrics`` for all metrics together, each judge, each criterion of the task.

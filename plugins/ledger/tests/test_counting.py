@@ -49,6 +49,16 @@ def counted(path):
         return seq, amount
 
 
+def version_of(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+def has_counted(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'counted'").fetchone() is not None
+
+
 async def memory_ledger():
     async with MemoryLedger().open() as live:
         return live
@@ -109,6 +119,20 @@ def test_a_file_of_an_older_version_counts_all_its_events(opened, first_ledger, 
         assert ids(ledger) == before
         assert ledger.verify().ok
     assert counted(first_ledger.path)[0] >= first_ledger.head.seq
+
+
+def test_older_code_refuses_a_file_whose_later_events_it_would_let_count_twice(opened, first_ledger):
+    """It reads the versions 2 to 4, and would keep ``counted`` while it adds to the sums."""
+    assert (version_of(first_ledger.path), has_counted(first_ledger.path)) == (4, False)
+    with opened(first_ledger.path, create=False):
+        assert (version_of(first_ledger.path), has_counted(first_ledger.path)) == (4, False)
+    with opened(first_ledger.path):
+        assert (version_of(first_ledger.path), has_counted(first_ledger.path)) == (5, True)
+
+
+def test_a_new_file_is_refused_by_older_code_too(path, opened):
+    with opened(path):
+        assert (version_of(path), has_counted(path)) == (5, True)
 
 
 def test_a_changed_number_stops_a_writer(path, opened, reserve):

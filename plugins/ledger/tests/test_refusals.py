@@ -72,7 +72,7 @@ def test_a_new_ledger_gets_its_folders_and_is_private(tmp_path, opened, make_eve
         assert ledger.path == path
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (5,)
 
 
 def test_a_missing_ledger_is_not_created_for_a_reader(tmp_path, opened):
@@ -118,10 +118,10 @@ def test_a_newer_format_is_refused_with_what_reads_it(tmp_path, opened):
     with opened(path):
         pass
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 5")
+        connection.execute("PRAGMA user_version = 6")
     message = refusal(opened, path)
-    assert "a ledger of format 5" in message
-    assert "reads formats 2, 3 and 4" in message
+    assert "a ledger of format 6" in message
+    assert "reads formats 2, 3, 4 and 5" in message
     assert "pip install --upgrade dicast-ledger" in message
 
 

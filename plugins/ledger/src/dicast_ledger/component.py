@@ -14,7 +14,7 @@ from dicast import RunContext, Within
 
 from .file import open_file
 from .format4.live import BlockLedger
-from .format4.schema import FORMAT
+from .format4.schema import VERSIONS
 
 if TYPE_CHECKING:
     from .old import OldLedger
@@ -52,8 +52,8 @@ class Sqlite:
 
 
 def _ledger_class(number: int) -> type[OldLedger | BlockLedger]:
-    """Return the class of an open ledger of the format *number*."""
-    if number == FORMAT:
+    """Return the class of an open ledger of the version *number*."""
+    if number in VERSIONS:
         return BlockLedger
     from .old import OldLedger  # few ledgers have an older format
 

@@ -20,8 +20,8 @@ from .format4.views import VIEWS
 from .spending import COUNTED_TABLE
 
 APPLICATION_ID = 0x64696361  # "dica": distinguishes a ledger from other SQLite files
-FORMATS = 2, 3, 4
-"""The supported versions of the format."""
+VERSIONS = 2, 3, *schema.VERSIONS
+"""The supported values of ``PRAGMA user_version``."""
 
 _VIEWS = [(view,) for view in sorted(VIEWS)]
 
@@ -145,13 +145,13 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, create: bool) -> Non
     if create and _is_blank(connection):
         _create(connection)
     number = _check_format(connection, path)
-    if create and number != schema.FORMAT:
+    if create and number not in schema.VERSIONS:
         raise refusal_of(path, number)
     if create:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
         # BEGIN succeeds on a read-only file, so a value is written
-        connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute(f"PRAGMA user_version = {schema.VERSIONS[-1]}")
         _replace_views(connection)
         _add_counted(connection)
         connection.execute("COMMIT")
@@ -196,7 +196,7 @@ def _create(connection: sqlite3.Connection) -> None:
         for statement in schema.SCHEMA:
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {schema.FORMAT}")
+        connection.execute(f"PRAGMA user_version = {schema.VERSIONS[-1]}")
     connection.execute("COMMIT")
 
 
@@ -204,8 +204,8 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> int:
     if _pragma(connection, "application_id") != APPLICATION_ID:
         raise LedgerRefused(f"{path} is a SQLite database, but not a dicast ledger: choose another path for the ledger")
     version_number = _pragma(connection, "user_version")
-    if version_number not in FORMATS:
-        formats = f"{', '.join(map(str, FORMATS[:-1]))} and {FORMATS[-1]}"
+    if version_number not in VERSIONS:
+        formats = f"{', '.join(map(str, VERSIONS[:-1]))} and {VERSIONS[-1]}"
         raise LedgerRefused(
             f"{path} is a ledger of format {version_number}, but dicast-ledger {version('dicast-ledger')} reads formats {formats}: "
             "use the version that wrote it or a newer one (pip install --upgrade dicast-ledger), or choose another path"

@@ -18,7 +18,7 @@ from ..file import explain, open_file
 from ..old import OldLedger
 from ..old_chain import has_table
 from .live import BlockLedger
-from .schema import FORMAT
+from .schema import FORMAT, VERSIONS
 
 _TOGETHER = 6_000
 """Events of one append."""
@@ -47,7 +47,7 @@ def convert(old: Path, new: Path) -> Conversion:
         raise _exists(new)
     part = new.with_name(f".{new.name}.dicast-part")
     with closing(open_file(old, create=False, timeout=_TIMEOUT)) as connection:
-        if connection.execute("PRAGMA user_version").fetchone() == (FORMAT,):
+        if connection.execute("PRAGMA user_version").fetchone()[0] in VERSIONS:
             raise LedgerRefused(f"{old} has format {FORMAT}: it needs no conversion")
         with closing(OldLedger(old, connection, store_content=True, timeout=_TIMEOUT)) as live:
             result = live.verify()

@@ -9,6 +9,11 @@ from .texts import TEXTS_TABLES
 from .views import VIEWS
 
 FORMAT = 4
+VERSIONS = 4, 5
+"""The values of ``PRAGMA user_version`` for files of format 4: 5 for files with the table ``counted``.
+
+Older code would keep ``counted`` as it is and add to the sums, so later events would be counted twice. It refuses files of version 5.
+"""
 PAGE_BYTES = 4096
 
 SCHEMA = (
