@@ -5,9 +5,23 @@ from __future__ import annotations
 import pytest
 
 from dicast import Cost, Failure, Judgment, Score, Subject
+from dicast._kernel.cli.screen import screen_parts
 from dicast._kernel.values.score import FAILURE_KINDS
-from dicast.reporting import RECORD, OutcomeReader, exact, facts, failure_counts, failure_words, figure, money, share
-from dicast.testing import FakeJudge, FakeMetric, run_pipeline
+from dicast.reporting import (
+    RECORD,
+    OutcomeReader,
+    exact,
+    facts,
+    failure_counts,
+    failure_words,
+    failures_text,
+    figure,
+    money,
+    run_markdown,
+    share,
+)
+from dicast.testing import FakeChatModel, FakeJudge, FakeMetric, run_pipeline
+from dicast.toolkit.terminal import plain_lines
 
 
 def rows(*outputs):
@@ -79,6 +93,38 @@ def test_a_task_that_failed_is_a_failure_of_what_would_have_judged_its_output():
     assert subject.outcomes["metrics"].failure == "crashed"
     assert [outcome.score for outcome in subject.outcomes.values()] == [None, None]
     assert subject.worst(reader.counted) is subject.outcomes["metrics"]
+
+
+def test_each_failure_is_counted_and_worded_by_the_component_that_failed():
+    """The task gives two empty replies, and the judge no verdict about a third output: both have one kind in the data."""
+    no_verdict = Failure("judge_output_invalid", "the reply is no verdict")
+    judge = FakeJudge([Judgment(0.9, 0.8, "llm", "m", Cost.zero()), no_verdict])
+    chat = FakeChatModel(lambda request: "" if "empty" in request.messages[-1].content else "fine")
+    text = "task: {prompt/chat: {model: chat, user: '{{ input }}', retries: 0}}\njudges: [costly]\n"
+    items = [Subject("row", str(number), input=text) for number, text in enumerate(("empty", "empty", "a", "b"))]
+    subjects, _, done = read(text, items, costly=judge, chat=chat)
+    document = done.document
+    assert document["failures"] == {"judge_output_invalid": 3}
+    assert document["failures_by_origin"] == {"task": {"judge_output_invalid": 2}}
+    words = "2 task: reply is invalid, 1 judge_output_invalid (a model's reply is no verdict)"
+    assert failures_text(document) == words
+    assert words in run_markdown(document)
+    assert f"failed: {words}" in " ".join(plain_lines(screen_parts(document)).split())
+    assert [subject.outcomes["costly"].failure_words for subject in subjects] == [
+        "task: reply is invalid",
+        "task: reply is invalid",
+        "",
+        "a model's reply is no verdict",
+    ]
+
+
+def test_a_failed_row_that_nothing_judges_has_no_failed_verdict():
+    chat = FakeChatModel("")
+    text = "task: {prompt/chat: {model: chat, user: '{{ input }}', retries: 0}}\n"
+    (subject,), _, done = read(text, [Subject("row", "1", input="x")], chat=chat)
+    assert done.document["failures_by_origin"] == {"record": {"judge_output_invalid": 1}}
+    assert failures_text(done.document) == "1 reply is invalid"
+    assert subject.outcomes[RECORD].failure_words == "reply is invalid"
 
 
 def test_a_run_that_judges_nothing_has_its_records():

@@ -13,12 +13,12 @@ from typing import Any
 import orjson
 
 from .._kernel.classes import frozen
-from .._kernel.cli.failure_words import failure_kind, failure_label
 from .._kernel.cli.prompts import Prompts
 from .._kernel.cli.steps import Trace, policy_of, whole_steps
 from .._kernel.cli.subjects import SubjectInRun
 from .._kernel.cli.trees import tree
 from .._kernel.report.evidence import hidden_media, listed_media
+from .._kernel.report.failure_words import failure_kind, failure_label
 from .._kernel.values import MAX_TOKENS, ONLY, REFUSAL, Verdict, normalize_stop_reason
 from .._kernel.values.passes import SubjectKey, SubjectPasses
 from .._kernel.values.rationale import RATIONALE, SCOPE
@@ -285,12 +285,8 @@ def _labels(case: SubjectInRun) -> Iterator[CaseSection]:
 
 
 def _failures(case: SubjectInRun) -> list[Mapping[str, Any]]:
-    """Return the failures of *case*; a failure of the task once, although it fails every label."""
-    keys = [
-        (failure["origin"], failure.get("error_message")) if "origin" in failure else number
-        for number, failure in enumerate(case.failures)
-    ]
-    return [failure for number, failure in enumerate(case.failures) if keys.index(keys[number]) == number]
+    """Return the newest failure of each label, as a resumed run tries again; a failure of the task once, although it fails every label."""
+    return [*{failure_label(failure): failure for failure in case.failures}.values()]
 
 
 def _state(passes: SubjectPasses, key: SubjectKey, label: str) -> str:

@@ -46,15 +46,16 @@ class JudgedOutputs:
         self._contents: dict[str, Mapping[str, Any]] = {}
         types = (SUBJECT_READ, RECORD_COMPLETED)
         starts, queries = [Query(run_id=run_id, types=(RUN_STARTED,))], [Query(run_id=run_id, types=types)]
-        if subjects is not None and len(subjects) <= _FEW:
-            queries = [Query(run_id=run_id, types=types, subject_id=id) for id in sorted(subjects)]
+        is_of_few = subjects is not None and len(subjects) <= _FEW
+        if is_of_few:
+            queries = [Query(run_id=run_id, types=types, subject_id=id) for id in sorted(subjects or ())]
         events: Iterable[Any] = (
             entry.event
             for query in queries
             for entry in ledger.read(query)
             if subjects is None or entry.event.subject_id in subjects
         )
-        if len(queries) > 1 or queries[0].subject_id is not None:
+        if is_of_few:
             events = list(events)
             if len(runs := {event.run_id for event in events}) <= _FEW:
                 starts = [Query(run_id=run, types=(RUN_STARTED,)) for run in sorted(runs)]

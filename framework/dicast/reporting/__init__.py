@@ -11,7 +11,13 @@ from .._kernel.plan.clauses import Clause, ComparedRuns, Finding, GateClause, Ga
 from .._kernel.records.comparable import find_faults, read_contents
 from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_passes, pair_runs, pass_counts
 from .._kernel.report.caps import cap_lines
-from .._kernel.report.failure_words import failure_counts, failure_words
+from .._kernel.report.failure_words import (
+    failure_counts,
+    failure_numbers,
+    failure_text,
+    failure_words,
+    failures_text,
+)
 from .._kernel.report.label_order import ordered_labels
 from .._kernel.report.not_started import not_started
 from .._kernel.report.older import current_document
@@ -50,7 +56,10 @@ __all__ = [
     "exact",
     "facts",
     "failure_counts",
+    "failure_numbers",
+    "failure_text",
     "failure_words",
+    "failures_text",
     "fenced",
     "figure",
     "find_faults",

@@ -11,6 +11,7 @@ import attrs
 
 from .._kernel.events import EVAL_STARTED, RECORD_ENDS, RUN_STARTED, SUBJECT_READ, VERDICT_ENDS
 from .._kernel.plan.labels import recorded_score_label
+from .._kernel.report.failure_words import failure_words
 from .._kernel.values import ALL_METRICS, Event, weakest
 from .._kernel.values.passes import TOLERANCE, PassRule
 from .._kernel.values.rationale import RATIONALE, SCOPE
@@ -38,7 +39,8 @@ class Outcome:
     then *flag* is True if the outcome passes, None if that is unknown. *raw* is a raw score, in place of a *score*. *spared* marks a skipped
     metric that the score of all metrics accounts for. *basis* is the basis of the score, *reason* the judge's reason or the reason of the
     failure. *cost_usd* is the cost as decimal text, or None if it is unknown or not recorded separately; *milliseconds* is the duration;
-    *finish_reason* is the endpoint's reason for the end of a judge's last reply, if it is recorded.
+    *finish_reason* is the endpoint's reason for the end of a judge's last reply, if it is recorded. *origin* is ``task`` if the failure is of the
+    task, ``record`` if nothing judges the record that is missing.
     """
 
     label: str
@@ -54,6 +56,12 @@ class Outcome:
     cost_usd: str | None = None
     milliseconds: int | None = None
     finish_reason: str | None = None
+    origin: str | None = None
+
+    @property
+    def failure_words(self) -> str:
+        """The kind of the failure in words, by the component that failed; empty without a failure."""
+        return "" if self.failure is None else failure_words(self.failure, self.origin)
 
     @property
     def passed(self) -> bool | None:
@@ -291,7 +299,7 @@ def _of_criteria(metrics: object) -> Iterator[Outcome]:
 def _of_record(outcome: Outcome, record: Mapping[str, Any]) -> Iterator[Outcome]:
     """Yield the outcome of a label without a verdict: the task's failure, or the completed record if nothing judges it."""
     if "failure_mode" in record:
-        yield attrs.evolve(outcome, failure=record["failure_mode"], reason=record.get("error"))
+        yield attrs.evolve(outcome, failure=record["failure_mode"], reason=record.get("error"), origin=RECORD)
     elif record and outcome.label == RECORD:
         yield attrs.evolve(outcome, flag=True)
 
@@ -312,7 +320,8 @@ def _of_verdict(outcome: Outcome, payload: Mapping[str, Any]) -> Outcome:
         )
     if (cap := payload.get("skipped")) is not None:
         return attrs.evolve(outcome, skipped=f"no budget left: {cap}")
-    return attrs.evolve(outcome, failure=payload["failure_mode"], reason=payload.get("error_message"))
+    reason = payload.get("error_message")
+    return attrs.evolve(outcome, failure=payload["failure_mode"], reason=reason, origin=payload.get("origin"))
 
 
 def _of_metric(outcome: Outcome, payload: Mapping[str, Any]) -> Outcome:
@@ -320,7 +329,7 @@ def _of_metric(outcome: Outcome, payload: Mapping[str, Any]) -> Outcome:
     label = outcome.label
     if "failure_mode" in payload:
         if payload.get("skipped") is None and outcome.reason is not None:  # the reason of the metric that failed
-            return attrs.evolve(outcome, failure=payload["failure_mode"])
+            return attrs.evolve(outcome, failure=payload["failure_mode"], origin=payload.get("origin"))
         why = "the subject has no verdict of its metrics together"
         return attrs.evolve(outcome, skipped=why, spared=True, reason=None)
     value, raw = payload["signals"]["metrics"].get(label), payload["signals"].get("raw", {}).get(label)

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from .._kernel.report.caps import cap_lines
-from .._kernel.report.failure_words import failure_counts, failure_words
+from .._kernel.report.failure_words import failures_text
 from .._kernel.report.label_order import ordered_labels
 from .._kernel.values import ALL_METRICS, BASES
 from ..toolkit.comparison_text import comparison_lines
@@ -95,7 +95,7 @@ def _figures(done: Document) -> Iterator[tuple[str, str]]:
     if due and done["skipped"]:
         yield "not judged", f"{done['skipped']:,} of {done['subjects']:,} subjects"
     if done["failures"]:
-        yield "failed", failure_counts(done["failures"])
+        yield "failed", failures_text(done)
     yield "spent", money(done["cost"])
     if any(value != "0" for value in done["spend_lost"].values()):
         yield "lost, reserved for calls without a reply", money(done["spend_lost"])
@@ -211,7 +211,7 @@ def _score(outcome: Outcome) -> tuple[str, str]:
 
 
 def _why(outcome: Outcome) -> str:
-    kind = (outcome.failure and failure_words(outcome.failure)) or ("skipped" if outcome.skipped else "")
+    kind = outcome.failure_words or ("skipped" if outcome.skipped else "")
     text = outcome.skipped or outcome.reason
     return f"{kind}{': ' if kind and text else ''}{code(text) if text else ''}" or "-"
 

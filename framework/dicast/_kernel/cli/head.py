@@ -17,8 +17,8 @@ from ...toolkit.run_table import RunTable
 from ...toolkit.terminal import Drawing
 from ...toolkit.text_table import TextTable
 from ..contract.protocols import Ledger
+from ..report.failure_words import task_kind
 from ..values import Query
-from .failure_words import task_kind
 
 Row = Mapping[str, object]
 

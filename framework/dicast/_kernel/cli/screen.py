@@ -16,8 +16,8 @@ from ...toolkit.text_table import WIDTH
 from ..classes import define, field
 from ..pipeline.ledger_path import ledger_option
 from ..report.caps import cap_lines
+from ..report.failure_words import failure_numbers, failure_origin, failure_text, failures_text
 from ..resume.open_runs import RunCommand
-from .failure_words import failure_kind, task_kind
 from .findings import aggregates, baseline_lines, sentences
 from .gate_summary import clause_lines, gate_answer, missing_gate
 from .label_rows import label_rows, labels_table
@@ -25,7 +25,6 @@ from .read_lines import read_lines
 from .score_lines import corrected_lines, plan_lines
 from .summary import (
     SHOWN_ELSEWHERE,
-    failures_text,
     fallback_text,
     headline,
     loss_lines,
@@ -251,19 +250,16 @@ def _lowest_lines(done: Document) -> Iterator[str]:
 
 def _failures(done: Document) -> _Section:
     """Return the failures by kind, with one example of each kind."""
-    kinds, examples = done["failures"], dict[str, Document]()
+    numbers, examples = [*failure_numbers(done)], dict[tuple[str, str | None], Document]()
     for failure in done["failed_subjects"]:
-        examples.setdefault(failure["failure_mode"], failure)
-    if not kinds and not examples:
+        examples.setdefault((failure["failure_mode"], failure_origin(failure)), failure)
+    if not numbers and not examples:
         return _Section()
     counts = failures_text(done) or "none counted"
-    listed = [kind for kind in dict.fromkeys((*kinds, *examples)) if kind in examples]
-    items = [f"  {_example_kind(examples[kind])}: {_example(examples[kind])}" for kind in listed]
+    counted = [(kind, origin) for kind, origin, _ in numbers]
+    listed = [key for key in dict.fromkeys((*counted, *examples)) if key in examples]
+    items = [f"  {failure_text(examples[key])}: {_example(examples[key])}" for key in listed]
     return _Section([f"failed: {counts}"], items, "kind", 1)
-
-
-def _example_kind(failure: Document) -> str:
-    return task_kind(failure["failure_mode"]) if "origin" in failure else failure_kind(failure)
 
 
 def _example(failure: Document) -> str:

@@ -16,10 +16,9 @@ from ...toolkit.text_table import TextTable
 from ..pipeline.ledger_path import ledger_option
 from ..plan.clauses import GATE_LEFT_OUT
 from ..report.caps import cap_lines
-from ..report.failure_words import failure_words
+from ..report.failure_words import failure_kind, failure_label, failures_text
 from ..report.read_counts import READ_WARNINGS
 from ..resume.open_runs import RunCommand
-from .failure_words import failure_kind, failure_label, kind_of_all
 from .findings import findings_lines
 from .gate_summary import gate_parts
 from .read_lines import read_lines
@@ -203,16 +202,6 @@ def _failed_lines(done: Document) -> Iterator[str | Drawing]:
             yield _failed_table(listed)
         if sum(done["failures"].values()) > len(listed):
             yield f"  … (all: dicast verdicts --run {done['run_id']} --failed{ledger_option(done['ledger'])})"
-
-
-def failures_text(done: Document) -> str:
-    """Return the numbers of failures by kind, in words where the document shows that they are the task's."""
-    listed, parts = done["failed_subjects"], []
-    for mode, count in done["failures"].items():
-        kind = kind_of_all(mode, [failure for failure in listed if failure["failure_mode"] == mode], count)
-        words = failure_words(mode)
-        parts.append(f"{count:,} {kind}" + (f" ({words})" if kind == mode != words else ""))
-    return ", ".join(parts)
 
 
 def _failed_table(failures: Sequence[Document]) -> Drawing:

@@ -65,13 +65,13 @@ class CurrentReport(Report):
         self.close()
         failures, self.failed_shown = self.failed_shown, []
         for failure in failures:
-            if is_example(self.failed_shown, failure["failure_mode"]):
+            if is_example(self.failed_shown, failure["failure_mode"], failure.get("origin")):
                 self.failed_shown.append(failure)
         if self.weights or self.corrections is not None or any(tally.spared for tally in older.metrics.values()):
             return not older.judged + older.unaffordable
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) - getattr(older, name))
-        self.failures -= older.failures
+        self.failures.subtract(older.failures)
         self.tiers.subtract(older.tiers)
         for label, tally in older.metrics.items():
             self.metrics[label].subtract(tally)

@@ -54,7 +54,7 @@ def document(
         "skipped": report.subjects - report.judged,
         "unaffordable": report.unaffordable,
         "coverage": report.share_scored,
-        "failures": dict(sorted(report.failures.items())),
+        **report.failures.figures(),
         "score": score_figures(report, aggregation, ending),
         "labels": {label: label_figures(report, label, ending) for label in report.labels},
         "metrics": _metrics(report, ending),

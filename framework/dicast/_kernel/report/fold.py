@@ -32,6 +32,8 @@ from .caps import ThrottledCalls
 from .corrected import Corrections
 from .endings import EndingNotes
 from .evidence import EvidenceNotes
+from .failure_words import NO_JUDGE
+from .failures import FailureTally
 from .judged_rows import JudgedRows, count_judged, note_row
 from .lowest import LowestScores
 from .recorded import RecordedTally
@@ -53,7 +55,7 @@ class Report:
         self.run_id = ""
         self.subjects = self.judged = self.scored = self.failed = self.unaffordable = 0
         self.failed_records = 0
-        self.failures, self.subject_kinds, self.overruns = Counter[str](), Counter[str](), Counter[str]()
+        self.failures, self.subject_kinds, self.overruns = FailureTally(), Counter[str](), Counter[str]()
         self.weights = SubjectWeights()
         self.evidence = EvidenceNotes()
         self.endings = EndingNotes()
@@ -122,7 +124,7 @@ class Report:
         self.judged += 1
         if group.failure is not None:
             self.failed += 1
-            self.failures[group.failure] += 1
+            self.failures.add(group.failure, group.origin)
         elif group.counted:
             self.scored += 1
 
@@ -328,8 +330,7 @@ class Report:
         self.endings.note_failure(label, event)
         self._show_failed(event, label, str(payload["failure_mode"]), payload["error_message"])
         if label in self.counted:
-            group.counted = True
-            group.failure = group.failure or payload["failure_mode"]
+            group.fail(str(payload["failure_mode"]), payload.get("origin"))
 
     def _record(self, event: Event) -> None:
         """Count a record. Its subject is scored if every criterion of the file has a score."""
@@ -357,22 +358,22 @@ class Report:
             self.watched[label].add_record(event.session_id, {}, label, self.weights.of([event]))
         if self._due_criteria:
             group = self._grouped(event, RECORD)
-            group.counted, group.failure = True, group.failure or mode
+            group.fail(mode, NO_JUDGE)
         elif not self.counted:
             self.judged += 1
             self.failed += 1
-            self.failures[mode] += 1
+            self.failures.add(mode, NO_JUDGE)
         if not self.counted:
-            self._show_failed(event, "record", mode, event.payload["error"])
+            self._show_failed(event, NO_JUDGE, mode, event.payload["error"])
 
     def _fail_criterion(self, event: Event, label: str, mode: str, message: str) -> None:
         """Count the subject of *event* as failed, because its record lacks the score of the criterion *label*."""
         group = self._grouped(event, RECORD)
-        group.counted, group.failure = True, group.failure or mode
+        group.fail(mode, NO_JUDGE)
         self._show_failed(event, label, mode, message)
 
     def _show_failed(self, event: Event, label: str, mode: str, message: object) -> None:
-        if is_example(self.failed_shown, mode, self.most_shown):
+        if is_example(self.failed_shown, mode, event.payload.get("origin"), self.most_shown):
             subject = {"subject_kind": event.subject_kind, "subject_id": event.subject_id, "judge": label}
             origin = {"origin": event.payload["origin"]} if "origin" in event.payload else {}
             self.failed_shown.append({**subject, "failure_mode": mode, "error_message": message, **origin})

@@ -18,9 +18,16 @@ FAILED_SHOWN = 10
 """Number of failures in the document; of each further kind the first is added."""
 
 
-def is_example(failures: Sequence[Mapping[str, object]], mode: object, most: int = FAILED_SHOWN) -> bool:
-    """Return True if a failure of the kind *mode* belongs to the document along with the earlier *failures*: the first *most*, and the first of each further kind."""
-    return len(failures) < most or all(failure["failure_mode"] != mode for failure in failures)
+def is_example(
+    failures: Sequence[Mapping[str, object]], mode: object, origin: object = None, most: int = FAILED_SHOWN
+) -> bool:
+    """Return True if a failure belongs to the document along with the earlier *failures*: the first *most*, and the first of each further kind.
+
+    Failures of a task and of a judge differ in kind: their *mode* and *origin* are compared.
+    """
+    return len(failures) < most or all(
+        (failure["failure_mode"], failure.get("origin")) != (mode, origin) for failure in failures
+    )
 
 
 @define
@@ -223,8 +230,15 @@ class Group:
     labels: set[str] = field(factory=set)
     counted: bool = False
     failure: str | None = None
+    origin: str | None = None
     skipped: bool = False
     event: Event | None = None
+
+    def fail(self, kind: str, origin: str | None) -> None:
+        """Note a failure of the subject, which counts; of several failures, the first one names the reason."""
+        self.counted = True
+        if self.failure is None:
+            self.failure, self.origin = kind, origin
 
 
 @define

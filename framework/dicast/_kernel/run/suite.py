@@ -73,6 +73,14 @@ class Suite:
         return next(code for code in WORST if code in codes)
 
 
+def _failures_by_origin(documents: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """Return the sums of the failures that no judge caused, by their origin and kind."""
+    sums: dict[str, Counter[str]] = {}
+    for origin, counts in (item for done in documents for item in done.get("failures_by_origin", {}).items()):
+        sums.setdefault(origin, Counter()).update(counts)
+    return {origin: dict(counts) for origin, counts in sums.items()}
+
+
 def suite_document(suite: Suite) -> dict[str, Any]:
     """Return the document of a whole *suite*: the sums of its experiments' counts and costs, and the decision over all gates."""
     documents = {name: outcome.document for name, outcome in suite.outcomes.items()}
@@ -81,6 +89,8 @@ def suite_document(suite: Suite) -> dict[str, Any]:
     done |= {name: sum(document_[name] for document_ in documents.values()) for name in counts}
     for name in ("failures", "throttled"):
         done[name] = dict(sum((Counter(document_[name]) for document_ in documents.values()), Counter[str]()))
+    if by_origin := _failures_by_origin(documents.values()):
+        done["failures_by_origin"] = by_origin
     if caps := {name: cap for document_ in documents.values() for name, cap in document_.get("caps", {}).items()}:
         done["caps"] = caps
     for name in ("cost", "spend_lost"):

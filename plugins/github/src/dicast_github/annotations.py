@@ -13,7 +13,7 @@ from typing import Any, Literal
 import attrs
 
 from dicast import ConfigError, Problem
-from dicast.reporting import JudgedSubject, Outcome, failure_words, gate_answer
+from dicast.reporting import JudgedSubject, Outcome, gate_answer
 from dicast.toolkit.files import read_bytes
 from dicast.toolkit.printable import first_words, one_line
 
@@ -83,7 +83,7 @@ def of_run(
 
 def _message(subject: JudgedSubject, outcome: Outcome) -> str:
     if outcome.failure is not None:
-        result = ": ".join(filter(None, (failure_words(outcome.failure), outcome.reason)))
+        result = ": ".join(filter(None, (outcome.failure_words, outcome.reason)))
     elif outcome.skipped is not None:
         result = f"skipped: {outcome.skipped}"
     else:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from dicast.reporting import code, failure_words
+from dicast.reporting import code, failure_numbers, failure_words
 
 from .reasons import call_fault
 
@@ -68,15 +68,15 @@ def _varied_lines(
 
 def _failures(done: Document, url: str | None) -> Iterator[str]:
     """Yield a line for each kind of failure, with the first failed rows."""
-    for kind, count in done["failures"].items():
-        shown = [failure for failure in done["failed_subjects"] if failure["failure_mode"] == kind]
-        is_of_task = bool(shown) and all(failure.get("origin") == "task" for failure in shown)
+    for kind, origin, count in failure_numbers(done):
+        same_kind = [failure for failure in done["failed_subjects"] if failure["failure_mode"] == kind]
+        shown = [failure for failure in same_kind if (failure.get("origin") == "task") is (origin == "task")]
         subjects = {(failure["subject_kind"], failure["subject_id"]): failure for failure in shown}
         names = _names([*subjects.values()], url, is_named=bool(subjects), total=count)
         fault = next((fault for failure in shown if (fault := call_fault(failure.get("error_message") or ""))), None)
-        words = "" if failure_words(kind) == kind else f" ({failure_words(kind)})"
+        words = "" if failure_words(kind) == kind else f" ({failure_words(kind, origin and 'record')})"
         cause = f"; the first: {code(fault, 500)}" if fault else ""
-        yield f"- {count:,} failed: {code(kind)}{' of the task' * is_of_task}{words}{names}{cause}"
+        yield f"- {count:,} failed: {code(kind)}{' of the task' * (origin == 'task')}{words}{names}{cause}"
 
 
 def _names(flips: Sequence[Document], url: str | None, *, is_named: bool, total: int | None = None) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast.reporting import JudgedSubject, Outcome, exact, failure_words
+from dicast.reporting import JudgedSubject, Outcome, exact
 from dicast.toolkit.printable import first_words
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -68,7 +68,7 @@ def _result(outcome: Outcome) -> Any:
     from junitparser import Error, Failure, Skipped  # as above
 
     if outcome.failure is not None:
-        message = ": ".join(filter(None, (failure_words(outcome.failure), outcome.reason)))
+        message = ": ".join(filter(None, (outcome.failure_words, outcome.reason)))
         element: Any = Error(_message(message), as_xml_text(outcome.failure))
     elif outcome.skipped is not None:
         return Skipped(_message(outcome.skipped))

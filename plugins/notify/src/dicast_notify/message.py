@@ -9,7 +9,7 @@ import attrs
 import orjson
 
 from dicast import Event, run_kind
-from dicast.reporting import figure, money, ordered_labels, share
+from dicast.reporting import failures_text, figure, money, ordered_labels, share
 from dicast.toolkit.printable import one_line
 
 from .decline import Decline
@@ -118,7 +118,7 @@ def _end_lines(standing: Standing, trigger: str, reasons: Iterable[str], option:
     yield from labels[1:LABELS]
     if len(labels) > LABELS:
         yield f"+ {len(labels) - LABELS} more labels"
-    failures = ", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items())
+    failures = failures_text(done)
     yield f"coverage {share(done['coverage'])}" + (f", failed: {failures}" if failures else "")
     yield f"spent {money(done['cost'])}"
     yield _next(done["run_id"], option)

@@ -10,7 +10,7 @@ import attrs
 import orjson
 
 from dicast import ALL_METRICS, normalize_stop_reason
-from dicast.reporting import facts, output_ending
+from dicast.reporting import facts, failure_text, output_ending
 
 from .baseline import Baseline
 from .contents import Contents, texts
@@ -133,7 +133,7 @@ class RowColumns:
         if result is None:
             return ""
         if "failure_mode" in result:
-            return f"{result['failure_mode']}: {result.get('error_message') or ''}"
+            return f"{failure_text(result)}: {result.get('error_message') or ''}"
         if not is_metric:
             return self._of_verdict(label, result)
         scores = (score for score in result.get("scores", ()) if score["metric"] == label)
@@ -152,7 +152,7 @@ class RowColumns:
         ):
             result = subject.results[label]
             if "failure_mode" in result:
-                return f"{result['failure_mode']}: {result.get('error_message') or ''}"
+                return f"{failure_text(result)}: {result.get('error_message') or ''}"
             if result["score"] != 1 and (why := self._of_verdict(label, result)):
                 return why
         return recorded

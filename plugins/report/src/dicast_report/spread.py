@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from dicast import ALL_METRICS
-from dicast.reporting import value_of
+from dicast.reporting import failure_text, value_of
 from dicast.toolkit.money import plain_text
 
 from .marking import Marking, is_number
@@ -104,7 +104,7 @@ class Spreads:
             self._passes(label, value)
         for label, result in subject.results.items():
             if "failure_mode" in result:
-                self._of(label).failures[str(result["failure_mode"])] += 1
+                self._of(label).failures[failure_text(result)] += 1
             elif label == ALL_METRICS and (combined := value_of(result)) is not None:
                 self._passes(label, combined, passed=self._marking.passes(subject, label))
             if label != RECORD:

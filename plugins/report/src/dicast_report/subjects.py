@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from dicast import Entry, Event, Query
+from dicast.reporting import failure_text
 
 Read = Callable[[Query], Iterator[Entry]]
 """Reader of a ledger: ``Ledger.read`` or ``RunContext.read``."""
@@ -53,8 +54,8 @@ class SubjectResults:
             self.record = event.payload
             self.results.pop(RECORD, None)
         elif event.type == RECORD_FAILED:
-            failure = {"failure_mode": event.payload.get("failure_mode"), "error_message": event.payload.get("error")}
-            self.results[RECORD] = failure
+            mode, message = event.payload.get("failure_mode"), event.payload.get("error")
+            self.results[RECORD] = {"judge": RECORD, "failure_mode": mode, "error_message": message}
         else:
             payload: Mapping[str, Any] = event.payload
             self.results[str(payload["judge"])] = payload
@@ -68,7 +69,7 @@ class SubjectResults:
 
     def failures(self) -> Iterator[tuple[str, str]]:
         """Yield the labels without a verdict, with the kind of failure. A record's failure counts only if no verdict failed with it."""
-        failures = [(label, str(end["failure_mode"])) for label, end in self.results.items() if "failure_mode" in end]
+        failures = [(label, failure_text(end)) for label, end in self.results.items() if "failure_mode" in end]
         return iter([failure for failure in failures if failure[0] != RECORD] or failures)
 
 
