@@ -127,8 +127,8 @@ def test_lines_that_a_run_refuses_are_a_note_of_the_check(shop):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "3 of 4 rows have a blank 'city', which the prompt prints (task.user): 'b', 'c', 'd'"),
-        (["--head", "2"], "1 of 2 rows have a blank 'city', which the prompt prints (task.user): 'b'"),
+        ([], "3 of 4 rows have a blank 'city', which the prompt uses (task.user): 'b', 'c', 'd'"),
+        (["--head", "2"], "1 of 2 rows have a blank 'city', which the prompt uses (task.user): 'b'"),
     ],
 )
 def test_rows_with_a_blank_text_in_the_prompt_are_named_before_the_first_call(shop, chat_server, arguments, words):

@@ -17,7 +17,7 @@ import pytest
 
 from dicast import read_ledger, run
 from dicast._browse.browse import Browser, RunCases, Size
-from dicast._browse.case import difference
+from dicast._browse.case import _outputs, difference
 from dicast._kernel.cli import main
 
 LONG = " ".join(f"word{number}" for number in range(200))
@@ -317,3 +317,11 @@ def test_on_a_terminal_it_uses_the_other_screen_and_restores_it(folder, monkeypa
 )
 def test_differences_are_marked_word_by_word(output, reference, expected):
     assert difference(output, reference) == expected
+
+
+@pytest.mark.parametrize(("output", "reference"), [("a chain", ""), ("", "a chain"), ("a chain", None)])
+def test_a_blank_text_is_not_compared(output, reference):
+    titles = [section.title for section in _outputs({"output": output, "reference": reference})]
+    assert titles == ["output:"]
+    compared = [section.title for section in _outputs({"output": "a chain", "reference": "chain"})]
+    assert compared == ["output:", "output against the reference:"]

@@ -228,7 +228,9 @@ def _outputs(subject: Mapping[str, Any]) -> Iterator[CaseSection]:
     if right is not None and not outputs:
         yield right
     for name, output in outputs.items():
-        if output is not None and reference is not None and isinstance(output, str) == isinstance(reference, str):
+        if {"", None}.isdisjoint(text for text in (output, reference) if isinstance(text, str | None)) and (
+            isinstance(output, str) == isinstance(reference, str)
+        ):  # an empty text has no words to compare
             texts = ("\n".join(_text_lines(value)) for value in (output, reference))
             lines = difference(*texts).split("\n")
             yield CaseSection(f"{one_line(str(name))} against the reference:", lines)

@@ -51,6 +51,6 @@ def _warnings(needed: Mapping[str, str], blank: Mapping[str, list[str]], total: 
         if ids:
             rows = f"{len(ids):,} of {total:,} row{'s' * (total != 1)}"
             shown = ", ".join(f"{id_!r:.60}" for id_ in ids[:_SHOWN]) + ", …" * (len(ids) > _SHOWN)
-            place = f"{column!r}, which the prompt prints (task.{needed[column]})"
+            place = f"{column!r}, which the prompt uses (task.{needed[column]})"
             message = f"{rows} have a blank {place}: {shown}; to leave them out: --filter {quote(column + _TEXT)}"
             yield {"kind": BLANK_COLUMN, "column": column, "message": message, "count": len(ids), "ids": ids[:_SHOWN]}
