@@ -218,7 +218,8 @@ def test_a_run_whose_records_all_failed_is_undecided():
     done = run_pipeline("metrics: [proxy/format]", subjects=[BROKEN])
     document = done.document
     assert (document["coverage"], document["gate"], done.exit_code) == (0.0, None, 3)
-    assert document["undecided"] == ["nothing was scored"]
+    words = "1 source_error (the record failed where it was recorded)"
+    assert document["undecided"] == [f"nothing was scored; failed: {words}"]
 
 
 def test_a_source_in_random_order_keeps_its_failures():

@@ -356,6 +356,9 @@ def gated(gate, values, **sections):
     )
 
 
+UNSCORED = "nothing was scored; failed: 1 refused (a model's policy refused the content)"
+
+
 @pytest.mark.parametrize(
     ("gate", "values", "code", "reasons"),
     [
@@ -366,8 +369,8 @@ def gated(gate, values, **sections):
         ({"min_pass_rate": 0.6}, [0.25, 0.75], 1, ["the pass rate of metrics is 0.5, below min_pass_rate 0.6"]),
         ({}, [1, None], 3, ["metrics: coverage 0.5 is below min_coverage 0.95 (the default)"]),
         ({"min_coverage": 0.5}, [1, None], 0, []),
-        ({"min_coverage": 0}, [None], 3, ["nothing was scored"]),
-        ({"min_score": 0}, [None], 3, ["nothing was scored"]),
+        ({"min_coverage": 0}, [None], 3, [UNSCORED]),
+        ({"min_score": 0}, [None], 3, [UNSCORED]),
         (
             {"min_score": 0.9},
             [0.5, None],

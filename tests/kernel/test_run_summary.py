@@ -445,7 +445,7 @@ def test_money_that_was_lost_reserved_or_spared_has_lines():
         ("  calls that cost more than projected: 1,100"),
         "  calls not made because of the daily cap: 2,000",
         "sink x LOST 1,500 events: full",
-        "gate: none",
+        "gate: none (exit code 4: a sink or the ledger lost data)",
     ]
 
 

@@ -11,6 +11,7 @@ from .._kernel.plan.clauses import Clause, ComparedRuns, Finding, GateClause, Ga
 from .._kernel.records.comparable import find_faults, read_contents
 from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_passes, pair_runs, pass_counts
 from .._kernel.report.caps import cap_lines
+from .._kernel.report.document import exit_note
 from .._kernel.report.failure_words import (
     failure_counts,
     failure_numbers,
@@ -54,6 +55,7 @@ __all__ = [
     "criteria",
     "current_document",
     "exact",
+    "exit_note",
     "facts",
     "failure_counts",
     "failure_numbers",

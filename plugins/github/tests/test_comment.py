@@ -632,7 +632,14 @@ def test_a_pull_request_from_a_fork_has_the_reason_for_an_empty_key(folder, monk
 @pytest.mark.parametrize("reason", [*STOPS])
 def test_each_reason_to_stop_has_words_and_a_next_step(reason, tmp_path):
     empty = {"failures": {}, "failed_subjects": [], "throttled": {}, "unaffordable": 0, "judges": {}}
-    done = {"stopped": {"reason": reason}, "metrics": {"m": {"scored": 1}}, "scored": 1, "subjects": 4, "cost": {}}
+    shards = {"shards": "shard 1/2: interrupted"} if reason == "unfinished_shards" else {}
+    done = {
+        "stopped": {"reason": reason, **shards},
+        "metrics": {"m": {"scored": 1}},
+        "scored": 1,
+        "subjects": 4,
+        "cost": {},
+    }
     text = "\n".join(reason_lines({**empty, **done, "run_id": "R", "name": "a"}, "a.yaml", tmp_path / "ledger.db"))
     assert f"{STOPS[reason]} (`{reason}`); scored before: 1 of 4 subjects" in text
     shard_note = " (without `--merge` and its ledgers)" * (reason == "unfinished_shards")

@@ -97,6 +97,8 @@ class BudgetGate:
         self._adoptable: dict[tuple[str | None, str, str, str], list[Reservation]] = {}
         self.highest_costs: dict[str, Cost] = {}
         """Highest cost of a call by component, for components that exceeded their estimates. Later projections are at least as high."""
+        self.unannounced: dict[str, Cost] = {}
+        """Highest cost of a call without a reservation, by component."""
         self._first: dict[str, asyncio.Future[None]] = {}
 
     async def reserve(
@@ -205,7 +207,8 @@ class BudgetGate:
 
         All later calls of the component need reservations, so that an overrun blocks the next call.
         """
-        self._note_highest_cost(component, cost)
+        self._note_highest_cost(self.highest_costs, component, cost)
+        self._note_highest_cost(self.unannounced, component, cost)
         reservation, claim = self._claim(subject, eval_id, Cost.zero(cost.unit), 0.0)
         self._emit(claim.event, self._settled(reservation, cost, unit))
 
@@ -215,11 +218,12 @@ class BudgetGate:
         payload = {**price, "eval_id": eval_id, "overrun": False, **unit}
         self._record.emit([self._record.event(SPEND_SETTLED, payload, subject, sensitivity(payload))])
 
-    def _note_highest_cost(self, component: str, cost: Cost) -> None:
-        """Set *cost* as the lowest projection of later calls of *component*."""
-        previous = self.highest_costs.get(component, Cost.zero(cost.unit))
+    @staticmethod
+    def _note_highest_cost(costs: dict[str, Cost], component: str, cost: Cost) -> None:
+        """Set *cost* as the highest cost of *component* in *costs*, unless an earlier one is higher."""
+        previous = costs.get(component, Cost.zero(cost.unit))
         if cost.amount is not None and (previous.unit != cost.unit or exceeds(cost, previous)):
-            self.highest_costs[component] = cost
+            costs[component] = cost
 
     def projected(self, component: str, estimate: Cost) -> Cost:
         """Return the projected cost of a call of *component*: its *estimate*, or the most expensive call so far."""
@@ -247,8 +251,11 @@ class BudgetGate:
     def refuse_unannounced(
         self, component: str, label: str, subject: Subject, advice: str = ESTIMATE_ADVICE
     ) -> Failure | None:
-        """Return a Failure if *component* costs money, has no estimate, and there is a cap in this unit; otherwise None."""
-        if (cost := self.highest_costs.get(component)) is None:
+        """Return a Failure if a call of *component* cost money without a reservation, and there is a cap in this unit; otherwise None.
+
+        A call above its reservation is no reason to refuse the next one, which reserves as much.
+        """
+        if (cost := self.unannounced.get(component)) is None:
             return None
         scopes = self._scopes(subject.session_id)
         caps = [Cap(scope, NO_ESTIMATE, limit) for scope, _, limits in scopes for limit in limits]
@@ -264,7 +271,7 @@ class BudgetGate:
     ) -> None:
         """Close *reservation* with the *cost* of the call; *unit* describes the purchase, with the reply."""
         if component is not None and exceeds(cost, reservation.projected):
-            self._note_highest_cost(component, cost)
+            self._note_highest_cost(self.highest_costs, component, cost)
         self._emit(self._settled(reservation, cost, unit))
 
     def _settled(self, reservation: Reservation, cost: Cost, unit: Mapping[str, object]) -> Event:

@@ -199,7 +199,7 @@ class PaidCalls(Asker):
         if projected.is_zero and (
             unannounced := self._budget.refuse_unannounced(call.slot.path, call.slot.label, subject)
         ):
-            skip = Skip(NO_ESTIMATE, self._budget.highest_costs[call.slot.path])
+            skip = Skip(NO_ESTIMATE, self._budget.unannounced[call.slot.path])
             return unannounced if call.fallback is None else await self._fallback(call, children, scope, skip)
         projected = self._budget.projected(call.slot.path, projected)
         if (refused := await self.cover(scope, projected)) is not None:

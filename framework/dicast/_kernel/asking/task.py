@@ -102,7 +102,9 @@ class TaskReplies(Asker):
             return projected
         if projected.is_zero:
             advice = MODEL_ADVICE if self.call.nests else ESTIMATE_ADVICE
-            return self._budget.refuse_unannounced(self.call.slot.path, self.call.slot.label, self.subject, advice)
+            refused = self._budget.refuse_unannounced(self.call.slot.path, self.call.slot.label, self.subject, advice)
+            if refused is not None or self.call.nests:
+                return refused  # each request of a model has a reservation of its own
         return await self.cover(scope, self._budget.projected(self.call.slot.path, projected))
 
     def _settle_own(self, scope: CallScope, answer: Subject | Failure) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from ...toolkit.terminal import Drawing
 from ...toolkit.text_table import TextTable
 from ..plan.clauses import GATE_LEFT_OUT
+from ..report.document import exit_note
 
 Document = Mapping[str, Any]
 
@@ -19,9 +20,9 @@ def gate_parts(done: Document) -> Iterator[str | Drawing]:
     """Yield the decision of the gate of a run's document with its reasons, then its clauses if there is any besides coverage."""
     gate, undecided = done["gate"], done["undecided"]
     if gate is None:
-        yield missing_gate(done) + (f"; undecided: {'; '.join(undecided)}" if undecided else "")
+        yield missing_gate(done) + exit_note(done) + (f"; undecided: {'; '.join(undecided)}" if undecided else "")
         return
-    yield f"gate: {gate_answer(gate)}" + (": " if gate["reasons"] else "") + "; ".join(gate["reasons"])
+    yield f"gate: {gate_answer(gate)}{exit_note(done)}" + (": " if gate["reasons"] else "") + "; ".join(gate["reasons"])
     clauses = gate.get("clauses", ())  # documents of older versions have none
     if any(clause["rule"] != "min_coverage" for clause in clauses):
         rows = [_clause_row(clause) for clause in clauses]

@@ -16,6 +16,7 @@ from ...toolkit.text_table import WIDTH
 from ..classes import define, field
 from ..pipeline.ledger_path import ledger_option
 from ..report.caps import cap_lines
+from ..report.document import exit_note
 from ..report.failure_words import failure_numbers, failure_origin, failure_text, failures_text
 from ..resume.open_runs import RunCommand
 from .findings import aggregates, baseline_lines, sentences
@@ -211,9 +212,9 @@ def _gate(done: Document) -> _Section:
     gate = done["gate"]
     reasons = [*(done["undecided"] if gate is None else gate["reasons"])]
     if gate is None:
-        head = missing_gate(done) + ("; undecided" if reasons else "")
+        head = missing_gate(done) + exit_note(done) + ("; undecided" if reasons else "")
     else:
-        head = f"gate: {gate_answer(gate)}"
+        head = f"gate: {gate_answer(gate)}{exit_note(done)}"
     if reasons and (gate is None or not gate["passed"]):
         return _Section([f"{head}: {reasons[0]}"], [f"  {reason}" for reason in reasons[1:]], "reason")
     clauses = [clause for clause in (gate or {}).get("clauses", ()) if clause["rule"] != "min_coverage"]

@@ -57,10 +57,10 @@ def cap_lines(done: Mapping[str, Any]) -> Iterator[str]:
         text = f"calls not made because of the {reason}: {count:,}"
         if (cap := done.get("caps", {}).get(reason)) is not None:
             limit, cost = (f"{cap[name]} {cap['unit']}" for name in ("limit", "projected"))
-            option = _OPTIONS.get(reason, reason)
-            text += (
-                f"; {option} is {limit}, {_spent_text(done, cap)}, and the first of these calls may cost up to {cost}"
-            )
+            if (option := _OPTIONS.get(reason)) is None:  # no cap forbade the call: its cost has no bound
+                text += f"; an earlier call of the component cost {cost}, and it estimates nothing"
+            else:
+                text += f"; {option} is {limit}, {_spent_text(done, cap)}, and the first of these calls may cost up to {cost}"
         yield text
     left_out = done["failures"].get("throttled_no_heuristic", 0) + done["unaffordable"]
     if done["throttled"] and left_out:

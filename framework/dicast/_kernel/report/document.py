@@ -193,7 +193,7 @@ def exit_code(done: Document) -> int:
     if (reason in REFUSED and not _began(done)) or (reason == UNSUPPORTED and not _judged(done)):
         return 2
     throttled = set(done["failures"]) <= {"throttled_no_heuristic"} and (done["failed"] or done["unaffordable"])
-    due = {label: tally for label, tally in done["judges"].items() if tally["total"]}
+    due = {label: tally for label, tally in done["judges"].items() if tally.get("total")}
     if throttled and not (_any_scored(due) if due else _judged(done)):
         return 5  # also if free metrics have scores
     if reason == "ledger_failed" or any(sink["lost"] for sink in done["sinks"].values()):
@@ -201,6 +201,13 @@ def exit_code(done: Document) -> int:
     if done["undecided"]:
         return 3
     return 0 if done["gate"] is None or done["gate"]["passed"] else 1
+
+
+def exit_note(done: Mapping[str, Any]) -> str:
+    """Return the cause of an exit code that the gate's answer does not show, in brackets; empty for other codes."""
+    causes = {4: "a sink or the ledger lost data", 5: "the budget allows no judge"}
+    code = exit_code(dict(done))
+    return f" (exit code {code}: {causes[code]})" if code in causes else ""
 
 
 def _began(done: Document) -> bool:

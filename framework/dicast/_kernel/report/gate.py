@@ -15,6 +15,7 @@ from ..plan.comparison import Ends, compare, distinct
 from ..values import Basis, reaches
 from ..values.errors import DicastError
 from ..values.passes import TOLERANCE
+from .failure_words import failure_counts
 from .fold import Report
 from .labels import Ending
 from .statistics import confidence_interval, pass_rate, pass_rate_bounds, possible_means
@@ -42,7 +43,7 @@ def answered(
         answer: Document = {"gate": decision, "undecided": decision["reasons"] if decision["passed"] is None else []}
     else:
         rule = _coverage(Clause(coverage_note="the default"), None, coverage)
-        reasons = ["nothing was scored"] if not report.scored else [] if rule.passed else [rule.reason]
+        reasons = [_unscored(report)] if not report.scored else [] if rule.passed else [rule.reason]
         answer = {"gate": None, "undecided": reasons}
     return as_it_ended(answer, ending.stopped)
 
@@ -80,13 +81,19 @@ def _gate_answer(
     order: Sequence[Answer] = (False, None, True)  # failed rules come first
     reasons = [reason for _, reason in sorted(unmet, key=lambda item: order.index(item[0]))]
     if is_empty:
-        reasons = ["nothing was scored"]
+        reasons = [_unscored(report)]
     return {
         "passed": all_passed(answers),
         "reasons": reasons,
         "clauses": [_finding_json(finding) for finding in findings],
         **({"baselines": baselines} if (baselines := _baseline_ids(compared)) else {}),
     }
+
+
+def _unscored(report: Report) -> str:
+    """Return the reason of a run without a score, with the numbers of its failures by kind."""
+    counts = failure_counts(dict(report.failures.most_common()))
+    return f"nothing was scored; failed: {counts}" if counts else "nothing was scored"
 
 
 def _fails_anyway(rule: Finding) -> bool:

@@ -16,6 +16,7 @@ from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED
 from ..leases.hold_lease import live_run_check
 from ..leases.protocol import Leasing
 from ..records.option_changes import section_changes
+from ..report.document import REFUSED
 from ..resume.open_runs import MAX_NAMED, shard_of
 from ..values import Query, ReadCounts
 from ..values.errors import ConfigError, Problem
@@ -125,12 +126,16 @@ class ShardSet:
         return [warning for number, warning in enumerate(warnings) if warning not in warnings[:number]]
 
     def stopped(self) -> dict[str, object] | None:
-        """Return the reason why the merged run is not complete; None if all shards are."""
+        """Return the reason why the merged run is not complete; None if all shards are.
+
+        If calls were refused, or an endpoint was not reached, in each incomplete shard, it is the reason of the first of them.
+        """
         open_ = [shard for shard in self.shards if not shard.is_complete]
         if not open_:
             return None
         names = ", ".join(f"{shard}: {shard.reason}" for shard in open_)
-        return {"reason": "unfinished_shards", "shards": names}
+        cause = open_[0].document["stopped"] if all(shard.reason in REFUSED for shard in open_) else {}
+        return {"reason": "unfinished_shards", **cause, "shards": names}
 
 
 def _counts(read: Mapping[str, Any]) -> ReadCounts:

@@ -11,7 +11,7 @@ import orjson
 
 from dicast import DicastError, read_ledger
 from dicast.reading import reader, run_document
-from dicast.reporting import ALL_METRICS, code, figure, money, ordered_labels, run_answer, table
+from dicast.reporting import ALL_METRICS, code, exit_note, figure, money, ordered_labels, run_answer, table
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
@@ -137,7 +137,7 @@ def _run_parts(done: Document, file: str, comment: Comment, documents: Sequence[
     baseline, url = comment.baseline, comment.url
     ledger = (done.get("ledger") or {}).get("path")
     losses = [*loss_lines(done, Path(ledger) if ledger else None)]
-    answer = f"{run_answer(done)}{_open_clauses(done)}{', but a sink lost events (exit code 4)' if losses else ''}"
+    answer = f"{run_answer(done)}{_open_clauses(done)}{', but a sink lost events (exit code 4)' if losses else exit_note(done)}"
     yield f"### dicast: {code(done['name'])}: {answer}"
     lines = [f"- {code(reason, 1_000)}" for reason in gate_reasons(done)] + losses
     lines += reason_lines(done, file, Path(ledger) if ledger else None, is_fork=comment.is_fork)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,13 @@ _UNCOMPARED = " is not compared with "
 _REFUSED = ("refused_by_provider", "endpoint_unreachable")
 """Reasons for a stop after which the key, the address or the model may be wrong."""
 
-_UNFINISHED_SHARDS = "unfinished_shards"
-
 STOPS = {
     "interrupted": "the run was interrupted, such as by a canceled job or a time limit",
     "refused_by_provider": "the endpoint of a model refused the calls",
     "endpoint_unreachable": "the endpoint of a model could not be reached",
     "unsupported_by_model": "a model does not support an option of the file, which the job's log names",
     "ledger_failed": "the ledger could not be written",
-    _UNFINISHED_SHARDS: "not every shard ended",
+    "unfinished_shards": "not every shard ended",
 }
 """Words for the reasons why a run did not end in order."""
 
@@ -111,11 +109,18 @@ def reason_lines(done: Document, file: str, ledger: Path | None, *, is_fork: boo
     yield from (f"- {line}" for line in cap_lines(done))
     is_lasting = first_fault is not None and _TRANSIENT.search(first_fault) is None
     is_refused = is_lasting or reason in _REFUSED
-    connection = next((match[1] for message in messages if (match := _CONNECTION_FIX.search(message))), None)
+    connection = _connection_fix(done, messages)
     fix = f"{connection}, then " if connection else _fix(done, is_refused=is_refused)
     if fix is not None and not (is_fork and is_refused and not is_judged(done)):
-        options = "the same options" + " (without `--merge` and its ledgers)" * (reason == _UNFINISHED_SHARDS)
+        options = "the same options" + " (without `--merge` and its ledgers)" * ("shards" in stopped)
         yield f"- next: {fix}{code(_command(done, file, ledger))} with {options}{_place(done, ledger)}"
+
+
+def _connection_fix(done: Document, messages: Sequence[str]) -> str | None:
+    """Return the next step after calls without a connection: of one of *messages*, or of each shown failure; None if another call failed."""
+    fixes = [_CONNECTION_FIX.search(failure.get("error_message") or "") for failure in done["failed_subjects"]]
+    found = [_CONNECTION_FIX.search(message) for message in messages] + (fixes if all(fixes) else [])
+    return next((match[1] for match in found if match), None)
 
 
 def _fix(done: Document, *, is_refused: bool) -> str | None:
@@ -123,6 +128,8 @@ def _fix(done: Document, *, is_refused: bool) -> str | None:
     if is_refused:
         return "correct the key, the address or the model, then "
     if done["throttled"] and (done["failures"] or done["unaffordable"]):
+        if done["throttled"].keys() == {"no_estimate"}:
+            return "give the component an estimate of its cost, as the message of the failure says, then "
         wait = ", or wait for the next day (UTC)" if "daily_cap" in done["throttled"] else ""
         return f"raise the cap in the section `budget`{wait}, then "
     if done["failures"].keys() & _CALLS:
