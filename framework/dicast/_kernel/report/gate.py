@@ -92,7 +92,7 @@ def _gate_answer(
 
 def _unscored(report: Report) -> str:
     """Return the reason of a run without a score, with the numbers of its failures by kind."""
-    counts = failure_counts(dict(report.failures.most_common()))
+    counts = failure_counts(dict(report.failures.kinds.most_common()))
     return f"nothing was scored; failed: {counts}" if counts else "nothing was scored"
 
 
