@@ -7,8 +7,11 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from random import Random
 
 import pytest
+
+from dicast.toolkit.decimals import decimal_text, percent_text
 
 WEB = Path(__file__).resolve().parents[1] / "web"
 PACKAGE = json.loads((WEB / "package.json").read_text())
@@ -37,6 +40,51 @@ def test_no_script_makes_markup_of_what_it_is_given():
     )
     found = [path.name for path in (WEB / "src").rglob("*.js") if unsafe.search(path.read_text())]
     assert found == []
+
+
+def sums(seed, count):
+    """Means of shares with a known text in decimals, each summed in its own way, and halves of the last digit with the noise of a sum."""
+    draw = Random(seed)
+    for n in (400, 300, 128, 7):
+        for _ in range(count):
+            total = draw.randrange(n + 1)
+            yield total / n
+            yield total * (1 / n)
+    for _ in range(count):
+        yield draw.randrange(10_000) / 10_000 + draw.choice((-1, 0, 1)) * 1e-15
+
+
+@pytest.mark.slow
+def test_a_page_and_the_terminal_round_alike(chromium):
+    """Both round the same number, the terminal as it is, a page as the API writes it, with six decimals."""
+    numbers = [-value if place % 5 == 0 else value for place, value in enumerate(sums(7, 12_500))]
+    source = (WEB / "src" / "decimals.js").read_text().replace("export ", "")
+    page = chromium.new_page()
+    script = f"(tokens) => {{ {source}\n return tokens.map((token) => [decimalText(token, 3), decimalText(token, 4), decimalText(token, 1, 2)]); }}"
+    shown = page.evaluate(script, [repr(round(value, 6)) for value in numbers])
+    page.context.close()
+    expected = [[decimal_text(value, 3), decimal_text(value, 4), percent_text(value, 1)] for value in numbers]
+    assert len(numbers) > 100_000
+    assert [pair for pair in zip(numbers, shown, expected, strict=True) if pair[1] != pair[2]] == []
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "text"),
+    [
+        (0.7505, 3, "0.751"),  # its nearest float is below
+        (0.7504999999, 3, "0.751"),
+        (0.4575, 3, "0.458"),
+        (0.3125, 3, "0.313"),
+        (-0.0004, 3, "0.000"),
+        (-2.5, 0, "-3"),
+        (1e-9, 3, "0.000"),
+        (1e21, 1, "1000000000000000000000.0"),
+        (1.7e308, 0, "17" + "0" * 307),
+        (float("inf"), 3, "inf"),
+    ],
+)
+def test_halves_of_the_decimal_form_are_rounded_away_from_zero(value, places, text):
+    assert decimal_text(value, places) == text
 
 
 @pytest.mark.slow

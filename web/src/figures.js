@@ -1,5 +1,6 @@
 // Numbers that keep the token they were written with, and how they are shown.
 import { parse } from "lossless-json";
+import { decimalText } from "./decimals.js";
 import { html } from "./html.js";
 
 /** A number with the very token of the JSON text that it came from. */
@@ -33,15 +34,15 @@ export const plain = (value) => {
   const number = Number(value);
   if (isCount(number)) return grouped.format(number);
   if (Math.abs(number) >= 1000) return number.toLocaleString("en", { maximumFractionDigits: 1 });
-  if (Math.abs(number) >= 0.001) return String(Number(number.toPrecision(4)));
+  if (Math.abs(number) >= 0.001) return String(Number(decimalText(value, 3 - Number(number.toExponential().split("e")[1]))));
   return number.toExponential(2);
 };
 
-export const fixed = (digits) => (value) => Number(value).toFixed(digits);
+export const fixed = (digits) => (value) => decimalText(value, digits);
 export const score = (value) => fixed(3)(value);
 export const percent = (value) => {
-  const share = 100 * Number(value);
-  return `${share === 0 || share === 100 ? share : share.toFixed(share > 99.9 || share < 0.1 ? 2 : 1)} %`;
+  const share = Number(value);
+  return `${share === 0 || share === 1 ? 100 * share : decimalText(value, share > 0.999 || share < 0.001 ? 2 : 1, 2)} %`;
 };
 export const signed = (value) => `${Number(value) > 0 ? "+" : ""}${plain(value)}`;
 /** A p-value with three digits; below .001 only that it is below, since a p-value is never 0. */

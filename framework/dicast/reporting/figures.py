@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..toolkit.decimals import decimal_text, percent_text
 from ..toolkit.money import amounts_text
 
 
 def figure(value: float | None) -> str:
     """Return a score with four decimals, or ``-`` for None."""
-    return "-" if value is None else f"{value:.4f}"
+    return "-" if value is None else decimal_text(value, 4)
 
 
 def share(value: float | None) -> str:
     """Return a share in percent with one decimal, or ``-`` for None."""
-    return "-" if value is None else f"{value:.1%}"
+    return "-" if value is None else f"{percent_text(value, 1)}%"
 
 
 def exact(value: float | None) -> str:

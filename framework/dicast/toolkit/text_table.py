@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 
 from .._kernel.classes import frozen
+from .decimals import decimal_text
 from .printable import column_count, first_columns, one_line, short_name
 
 WIDTH = 80
@@ -78,7 +79,7 @@ def cell_text(cell: object) -> str:
     if cell is None:
         return "-"
     if isinstance(cell, float):
-        return f"{cell:.4f}"
+        return decimal_text(cell, 4)
     if isinstance(cell, int) and not isinstance(cell, bool):
         return f"{cell:,}"
     return one_line(f"{cell:f}" if isinstance(cell, Decimal) else str(cell))

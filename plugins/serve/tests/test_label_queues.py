@@ -159,6 +159,19 @@ def test_a_labeled_subject_leaves_the_persons_queue_and_places_stay(client):
     assert len(queue(client, labeller="bob", queue="unlabeled")["data"]) == ROWS - 1  # somebody has labeled it
 
 
+def test_a_page_of_a_queue_has_the_cases_of_its_first_subjects(client):
+    label(client, 1, 0, blind=True)
+    page = queue(client, queue="label", labeller="bob", limit=5, cases=3)
+    values = {"run": "last", "kind": "row", "labeller": "bob"}
+    assert page["cases"] == [
+        client.get("/labels/case", params={**values, "subject": subject}).json() for subject in ids(page)[:3]
+    ]
+    assert [case["evaluations"] for case in page["cases"]] == [None] * 3
+    shown = queue(client, queue="label", labeller="bob", limit=5, cases=1, blind="false")
+    assert len(shown["cases"][0]["evaluations"]) >= 2
+    assert queue(client, labeller="bob")["cases"] == []
+
+
 def test_a_case_has_no_verdict_until_its_label_is_there(client):
     values = {"run": "last", "kind": "row", "subject": "r1", "labeller": "ada"}
     blind = client.get("/labels/case", params=values)

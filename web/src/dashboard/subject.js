@@ -1,6 +1,6 @@
 // One subject of a run: its content, the verdicts of that run, the other runs, and the subjects before and after it in the list.
 import { html, useLayoutEffect, useRef, useState } from "../html.js";
-import { Figure, plain } from "../figures.js";
+import { Figure, plain, score } from "../figures.js";
 import { Mark } from "../marks.js";
 import { address, useAnswer } from "./api.js";
 import { Evidence, textOf } from "./evidence.js";
@@ -120,5 +120,5 @@ function Against({ data, kind, id, baseline, tick }) {
 function Scores({ data }) {
   const own = data.evaluations.filter((one) => one.run_id === data.run_id);
   const failed = data.failures.filter((one) => one.run_id === data.run_id);
-  return html`<span class="soft">${own.map((one) => html`<span dir="auto">${one.judge}</span> ${one.score === null ? "–" : Number(one.score).toFixed(3)} `)}${failed.map((one) => html`<span dir="auto">${one.judge}</span> <${Mark} outcome="none" /> `)}</span>`;
+  return html`<span class="soft">${own.map((one) => html`<span dir="auto">${one.judge}</span> ${one.score === null ? "–" : score(one.score)} `)}${failed.map((one) => html`<span dir="auto">${one.judge}</span> <${Mark} outcome="none" /> `)}</span>`;
 }

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from ...toolkit.decimals import decimal_text
 from ...toolkit.money import amount_text
 from ...toolkit.terminal import print_lines
 from ...toolkit.text_table import TextTable
@@ -134,13 +135,13 @@ def _rows(run: Listed, year: str) -> Iterator[tuple[str | None, ...]]:
         run["kind"],
         run["gate"] if run["state"] == "completed" else run["state"],
         None if run["subjects"] is None else f"{_count(run['scored'])}/{_count(run['subjects'])}",
-        None if run["score"] is None else f"{run['score']:.3f}",
+        None if run["score"] is None else decimal_text(run["score"], 3),
         run["basis"],
         _spent(run["cost"]),
     )
     labels = run["labels"] if len(run["labels"]) > 1 else {}
     for label, figures in labels.items():
-        mean = None if figures["mean"] is None else f"{figures['mean']:.3f}"
+        mean = None if figures["mean"] is None else decimal_text(figures["mean"], 3)
         yield ("", "", f"  {label}", "", "", f"{_count(figures['scored'])}/{_count(figures['total'])}", mean, "", "")
 
 

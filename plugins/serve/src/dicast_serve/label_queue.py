@@ -8,12 +8,13 @@ from itertools import islice
 from math import inf
 from typing import Any
 
-from dicast import ConfigError, Ledger
+from dicast import ConfigError, DicastError, Ledger
 from dicast.reading import decides
 from dicast.toolkit.random_order import in_random_order
 
 from .guide import Guide
 from .judge_kinds import JudgeKinds
+from .label_case import case
 from .reading import reader
 from .run_labels import NOBODY, RunLabels
 from .runs import Document, full_run_id
@@ -39,11 +40,12 @@ def queue(ledger: Ledger, values: Values, guide: Guide) -> Document:
 
     ``n`` subjects are in the queue: ``own`` have a label of the labeller, ``labeled`` a label of anybody, ``decided`` a decision. ``data`` are the next
     subjects from ``cursor`` on that the labeller has not labeled (in the queue ``unlabeled``: that nobody has; in ``differ``: that nobody has decided),
-    each with its ``place`` in the queue. ``last`` is the newest label of the labeller in this run, which can be retracted.
+    each with its ``place`` in the queue. ``cases`` are the cases of the first of them, at most as many as the value ``cases``. ``last`` is the newest label of the labeller in this run, which can be retracted.
     """
     check_person(ledger, values["labeller"])
     tables: Tables = getattr(ledger, "tables", None) or Tables()
     table = tables.get(ledger, full_run_id(ledger, values["run"]), None)
+    asked = values
     if values["queue"] == "label" and values["label"] is None:
         values = {**values, "label": table.document["label"]}
     labels = RunLabels.of(ledger, table)
@@ -70,9 +72,20 @@ def queue(ledger: Ledger, values: Values, guide: Guide) -> Document:
         "labellers": _counts(labels, keys),
         "last": _last(labels, values["labeller"]),
         "data": [{"subject_kind": kind, "subject_id": id, "place": place} for place, (kind, id) in page],
+        "cases": [_case(ledger, asked, key, guide) for _, key in page[: values["cases"]]],
         "next_cursor": page[-1][0] if len(page) == values["limit"] else None,
         "guidelines": list(guide.guidelines(values["label"], tuple(kinds))),
     }
+
+
+def _case(ledger: Ledger, values: Values, key: Key, guide: Guide) -> Document | None:
+    """Return the case of a subject; None if it cannot be read: a request for this case alone gets the error."""
+    kind, id = key
+    people = values["queue"] == "differ"
+    try:
+        return case(ledger, {**values, "kind": kind, "subject": id, "people": people}, guide)
+    except DicastError:
+        return None
 
 
 def check_person(ledger: Ledger, name: str | None, judges: JudgeKinds | None = None) -> None:

@@ -12,6 +12,7 @@ from .routes import KIND, ROUTES, Route
 
 PERSON = text("labeller", "The person who labels.")
 JUDGE = text("label", "Only the evidence and the objective of this metric or judge.")
+BLIND = flag("blind", "Leave the verdicts out until the labeller has labeled the output.", default=True)
 
 
 def routes_with(guide: Guide) -> tuple[Route, ...]:
@@ -38,8 +39,23 @@ def routes_with(guide: Guide) -> tuple[Route, ...]:
             PERSON,
             integer("limit", "The largest number of items.", 20, 1, 200),
             integer("cursor", "The next_cursor of the previous page: the number of places before it.", 0, 0, MOST),
+            integer("cases", "The number of items whose cases, as of /labels/case, are in the answer.", 0, 0, 20),
+            BLIND,
         ),
-        ("run_id", "queue", "seed", "n", "own", "labeled", "decided", "left", "labellers", "data", "next_cursor"),
+        (
+            "run_id",
+            "queue",
+            "seed",
+            "n",
+            "own",
+            "labeled",
+            "decided",
+            "left",
+            "labellers",
+            "data",
+            "cases",
+            "next_cursor",
+        ),
     )
     case_route = Route(
         "/labels/case",
@@ -51,7 +67,7 @@ def routes_with(guide: Guide) -> tuple[Route, ...]:
             text("subject", "The id of the subject.", required=True),
             PERSON,
             JUDGE,
-            flag("blind", "Leave the verdicts out until the labeller has labeled the output.", default=True),
+            BLIND,
             flag("people", "Add the labels of people, for a decision between them."),
         ),
         ("run_id", "subject_kind", "subject_id", "judged", "is_pair", "own", "given", "evaluations", "failures"),

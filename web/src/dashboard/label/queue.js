@@ -2,9 +2,10 @@
 import { useEffect, useRef, useState } from "../../html.js";
 import { address, ask } from "../api.js";
 
-const FEW = 40; // subjects that are read at once
-const KEPT = 60; // cases that the page keeps
-const AHEAD = 10; // cases that are loaded before they are shown: a label is one key, and a case takes the server longer than a key
+const FEW = 20; // subjects, with their cases, that are read at once: a label is one key, and an answer takes longer than a key
+const AHEAD = 20; // subjects that the page has after the current one, before more are read
+const KEPT = 100; // cases that the page keeps
+const SINGLE = 3; // cases that are read by themselves, the current and the next: they did not come with the queue, or came without verdicts
 
 /** The queues, with their words; the first is the default. */
 export const QUEUES = [
@@ -23,13 +24,27 @@ export function useQueue(wanted, start, blind, tick) {
   const [state, setState] = useState({ base: null, items: [], index: 0, document: null, url: null, error: null, isDone: false });
   const cases = useRef(new Map());
   const [, draw] = useState(0);
+  const page = () => ({ limit: FEW, cases: FEW, blind: String(blind) });
+  const hold = (key, value) => {
+    cases.current.set(key, value);
+    if (cases.current.size > KEPT) cases.current.delete(cases.current.keys().next().value);
+  };
+  /** Keeps the cases of a page of the queue. A case that could not be read with the page is read by itself, for its error. */
+  const keep = (answer, from) => answer.data.forEach((one, place) => {
+    const document = answer.cases[place] ?? null;
+    if (document !== null) hold(`${blind}${keyOf(one)}`, { document, at: (path) => `${from}#cases[${place}].${path}`, error: null });
+  });
   const failed = (error) => setState((before) => ({ ...before, base, error }));
   useEffect(() => {
     let isWanted = true;
-    const first = url({ limit: FEW, cursor: Math.max(0, start - 1) });
+    const first = url({ ...page(), cursor: Math.max(0, start - 1) });
     cases.current.clear();
     setState({ base: null, items: [], index: 0, document: null, url: null, error: null, isDone: false });
-    ask(first).then((document) => isWanted && setState({ base, items: document.data, index: 0, document, url: first, error: null, isDone: document.next_cursor === null }), failed);
+    ask(first).then((document) => {
+      if (!isWanted) return;
+      keep(document, first);
+      setState({ base, items: document.data, index: 0, document, url: first, error: null, isDone: document.next_cursor === null });
+    }, failed);
     return () => {
       isWanted = false;
     };
@@ -45,27 +60,29 @@ export function useQueue(wanted, start, blind, tick) {
   useEffect(() => { // more subjects before the last is reached
     if (!isHere || state.isDone || state.items.length - state.index > AHEAD + 1) return;
     const last = state.items.at(-1);
-    const more = url({ limit: FEW, cursor: last === undefined ? 0 : String(last.place) });
-    ask(more).then((document) => setState((before) => {
-      if (before.base !== base || before.items.at(-1) !== last) return before;
-      return { ...before, items: [...before.items, ...document.data], isDone: document.next_cursor === null };
-    }), failed);
+    const more = url({ ...page(), cursor: last === undefined ? 0 : String(last.place) });
+    ask(more).then((document) => {
+      keep(document, more);
+      setState((before) => {
+        if (before.base !== base || before.items.at(-1) !== last) return before;
+        return { ...before, items: [...before.items, ...document.data], isDone: document.next_cursor === null };
+      });
+    }, failed);
   }, [isHere, state.index, state.items.length]);
   const run = state.document?.run_id ?? null;
   const load = (one) => {
     const key = `${blind}${keyOf(one)}`;
     if (cases.current.has(key)) return;
-    cases.current.set(key, { document: null, error: null });
-    if (cases.current.size > KEPT) cases.current.delete(cases.current.keys().next().value);
+    hold(key, { document: null, error: null });
     const values = { run, kind: one.subject_kind, subject: one.subject_id, labeller: wanted.labeller, label: wanted.label, blind: String(blind), people: wanted.queue === "differ" ? "true" : null };
     const caseUrl = address("/labels/case", values);
     ask(caseUrl).then(
-      (document) => cases.current.set(key, { document, url: caseUrl, error: null }),
+      (document) => cases.current.set(key, { document, at: (path) => `${caseUrl}#${path}`, error: null }),
       (error) => cases.current.set(key, { document: null, error }),
     ).finally(() => draw((count) => count + 1));
   };
   useEffect(() => {
-    if (isHere && run !== null) state.items.slice(state.index, state.index + 1 + AHEAD).forEach(load);
+    if (isHere && run !== null) state.items.slice(state.index, state.index + SINGLE).forEach(load);
   }, [isHere, run, state.index, state.items.length, blind, item && cases.current.has(`${blind}${keyOf(item)}`)]);
   const move = (index) => setState((before) => ({ ...before, index }));
   return {

@@ -112,7 +112,7 @@ export function Work({ wanted, run, start, live, picks, onRename }) {
     ${item === null ? null : html`<div class="story labeling"><div class="what"><h2 class="id" dir="auto" tabindex="-1" ref=${top}>${nameOf(item)}</h2>
       ${shown?.error ? html`<${Problem} error=${shown.error} />` : data === null ? html`<p class="empty" role="status">Reading …</p>` : html`<${Case} data=${data} isRecorded=${isRecorded} onRecorded=${setRecorded} key=${JSON.stringify([data.subject_kind, data.subject_id])} />`}</div>
       <div class="said-of"><${Form} actions=${actions} isReady=${data !== null} words=${words} given=${data?.given ?? null} own=${data?.own ?? null} reason=${reason} onReason=${setReason} why=${why} number=${number} blind=${blind} onBlind=${setBlind} isKeysShown=${isKeysShown} onKeys=${setKeysShown} isDeciding=${isDeciding} said=${said} canUndo=${past.current.length > 0 || (queue.document?.last ?? null) !== null} />
-        ${data?.evaluations ? html`<${Verdicts} data=${data} at=${(path) => `${shown.url}#${path.replace(/^data\./, "")}`} />` : null}</div></div>`}
+        ${data?.evaluations ? html`<${Verdicts} data=${data} at=${(path) => shown.at(path.replace(/^data\./, ""))} />` : null}</div></div>`}
     <${People} tick=${tick} onDecide=${() => alter({ queue: "differ", at: "" })} />`;
 }
 
