@@ -61,8 +61,8 @@
     ${n===null?null:l`<span>${n}</span>`}<span>${S(e)}</span></div>`}function Tt({value:t,from:e=null,to:n=null,low:r=0,high:i=1,cut:s=null,label:o}){let a=St([r,i],[5,195]).clamp(!0);return l`<svg class="interval" viewBox="0 0 200 20" preserveAspectRatio="xMinYMid meet" role="img" aria-label=${o}>
     <line class="axis" x1="5" x2="195" y1="10" y2="10" />
     ${s===null?null:l`<line class="cut" x1=${a(s)} x2=${a(s)} y1="2" y2="18" />`}
-    ${e===null?null:l`<rect class="range" x=${a(e)} y="6" width=${Math.max(2,a(n)-a(e))} height="8" rx="4" />`}
-    ${t===null?null:l`<circle class="dot" cx=${a(t)} cy="10" r="4.5" />`}
+    ${e===null?null:l`<rect class="range" x=${a(e)} y="2" width=${Math.max(2,a(n)-a(e))} height="16" rx="2" />`}
+    ${t===null?null:l`<circle class="dot" cx=${a(t)} cy="10" r="4" />`}
   </svg>`}function mr({parts:t,label:e}){let n=t.reduce((i,s)=>i+Number(s.count),0),r=0;return l`<svg class="shares" viewBox="0 0 600 12" role="img" aria-label=${e} preserveAspectRatio="none">
     ${t.map(i=>{let s=n?600*Number(i.count)/n:0,o=r;return r+=s,l`<rect class=${`share ${i.kind}`} x=${o} y="0" width=${Math.max(0,s-1)} height="12">
         <title>${`${i.name}: ${S(i.count)}`}</title></rect>`})}

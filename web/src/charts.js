@@ -39,8 +39,8 @@ export function Interval({ value, from = null, to = null, low = 0, high = 1, cut
   return html`<svg class="interval" viewBox="0 0 200 20" preserveAspectRatio="xMinYMid meet" role="img" aria-label=${label}>
     <line class="axis" x1="5" x2="195" y1="10" y2="10" />
     ${cut === null ? null : html`<line class="cut" x1=${x(cut)} x2=${x(cut)} y1="2" y2="18" />`}
-    ${from === null ? null : html`<rect class="range" x=${x(from)} y="6" width=${Math.max(2, x(to) - x(from))} height="8" rx="4" />`}
-    ${value === null ? null : html`<circle class="dot" cx=${x(value)} cy="10" r="4.5" />`}
+    ${from === null ? null : html`<rect class="range" x=${x(from)} y="2" width=${Math.max(2, x(to) - x(from))} height="16" rx="2" />`}
+    ${value === null ? null : html`<circle class="dot" cx=${x(value)} cy="10" r="4" />`}
   </svg>`;
 }
 

@@ -31,11 +31,16 @@ VIEWS = {
     "case": "#/subject/row/r1?run={new}",
     "case against a baseline": "#/subject/row/r1?run={new}&baseline={old}",
     "case without a score": "#/subject/row/r7?run={new}",
+    "case with a long output": "#/subject/row/r8?run={new}",
+    "long outputs compared": "#/subject/row/r8?run={new}&baseline={old}",
     "no such case": "#/subject/row/none",
     "compare": "#/compare?a={old}&b={new}",
     "label": "#/label?run={new}",
     "no such page": "#/nothing",
 }
+LONG = "\n\nIt is a long answer, which scrolls in its box." * 200
+"""The rest of the output of the last row."""
+
 THEMES = ("light", "dark")
 ALL_RULES, COLOR_RULES = {}, {"runOnly": ["color-contrast"]}
 """Options of axe for the first theme, and for the second, which differs in colors alone."""
@@ -65,7 +70,13 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("accessible")
     for run in ("old", "new"):
         rows = [
-            Subject("row", f"r{number}", f"Question {number}", f"Answer {number}, {run}", reference="Answer")
+            Subject(
+                "row",
+                f"r{number}",
+                f"Question {number}",
+                f"Answer {number}, {run}" + LONG * (number == 8),
+                reference="Answer",
+            )
             for number in range(9)
         ]
         ledger = {"ledger/sqlite": {"path": str(path / "ledger.db")}}

@@ -1,6 +1,6 @@
 // How far two judges, or a judge and people, agree, in all and day by day, within a window that is chosen here.
 import { html, useEffect, useState } from "../html.js";
-import { Figure, percent, plain, score } from "../figures.js";
+import { Figure, plain, score } from "../figures.js";
 import { Id } from "../id.js";
 import { address, useAnswer } from "./api.js";
 import { Course } from "./course.js";
@@ -30,12 +30,12 @@ export function Agreement({ gateLabel, later, kind, judges, tick, query, mayLabe
   return html`<${Tile} title="Agreement" id="agreement">${gateLabel === undefined ? html`<p class="empty" role="status">Reading …</p>` : !enough ? html`<p class="empty">Only one judge has judged these: there is nothing to compare. <a href=${place(["label"])}>Give verdicts of your own</a> to see how far you can trust it.</p>` : html`
     <div class="picks"><${Pick} word="of" names=${names} value=${one} name="one" /><${Pick} word="and" names=${names} value=${two} name="two" others=${found.some(hasLabels) ? [[PEOPLE, "people, all together"]] : []} /></div>
     <${Answer} answer=${whole}>${(document) => html`${isPooled ? html`<p class="head"><span class="big"><${Figure} value=${document.pass_agreement.agree} path=${whole.at("pass_agreement.agree")} form=${plain} /></span>
-        <span class="soft"> of <${Figure} value=${document.pass_agreement.n} path=${whole.at("pass_agreement.n")} form=${plain} /> subjects pass or fail alike; <${Figure} value=${document.within} path=${whole.at("within")} form=${percent} none="–" /> have scores within <${Figure} value=${document.window} path=${whole.at("window")} /></span></p>`
-        : html`<p class="head"><span class="big"><${Figure} value=${document.within} path=${whole.at("within")} form=${percent} none="–" /></span>
+        <span class="soft"> of <${Figure} value=${document.pass_agreement.n} path=${whole.at("pass_agreement.n")} form=${plain} /> subjects pass or fail alike; <${Figure} value=${document.within} path=${whole.at("within")} form=${score} none="–" /> of them have scores within <${Figure} value=${document.window} path=${whole.at("window")} /></span></p>`
+        : html`<p class="head"><span class="big"><${Figure} value=${document.within} path=${whole.at("within")} form=${score} none="–" /></span>
         <span class="soft"> of <${Figure} value=${document.n} path=${whole.at("n")} /> subjects within <${Figure} value=${document.window} path=${whole.at("window")} />; <${Figure} value=${document.pass_agreement.agree} path=${whole.at("pass_agreement.agree")} form=${plain} /> pass or fail alike</span></p>`}
       <${Slider} value=${window_} />
       ${isPooled ? null : html`<${Over} days=${days} />`}
-      <p class="soft">alpha <${Figure} value=${document.alpha} path=${whole.at("alpha")} form=${score} />${document.alpha_ci === null ? null : html` (95 %: <${Figure} value=${document.alpha_ci[0]} path=${whole.at("alpha_ci[0]")} form=${score} /> to <${Figure} value=${document.alpha_ci[1]} path=${whole.at("alpha_ci[1]")} form=${score} />)`},
+      <p class="soft">alpha <${Figure} value=${document.alpha} path=${whole.at("alpha")} form=${score} />${document.alpha_ci === null ? null : html` (95 % interval <${Figure} value=${document.alpha_ci[0]} path=${whole.at("alpha_ci[0]")} form=${score} /> to <${Figure} value=${document.alpha_ci[1]} path=${whole.at("alpha_ci[1]")} form=${score} />)`},
         ${" "}kappa <${Figure} value=${document.kappa} path=${whole.at("kappa")} form=${score} />. At 1 they agree always, at 0 as often as by chance.</p>
       ${document.people ? html`<${Pooled} document=${document} at=${whole.at} />` : null}
       <${Cautions} document=${document} />
@@ -55,8 +55,8 @@ function Cautions({ document }) {
   const { n, alpha, different_content: different, several_contents: several } = document;
   const cautions = [
     ...(Number(n) < FEW ? [`${plain(n)} subjects are too few for a conclusion`] : alpha !== null && Number(alpha) < TENTATIVE ? ["alpha is too little to rely on"] : []),
-    ...(Number(different) ? [`different content: ${plain(different)} subjects have verdicts on other contents, which are not compared`] : []),
-    ...(Number(several) ? [`several contents: ${plain(several)} of the compared subjects were read with other contents too; check that the right one counts`] : [])];
+    ...(Number(different) ? [`${plain(different)} subjects have verdicts on different inputs or outputs, which are not compared`] : []),
+    ...(Number(several) ? [`${plain(several)} of the compared subjects were also read with another input or output: check in their runs that the verdicts are about the same one`] : [])];
   return cautions.length ? html`<ul class="warnings">${cautions.map((text) => html`<li>${text}</li>`)}</ul>` : null;
 }
 
@@ -93,7 +93,7 @@ function Slider({ value }) {
 
 function Over({ days }) {
   if (days.error || !days.document || days.document.data.length === 0) return null;
-  return html`<${Course} form=${percent} axis=${(value) => `${plain(100 * value)} %`} label="Agreement by day" points=${days.document.data.map((one, number) => ({ value: one.within, path: days.at(`data[${number}].within`), title: `${one.day}: ${percent(one.within)} of ${one.n}` }))} />
+  return html`<${Course} form=${score} label="Agreement by day" points=${days.document.data.map((one, number) => ({ value: one.within, path: days.at(`data[${number}].within`), title: `${one.day}: ${score(one.within)} of ${one.n}` }))} />
     <div class="ends"><span>${days.document.data[0].day}</span>${days.document.data.length > 1 ? html`<span>${days.document.data.at(-1).day}</span>` : null}</div>`;
 }
 

@@ -14,14 +14,15 @@ export const written = (value) => (typeof value === "string" ? value : value ins
 /** The text of a content, without its media; null where there is none. */
 export const textOf = (value) => (value === null || value === undefined ? null : written(withoutMedia(value)[0]));
 
-/** The conversation where there is one, with the subject's other content; no judge labels where *blind*. */
-export function Evidence({ data, id, kind, blind = true }) {
+/** The conversation where there is one, with the subject's other content; no judge labels where *blind*. The output is folded where *isOutputShown*: the page has it already. */
+export function Evidence({ data, id, kind, blind = true, isOutputShown = false }) {
   const turns = data.conversation;
   const content = data.content ?? {};
   const inside = turns !== null && kind !== "workload";
   const unseen = blind ? [] : unseenOf((data.evaluations ?? []).flatMap((one) => [[one.judge, one.signals], ...(one.scores ?? []).map((score) => [score.metric, score.signals])]), withoutMedia(content)[1]);
   if (!inside && Object.keys(content).length === 0) return html`<p class="note">The ledger does not hold the content of this subject: its <code>content</code> is not stored, or the run did not read this subject.</p>`;
-  return html`${inside && !data.made ? html`<${Conversation} turns=${turns} own=${kind === "session" ? null : id} follow=${isFar(turns, id)} />` : html`<${Material} name="Input" value=${content.input} unseen=${unseen} /><${Material} name=${data.made ? "Output (the task made it)" : "Output"} value=${content.output} unseen=${unseen} against=${[["reference", textOf(content.reference)]]} />`}
+  const output = html`<${Material} name=${data.made ? "Output (the task made it)" : "Output"} value=${content.output} unseen=${unseen} against=${[["reference", textOf(content.reference)]]} />`;
+  return html`${inside && !data.made ? html`<${Conversation} turns=${turns} own=${kind === "session" ? null : id} follow=${isFar(turns, id)} />` : html`<${Material} name="Input" value=${content.input} unseen=${unseen} />${isOutputShown ? html`<details class="folded"><summary>The output by itself</summary>${output}</details>` : output}`}
     ${CUT.test(data.finish_reason ?? "") ? html`<p class="warnings" dir="auto">The output is incomplete: <code>${data.finish_reason}</code></p>` : null}
     <${Material} name="Reference" value=${content.reference} unseen=${unseen} />
     <${Context} context=${content.context ?? {}} unseen=${unseen} />`;

@@ -1,6 +1,6 @@
 // The first page: quality, cost, the last run, and pending work.
 import { html, useState } from "../html.js";
-import { Figure, percent, score } from "../figures.js";
+import { Figure, score } from "../figures.js";
 import { Interval } from "../charts.js";
 import { address, useAnswer } from "./api.js";
 import { Agreement } from "./agreement.js";
@@ -34,9 +34,9 @@ export function Overview({ live, query, mayLabel }) {
         <div class="stack"><${Running} runs=${runs} tick=${live.tick} /><${LastRun} runs=${runs} tick=${live.tick} />
           ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} answer=${quality} />`}
           <${Backlog} tick=${live.tick} /><${News} live=${live} /></div>
-        <div class="stack">${kind === null ? null : html`<${Agreement} gateLabel=${runs.document ? (runs.document.data.find((run) => run.gate !== null)?.gate_label ?? null) : undefined} later=${later} kind=${kind} judges=${judges} tick=${live.all} query=${query} mayLabel=${mayLabel} />
+        ${kind === null ? null : html`<div class="stack"><${Agreement} gateLabel=${runs.document ? (runs.document.data.find((run) => run.gate !== null)?.gate_label ?? null) : undefined} later=${later} kind=${kind} judges=${judges} tick=${live.all} query=${query} mayLabel=${mayLabel} />
             <${Days} later=${later} kind=${kind} from=${since(days)} tick=${live.all} />
-            <${Costs} later=${later} kind=${kind} from=${since(days)} tick=${live.all} />`}</div>
+            <${Costs} later=${later} kind=${kind} from=${since(days)} tick=${live.all} /></div>`}
       </div>`}`;
 }
 
@@ -100,7 +100,7 @@ function LastRun({ runs, tick }) {
   return html`<${Tile} title="Last run" id="last" more=${html`<a href=${place(["runs"])}>all runs</a>`}><${Answer} answer=${runs}>${() => run === undefined
     ? html`<p class="empty">No run yet.</p>`
     : html`<p class="head"><span class="verdict"><${Gate} run=${run} /></span>${own === null ? null : html` <span class="big"><${Figure} value=${run.labels[own].mean} path=${runs.at(`data[${place_}].labels[${JSON.stringify(own)}].mean`)} form=${score} /></span> <span class="soft" dir="auto">${own}</span>
-        <span class="soft"><${Figure} value=${run.labels[own].pass_rate} path=${runs.at(`data[${place_}].labels[${JSON.stringify(own)}].pass_rate`)} form=${percent} /> pass</span>`}</p>
+        <span class="soft">pass rate <${Figure} value=${run.labels[own].pass_rate} path=${runs.at(`data[${place_}].labels[${JSON.stringify(own)}].pass_rate`)} form=${score} /></span>`}</p>
       <p><a href=${ofRun(run.run_id)} dir="auto">${run.name}</a> <span class="soft">${when(run.started_at)} UTC${run.subjects === null ? null : html`, <${Scored} run=${run} own=${own} at=${(path) => runs.at(`data[${place_}].${path}`)} />`}</span></p>
       <${Trend} name=${run.name} label=${label} onLabel=${setLabel} own=${run.run_id} tick=${tick} word="figures and trend of" />
       <${Others} runs=${listed} own=${run} />`}</${Answer}></${Tile}>`;

@@ -1,6 +1,6 @@
 // Runs over time, and one run with its rows.
 import { html, useEffect, useState } from "../html.js";
-import { Figure, percent, plain, score } from "../figures.js";
+import { Figure, plain, score } from "../figures.js";
 import { Interval } from "../charts.js";
 import { answer as gateAnswer, gateOf, Mark, restingOn } from "../marks.js";
 import { address, ask, useAnswer } from "./api.js";
@@ -70,9 +70,9 @@ export function Run({ id, live, query, mayLabel }) {
   useTitle(answer.document ? `${answer.document.run.name} · run ${id.slice(-6)}` : `run ${id.slice(-6)}`);
   return html`<${Answer} answer=${answer} heading=${`run ${id}`}>${({ run, document }) => html`<div class="top"><div><p class="small">run <code>${run.run_id}</code></p><h1 dir="auto">${run.name}</h1></div>
       <div class="chips"><a class="action" href=${place(["compare"], { b: run.run_id })}>Compare with another</a>${mayLabel ? html`<a class="action" href=${place(["label"], { run: run.run_id })}>Label its subjects</a>` : null}</div></div>
-    ${isOpen(run) ? html`<p class="small">Started ${when(run.started_at)} UTC. <${Gate} run=${run} /></p><${Progress} run=${run} tick=${live.tick} />` : null}
-    <div class="run-head"><${Outcome} run=${run} document=${document} at=${answer.at} label=${query.label} />
-    <details class="trend-of" open><summary>Trend of the last runs</summary><${Trend} name=${run.name} label=${query.label ?? null} clauses=${document?.gate?.clauses} rest="all labels, figures of" onLabel=${(label) => alter({ label })} word="figures and trend of" own=${run.run_id} tick=${run.state === "completed" ? 0 : live.tick} /></details></div>
+    ${isOpen(run) ? html`<p class="small">Started ${when(run.started_at)} UTC. <${Gate} run=${run} /></p>` : null}
+    <div class="run-head">${isOpen(run) ? html`<div class=${document === null ? "so-far" : "whole"}><${Progress} run=${run} tick=${live.tick} /></div>` : null}<${Outcome} run=${run} document=${document} at=${answer.at} label=${query.label} />
+    <details class="trend-of" open><summary>Trend of the last runs</summary><${Trend} name=${run.name} label=${query.label ?? null} rest="all labels, figures of" onLabel=${(label) => alter({ label })} word="figures and trend of" own=${run.run_id} tick=${run.state === "completed" ? 0 : live.tick} /></details></div>
     <h2 id="rows">Subjects</h2><${Rows} run=${run.run_id} name=${run.name} query=${query} tick=${run.state === "completed" && !query.baseline ? 0 : live.tick} />`}</${Answer}>`;
 }
 
@@ -86,9 +86,9 @@ function Outcome({ run, document, at, label }) {
       ${clauses.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Gate"><table><thead><tr><th scope="col">on</th><th scope="col">rule</th><th scope="col" class="num">line</th><th scope="col" class="num">value</th><th scope="col">outcome</th></tr></thead><tbody>${clauses.map((one, number) => html`<tr><td dir="auto">${one.on ?? "all"}</td><td>${one.rule}</td><td class="num"><${Figure} value=${one.line} path=${at(`document.gate.clauses[${number}].line`)} /></td><td class="num"><${Figure} value=${one.value} path=${at(`document.gate.clauses[${number}].value`)} /></td><td><${Mark} outcome=${gateAnswer(one.passed)[0]} word=${gateAnswer(one.passed)[1]} /></td></tr>`)}</tbody></table></div>` : null}</div>
     <dl class="figures">
       ${own ? html`<div><dt>mean of <span dir="auto">${own.label}</span></dt><dd><${Figure} value=${own.found.mean} path=${at(`${own.path}.mean`)} form=${score} /> <${Spread} low=${own.found.ci_low} high=${own.found.ci_high} at=${(end) => at(`${own.path}.ci_${end}`)} form=${score} /></dd></div>
-        <div><dt>pass rate of <span dir="auto">${own.label}</span></dt><dd><${Figure} value=${own.found.pass_rate} path=${at(`${own.path}.pass_rate`)} form=${percent} /> <${Spread} low=${own.found.passes?.ci_low} high=${own.found.passes?.ci_high} at=${(end) => at(`${own.path}.passes.ci_${end}`)} form=${percent} /></dd></div>` : null}
+        <div><dt>pass rate of <span dir="auto">${own.label}</span></dt><dd><${Figure} value=${own.found.pass_rate} path=${at(`${own.path}.pass_rate`)} form=${score} /> <${Spread} low=${own.found.passes?.ci_low} high=${own.found.passes?.ci_high} at=${(end) => at(`${own.path}.passes.ci_${end}`)} form=${score} /></dd></div>` : null}
       <div><dt>subjects</dt><dd><${Figure} value=${document.subjects} path=${at("document.subjects")} /></dd></div>
-      <div><dt>scored by every label</dt><dd><${Figure} value=${document.coverage} path=${at("document.coverage")} form=${percent} /></dd></div>
+      <div><dt>scored by every label</dt><dd><${Figure} value=${document.coverage} path=${at("document.coverage")} form=${score} /></dd></div>
       <div><dt>${failures.of === null ? "no score" : html`no score of <span dir="auto">${failures.of}</span>`}</dt><dd><${Failed} run=${run} label=${failures.label} count=${failures.count}><${Figure} value=${failures.count} path=${at(failures.path)} /></${Failed}></dd></div>
       <div><dt>cost</dt><dd><${Spent} usd=${document.cost.usd} msat=${document.cost.msat} at=${(unit) => at(`document.cost.${unit}`)} /></dd></div>
       <div><dt>started</dt><dd>${when(run.started_at)}</dd></div></dl>
@@ -110,7 +110,9 @@ function Failed({ run, label, count, children }) {
 
 /** The figures of the chosen label, else of the gate's, with their place in the document. */
 function headline(run, document, chosen) {
-  const place = (label) => ["labels", "metrics"].filter((part) => document[part]?.[label]).map((part) => ({ label, found: document[part][label], path: `document.${part}[${JSON.stringify(label)}]` }))[0];
+  const names = Object.keys(document.metrics ?? {});
+  const keyOf = (label) => (names.length === 1 && names[0] === label && document.labels?.metrics ? "metrics" : label); // the figures of all metrics are those of the only one, and have its interval
+  const place = (label) => ["labels", "metrics"].filter((part) => document[part]?.[keyOf(label)]).map((part) => ({ label: label === "metrics" && names.length === 1 ? names[0] : label, found: document[part][keyOf(label)], path: `document.${part}[${JSON.stringify(keyOf(label))}]` }))[0];
   return place(chosen) ?? place(run.gate_label);
 }
 
@@ -130,5 +132,5 @@ function Means({ run, document, at }) {
   const only = names.length === 1 ? names[0] : null; // the figures of all metrics are those of the only one
   const rows = ["labels", ...metrics].flatMap((part) => Object.entries(document[part] ?? {}).map(([name, one]) => [name, one, `document.${part}[${JSON.stringify(name)}]`]));
   if (rows.length === 0) return null;
-  return html`<div class="scroll means" tabindex="0" role="group" aria-label="Metrics and judges"><table><thead><tr><th scope="col">label</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">drawn</span></th><th scope="col" class="num">pass rate</th><th scope="col" class="num">scored</th><th scope="col" class="num">no score</th></tr></thead><tbody>${rows.map(([name, one, path]) => html`<tr><th scope="row" dir="auto"><${Shown} run=${run} name=${name}>${name === "metrics" && only !== null ? `metrics, ${only}` : name}</${Shown}></th><td class="num"><${Figure} value=${one.mean} path=${at(`${path}.mean`)} form=${score} /></td><td class="roomy">${one.mean === null ? null : html`<${Interval} value=${Number(one.mean)} from=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_low)} to=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_high)} label=${`mean ${score(one.mean)}`} />`}</td><td class="num"><${Figure} value=${one.pass_rate} path=${at(`${path}.pass_rate`)} form=${percent} /></td><td class="num"><${Figure} value=${one.scored} path=${at(`${path}.scored`)} /></td><td class="num">${one.failed === undefined ? "–" : html`<${Failed} run=${run} label=${name} count=${one.failed}><${Figure} value=${one.failed} path=${at(`${path}.failed`)} /></${Failed}>`}</td></tr>`)}</tbody></table></div>`;
+  return html`<div class="scroll means" tabindex="0" role="group" aria-label="Metrics and judges"><table><thead><tr><th scope="col">label</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">drawn</span></th><th scope="col" class="num">pass rate</th><th scope="col" class="num">scored</th><th scope="col" class="num">no score</th></tr></thead><tbody>${rows.map(([name, one, path]) => html`<tr><th scope="row" dir="auto"><${Shown} run=${run} name=${name}>${name === "metrics" && only !== null ? only : name}</${Shown}></th><td class="num"><${Figure} value=${one.mean} path=${at(`${path}.mean`)} form=${score} /></td><td class="roomy">${one.mean === null ? null : html`<${Interval} value=${Number(one.mean)} from=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_low)} to=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_high)} label=${one.ci_low === null || one.ci_low === undefined ? `mean ${score(one.mean)}` : `mean ${score(one.mean)}, 95 % interval ${score(one.ci_low)} to ${score(one.ci_high)}`} />`}</td><td class="num"><${Figure} value=${one.pass_rate} path=${at(`${path}.pass_rate`)} form=${score} /></td><td class="num"><${Figure} value=${one.scored} path=${at(`${path}.scored`)} /></td><td class="num">${one.failed === undefined ? "–" : html`<${Failed} run=${run} label=${name} count=${one.failed}><${Figure} value=${one.failed} path=${at(`${path}.failed`)} /></${Failed}>`}</td></tr>`)}</tbody></table></div>`;
 }

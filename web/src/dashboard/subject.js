@@ -10,6 +10,7 @@ import { listAddress, listOf } from "./list.js";
 import { Answer, when } from "./parts.js";
 import { ofRun, ofSubject, replacePlace } from "./router.js";
 import { Differences, Text } from "../readable/readable.js";
+import { useNarrow } from "../rows/narrow.js";
 import { useTitle } from "./title.js";
 import { Verdicts } from "./verdicts.js";
 
@@ -27,13 +28,20 @@ export function Subject({ kind, id, live, mayLabel, query }) {
   const list = answer.document?.data.run_id ?? query.run ?? null;
   useKeys({ escape: list && (() => { location.hash = ofRun(list, listOf(query)); }) }); // also while the subject is read
   useTitle(`${id} · ${kind.replaceAll("_", " ")}${run ? ` in ${run.name}` : ""}`);
+  const form = (data) => (mayLabel ? html`<${LabelForm} kind=${kind} id=${id} run=${data.run_id} blind=${blind} onBlind=${setBlind} onGiven=${() => { setBlind(false); setLabels(labels + 1); live.again(); }} />` : null);
+  const [isCompared, setCompared] = useState(false); // whether both outputs are next to each other
   return html`<${Answer} answer=${answer} heading=${id}>${({ data }) => html`<${Head} data=${data} kind=${kind} id=${id} query=${query} around=${around} targets=${targets} />
-    ${query.baseline && query.baseline !== data.run_id ? html`<${Against} data=${data} kind=${kind} id=${id} baseline=${query.baseline} tick=${live.tick} />` : null}
-    <div class="story"><div class="what"><h2 class="hidden">Content</h2><${Evidence} data=${data} id=${id} kind=${kind} blind=${blind} /></div>
+    ${query.baseline && query.baseline !== data.run_id ? html`<${Against} data=${data} kind=${kind} id=${id} baseline=${query.baseline} tick=${live.tick} onShown=${setCompared} />` : null}
+    <div class="story"><div class="what"><h2 class="hidden">Content</h2><${Evidence} data=${data} id=${id} kind=${kind} blind=${blind} isOutputShown=${isCompared} />${isShort(data) ? form(data) : null}</div>
     <div class="said-of"><h2>Verdicts${blind || !place?.outcome ? null : html` <${OfList} place=${place} label=${query.label} />`}</h2>
-      ${mayLabel ? html`<${LabelForm} kind=${kind} id=${id} run=${data.run_id} blind=${blind} onBlind=${setBlind} onGiven=${() => { setBlind(false); setLabels(labels + 1); live.again(); }} />` : null}
+      ${isShort(data) ? null : form(data)}
       ${blind ? html`<p class="note">The verdicts are hidden until you give yours.</p>` : html`<${Verdicts} data=${data} at=${answer.at} chosen=${query.eval} labels=${place?.labels} lineAt=${(number, name) => around.at(`labels[${number}].${name}`)} />`}</div></div>`}</${Answer}>`;
 }
+
+const SHORT = 1200; // characters of a content that leaves room below it
+
+/** Whether the content of a subject is shorter than its verdicts. */
+const isShort = (data) => data.conversation === null && JSON.stringify(data.content ?? {}).length < SHORT;
 
 function Head({ data, kind, id, query, around, targets }) {
   const session = data.session_id !== null && kind !== "session" ? html` of session <code dir="auto">${data.session_id}</code>` : null;
@@ -104,15 +112,18 @@ function Steps({ targets, answer }) {
 }
 
 /** The outputs of the baseline and of this run, with their differences marked. */
-function Against({ data, kind, id, baseline, tick }) {
+function Against({ data, kind, id, baseline, tick, onShown }) {
   const answer = useAnswer(subjectAddress(kind, id, baseline), tick);
+  const narrow = useNarrow();
+  const isShown = [answer.document?.data, data].every((one) => textOf(one?.content?.output) !== null);
+  useLayoutEffect(() => onShown(isShown), [isShown]);
   if (answer.error) return html`<p class="note">The baseline <code>${baseline}</code> has not judged this subject.</p>`;
   if (answer.document === null) return html`<section class="against waiting"><h2>Next to the baseline</h2><p class="empty" role="status">Reading …</p></section>`;
   const older = answer.document.data;
   const [before, after] = [textOf(older.content?.output), textOf(data.content?.output)];
   if (before === null || after === null) return html`<p class="note">The ledger does not hold both outputs: their differences cannot be shown.</p>`;
   return html`<section class="against" aria-labelledby="against"><h2 id="against">Next to the baseline</h2><div class="side-by-side">
-    <div class="side readable"><h3>Baseline <a href=${ofSubject(kind, id, { run: older.run_id })}><code>${older.run_id.slice(-6)}</code></a> <${Scores} data=${older} /></h3><${Text} text=${before} name="Output of the baseline" /></div>
+    <div class="side readable"><h3>Baseline <a href=${ofSubject(kind, id, { run: older.run_id })}><code>${older.run_id.slice(-6)}</code></a> <${Scores} data=${older} /></h3>${narrow ? html`<details><summary>Its output as it is</summary><${Text} text=${before} name="Output of the baseline" /></details>` : html`<${Text} text=${before} name="Output of the baseline" />`}</div>
     <div class="side readable"><h3>This run <${Scores} data=${data} /></h3><${Differences} before=${before} after=${after} against="baseline" /></div></div></section>`;
 }
 

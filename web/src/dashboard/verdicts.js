@@ -38,11 +38,11 @@ function Verdict({ one, shown, at, chosen, only, line, lineOf }) {
     <${Other} one=${one} shown=${shown} />
     <${Why} signals=${one.signals} />
     <${Scores} scores=${one.scores} at=${at} lineOf=${lineOf} />
-    <details open=${chosen || only}><summary>Signals</summary><${Tree} value=${one.signals} at=${at} path="signals" /></details>
+    <div class="folds"><details open=${chosen || only}><summary>Signals</summary><${Tree} value=${one.signals} at=${at} path="signals" /></details>
     <details><summary>Provenance</summary><dl class="facts wide">
       <${Fact} name="rubric" value=${one.rubric_id === null ? null : `${one.rubric_id} ${one.rubric_version ?? ""}`} /><${Fact} name="basis" value=${one.basis} /><${Fact} name="tier" value=${one.tier} /><${Fact} name="pricing" value=${one.judge_pricing_version} />
       <${Fact} name="fingerprint of the judge" value=${one.fingerprint} code /><${Fact} name="verdict" value=${one.eval_id} code /><${Fact} name="based on the verdict" value=${one.parent_eval_id} code /></dl></details>
-    <${Chain} chain=${one.chain} at=${at} run=${one.run_id} open=${chosen} /></article>`;
+    <${Chain} chain=${one.chain} at=${at} run=${one.run_id} open=${chosen} /></div></article>`;
 }
 
 /** The judge of a verdict; a label of a person bears the person's name, also where `dicast label` recorded it as the judge `human`. */

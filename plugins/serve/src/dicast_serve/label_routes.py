@@ -15,9 +15,23 @@ JUDGE = text("label", "Only the evidence and the objective of this metric or jud
 BLIND = flag("blind", "Leave the verdicts out until the labeller has labeled the output.", default=True)
 
 
+AGREEMENT = Route(
+    "/labels/agreement",
+    "How far people agree who label, with intervals, and the subjects on which they differ.",
+    agreement,
+    (),
+    ("labellers", "pairs", "alpha", "alpha_ci", "adjudicated", "differ", "reasons"),
+    light=True,
+)
+
+
 def routes_with(guide: Guide) -> tuple[Route, ...]:
     """Return all routes; the routes of labels use *guide*."""
-    queue_route = Route(
+    return (*ROUTES, _queue_route(guide), _case_route(guide), AGREEMENT)
+
+
+def _queue_route(guide: Guide) -> Route:
+    return Route(
         "/labels/queue",
         "The next subjects of a run to label, the progress of people, and the guidelines.",
         partial(queue, guide=guide),
@@ -57,7 +71,10 @@ def routes_with(guide: Guide) -> tuple[Route, ...]:
             "next_cursor",
         ),
     )
-    case_route = Route(
+
+
+def _case_route(guide: Guide) -> Route:
+    return Route(
         "/labels/case",
         "A subject as its judge saw it, without verdicts until the labeller has labeled it.",
         partial(case, guide=guide),
@@ -73,12 +90,3 @@ def routes_with(guide: Guide) -> tuple[Route, ...]:
         ("run_id", "subject_kind", "subject_id", "judged", "is_pair", "own", "given", "evaluations", "failures"),
         light=True,
     )
-    agreement_route = Route(
-        "/labels/agreement",
-        "How far people agree who label, with intervals, and the subjects on which they differ.",
-        agreement,
-        (),
-        ("labellers", "pairs", "alpha", "alpha_ci", "adjudicated", "differ", "reasons"),
-        light=True,
-    )
-    return (*ROUTES, queue_route, case_route, agreement_route)

@@ -170,7 +170,7 @@ ROUTES = (
             text("label", "A metric, judge or criterion; by default the gate's in the newest run."),
             integer("limit", "The largest number of runs, the newest.", 30, 1, 1000),
         ),
-        ("name", "label", "labels", "data"),
+        ("name", "label", "labels", "gate_lines", "data"),
         light=True,
     ),
     Route(

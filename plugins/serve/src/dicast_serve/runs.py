@@ -88,12 +88,18 @@ def gate_label(document: Mapping[str, Any] | None) -> str | None:
 
 
 def figures_by_label(document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-    """Return the figures of each label of a run, then of each metric."""
-    return {**(labels := document.get("labels") or {}), **(document.get("metrics") or {}), **labels}
+    """Return the figures of each label of a run, then of each metric. The only metric has the figures of all metrics, with their interval."""
+    labels, metrics = document.get("labels") or {}, document.get("metrics") or {}
+    if len(metrics) == 1 and "metrics" in labels:
+        metrics = dict.fromkeys(metrics, labels["metrics"])
+    return {**labels, **metrics, **labels}
 
 
 def trend(ledger: Ledger, values: Values) -> Document:
-    """Return the figures of a label in the last runs of a pipeline, the oldest first. ``labels`` are all labels of these runs."""
+    """Return the figures of a label in the last runs of a pipeline, the oldest first. ``labels`` are all labels of these runs.
+
+    ``gate_lines`` are the lines of the newest run's gate for the mean and the pass rate of the label; a figure without a line is left out.
+    """
     listed = (run for run in past_runs(ledger, values["name"]) if run["kind"] != "tool" and run["ended_at"] is not None)
     runs = [(run, run_document(ledger, run["run_id"]) or {}) for run in islice(listed, values["limit"])]
     labels = list(dict.fromkeys(name for _, document in runs for name in figures_by_label(document)))
@@ -101,7 +107,23 @@ def trend(ledger: Ledger, values: Values) -> Document:
     if values["label"] is not None and label not in labels:
         raise ConfigError(f"label: the runs have no label {label!r:.100}; they have {', '.join(labels) or 'none'}")
     data = [_trend_point(run, figures_by_label(document).get(str(label))) for run, document in reversed(runs)]
-    return {"name": values["name"], "label": label, "labels": labels, "data": data}
+    return {
+        "name": values["name"],
+        "label": label,
+        "labels": labels,
+        "gate_lines": _gate_lines(runs, label),
+        "data": data,
+    }
+
+
+def _gate_lines(runs: Sequence[tuple[Any, Mapping[str, Any]]], label: str | None) -> Document:
+    clauses = (runs[0][1].get("gate") or {}).get("clauses") or () if runs else ()
+    figures = {"min_score": "mean", "min_pass_rate": "pass_rate"}
+    return {
+        figures[clause["rule"]]: clause["line"]
+        for clause in clauses
+        if clause["rule"] in figures and clause["on"] == label and clause["line"] is not None
+    }
 
 
 def _trend_point(run: Mapping[str, Any], figures: Mapping[str, Any] | None) -> Document:
