@@ -304,7 +304,7 @@ def test_labels_meet_the_newest_content_and_other_contents_are_told(ledger, gold
         0,
     )
     text = ask(agreement, "--gold", gold(label("T1", 1), label("T2", 1)), as_json=False)
-    assert "several contents: 1 of the compared subjects" in text
+    assert "1 of the compared subjects were also read with another input or output" in text
 
 
 def test_judge_that_changed_between_runs_is_told_with_its_fingerprints(ledger, ask):

@@ -56,7 +56,7 @@ def test_the_sentence_names_the_better_run(names, ids, winner):
         for name, id_, scores in zip(names, ids, ([0.25] * 8, [0.75] * 8), strict=True)
     ]
     better = label_changes(*runs)["a"]
-    assert better.words == f"better: {winner} is ahead, +0.5 over 8 pairs, without variance"
+    assert better.words == f"better: {winner} is ahead, +0.5 over 8 pairs, all differences equal"
     assert better.json()["winner"] == winner
     assert len(f"label: {better.words}") <= 80 or len(winner) > 20
     worse = label_changes(*reversed(runs))["a"]

@@ -26,9 +26,9 @@ def words(results, first, second, **options):
         (
             [0.1, 0.2],
             [0.1, 0.2],
-            "cannot tell: +0 over 2 pairs, without variance; about 4 more pairs are needed to tell",
+            "cannot tell: +0 over 2 pairs, all differences equal; about 4 more pairs are needed to tell",
         ),
-        ([0.1] * 6, [0.2] * 6, "better: B is ahead, +0.1 over 6 pairs, without variance"),
+        ([0.1] * 6, [0.2] * 6, "better: B is ahead, +0.1 over 6 pairs, all differences equal"),
         ([0.1], [0.2], "too few pairs: 1 of the 2 needed"),
         ([None], [0.2], "too few pairs: 0 of the 2 needed"),
     ],
@@ -55,8 +55,10 @@ def test_the_least_difference_that_matters_is_more_than_0(difference):
 def test_of_different_criteria_each_has_its_own(results):
     run = results({"a": [0.1] * 7, "b": [0] * 7})
     other = results({"a": [0.1] * 7, "b": [0.5] * 7, "c": [1] * 7})
-    b = "b: better: B is ahead, +0.5 over 7 pairs, without variance"
-    assert Paired().compare(run, other)["words"] == f"a: no difference found: +0 over 7 pairs, without variance. {b}"
+    b = "b: better: B is ahead, +0.5 over 7 pairs, all differences equal"
+    assert (
+        Paired().compare(run, other)["words"] == f"a: no difference found: +0 over 7 pairs, all differences equal. {b}"
+    )
     assert Paired(criteria=("b",)).compare(run, other)["words"] == b
     few = Paired().compare(results({"a": [0.1] * 6, "b": [0] * 6}), results({"a": [0.2] * 6, "b": [0.5] * 6}))
     assert "about 1 more pair is needed to tell; p adjusted for all labels is 0.0625" in few["criteria"]["b"]["words"]

@@ -55,7 +55,7 @@ function Cautions({ document }) {
   const { n, alpha, different_content: different, several_contents: several } = document;
   const cautions = [
     ...(Number(n) < FEW ? [`${plain(n)} subjects are too few for a conclusion`] : alpha !== null && Number(alpha) < TENTATIVE ? ["alpha is too little to rely on"] : []),
-    ...(Number(different) ? [`${plain(different)} subjects have verdicts on different inputs or outputs, which are not compared`] : []),
+    ...(Number(different) ? [`different content: ${plain(different)} subjects have verdicts on other contents, which are not compared`] : []),
     ...(Number(several) ? [`${plain(several)} of the compared subjects were also read with another input or output: check in their runs that the verdicts are about the same one`] : [])];
   return cautions.length ? html`<ul class="warnings">${cautions.map((text) => html`<li>${text}</li>`)}</ul>` : null;
 }

@@ -85,7 +85,7 @@ def _contents(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"different content: {count:,} subjects have verdicts on other contents, which are not compared"
         yield f"  {', '.join([*named, *ellipsis])}"
     if count := document["several_contents"]:
-        yield f"several contents: {count:,} of the compared subjects were read with other contents too; check that the right one counts"
+        yield f"{count:,} of the compared subjects were also read with another input or output: check in their runs that the verdicts are about the same one"
 
 
 def _differing(judge: str, fingerprints: Sequence[Mapping[str, Any]]) -> Iterator[str]:
