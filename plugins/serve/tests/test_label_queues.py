@@ -167,8 +167,8 @@ def test_a_page_of_a_queue_has_the_cases_of_its_first_subjects(client):
         client.get("/labels/case", params={**values, "subject": subject}).json() for subject in ids(page)[:3]
     ]
     assert [case["evaluations"] for case in page["cases"]] == [None] * 3
-    shown = queue(client, queue="label", labeller="bob", limit=5, cases=1, blind="false")
-    assert len(shown["cases"][0]["evaluations"]) >= 2
+    open_page = queue(client, queue="label", labeller="bob", limit=5, cases=1, blind="false")
+    assert len(open_page["cases"][0]["evaluations"]) >= 2
     assert queue(client, labeller="bob")["cases"] == []
 
 

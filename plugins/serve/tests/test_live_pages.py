@@ -226,9 +226,9 @@ def test_a_run_whose_process_died_is_dead_and_not_running(chromium, tmp_path, se
         assert page.locator("h2:has-text('Running')").count() == 0
         page.get_by_role("link", name="Runs", exact=True).click()
         page.wait_for_selector(f"[data-path*='{run_id}/progress'][data-path$='#judged']")
-        shown = {
+        figures = {
             path: page.locator(f"[data-path$='progress#{path}']").get_attribute("data-value")
             for path in ("judged", "cost.usd")
         }
         progress = server.get(f"/runs/{run_id}/progress")
-    assert shown == {"judged": progress["judged"], "cost.usd": progress["cost"]["usd"]}
+    assert figures == {"judged": progress["judged"], "cost.usd": progress["cost"]["usd"]}

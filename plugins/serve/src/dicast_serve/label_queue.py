@@ -45,7 +45,7 @@ def queue(ledger: Ledger, values: Values, guide: Guide) -> Document:
     check_person(ledger, values["labeller"])
     tables: Tables = getattr(ledger, "tables", None) or Tables()
     table = tables.get(ledger, full_run_id(ledger, values["run"]), None)
-    asked = values
+    case_values = values
     if values["queue"] == "label" and values["label"] is None:
         values = {**values, "label": table.document["label"]}
     labels = RunLabels.of(ledger, table)
@@ -72,7 +72,7 @@ def queue(ledger: Ledger, values: Values, guide: Guide) -> Document:
         "labellers": _counts(labels, keys),
         "last": _last(labels, values["labeller"]),
         "data": [{"subject_kind": kind, "subject_id": id, "place": place} for place, (kind, id) in page],
-        "cases": [_case(ledger, asked, key, guide) for _, key in page[: values["cases"]]],
+        "cases": [_case(ledger, case_values, key, guide) for _, key in page[: values["cases"]]],
         "next_cursor": page[-1][0] if len(page) == values["limit"] else None,
         "guidelines": list(guide.guidelines(values["label"], tuple(kinds))),
     }
