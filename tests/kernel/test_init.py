@@ -293,17 +293,17 @@ def test_the_only_text_next_to_codes_is_the_input_of_a_task(init):
     code, document, pipeline = init(TICKETS, "tickets.csv")
     why = "the only text of several words, next to numbers, labels and codes"
     assert (code, document["fields"]["input"]) == (0, {"column": "complaint", "why": why})
-    assert pipeline["source"]["rows/csv"]["fields"] == {"input": "complaint"}
+    assert pipeline["source"]["rows/csv"]["fields"] == {"id": "ticket", "input": "complaint"}
     assert document["judged"] == "nothing yet: no column has outputs"
 
 
 @pytest.mark.parametrize(
     ("text", "options", "fields"),
     [
-        (TICKETS, ("--fields", "input=complaint", "--fields", "reference=kind", "--kind", "rows"), {"input": "complaint", "reference": "kind"}),
-        (TICKETS.replace(",", ":"), ("--delimiter", ":", "--fields", "output="), {"input": "complaint"}),
+        (TICKETS, ("--fields", "input=complaint", "--fields", "reference=kind", "--kind", "rows"), {"id": "ticket", "input": "complaint", "reference": "kind"}),
+        (TICKETS.replace(",", ":"), ("--delimiter", ":", "--fields", "output="), {"id": "ticket", "input": "complaint"}),
         ("Flat tire\nChain slips\n", ("--no-header", "--fields", "input=column_1", "output="), {"input": "column_1"}),
-        (TICKETS.replace("tire", "caf\u00e9 tire").encode("cp1252"), ("--encoding", "cp1252"), {"input": "complaint"}),
+        (TICKETS.replace("tire", "caf\u00e9 tire").encode("cp1252"), ("--encoding", "cp1252"), {"id": "ticket", "input": "complaint"}),
     ],
 )  # fmt: skip
 def test_the_next_command_repeats_the_options_and_works_as_printed(text, options, fields, init, tmp_path, monkeypatch):
@@ -318,6 +318,59 @@ def test_the_next_command_repeats_the_options_and_works_as_printed(text, options
     (options_of_source,) = written["source"].values()
     assert (options_of_source["fields"], "task" in written) == (fields, True)
     assert main(shlex.split(document["next"][1])[1:]) == 0
+
+
+WORKSHOP = "ticket,complaint,kind,right_part,score,remark\n" + "".join(
+    f"W-{number:03},My bike squeals on day {number},brakes,brake {'pads' if number % 2 else 'cable'},3,{'urgent now' * (number == 7)}\n"
+    for number in range(1, 13)
+)
+
+
+@pytest.mark.parametrize("options", [(), ("--fields", "input=complaint", "--fields", "reference=right_part")])
+def test_a_named_model_writes_the_outputs_if_no_column_is_named_as_the_output(options, init, tmp_path):
+    code, document, pipeline = init(WORKSHOP, "workshop.csv", "--model", "wrench-1", *options)
+    assert (code, list(pipeline["task"]["prompt/chat"])) == (0, ["model", "user"])
+    assert pipeline["define"] == {"asked": {"openai/chat": {"model": "wrench-1"}}}
+    assert (document["fields"]["id"]["column"], document["fields"]["input"]["column"]) == ("ticket", "complaint")
+    line = "# output: none found, so the model writes it; column 'remark' is blank in 11 of 12 rows; to judge a column"
+    assert f"{line} instead: --fields output=COLUMN\n" in (tmp_path / "pipeline.yaml").read_text()
+
+
+def test_a_mostly_blank_column_is_no_output_unless_the_user_names_it(init):
+    named = ("--fields", "input=complaint", "--fields", "reference=right_part")
+    _, document, pipeline = init(WORKSHOP, "workshop.csv", *named)
+    assert ("output" in document["fields"], document["judged"]) == (
+        False,
+        "against column 'right_part', which it must contain",
+    )
+    assert pipeline["source"]["rows/csv"]["fields"] == {"id": "ticket", "input": "complaint", "reference": "right_part"}
+    blank = "question,answer\n" + "What is it?,\n" * 3 + "What now?,this\n"
+    _, document, _ = init(blank, "blank.csv", "--out", "blank.yaml")
+    assert "output" not in document["fields"]
+    _, document, _ = init(blank, "blank.csv", "--out", "named.yaml", "--fields", "output=answer")
+    assert document["fields"]["output"]["column"] == "answer"
+
+
+def test_a_guessed_output_comes_with_the_option_for_no_output(init, tmp_path):
+    rows = "".join(f"Why is it {n}?,It is so because of {n}\n" for n in range(3))
+    init("question,Antwort\n" + rows, "a.csv")
+    line = "# output: column 'Antwort' (guessed: the only text of several words next to 'question'); if no column is the output: --fields output="
+    assert f"{line}\n" in (tmp_path / "pipeline.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("ticket,question\n7,a b\n8,c d\n", "column 'ticket' (guessed: its name, and its values are unique)"),
+        ("Fall,question\nF-1,a b\nF-2,c d\n", "column 'Fall' (guessed: the first column, with unique codes)"),
+        ("ticket,question\n7,a b\n7,c d\n", "none found; rows are named by their lines"),
+        ("question,Fall\na b,F-1\na b,F-2\n", "none found; rows are named by their lines; to name them by a column: --fields id=Fall"),
+        ("question,Fall\na b,F-1\na b,F-1\n", "none found; rows are named by their lines"),
+    ],
+)  # fmt: skip
+def test_a_first_column_of_keys_is_the_id_and_another_unique_column_is_named(text, line, init, tmp_path):
+    assert init(text, "a.csv", "--fields", "input=question", "output=")[0] == 0
+    assert f"# id: {line}\n" in (tmp_path / "pipeline.yaml").read_text()
 
 
 def test_flags_win_over_guesses(init):
@@ -462,17 +515,46 @@ def test_without_data_there_is_an_example_that_runs(tmp_path, monkeypatch, capsy
     assert not (tmp_path / "second.yaml").exists()
 
 
-def test_a_terminal_is_asked_with_the_guess_as_the_default(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def answered(tmp_path, monkeypatch):
+    """Run ``init a.csv`` on a terminal with typed answers: ``answered("\\n-\\n")`` returns the text of the pipeline."""
     (tmp_path / "a.csv").write_text("question,answer,note\nwhy is it,because it is so,x\n")
     monkeypatch.chdir(tmp_path)
-    typed = io.StringIO("\n\nnote\n")
-    monkeypatch.setattr(typed, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("sys.stdin", typed)
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    assert main(["init", "a.csv", "--no-try"]) == 0
-    fields = of_source(yaml.safe_load((tmp_path / "pipeline.yaml").read_text()))[1]["fields"]
+
+    def run(text):
+        typed = io.StringIO(text)
+        monkeypatch.setattr(typed, "isatty", lambda: True, raising=False)
+        monkeypatch.setattr("sys.stdin", typed)
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+        assert main(["init", "a.csv", "--no-try"]) == 0
+        return (tmp_path / "pipeline.yaml").read_text()
+
+    return run
+
+
+def test_a_terminal_is_asked_with_the_guess_as_the_default(answered):
+    text = answered("\n\nnote\n")
+    fields = of_source(yaml.safe_load(text))[1]["fields"]
     assert fields == {"input": "question", "output": "answer", "reference": "note"}
-    capsys.readouterr()
+    assert "# reference: column 'note' (as you answered)\n" in text
+
+
+def test_a_terminal_is_asked_for_the_model_that_writes_missing_outputs(answered, capsys):
+    pipeline = yaml.safe_load(answered("\n-\nnote\nwrench-1\n"))
+    assert (list(pipeline["task"]), pipeline["define"]) == (
+        ["prompt/chat"],
+        {"asked": {"openai/chat": {"model": "wrench-1"}}},
+    )
+    printed = capsys.readouterr().out
+    assert "Model that writes the outputs (such as gpt-5-mini; empty: none): " in printed
+    assert printed.endswith(
+        "Next:\n  dicast check pipeline.yaml\n  dicast run pipeline.yaml --head 3\n  dicast run pipeline.yaml\n  dicast show last\n"
+    )
+
+
+def test_a_terminal_is_asked_for_the_model_that_judges_and_needs_none(answered, capsys):
+    assert "define" not in yaml.safe_load(answered("\n\n\n\n"))
+    assert "Model that judges the outputs (such as gpt-5-mini; empty: none): " in capsys.readouterr().out
 
 
 def test_an_id_that_occurs_twice_further_down_is_no_id(init):

@@ -51,6 +51,11 @@ class Column:
         return len(self.values) == self.rows > 0
 
     @property
+    def sparse(self) -> bool:
+        """True if more than half of the rows have no value."""
+        return len(self.values) * 2 < self.rows
+
+    @property
     def differs(self) -> bool:
         """True if no value occurs twice."""
         return len(set(self.texts)) == len(self.texts)

@@ -17,7 +17,7 @@ from ..toolkit.printable import one_line
 from .choice import Choice, Model, for_rows, for_turns, model_of
 from .guesses import FIELDS, MOST_COLUMNS, Guesses, given_fields, guess, listed
 from .ids import checked
-from .local import Local
+from .local import LOCAL, Local, local_model
 from .objects import read_objects
 from .sample import Sample, read_sample, source_of
 from .written import FileSection, file_text, one_comment
@@ -55,6 +55,8 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
     """
     sample = read_sample(data, wishes.kind, wishes.reading, is_asked=wishes.is_interactive)
     guesses = None if sample.turns else checked(_guesses(sample, wishes), sample, data)
+    if guesses is not None and wishes.is_interactive and wishes.model is None:
+        wishes = attrs.evolve(wishes, model=_ask_for_model(guesses, out))
     if guesses is None:
         source_of(sample.source, data, sample.options).check()
     choice = for_turns(sample.source) if guesses is None else for_rows(guesses, wishes.model)
@@ -109,13 +111,17 @@ def _guesses(sample: Sample, wishes: Wishes) -> Guesses:
     :raises ConfigError: if no column can be identified as the outputs or their inputs.
     """
     fields = given_fields(wishes.fields, sample.columns)
-    guesses = guess(sample, fields)
+    has_model = wishes.model is not None
+    guesses = guess(sample, fields, has_model=has_model)
     if wishes.is_interactive:
         for field in ("input", "output", "reference"):
             column = guesses.by_field[field].column if field in guesses.by_field else ""
-            question = f"Column of the {field} ({listed(sample.columns)}; empty: none)"
-            fields[field] = click.prompt(question, default=column, show_default=bool(column)).strip()
-        guesses = guess(sample, given_fields([f"{field}={name}" for field, name in fields.items()], sample.columns))
+            empty = "-" if column else "empty"
+            question = f"Column of the {field} ({listed(sample.columns)}; {empty}: none)"
+            name = click.prompt(question, default=column, show_default=bool(column)).strip()
+            fields[field] = "" if name == "-" and name not in sample.columns else name
+        named = given_fields([f"{field}={name}" for field, name in fields.items()], sample.columns)
+        guesses = guess(sample, named, "as you answered", has_model=has_model)
     read_objects(guesses, sample)
     if "output" not in guesses.by_field and "input" not in guesses.by_field:
         wrong = f"no column looks like the outputs or the input of a task; the columns are {listed(sample.columns)}"
@@ -128,6 +134,15 @@ def _guesses(sample: Sample, wishes: Wishes) -> Guesses:
         )
         raise ConfigError(f"{wrong}. {noun}{ways}")
     return guesses
+
+
+def _ask_for_model(guesses: Guesses, out: Path) -> Model | None:
+    """Ask for the model that writes missing outputs, or that may judge outputs without a reference; None if the user names none."""
+    if {"output", "reference"} <= {*guesses.by_field}:
+        return None
+    use = "judges the outputs" if "output" in guesses.by_field else "writes the outputs"
+    name = click.prompt(f"Model that {use} (such as gpt-5-mini; empty: none)", default="", show_default=False).strip()
+    return local_model(None, out) if name == LOCAL else name or None
 
 
 def _again(data: Path, out: Path, wishes: Wishes, guesses: Guesses | None) -> str:
@@ -154,9 +169,13 @@ def _guessed(guesses: Guesses, source: str) -> list[str]:
             why = column_guess.why if column_guess.is_named else f"guessed: {column_guess.why}"
             column = column_guess.column
             named = one_comment(column) if "{{" in column else f"column {one_comment(repr(column))}"
-            lines.append(f"{field}: {named} ({why})")
-        elif field in ("id", "output"):
-            lines.append(f"{field}: none found{by_number if field == 'id' else ''}")
+            lines.append(f"{field}: {named} ({why}){_other_column(field, guesses)}")
+        elif field == "id":
+            unique = guesses.possible_id()
+            hint = "" if unique is None else f"; to name them by a column: --fields {quote(f'id={unique}')}"
+            lines.append(f"id: none found{by_number}{one_comment(hint, 100)}")
+        elif field == "output":
+            lines.append(f"output: none found{_other_column(field, guesses)}")
         elif field == "reference":
             left_out = "so metrics that compare with it are left out, such as check/icontains, diff/match and diff/json"
             lines.append(f"reference: none found, {left_out}; to add one: --fields reference=COLUMN")
@@ -166,6 +185,22 @@ def _guessed(guesses: Guesses, source: str) -> list[str]:
     if rest := [name for name in guesses.rest if name not in guesses.contexts]:
         lines.append(f"in each row's context: {one_comment(', '.join(map(repr, rest)), 100)}")
     return lines
+
+
+def _other_column(field: str, guesses: Guesses) -> str:
+    """Return the option that corrects a guessed or missing output, empty for another field and a column that the user named."""
+    if field != "output" or "output" in guesses.refused:
+        return ""
+    output = guesses.by_field.get("output")
+    if output is not None:
+        return "" if output.is_named or output.why == "its name" else "; if no column is the output: --fields output="
+    blank = [
+        f"; column {one_comment(repr(column.name))} is blank in {column.rows - len(column.values)} of {column.rows} rows"
+        for column in guesses.blank_outputs()
+    ]
+    if not guesses.has_model:
+        return "".join(blank)
+    return "".join([", so the model writes it", *blank, "; to judge a column instead: --fields output=COLUMN"])
 
 
 def _model_lines(model: Model | None, choice: Choice, guesses: Guesses) -> list[str]:

@@ -40,17 +40,23 @@ _WORDS = {
 _NUMBERS = ("id", "nr", "no", "num", "number", "uid", "uuid", "key")
 """The last words of longer names of ids."""
 
+_KEYS = ("ticket", "case", "order", "invoice", "code", "number")
+"""Names of a first column that has ids, if its values are unique and short."""
+
 _PAIRS = (("1", "2"), ("a", "b"), ("chosen", "rejected"))
 """Pairs of endings of the names of two outputs that are compared, such as ``output_1`` and ``output_2``."""
 
 _ABOUT = (
-    "test tests check checks metadata rubric criteria notes comment comments explanation rationale "
+    "test tests check checks metadata rubric criteria note notes remark remarks comment comments explanation rationale "
     "topic category subject language lang level difficulty tag tags split kind type date time author url"
 )
 """Words in the names of columns about an answer or a row, which are not answers themselves."""
 
 MOST_COLUMNS = 1_000
 """The number of columns that are examined, in the order of the file, in addition to columns with the name of a field."""
+
+NAMED = "as --fields says"
+"""The reason for a column that the user named in the command."""
 
 _NAMED = 50
 _EQUAL = 0.2
@@ -71,6 +77,7 @@ class Guesses:
     """The columns, the guess for each field (*by_field*), and the columns with evidence for answers (*contexts*).
 
     The user wants no column for the *refused* fields. With *paired* there are two outputs to compare, and the second is the reference.
+    With *has_model* the user named a model, which writes the outputs unless a column is named as the output.
     """
 
     columns: Mapping[str, Column]
@@ -78,6 +85,7 @@ class Guesses:
     refused: set[str] = attrs.field(factory=set)
     contexts: list[str] = attrs.field(factory=list)
     paired: bool = False
+    has_model: bool = False
 
     @property
     def rest(self) -> list[str]:
@@ -99,6 +107,19 @@ class Guesses:
         by_name = {_plain(name): name for name in reversed(self.rest)}
         named = (by_name[name] for name in _NAMES["id"].split() if name in by_name)
         return next((name for name in named if self.columns[name].full and self.columns[name].named), None)
+
+    def blank_outputs(self) -> list[Column]:
+        """Return the mostly blank columns that a name or texts would make the output."""
+        names = {*_NAMES["output"].split()}
+        columns = (self.columns[name] for name in self.rest if name not in self.contexts)
+        return [column for column in columns if column.sparse and (column.prose or _plain(column.name) in names)]
+
+    def possible_id(self) -> str | None:
+        """Return the first column whose short values are unique and in every row; None without one."""
+        fitting = (name for name in self.rest if name not in self.contexts and _fits("id", self.columns[name]))
+        return next(
+            (name for name in fitting if self.columns[name].length <= SHORT and not self.columns[name].prose), None
+        )
 
     def likely(self) -> list[str]:
         """Return the columns that may have an input or outputs, the likeliest first, at most three."""
@@ -161,15 +182,18 @@ def _unknown_field(field: str, sign: str) -> Problem:
     )
 
 
-def guess(sample: Sample, fields: Mapping[str, str]) -> Guesses:
-    """Return the guesses for the columns in *sample*; *fields* has the columns that the user named."""
+def guess(sample: Sample, fields: Mapping[str, str], why: str = NAMED, *, has_model: bool = False) -> Guesses:
+    """Return the guesses for the columns in *sample*; *fields* has the columns that the user named, by the way *why*.
+
+    With *has_model* the user named a model, and no column becomes the output by its contents alone.
+    """
     columns = sample.columns
     by_name = [field for field in FIELDS if field in columns]
     names = dict.fromkeys([*columns[:MOST_COLUMNS], *by_name, *filter(None, fields.values())])
-    guesses = Guesses({name: Column.of(name, sample.rows) for name in names})
+    guesses = Guesses({name: Column.of(name, sample.rows) for name in names}, has_model=has_model)
     for field, name in fields.items():
         if name:
-            guesses.by_field[field] = Guess(name, "as --fields says", is_named=True)
+            guesses.by_field[field] = Guess(name, why, is_named=True)
         else:
             guesses.refused.add(field)
     for field in FIELDS:  # a source uses a column with the field's name without an option
@@ -212,12 +236,25 @@ def _by_names(guesses: Guesses) -> None:
             guesses.add(field, next(iter(free), None), "a word in its name")
 
 
+def _key(guesses: Guesses) -> tuple[str | None, str]:
+    """Return the first column if its values are unique and short, and its name or its values are those of a key; and the reason."""
+    name = next(iter(guesses.columns), None)
+    if name is not None and name in guesses.rest and _fits("id", column := guesses.columns[name]):
+        if _plain(name) in _KEYS and column.length <= SHORT and not column.prose:
+            return name, "its name, and its values are unique"
+        if column.codes and not column.numeric and column.rows > 1:
+            return name, "the first column, with unique codes"
+    return None, ""
+
+
 def _fits(field: str, column: Column) -> bool:
     """Return whether the values of *column* fit *field*."""
     if not column.everywhere:  # a source refuses rows without a column that an option names
         return False
     if field == "id":
         return column.full and column.differs and column.named
+    if field == "output" and column.sparse:
+        return False
     return column.named if field == "session_id" else bool(column.values)
 
 
@@ -226,23 +263,29 @@ def _by_contents(guesses: Guesses) -> None:
     columns = [column for column in free if _fits("output", column) and not column.objects]
     answers = [column for column in columns if not {*_ABOUT.split()} & {*_plain(column.name).split("_")}]
     texts = [column.name for column in answers if column.prose]
-    if "output" not in guesses.by_field and "output" not in guesses.refused:
+    free_texts = [name for name in texts if not guesses.columns[name].labels]
+    key, why = _key(guesses)
+    if guesses.has_model and "output" not in guesses.by_field:
+        place = "only" if len(free_texts) == 1 else "first"
+        guesses.add("input", next(iter(free_texts), None), f"the {place} text of several words")
+    elif "output" not in guesses.by_field and "output" not in guesses.refused:
         next_to = (
             f" next to {one_comment(repr(guesses.by_field['input'].column))}" if "input" in guesses.by_field else ""
         )
-        if "input" not in guesses.by_field and len(texts) == 2:
+        if "input" not in guesses.by_field and len(texts) == len(free_texts) == 2:
             guesses.add("input", texts[0], "the first of two texts")
             guesses.add("output", texts[1], "the second of two texts")
         elif len(texts) == 1 and (
             next_to or all(answer.prose or answer.numeric or answer.labels for answer in answers)
         ):
             guesses.add("output", texts[0], f"the only text of several words{next_to}")
-        elif len(columns) == len(answers) == 1:
+        elif len(columns) == len(answers) == 1 and columns[0].name != key:
             guesses.add("output", columns[0].name, f"the only column{next_to or ' that is left'}")
-        elif "input" not in guesses.by_field and len(texts) == 1 and all(map(_is_no_answer, answers)):
-            guesses.add("input", texts[0], "the only text of several words, next to numbers, labels and codes")
+        elif "input" not in guesses.by_field and len(free_texts) == 1 and all(map(_is_no_answer, answers)):
+            guesses.add("input", free_texts[0], "the only text of several words, next to numbers, labels and codes")
     elif "input" not in guesses.by_field and len(texts) == 1:
         guesses.add("input", texts[0], "the only other text of several words")
+    guesses.add("id", key, why)
     _reference_by_contents(guesses)
 
 
