@@ -889,7 +889,9 @@ def test_a_data_column_named_score_is_told_from_the_score_on_screens_and_in_file
     assert heads[:5] == ["id", "correct", "input", "output", "reference"]
     assert "data: score" in heads
     done = shop.dicast("run", "p.yaml", "--out", "run.csv", "--out", "run.md")
-    assert done.err == "--out run.csv: the data's column 'score' is named row_score; score is of the verdict\n"
+    assert done.err == (
+        "--out run.csv: output: column llm_content; the data's column 'score' is named row_score; score is of the verdict\n"
+    )
     assert (shop / "run.csv").read_text().startswith("id,input,reference,row_score,")
     assert "output\n\n```text\nmade\n```" in (shop / "run.md").read_text()
 

@@ -61,6 +61,26 @@ def test_it_judges_again_after_each_change_and_ends_with_the_last_exit_code(fold
     assert [text.count("next: ") for text in out.out.split("details: ")] == [0, 1, 1, 0]
 
 
+def test_the_last_line_of_each_run_is_its_gate(folder, changes, monkeypatch, capsys):
+    text = (folder / "run.yaml").read_text()
+    last = []
+
+    def change(content):
+        def write():
+            last.append(capsys.readouterr().err.splitlines()[-2:])
+            (folder / "run.yaml").write_text(content)
+
+        return write
+
+    changes += [change(f"{text}gate: {{min_pass_rate: 0}}\n"), change("source: wrong\n"), change(text)]
+    main(["run", "run.yaml", "--watch"])
+    (first, gate), (_, second), (_, third) = last
+    assert first.startswith("watching ")
+    assert gate.startswith("gate: ")
+    assert second.startswith("gate: passed")
+    assert third.startswith("watching ")
+
+
 def test_a_run_without_a_score_is_not_compared(folder, changes, capsys):
     text = (folder / "run.yaml").read_text()
     failing = text + 'task: {task/command: {command: ["false"]}}\n'

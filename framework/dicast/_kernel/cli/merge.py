@@ -38,7 +38,7 @@ from .summary import run_parts
     multiple=True,
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write the run to FILE.html, .md, .csv, or .json (the document of --json). Repeatable.",
+    help="Also write the run to FILE.html, .md, .csv (column llm_content: a task's output), or .json (as --json). Repeatable.",
 )
 @full
 @as_json

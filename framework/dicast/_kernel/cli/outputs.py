@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _SINKS = {".html": "report/html", ".md": "report/markdown", ".csv": "csv/rows"}
 _DOCUMENT = ".json"
 _TABLE = ".csv"
+_CONTENT = "llm_content"
+"""The column of a task's output in a table."""
+
 _ROW = "row_"
 """Prefix of a column of the data whose name a column of the verdict has."""
 _STARTS = (b'{\n  "run_id"', b'{\n  "suite"')
@@ -92,7 +95,7 @@ class Outputs(AbstractContextManager["Outputs"]):
     def write(self, document: Mapping[str, object], code: int) -> int:
         """Write *document* to its files; return the exit code *code*, or 4 if a file could not be written and *code* is lower.
 
-        A note on stderr names the columns of the data that have another name in a table.
+        A note on stderr names the column of a task's output in a table, and the columns of the data that have another name there.
         """
         for path in self._documents:
             file = self._open.pop(path, None) or _document_file(path)  # a further run replaces the file
@@ -104,13 +107,16 @@ class Outputs(AbstractContextManager["Outputs"]):
                 click.echo(f"--out {path}: {error.strerror or error}; the run is in the ledger", err=True)
                 code = _LOST if code in (0, 1, 3) else code
         for path in dict.fromkeys(self._named):
-            if renamed := _renamed_columns(path):
-                click.echo(one_line(f"--out {path}: {'; '.join(renamed)}"), err=True)
+            if notes := _column_notes(path):
+                click.echo(one_line(f"--out {path}: {'; '.join(notes)}"), err=True)
         return code
 
 
-def _renamed_columns(path: Path) -> list[str]:
-    """Return a note for each column of the data that has another name in the table at *path*, because the verdict has a column of its name."""
+def _column_notes(path: Path) -> list[str]:
+    """Return notes about the table at *path*: the column of a task's output, and each column of the data that has another name.
+
+    The verdict has columns of these names.
+    """
     if path.suffix.lower() != _TABLE or not path.is_file():
         return []
     import csv  # most runs write no table
@@ -119,7 +125,8 @@ def _renamed_columns(path: Path) -> list[str]:
 
     with path.open(encoding="utf-8-sig", newline="") as file:
         names = next(csv.reader(file), [])
-    return [
+    output = [f"output: column {_CONTENT}"] if _CONTENT in names else []
+    return output + [
         f"the data's column {name!r} is named {_ROW + name}; {name} is of the verdict"
         for name in SUBJECT
         if _ROW + name in names

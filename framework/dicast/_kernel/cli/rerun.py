@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from ..run.reuse import ReusedReplies
 from ..values.errors import RequestError
 from ..values.names import path_from_here
 from .output import print_error
+from .screen import gate_line
 from .summary import short_run
 
 POLL_SECONDS = 0.3
@@ -51,7 +51,7 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
 
     A later run judges all subjects, and pays only for replies that no earlier run of the watch has bought.
     """
-    replies, code = ReusedReplies(), 2
+    replies, code, gate = ReusedReplies(), 2, ""
     files: tuple[Path, ...] = (file.absolute(),)
 
     def ask(pipeline: Pipeline) -> Request:
@@ -60,13 +60,18 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
         replies.begin(pipeline)
         return evolve(request, reuse=replies)
 
+    def find_next(done: Document) -> str | None:
+        nonlocal gate
+        gate = gate_line(done)
+        return _compare_command(replies, done)
+
     try:
         while True:
             before = signature(files)
             try:
-                code = run_once(ask, partial(_compare_command, replies))
+                code = run_once(ask, find_next)
             except RequestError as error:  # the user corrects the file, and the watch goes on
-                code = 2
+                code, gate = 2, ""
                 print_error(error, code, as_json=False)
             else:
                 if replies.used or replies.calls:
@@ -82,6 +87,8 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
                 return code
             before = {path: before.get(path, state) for path, state in signature(files).items()}
             _announce(files)
+            if gate:  # its line above may have left the screen
+                click.echo(gate, err=True)
             changed = wait_for_change(before)
             click.echo("\n" + one_line(f"changed: {', '.join(map(path_from_here, changed))}"), err=True)
     except KeyboardInterrupt:

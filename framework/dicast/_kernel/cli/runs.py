@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     multiple=True,
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write the run to FILE.html, .md, .csv, or .json (the document of --json). Repeatable.",
+    help="Also write the run to FILE.html, .md, .csv (column llm_content: a task's output), or .json (as --json). Repeatable.",
 )
 @click.option("--experiment", metavar="NAME", help="Run only this experiment of a suite, also with --watch.")
 @overrides

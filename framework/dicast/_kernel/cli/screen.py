@@ -207,6 +207,11 @@ def _wrapped(line: str) -> list[str]:
     return wrap_columns(line, WIDTH - margin)
 
 
+def gate_line(done: Document) -> str:
+    """Return the first line of the summary: the gate's decision with a reason against it."""
+    return _short(_gate(done).lines[0])
+
+
 def _gate(done: Document) -> _Section:
     """Return the gate's decision with the reasons against it, or the clauses that passed and the reasons of undecided clauses."""
     gate = done["gate"]
