@@ -18,7 +18,12 @@ import pytest
 from dicast import read_ledger, run
 from dicast._browse.browse import Browser, RunCases, Size
 from dicast._browse.case import _outputs, difference
+from dicast._kernel.api.runs import run_unless_disabled
 from dicast._kernel.cli import main
+from dicast._kernel.pipeline.build import load_pipeline
+from dicast._kernel.run.request import Request
+from dicast._kernel.timing.event_loop import in_loop
+from dicast.testing import FakeChatModel
 
 LONG = " ".join(f"word{number}" for number in range(200))
 ROWS = [
@@ -203,6 +208,55 @@ def test_the_results_of_a_long_case_are_on_the_first_screen(tmp_path, monkeypatc
     assert results[-1] == "  + 3 more labels"
     assert all(len(line) < width for line in results)
     assert not any("proxy/format" in line for line in results), "failed labels come first"
+
+
+POLICY = "Answer as a bike shop. " * 60
+LONG_CASE = {
+    "name": "shop",
+    "source": {"rows/jsonl": {"path": "rows.jsonl"}},
+    "task": {"prompt/chat": {"model": "chat", "system": POLICY, "user": "The complaint: {{ input }}"}},
+    "metrics": ["diff/match", "proxy/format"],
+}
+
+
+def ask(file):
+    """Run *file*, whose model answers "a new chain"."""
+    pipeline = load_pipeline(json.dumps(file), ready={"chat": FakeChatModel(["a new chain"])})
+    in_loop(run_unless_disabled(pipeline, Request()))
+
+
+def test_the_output_of_a_case_with_a_long_prompt_is_on_the_first_screen(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    row = {"id": "1", "input": f"My bike squeals {LONG}", "reference": "brake pads", "notes": "n " * 300}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    ask(LONG_CASE)
+
+    def press(screen):
+        first = screen.text()
+        screen.press("e")
+        opened = screen.text()
+        screen.press("e")
+        return first, opened, screen.text()
+
+    first, opened, again = browser(tmp_path, press)
+    assert first == again != opened
+    assert first.endswith("  q quit")
+    assert "  a new chain" in first
+    assert "  brake pads" in first
+    assert first.count(" (e: open)") == 3
+    assert first.count("My bike squeals word0") == 1
+    capsys.readouterr()
+    _, text = printed(capsys, "1")
+    assert "(e: open)" not in text
+    assert (text.count(LONG), "\ninput:\n  (in the prompt above)\n" in text) == (1, True)
+
+
+def test_an_input_that_the_prompt_has_not_is_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "1", "input": "squeals all day", "reference": "brake pads"}))
+    task = {"prompt/chat": {"model": "chat", "user": "{{ input | upper }}"}}
+    ask({**LONG_CASE, "task": task})
+    assert "\ninput:\n  squeals all day\n" in printed(capsys, "1")[1]
 
 
 def test_a_long_case_is_scrolled_within_its_lines(folder):

@@ -27,7 +27,7 @@ from .view import open_page, report_of, row_address
 PRINTED = 20
 """Most cases that are printed if standard output is no terminal."""
 
-HELP = "n/p next, back  f/F failed  w order  l label  o report  space/b scroll  q quit"
+HELP = "n/p case  f/F failed  w order  e open  l label  o report  space/b page  q quit"
 _FULL, _RESTORE, _CLEAR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[H\x1b[2J"
 _BARS = 2
 """Lines of the screen below the case: the place, and the keys."""
@@ -176,7 +176,10 @@ class Size:
 
 @define
 class Browser:
-    """The state of the screen: the case number *at*, drawn from the line *top*; *note* replaces the keys once."""
+    """The state of the screen: the case number *at*, drawn from the line *top*; *note* replaces the keys once.
+
+    With *is_folded* only the start of a long prompt, input and context is shown.
+    """
 
     cases: RunCases
     at: int
@@ -184,6 +187,7 @@ class Browser:
     top: int = 0
     note: str = ""
     is_worst_first: bool = True
+    is_folded: bool = True
     _drawn: tuple[int, list[str], list[int]] | None = None
 
     def fit(self, size: Size) -> None:
@@ -212,7 +216,7 @@ class Browser:
             lines: list[str] = []
             labels: list[int] = []
             case = self.cases.case(self.at)
-            for number, (text, label) in enumerate(case_blocks(case, self.size.width)):
+            for number, (text, label) in enumerate(case_blocks(case, self.size.width, is_folded=self.is_folded)):
                 if number == 1 and (results := result_block(case, self.size.width)):
                     lines += ["", *results]
                 if label is not None:
@@ -236,6 +240,8 @@ class Browser:
             self._go(next(moves[key](), None), "that did not pass " if key in "fF" else "")
         elif key == "w":
             self._change_order()
+        elif key == "e":
+            self.is_folded, self._drawn = not self.is_folded, None
         elif key == "l":
             self._next_label()
         elif key == "o":

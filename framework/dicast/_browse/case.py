@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from .._kernel.classes import frozen
+from .._kernel.classes import evolve, frozen
 from .._kernel.cli.prompts import Prompts
 from .._kernel.cli.steps import Trace, policy_of, whole_steps
 from .._kernel.cli.subjects import SubjectInRun
@@ -35,7 +35,11 @@ MOST_RESULTS = 8
 LEAST_BESIDE = 100
 """Least columns of a screen on which an output and its reference are next to each other."""
 
+PROMPT_ROWS, INPUT_ROWS, CONTEXT_ROWS = 1, 3, 2
+"""Most rows of a policy or a prompt, of an input, and of a context that are not opened."""
+
 _BETWEEN = " | "
+_INDENT = 2
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 _HIDDEN = {RATIONALE, SCOPE, "rationale_hash"}
 """Signals without a line; ``--json`` has them."""
@@ -49,6 +53,7 @@ class CaseSection:
     """Lines of a case with one *title*.
 
     *label* is the label whose result they show, *right* the section for the column next to it. *joins*: without an empty line before it.
+    *folds* is the number of its rows that are shown until the user opens it; None for all rows.
     """
 
     title: str
@@ -56,6 +61,20 @@ class CaseSection:
     label: str | None = None
     right: CaseSection | None = None
     joins: bool = False
+    folds: int | None = None
+
+    def folded(self, width: int) -> CaseSection:
+        """Return the section with at most :attr:`folds` rows of *width* columns, the last of which has the number of other rows."""
+        if self.folds is None:
+            return self
+        rows = [*_wrapped(self.lines, width - _INDENT)]
+        omitted = len(rows) - self.folds + 1
+        if omitted <= 1:
+            return evolve(self, joins=True)
+        note = f"+ {omitted:,} lines (e: open)"
+        if self.folds == 1:  # the title has room for the number
+            return evolve(self, title=f"{self.title} {note}", lines=(), joins=True)
+        return evolve(self, lines=[*rows[: self.folds - 1], note], joins=True)
 
     def text(self, width: int = WIDTH) -> list[str]:
         """Return the title and the lines, indented; the section *right* is next to them in at least 100 columns, else below them."""
@@ -80,11 +99,17 @@ def case_lines(case: SubjectInRun, width: int = WIDTH) -> Iterator[str]:
     return (line for lines, _ in case_blocks(case, width) for line in lines)
 
 
-def case_blocks(case: SubjectInRun, width: int) -> Iterator[tuple[list[str], str | None]]:
-    """Yield blocks of lines, each with the label whose result it shows; an empty line is between sections that do not join."""
-    for number, section in enumerate(_sections(case)):
-        if number and not section.joins:
+def case_blocks(case: SubjectInRun, width: int, *, is_folded: bool = False) -> Iterator[tuple[list[str], str | None]]:
+    """Yield blocks of lines, each with the label whose result it shows; an empty line is between sections that do not join.
+
+    With *is_folded* only the start of a long prompt, input and context is shown, without empty lines between them.
+    """
+    sections = _sections(case, is_folded=is_folded)
+    is_joined = False
+    for number, section in enumerate(part.folded(width) for part in sections) if is_folded else enumerate(sections):
+        if number and not (section.joins and (section.folds is None or is_joined)):
             yield [""], None
+        is_joined = section.folds is not None
         yield section.text(width), section.label
 
 
@@ -123,8 +148,11 @@ def _result(label: str, figure: str, state: str, reason: str) -> tuple[int, str]
     ), f"{label}: {figure}, {state}{': ' * bool(reason)}{reason}"
 
 
-def _sections(case: SubjectInRun) -> Iterator[CaseSection]:
-    """Yield the subject, its policy, prompts, input, context and steps, its output and reference, its labels, then figures of its record."""
+def _sections(case: SubjectInRun, *, is_folded: bool = False) -> Iterator[CaseSection]:
+    """Yield the subject, its policy, prompts, input, context and steps, its output and reference, its labels, then figures of its record.
+
+    An input that an opened prompt has is named and not repeated.
+    """
     subject = case.subject
     run = f"run {case.start.run_id} ({case.start.payload['name']})"
     facts = [f"from {subject['place']}"] if "place" in subject else []
@@ -135,13 +163,15 @@ def _sections(case: SubjectInRun) -> Iterator[CaseSection]:
         facts.append(f"the output ended early: {ending}")
     yield CaseSection(one_line(f"{subject['kind']} {subject['id']}  in {run}"), [*map(one_line, facts)])
     if policy := policy_of(case.trace):
-        yield CaseSection("policy:", _text_lines(policy))
+        yield CaseSection("policy:", _text_lines(policy), folds=PROMPT_ROWS)
     if case.prompts is not None:
         yield from _prompts(case.prompts)
-    if subject.get("input") is not None:
-        yield CaseSection("input:", _text_lines(subject["input"]))
+    if (input_ := subject.get("input")) is not None:
+        is_in_prompt = not is_folded and case.prompts is not None and case.prompts.has_text(input_)
+        lines = ["(in the prompt above)"] if is_in_prompt else _text_lines(input_)
+        yield CaseSection("input:", lines, folds=INPUT_ROWS)
     if subject.get("context"):
-        yield CaseSection("context:", [*_context(subject["context"])])
+        yield CaseSection("context:", [*_context(subject["context"])], folds=CONTEXT_ROWS)
     yield from _steps(case)
     yield from _outputs(subject)
     yield from _labels(case)
@@ -156,7 +186,7 @@ def _prompts(prompts: Prompts) -> Iterator[CaseSection]:
     for name, texts in prompts.texts.items():
         title = "prompt" if name == ONLY else f"prompt of {name}"
         lines = [line for role, text in texts.items() for line in _text_lines(f"{role}: {text}")]
-        yield CaseSection(one_line(f"{title}:"), [*lines, *note])
+        yield CaseSection(one_line(f"{title}:"), [*lines, *note], folds=PROMPT_ROWS)
 
 
 def _text_lines(value: object) -> list[str]:

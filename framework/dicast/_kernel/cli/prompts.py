@@ -16,12 +16,22 @@ from ..values.errors import DicastError
 Texts = Mapping[str, Mapping[str, str]]
 
 
+LEAST_TEXT = 12
+"""Least characters of an input that a prompt has not by chance."""
+
+
 @frozen
 class Prompts:
     """Texts of a task's prompts by criterion and role: as sent about a subject, or as templates with the *reason* why they are not filled."""
 
     texts: Texts
     reason: str | None = None
+
+    def has_text(self, value: object) -> bool:
+        """Return whether a prompt as it was sent has the text *value* in it; False for a text so short that it may be there by chance."""
+        if self.reason is not None or not isinstance(value, str) or len(value.strip()) < LEAST_TEXT:
+            return False
+        return any(value in text for texts in self.texts.values() for text in texts.values())
 
     def json(self) -> dict[str, Any]:
         """Return the texts, and the reason why they are templates, or null."""
