@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shlex
 import signal
 from collections import Counter
 from decimal import Decimal
@@ -237,14 +238,17 @@ def test_retry_failed_needs_a_run_to_take_up(shop, model):
 
 
 def test_run_at_its_cap_goes_on_with_a_higher_one(shop, model):
-    capped = shop.run(TASK + "budget: {run: 0.003 usd}\n")
+    capped = shop.run(TASK, "--set", "budget.run=0.003 usd")
     assert capped.code in (3, 5)  # which rows are whole is a matter of who comes first
     paid = model.count
     assert Decimal(capped.json["cost"]["usd"]) == paid * CALL > 0
     assert capped.json["throttled"] == {"run_cap": capped.json["failed"]}
-    done = shop.dicast(
-        "run", "p.yaml", "--json", "--resume", capped.json["run_id"], "--retry-failed", "--set", "budget.run=1 usd"
-    )
+    again = ("--resume", capped.json["run_id"], "--retry-failed")
+    for file in ("show", "last"), ("run", "p.yaml", "--set", "budget.run=0.003 usd", *again):
+        lines = shop.dicast(*file).out.splitlines()
+        at = lines.index("to judge the subjects left out, raise the cap: budget.run is 0.003 usd; then:")
+        assert lines[at + 1] == f"next: dicast run p.yaml --resume {capped.json['run_id'][-6:]} --retry-failed"
+    done = shop.dicast(*shlex.split(lines[at + 1].removeprefix("next: dicast ")), "--json")
     assert (done.code, done.json["scored"]) == (0, 6)
     assert questions(model) == Counter(dict.fromkeys(EVERY, 1))
     assert Decimal(done.json["cost"]["usd"]) == 12 * CALL

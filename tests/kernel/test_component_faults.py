@@ -167,6 +167,22 @@ def test_an_open_without_a_decorator_is_named_with_its_class_and_line():
 
 
 @attrs.frozen
+class Interrupts:
+    @asynccontextmanager
+    async def open(self, run):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:  # as Python 3.11 does for __set_name__
+            raise RuntimeError("Error calling __set_name__") from error
+        yield
+
+
+def test_an_interruption_that_a_library_wraps_while_a_component_opens_interrupts_the_run():
+    done = run("metrics: [m]\nsinks: [c]", {"c": Interrupts()})
+    assert (done.document["stopped"]["reason"], done.exit_code) == ("interrupted", 130)
+
+
+@attrs.frozen
 class Stops:
     answer: dict
 

@@ -392,6 +392,20 @@ def test_the_gate_says_every_reason_and_the_exit_code_the_first(gate, values, co
 BASE = {"disabled": False, "stopped": None, "scored": 1, "failed": 0, "unaffordable": 0, "failures": {}, "sinks": {},
         "coverage": 1.0, "gate": {"passed": True}, "undecided": [], "metrics": {}, "judges": {}, "cost": {}, "spend_lost": {}}  # fmt: skip
 
+
+def test_a_gate_on_a_label_without_a_score_names_the_label_if_others_have_scores():
+    judge = FakeJudge([Failure("refused", "no")])
+    done = run_pipeline(
+        json.dumps({"metrics": ["m"], "judges": ["j"], "gate": {"on": "j", "min_coverage": 0}}),
+        subjects=[sample("x")],
+        components={"m": FakeMetric([Score(0.9)]), "j": judge},
+    )
+    assert (done.document["gate"]["reasons"], done.exit_code) == (
+        ["j has no score; failed: 1 refused (a model's policy refused the content)"],
+        3,
+    )
+
+
 UNDECIDED = {"gate": {"passed": None}, "undecided": ["coverage"]}
 
 

@@ -503,6 +503,37 @@ def test_a_planned_width_is_compared_with_the_width(planned, reached):
             ],
         ),
         (
+            {"stopped": {"reason": "refused_by_provider", "message": "m at http://x: HTTP 401: no"}, "scored": 0},
+            [
+                "stopped: refused_by_provider: m at http://x: HTTP 401: no",
+                "  to judge the remaining subjects, correct the key in the environment, then with the file unchanged:",
+                f"    dicast run p.yaml --resume {RUN}",
+            ],
+        ),
+        (
+            {"stopped": {"reason": "refused_by_provider", "message": "m at http://x: HTTP 404: no"}, "scored": 0},
+            [
+                "stopped: refused_by_provider: m at http://x: HTTP 404: no",
+                "  to judge the remaining subjects, once the endpoint has the model and the file is unchanged:",
+                f"    dicast run p.yaml --resume {RUN}",
+                "  after a correction of the address or the model in the file, a new run:",
+                "    dicast run p.yaml",
+            ],
+        ),
+        (
+            {
+                "stopped": {"reason": "interrupted"},
+                "failures": {"throttled_no_heuristic": 1},
+                "failed": 1,
+                "caps": {"daily_cap": {"limit": "2", "projected": "1", "unit": "usd", "scope": "day:2026-01-01"}},
+            },
+            [
+                "stopped: interrupted",
+                "  verdicts are recorded; to judge the remaining subjects, raise the cap: budget.day is 2 usd, or wait for the next day (UTC):",
+                f"    dicast run p.yaml --resume {RUN}",
+            ],
+        ),
+        (
             {"stopped": {"reason": "signal", "live": True}},
             ["stopped: signal", "  verdicts are recorded; the same command continues the run"],
         ),
@@ -510,7 +541,8 @@ def test_a_planned_width_is_compared_with_the_width(planned, reached):
 )
 def test_a_stopped_run_says_how_it_goes_on(changes, lines):
     batches = [batch | {"calls": 1, "model": "m", "until": "noon"} for batch in changes.get("batches", ())]
-    text = shown(DONE | changes | {"batches": batches}, RunCommand("p.yaml"))
+    command = RunCommand("p.yaml", ["budget.day=2 usd"] if "caps" in changes else [])
+    text = shown(DONE | changes | {"batches": batches}, command)
     assert text[text.index(lines[0]) : -1] == lines
     cancelled = DONE | changes | {"batches": batches, "cancelled_batches": batches}
     assert not any("billed" in line for line in shown(cancelled, RunCommand("p.yaml")))

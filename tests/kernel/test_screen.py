@@ -90,7 +90,18 @@ def test_the_gate_is_the_first_line_and_the_command_for_all_figures_the_last():
 
 def test_a_run_without_a_gate_says_so_with_its_reasons():
     assert shown(DONE)[0] == "gate: none"
+    assert shown(DONE | {"shard": {"number": 1, "of": 2}})[0] == "gate: at the merge"
     assert shown(DONE | {"undecided": ["a", "b"]})[:2] == ["gate: none; undecided: a", "  b"]
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_the_means_that_the_gate_compares_are_shown_where_the_table_has_pass_rates(passed):
+    figures = label(0.75, 0.5, basis="truth")
+    reasons = [] if passed else ["polite dropped"]
+    clauses = gate(clause("polite", "max_drop"), passed=passed, reasons=reasons)
+    lines = shown(DONE | {"labels": {"polite": figures}, "gate": clauses})
+    assert "  the gate compares means: polite 0.7500" in lines
+    assert not any("compares means" in line for line in shown(DONE | {"gate": gate(clause("polite", "min_score"))}))
 
 
 def test_a_failed_gate_has_its_reasons_and_no_clauses():

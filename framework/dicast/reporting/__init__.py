@@ -10,7 +10,7 @@ from .._kernel.pipeline.ledger_path import ledger_option
 from .._kernel.plan.clauses import Clause, ComparedRuns, Finding, GateClause, GatedFile, GatedRun
 from .._kernel.records.comparable import find_faults, read_contents
 from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_passes, pair_runs, pass_counts
-from .._kernel.report.caps import cap_lines
+from .._kernel.report.caps import cap_lines, raise_caps_text, reached_caps
 from .._kernel.report.document import exit_note
 from .._kernel.report.failure_words import (
     failure_counts,
@@ -75,6 +75,8 @@ __all__ = [
     "pair_passes",
     "pair_runs",
     "pass_counts",
+    "raise_caps_text",
+    "reached_caps",
     "read_contents",
     "run_answer",
     "run_markdown",

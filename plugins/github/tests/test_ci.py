@@ -235,6 +235,16 @@ def test_a_killed_run_leaves_the_number_of_judged_subjects_and_the_command_that_
     assert re.search(r"- next: `dicast ci killed.yaml --resume \w+` with the same options and the ledger of this", text)
 
 
+@pytest.mark.slow
+def test_a_process_that_is_killed_before_its_first_subject_leaves_the_command_to_run_again(folder):
+    (folder / "killer.py").write_text("import os\nos.kill(os.getpid(), 9)\n")
+    task = "task: {task/python: {target: 'killer:task'}}\ntrust: [killer.py]\n"
+    (folder / "killed.yaml").write_text(PIPELINE % 0.4 + task)
+    assert ci_process(folder, "killed.yaml", "--comment", "c.md").returncode == -9
+    text = (folder / "c.md").read_text("utf-8")
+    assert "- no subject was judged\n- next: `dicast ci killed.yaml` with the same options\n" in text
+
+
 def write_slow(folder, name, script, *, sections=""):
     """Write a pipeline of four rows whose task is the shell *script*; it reads the row from standard input."""
     rows = [json.dumps({"id": name, "input": name}) for name in ("first", "second", "third", "last")]

@@ -225,7 +225,7 @@ def test_a_label_that_the_gate_does_not_compare_has_no_answer_in_the_table(folde
     judge("main.yaml")
     write_rows(folder, 0)
     code, text = comment(folder, "new.yaml", "--limit", "30")
-    reason = "10 of 40 subjects of the baseline have no score in the other run, more than 5%"
+    reason = "10 of 40 subjects of the baseline have no score in this run, more than 5%"
     assert code == 0
     assert f"is not compared with main (run {text.partition('(run ')[2][:26]}): {reason}" in text
     assert "| `city` | not compared |  |  |  | 0.0000 |" in text
@@ -425,9 +425,7 @@ def test_a_provider_that_refuses_is_named_in_the_comment_with_the_next_step(fold
         code, text = comment(folder, "asking.yaml")
     assert (code, text.split("\n\n")[1]) == (2, EMPTY)
     assert f"- `m-1 at {url}/chat/completions: HTTP 401`\n" in text
-    assert (
-        "- next: correct the key, the address or the model, then `dicast ci asking.yaml` with the same options" in text
-    )
+    assert "- next: correct the key, then `dicast ci asking.yaml` with the same options" in text
     assert "- Not compared with `main`: `the run was not completed`" in text
     assert "sk-" not in text
     assert "--resume" not in text
@@ -492,7 +490,11 @@ def test_a_budget_that_allows_no_call_is_named_in_the_comment_with_its_amounts(f
     line = r"- calls not made because of the run_cap: 40; budget.run is 0\.000001 usd, this run spent nothing, "
     line += r"and the first of these calls may cost up to 0\.0000\d+ usd\n"
     line += "- subjects left out because of the budget: 40 of 40\n"
-    assert re.search(line + "- next: raise the cap in the section `budget`, then `dicast ci asking.yaml` with", text)
+    assert re.search(
+        line
+        + "- next: raise the cap: budget.run is 0.000001 usd, then `dicast ci asking.yaml` with the same other options",
+        text,
+    )
     assert "- Not compared: `the run has no score of the label`" in text
 
 
@@ -512,7 +514,7 @@ def test_the_cap_of_a_day_that_other_runs_used_up_is_named_alike_in_every_report
     )
     text = (folder / "c.md").read_text()
     assert re.search(line, text)
-    assert "- next: raise the cap in the section `budget`, or wait for the next day (UTC), then `dicast ci" in text
+    assert f"- next: raise the cap: budget.day is {spent} usd, or wait for the next day (UTC), then `dicast ci" in text
     assert re.search(line, (folder / "j.xml").read_text())
     assert re.search(line.replace(" ", r"\s+"), result.output)
 
@@ -530,6 +532,15 @@ def test_the_adjusted_p_is_in_the_comment_where_it_decides(folder):
     assert re.search(r"\*\*cannot tell\*\* \(about .* needed to tell; p adjusted for all labels is 0\.\d+\)", row)
 
 
+def test_a_drop_that_the_gate_allows_has_the_reason_why_the_gate_passes(folder):
+    judge("main.yaml")
+    (folder / "new.yaml").write_text(PIPELINE + GATE.replace("0.02", "0.9"))
+    write_rows(folder, 36)
+    code, text = comment(folder, "new.yaml")
+    assert code == 0
+    assert "\nThe gate passes: `city` changed by -0.0500, within max_drop 0.9. There is nothing to do.\n" in text
+
+
 def test_a_cap_that_is_reached_half_way_is_named_with_the_command_that_goes_on(folder):
     judge("main.yaml")
     with answering() as url:
@@ -540,10 +551,8 @@ def test_a_cap_that_is_reached_half_way_is_named_with_the_command_that_goes_on(f
     (cap,) = [line for line in text.splitlines() if line.startswith("- calls not made because of the run_cap: ")]
     assert re.search(r"budget\.run is 0\.0003 usd, this run spent 0\.000\d+ usd, and the first of these calls", cap)
     assert re.search(r"\n- subjects left out because of the budget: \d+ of 40\n", text)
-    again = (
-        r"- next: raise the cap in the section `budget`, then `dicast ci asking.yaml --resume \w+ --retry-failed` with"
-    )
-    assert re.search(again + r" the same options and the ledger of this job, `\.dicast/ledger\.db`\. ", text)
+    again = r"- next: raise the cap: budget\.run is 0\.0003 usd, then `dicast ci asking.yaml --resume \w+ --retry-failed` with"
+    assert re.search(again + r" the same other options and the ledger of this job, `\.dicast/ledger\.db`\. ", text)
     assert "`throttled_no_heuristic` of the task (the remaining budget is too small): " in text
 
 

@@ -183,6 +183,13 @@ def test_a_job_of_no_pull_request_posts_nothing(github, tmp_path):
     assert "posted" in post("comment.md", "--pull-request", "12")
 
 
+def test_an_empty_token_is_named(github, monkeypatch, tmp_path):
+    event(tmp_path, 12)
+    monkeypatch.setenv("GITHUB_TOKEN", "")
+    with pytest.raises(RequestError, match="GITHUB_TOKEN is empty; set it to the job's token"):
+        post()
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -175,6 +175,16 @@ def test_a_section_that_is_not_there_is_the_first_line(tmp_path):
     assert Place.of_file(tmp_path / "none.yaml", tmp_path).of("gate") == (None, None)
 
 
+def test_a_section_of_an_included_file_is_at_its_place(tmp_path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "base.yaml").write_text("include: [../top.yaml]\n\nmetrics: []\n")
+    (tmp_path / "top.yaml").write_text("include: parts/base.yaml\ngate: {}\n")
+    place = Place.of_file(tmp_path / "top.yaml", tmp_path)
+    assert place.of("metrics") == ("parts/base.yaml", 3)
+    assert place.of("gate") == ("top.yaml", 2)
+    assert place.of("judges") == ("top.yaml", 1)
+
+
 def test_adding_nothing_makes_no_file(tmp_path):
     append(tmp_path / "none", lambda _: "")
     assert not (tmp_path / "none").exists()

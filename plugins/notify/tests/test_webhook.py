@@ -112,7 +112,7 @@ def test_runs_over_other_rows_are_not_compared_and_the_message_has_the_reason(ru
     run([GOOD] * 30, when="always")
     run([BAD] * 20, when="always")
     message = receiver.messages[-1]
-    reason = "10 of 30 subjects of the baseline have no score in the other run, more than 5%"
+    reason = "10 of 30 subjects of the baseline have no score in this run, more than 5%"
     assert message["worse"] == []
     assert reason in message["previous"]["not_compared"]
     assert reason in message["text"]

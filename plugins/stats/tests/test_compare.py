@@ -566,5 +566,5 @@ def test_the_answer_fits_one_screen_however_many_labels_and_gaps(tmp_path, monke
     assert sum(" are scored in one run only: " in line for line in lines) == 1
     full = CliRunner().invoke(compare, ["old", "new", "--full"], catch_exceptions=False).output
     assert "gate does not decide" not in full
-    assert full.count("of 18 subjects of A have no score in the other run") == 1
+    assert full.count("of 18 subjects of A have no score in B") == 1
     assert "adjusted p: the gate's labels are tested alone" in " ".join(full.split())

@@ -100,9 +100,9 @@ def test_the_gate_and_compare_have_equal_numbers(folder):
         ({"scoring": {"threshold": 0.6}}, "scoring"),
         (
             {"of": 30},
-            "10 of 40 subjects of the baseline have no score in the other run, more than 5%: 10 not in it ('30', ",
+            "10 of 40 subjects of the baseline have no score in this run, more than 5%: 10 not in it ('30', ",
         ),
-        ({"of": 50}, "10 of 50 subjects of the run have no score in the other run, more than 5%"),
+        ({"of": 50}, "10 of 50 subjects of the run have no score in the baseline, more than 5%"),
         (
             {"rows": [{"id": str(n), "input": f"other {n}", "output": "no"} for n in range(40)]},
             "the input or the reference of 40 subjects, such as '0'",
@@ -233,14 +233,13 @@ def test_compare_names_the_reasons_for_which_a_gate_does_not_decide(folder):
     judge(36)
     judge(20, "new", of=30)
     text = " ".join(invoke("main", "new")[1].split())
-    reason = "10 of 40 subjects of A have no score in the other run, more than 5%"
+    reason = "10 of 40 subjects of A have no score in B, more than 5%"
     assert "more than 5% are scored in one run only: good (causes: --full)" in text
     assert reason in " ".join(invoke("main", "new", "--full")[1].split())
     answer = json.loads(invoke("main", "new", "--json")[1])["answers"]["good"]
     (fault,) = answer["faults"]
-    assert fault.startswith(
-        f"{reason.replace('of A', 'of the baseline')}: 10 not in it ('30', '31', '32', '33', '34' and 5 more; "
-    )
+    reason = reason.replace("of A", "of the baseline").replace("in B", "in this run")
+    assert fault.startswith(f"{reason}: 10 not in it ('30', '31', '32', '33', '34' and 5 more; ")
     judge(20, "all")
     assert "scored in one run only" not in invoke("main", "all")[1]
 
@@ -355,7 +354,7 @@ def test_a_baseline_file_keeps_the_subjects_that_were_held_back(folder):
     (folder / "older.json").write_text(json.dumps(content), encoding="utf-8")
     run = judge_outputs("newest", ["yes"] * 40, gate={"baseline": "older.json"})
     assert clause_of(run)["passed"] is None
-    assert "8 of 40 subjects of the run have no score in the other run" in " ".join(run.gate["reasons"])
+    assert "8 of 40 subjects of the run have no score in the baseline" in " ".join(run.gate["reasons"])
 
 
 def test_subjects_without_a_score_in_the_run_are_named_with_the_cause_and_the_next_step(folder):
@@ -364,7 +363,7 @@ def test_subjects_without_a_score_in_the_run_are_named_with_the_cause_and_the_ne
     run = judge(0, "new", rows=rows, gate={"undecided": "exit3"})
     (words,) = [reason for reason in run.gate["reasons"] if "not compared" in reason]
     failed = f"8 without a score there ('0', '1', '2', '3', '4' and 3 more; causes: dicast verdicts --run {run.run_id} --failed"
-    assert "11 of 40 subjects of the baseline have no score in the other run" in words
+    assert "11 of 40 subjects of the baseline have no score in this run" in words
     assert failed in words
     assert "to judge them again" not in words  # no command runs a pipeline that is no file
     assert "3 not in it ('37', '38', '39'; judge the same subjects in both runs)" in words

@@ -7,6 +7,7 @@ import errno
 import click
 
 from ...toolkit.files import UnreadableFile
+from ..contract.plugin_errors import is_interruption
 from ..values.errors import Interrupted, LedgerError, LedgerRefused, RequestError
 
 UNREAD = 141
@@ -29,11 +30,13 @@ _PATH_ERRNOS = {
 def error_code(error: BaseException) -> int | None:
     """Return the exit code for an error; None for an exception that is not handled here (``SystemExit``)."""
     codes: list[tuple[type[BaseException] | tuple[type[BaseException], ...], int]] = [
-        ((KeyboardInterrupt, Interrupted, click.Abort), 130),
+        ((Interrupted, click.Abort), 130),
         ((RequestError, LedgerRefused, UnreadableFile, click.ClickException), 2),
         (LedgerError, UNWRITABLE),
         (Exception, 70),
     ]
+    if is_interruption(error):
+        return 130
     if isinstance(error, OSError) and error.filename is not None and error.errno in _PATH_ERRNOS:
         return 2
     return next((code for kind, code in codes if isinstance(error, kind)), None)

@@ -33,7 +33,9 @@ def gate_parts(done: Document) -> Iterator[str | Drawing]:
 
 
 def missing_gate(done: Document) -> str:
-    """Return the line of a run without a gate: the reason if the command left it out."""
+    """Return the line of a run without a gate: the reason if the command left it out; a shard has its gate at the merge."""
+    if "shard" in done:
+        return "gate: at the merge"
     warnings = done.get("warnings", ())  # documents of older versions have none
     return next((warning["message"] for warning in warnings if warning["kind"] == GATE_LEFT_OUT), "gate: none")
 

@@ -15,7 +15,7 @@ from ...toolkit.terminal import Drawing, Line, Part, wrap_columns
 from ...toolkit.text_table import WIDTH
 from ..classes import define, field
 from ..pipeline.ledger_path import ledger_option
-from ..report.caps import cap_lines
+from ..report.caps import cap_lines, raise_caps_text, reached_caps
 from ..report.document import exit_note
 from ..report.failure_words import failure_numbers, failure_origin, failure_text, failures_text
 from ..resume.open_runs import RunCommand
@@ -220,11 +220,28 @@ def _gate(done: Document) -> _Section:
         head = missing_gate(done) + exit_note(done) + ("; undecided" if reasons else "")
     else:
         head = f"gate: {gate_answer(gate)}{exit_note(done)}"
+    means = [*_compared_means(done)]
     if reasons and (gate is None or not gate["passed"]):
-        return _Section([f"{head}: {reasons[0]}"], [f"  {reason}" for reason in reasons[1:]], "reason")
+        return _Section([f"{head}: {reasons[0]}"], [*(f"  {reason}" for reason in reasons[1:]), *means], "reason")
     clauses = [clause for clause in (gate or {}).get("clauses", ()) if clause["rule"] != "min_coverage"]
     decided = clause_lines([clause for clause in clauses if clause["passed"] is not None])
-    return _Section([head], [*(f"  undecided: {reason}" for reason in reasons), *decided], "clause")
+    return _Section([head], [*(f"  undecided: {reason}" for reason in reasons), *decided, *means], "clause")
+
+
+def _compared_means(done: Document) -> Iterator[str]:
+    """Yield a line with the means that the gate compares with a baseline, if the table of labels has their pass rates instead."""
+    rows = {row.label: row for row in label_rows(done)}
+    compared = dict.fromkeys(
+        clause["on"] for clause in (done["gate"] or {}).get("clauses", ()) if clause["rule"] == "max_drop"
+    )
+    figures = {**done["metrics"], **done["labels"]}
+    means = [
+        f"{short_name(label, 24)} {figures[label]['mean']:.4f}"
+        for label in compared
+        if label in rows and rows[label].figure == "pass rate" and figures.get(label, {}).get("mean") is not None
+    ]
+    if means:
+        yield f"  the gate compares means: {', '.join(means)}"
 
 
 def _title(done: Document) -> _Section:
@@ -330,18 +347,19 @@ def _next_lines(
         yield f"next: {next_command}"
     elif done["failures"] or done["failed_subjects"]:
         yield f"next: dicast verdicts --run {run} --failed{ledger}"
-        if (retry := retry_command(done, command)) is not None:
-            yield f"next: {retry}"
+        yield from retry_lines(done, command)
     elif (id_ := _lowest_id(done)) is not None:
         yield f"next: dicast show {shlex.quote(id_)} --run {run}{ledger}"
     yield f"details: dicast show {run} --full{ledger}"
 
 
-def retry_command(done: Document, command: RunCommand | None) -> str | None:
-    """Return the command that judges the failures of a run that has ended again; None if no command would give another result."""
+def retry_lines(done: Document, command: RunCommand | None) -> Iterator[str]:
+    """Yield the command that judges the failures of a run that has ended again, after the caps to raise; nothing if no command would give another result."""
     if command is None or not command.is_resumable or not done["failures"].keys() - _LASTING:
-        return None
-    return command.resuming(short_run(done["run_id"]), "--retry-failed")
+        return
+    if caps := reached_caps(done):
+        yield f"to judge the subjects left out, {raise_caps_text(caps)}; then:"
+    yield f"next: {command.raising(caps).resuming(short_run(done['run_id']), '--retry-failed')}"
 
 
 def _lowest_id(done: Document) -> str | None:

@@ -16,7 +16,7 @@ from ..run.suite import Suite
 from ..values import ALL_METRICS
 from .label_rows import label_row
 from .output import problems_json, problems_text
-from .screen import ROWS, retry_command, screen_parts
+from .screen import ROWS, retry_lines, screen_parts
 from .summary import is_resumed, lowest_label, run_parts, short_run
 
 _LABELS = 6
@@ -90,9 +90,8 @@ def _next_lines(suite: Suite, documents: Mapping[str, Mapping[str, Any]]) -> Ite
         command = " ".join(["dicast compare", *runs, *suite.pairs.variants[best]])
         yield f"next: {command}{ledger_option(documents[best]['ledger'])}"
     if not any(map(is_resumed, documents.values())):
-        retries = (retry_command(done, suite.command) for done in documents.values() if done["run_id"] is not None)
-        if (retry := next(filter(None, retries), None)) is not None:
-            yield f"next: {retry}"
+        retries = ([*retry_lines(done, suite.command)] for done in documents.values() if done["run_id"] is not None)
+        yield from next(filter(None, retries), [])
     done = next((done for done in documents.values() if done["run_id"] is not None), None)
     if done is not None:
         yield f"details: dicast show {short_run(done['run_id'])} --full{ledger_option(done['ledger'])}"

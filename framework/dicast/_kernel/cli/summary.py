@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,10 +16,11 @@ from ...toolkit.terminal import Drawing, Line, Part, folded
 from ...toolkit.text_table import TextTable
 from ..pipeline.ledger_path import ledger_option
 from ..plan.clauses import GATE_LEFT_OUT
-from ..report.caps import cap_lines
+from ..report.caps import cap_lines, raise_caps_text, reached_caps
 from ..report.failure_words import failure_kind, failure_label, failures_text
 from ..report.read_counts import READ_WARNINGS
 from ..resume.open_runs import RunCommand
+from ..values.endpoint_errors import UNSUPPORTED
 from .findings import findings_lines
 from .gate_summary import gate_parts
 from .read_lines import read_lines
@@ -32,6 +34,9 @@ _FIRST = 3
 
 _COMMAND = "    dicast run"
 """Start of a line with a command; the line is not wrapped, so that it can be copied."""
+
+_STATUS = re.compile(r": HTTP (\d{3}): ")
+"""The status of the response in the message of a refused call."""
 
 SHOWN_ELSEWHERE = (*READ_WARNINGS, GATE_LEFT_OUT)
 """Kinds of warnings that the lines about the data and about the gate have."""
@@ -314,25 +319,41 @@ def is_resumed(done: Document) -> bool:
     return done["stopped"] is not None and done["stopped"]["reason"] != "early_stop"
 
 
+def _refusal_words(stopped: Document) -> tuple[str, str]:
+    """Return the condition for resuming a run that a model's endpoint *stopped*, and the options of the file that may be wrong; empty without them."""
+    if "message" not in stopped:
+        return "", ""
+    match = _STATUS.search(stopped["message"])
+    if stopped["reason"] == "refused_by_provider" and match is not None:
+        if match[1] in ("401", "403"):
+            return "correct the key in the environment, then with the file unchanged", ""
+        if match[1] == "404":
+            return "once the endpoint has the model and the file is unchanged", "the address or the model"
+        return "once the endpoint accepts the calls and the file is unchanged", ""
+    if stopped["reason"] == UNSUPPORTED:
+        return "once the model supports the option and the file is unchanged", "the option or the model"
+    return "once the endpoint answers and the file is unchanged", "the address or the model"
+
+
 def next_lines(done: Document, command: RunCommand | None) -> Iterator[str]:
     """Yield the commands that continue a stopped run. An early stop needs no next step."""
     if not is_resumed(done):
         return
     command = command or RunCommand("FILE")
-    resuming = command.resuming
-    is_refused = "message" in done["stopped"]
-    notice = "verdicts are recorded; " if done["scored"] else ""
+    caps, notice = reached_caps(done), "verdicts are recorded; " if done["scored"] else ""
+    resuming = command.raising(caps).resuming
     if "live" in done["stopped"]:
         yield f"  {notice}the same command continues the run"
         return
     if not command.is_resumable:
         yield f"  {notice}this run cannot be resumed (--head, or a suite with --filter); the same command starts a new run"
         return
-    unchanged = ", once the endpoint answers and the file is unchanged" if is_refused else ""
-    yield f"  {notice}to judge the remaining subjects{unchanged}:"
+    condition, correction = _refusal_words(done["stopped"])
+    steps = ", ".join([*([raise_caps_text(caps)] if caps else []), *([condition] if condition else [])])
+    yield f"  {notice}to judge the remaining subjects{steps and f', {steps}'}:"
     yield f"    {resuming(done['run_id'])}"
-    if is_refused:
-        yield "  after a correction of the address or the model in the file, a new run:"
+    if correction:
+        yield f"  after a correction of {correction} in the file, a new run:"
         yield f"    {command.starting()}"
     cancelled = {batch["batch_id"] for batch in done.get("cancelled_batches", ())}
     if any(batch["batch_id"] not in cancelled for batch in done.get("batches", ())):

@@ -19,7 +19,7 @@ from ..values.errors import PluginError
 from ..values.names import nearest
 from . import hooks
 from .kinds import Component, describe_component
-from .plugin_errors import describe_error, in_brackets, place_of
+from .plugin_errors import describe_error, in_brackets, place_of, raise_interruption
 
 _MARK = f"{hooks.PROJECT}_impl"
 """Attribute that ``@hookimpl`` sets."""
@@ -43,6 +43,7 @@ def load_object(owner: str, group: str, name: str, target: str) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit too: the border to other people's code
+        raise_interruption(error)
         if isinstance(error, ModuleNotFoundError) and error.name and f"{entry.module}.".startswith(f"{error.name}."):
             near = nearest(error.name, _modules(error.name))
             message = f"its entry point names the module {entry.module!r}, and there is no module {error.name!r}"
@@ -102,6 +103,7 @@ class Offered:
         except PluginError as error:
             raise PluginError(f"{self.owner}, {hook}: {error}{_at(cls)}") from error
         except Exception as error:  # as in load_object: a class is a plugin's code too
+            raise_interruption(error)
             raise PluginError(
                 f"{self.owner}, {hook}: {cls!r:.100}: {describe_error(error, getattr(cls, '__module__', ''))}"
             ) from error
@@ -200,6 +202,7 @@ def _blaming(owner: str, hook: str, module: str) -> Iterator[None]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # as in load_object
+        raise_interruption(error)
         raise PluginError(f"{owner} failed in {hook}: {describe_error(error, module)}") from error
 
 

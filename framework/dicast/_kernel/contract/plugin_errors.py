@@ -111,6 +111,26 @@ def _below_path(file: str) -> str:
     return min((path.relative_to(f).as_posix() for f in folders if path.is_relative_to(f)), key=len, default=path.name)
 
 
+def raise_interruption(error: BaseException) -> None:
+    """Raise KeyboardInterrupt if one caused *error*: Python before 3.12 wraps what ``__set_name__`` raises, and so do libraries.
+
+    :raises KeyboardInterrupt: if a cause of *error* is one.
+    """
+    if is_interruption(error):
+        raise KeyboardInterrupt from error
+
+
+def is_interruption(error: BaseException | None) -> bool:
+    """Return whether *error* or one of its causes is a KeyboardInterrupt."""
+    seen = set[int]()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        seen.add(id(error))
+        error = error.__cause__
+    return False
+
+
 def is_plugins_own(error: BaseException) -> bool:
     """Return whether a plugin's code raised *error* itself; ``SystemExit`` and ``GeneratorExit`` count, and ``CancelledError`` for its own tasks.
 

@@ -25,7 +25,8 @@ from ..events import (
 from ..pipeline.ledger_path import ledger_option
 from ..plan.labels import recorded_labels, recorded_score_label
 from ..plan.sections import METRICS
-from ..resume.open_runs import command_of
+from ..report.caps import reached_caps
+from ..resume.open_runs import RunCommand, command_of
 from ..values import RECORDED_PREFIX, Event, Query, Record, Results, Subject
 from ..values.passes import PassRule, values_of
 from ..values.payloads import value_of
@@ -198,8 +199,7 @@ def results(ledger: Ledger, run_id: str) -> Results:
         return (((subject.kind, subject.id), columns(subject)) for subject in subjects)
 
     counting = {key: value for key, value in started["fingerprints"].items() if not key.startswith(_NOT_SCORING)}
-    query = Query(run_id=run_id, types=(RUN_COMPLETED,), newest_first=True, limit=1)
-    document: Any = next((entry.event.payload for entry in ledger.read(query)), {})
+    document = _document(ledger, run_id)
     name, pass_at = str(started.get("name")), started.get("pass_at") or {}  # missing in runs of older versions
     rule = recorded_rule(started)
     passes = partial(ledger_passes, ledger.read, run_id, rule)
@@ -221,7 +221,7 @@ def results(ledger: Ledger, run_id: str) -> Results:
         tuple(started.get("gated") or ()),
         (document.get("stopped") or {}).get("reason"),
         {section: options["counting"] for section, options in (started.get("options") or {}).items()},
-        *_commands(run_id, started, ledger_option({"path": getattr(ledger, "path", None)})),
+        *_commands(run_id, started, document, ledger_option({"path": getattr(ledger, "path", None)})),
     )
 
 
@@ -230,15 +230,36 @@ def in_ledger(run: Results, ledger: Ledger, place: str | None) -> Results:
     start = next(iter(ledger.read(Query(run_id=run.run_id, types=(RUN_STARTED,), limit=1))), None)
     if place is None or start is None:
         return run
-    failures, retry = _commands(run.run_id, start.event.payload, ledger_option({"place": place}))
+    failures, retry = _commands(
+        run.run_id, start.event.payload, _document(ledger, run.run_id), ledger_option({"place": place})
+    )
     return attrs.evolve(run, failures_command=failures, retry_command=retry)
 
 
-def _commands(run_id: str, started: Mapping[str, Any], option: str) -> tuple[str, str | None]:
-    """Return the command that lists the failures of a run, and the command that judges them again, with *option*, which names the ledger."""
+def _document(ledger: Ledger, run_id: str) -> Mapping[str, Any]:
+    """Return the document of the run at its last end; empty for a run that has not ended."""
+    query = Query(run_id=run_id, types=(RUN_COMPLETED,), newest_first=True, limit=1)
+    return next((entry.event.payload for entry in ledger.read(query)), {})
+
+
+def _commands(
+    run_id: str, started: Mapping[str, Any], document: Mapping[str, Any], option: str
+) -> tuple[str, str | None]:
+    """Return the command that lists the failures of a run, and the command that judges them again, with *option*, which names the ledger.
+
+    The second one is without the settings of caps that left out subjects of the run of the *document*.
+    """
     command = command_of(started, *shlex.split(option))
-    retry = None if command is None or not command.is_resumable else command.resuming(run_id, "--retry-failed")
+    retry = (
+        None
+        if command is None or not command.is_resumable
+        else _raising(command, document).resuming(run_id, "--retry-failed")
+    )
     return f"dicast verdicts --run {run_id} --failed{option}", retry
+
+
+def _raising(command: RunCommand, document: Mapping[str, Any]) -> RunCommand:
+    return command.raising(reached_caps(document)) if document else command
 
 
 def _is_weighted(ledger: Ledger, run_id: str, document: Mapping[str, Any]) -> bool:

@@ -67,6 +67,21 @@ def cap_lines(done: Mapping[str, Any]) -> Iterator[str]:
         yield f"subjects left out because of the budget: {left_out:,} of {done['subjects']:,}"
 
 
+def reached_caps(done: Mapping[str, Any]) -> dict[str, str]:
+    """Return the value of each option whose cap left out subjects of the run of the document *done*, with its unit; empty without such subjects."""
+    if not (done["failures"].get("throttled_no_heuristic") or done["unaffordable"]):
+        return {}
+    caps: Mapping[str, Mapping[str, Any]] = done.get("caps", {})  # documents of older versions have none
+    return {_OPTIONS[reason]: f"{cap['limit']} {cap['unit']}" for reason, cap in caps.items() if reason in _OPTIONS}
+
+
+def raise_caps_text(caps: Mapping[str, str]) -> str:
+    """Return the step before a run is resumed that the *caps* of :func:`reached_caps` stopped."""
+    limits = " and ".join(f"{option} is {limit}" for option, limit in caps.items())
+    wait = ", or wait for the next day (UTC)" if "budget.day" in caps else ""
+    return f"raise the cap{'s' * (len(caps) > 1)}: {limits}{wait}"
+
+
 def _spent_text(done: Mapping[str, Any], cap: Mapping[str, Any]) -> str:
     """Return the cost of the run; for the cap of a day or a session also the spending of all runs before the first forbidden call."""
     cost_of_run = amounts_text(done["cost"]) or "nothing"

@@ -43,7 +43,7 @@ def answered(
         answer: Document = {"gate": decision, "undecided": decision["reasons"] if decision["passed"] is None else []}
     else:
         rule = _coverage(Clause(coverage_note="the default"), None, coverage)
-        reasons = [_unscored(report)] if not report.scored else [] if rule.passed else [rule.reason]
+        reasons = [_unscored(report, report.labels)] if not report.scored else [] if rule.passed else [rule.reason]
         answer = {"gate": None, "undecided": reasons}
     return as_it_ended(answer, ending.stopped)
 
@@ -81,7 +81,7 @@ def _gate_answer(
     order: Sequence[Answer] = (False, None, True)  # failed rules come first
     reasons = [reason for _, reason in sorted(unmet, key=lambda item: order.index(item[0]))]
     if is_empty:
-        reasons = [_unscored(report)]
+        reasons = [_unscored(report, [clause.on or only for clause in gate.clauses])]
     return {
         "passed": all_passed(answers),
         "reasons": reasons,
@@ -90,10 +90,16 @@ def _gate_answer(
     }
 
 
-def _unscored(report: Report) -> str:
-    """Return the reason of a run without a score, with the numbers of its failures by kind."""
-    counts = failure_counts(dict(report.failures.kinds.most_common()))
-    return f"nothing was scored; failed: {counts}" if counts else "nothing was scored"
+def _unscored(report: Report, labels: Iterable[str | None]) -> str:
+    """Return the reason of a run without a score of *labels*, with the numbers of its failures by kind.
+
+    It has the names of the labels if another label has scores.
+    """
+    counts, reason = failure_counts(dict(report.failures.kinds.most_common())), "nothing was scored"
+    empty = [label for label in dict.fromkeys(labels) if label is not None and not _has_scores(report, label)]
+    if empty and any(_has_scores(report, label) for label in report.labels):
+        reason = f"{', '.join(empty)} {'has' if len(empty) == 1 else 'have'} no score"
+    return f"{reason}; failed: {counts}" if counts else reason
 
 
 def _fails_anyway(rule: Finding) -> bool:

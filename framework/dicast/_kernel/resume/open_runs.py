@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,11 @@ class RunCommand:
         settings += [] if name is None else [f"name={name if _PLAIN.fullmatch(name) else json.dumps(name)}"]
         ids = [] if run_id is None else [run_id]
         return self._text(settings, "--resume", *ids, *self.flags, *flags)
+
+    def raising(self, options: Collection[str]) -> RunCommand:
+        """Return the command without the settings of *options*, such as ``budget.run``: with the same cap it would change nothing."""
+        settings = [text for text in self.settings if text.partition("=")[0].strip() not in options]
+        return evolve(self, settings=settings, hidden=[path for path in self.hidden if path not in options])
 
     def starting(self) -> str:
         """Return the command, quoted for a shell, that starts a new run."""

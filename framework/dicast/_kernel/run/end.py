@@ -16,6 +16,7 @@ from ..pipeline.default_ledger import is_in_environment
 from ..pipeline.ledger_path import printed_place
 from ..pipeline.slots import ledger_slot
 from ..plan.clauses import ComparedRuns
+from ..report.caps import reached_caps
 from ..report.document import document
 from ..source.source import SubjectList, read_counts
 from ..values import Event, ReadCounts, Results
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ..plan.sections import Pipeline, Slot
     from ..records.observers import RecordObservers
     from ..report.fold import Report
+    from ..resume.open_runs import RunCommand
     from ..resume.shard_roots import ShardRoot
     from ..stream.opening import ComponentStack
     from ..stream.sinks import SinkFeed
@@ -83,10 +85,12 @@ def gated_document(
     stopped: Mapping[str, Any] | None,
     intervals: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     counts: ReadCounts | None = None,
+    command: RunCommand | None = None,
 ) -> dict[str, Any]:
     """Return the document of the run of *report*, as :func:`document` does, decided by the gate of *pipeline*.
 
     A clause that names a baseline gets the run and its *baselines* from the *ledger*, unless the ledger has failed.
+    *command* is the command of this run, which a reason may repeat to judge failures again; by default the recorded one.
     """
     compared, reason = ComparedRuns(), None if stopped is None else str(stopped["reason"])
     if reason != "ledger_failed" and any(pipeline.gate.baselines()):
@@ -95,6 +99,10 @@ def gated_document(
         place = _printed_place(ledger, ledger_slot(pipeline))
         recorded = in_ledger(results(ledger, report.run_id), ledger, place)
         current = attrs.evolve(recorded, models=report.models, adapted=report.adapted, stopped=reason)
+        if command is not None and recorded.retry_command is not None:
+            failures = {**report.failures.figures(), "unaffordable": report.unaffordable}
+            retry = command.raising(reached_caps({**failures, **report.throttled.figures()}))
+            current = attrs.evolve(current, retry_command=retry.resuming(report.run_id, "--retry-failed"))
         baselines = {name: run and in_ledger(run, ledger, place) for name, run in baselines.items()}
         compared = ComparedRuns(current, baselines)
     aggregation, gate = pipeline.scoring.aggregation, pipeline.gate

@@ -58,7 +58,7 @@ from .option_texts import name_changes
 from .plan import Plan, lookahead, make_plan, producer, run_started, unchanged_rubrics
 from .request import Request, RunOutcome
 from .shard_run import ShardRun, shard_setup
-from .started import with_request
+from .started import recorded_command, with_request
 
 if TYPE_CHECKING:
     from ..records.observers import RecordObservers
@@ -350,7 +350,8 @@ class RunSteps:
         report = resume.settled_report(self.report, self.ledger)
         intervals = dict(self._observers.intervals() if self._observers else ())
         counts, uncounted, warnings = *self._counted(report), self._source_warnings()
-        done = gated_document(self.ledger, pipeline, report, self._baselines, stopped, intervals, counts)
+        command = recorded_command(self.request, self._mask, keeps_content=getattr(self.ledger, "keeps_content", True))
+        done = gated_document(self.ledger, pipeline, report, self._baselines, stopped, intervals, counts, command)
         done |= concluded
         done |= undecided_without({"gate": done["gate"], "undecided": done["undecided"]}, done)
         done["broken"] |= uncounted

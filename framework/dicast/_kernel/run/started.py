@@ -40,10 +40,17 @@ def with_request(
     if request.shard is not None:
         started["setup"] |= shard_setup(request.shard)
         started["shard"] = shard_record(request.shard, request.command, mask)
-    elif request.command is not None:
-        started |= request.command.without(lambda setting: _is_hidden(setting, mask, keeps_content)).record()
+    elif (command := recorded_command(request, mask, keeps_content=keeps_content)) is not None:
+        started |= command.record()
     started["kind"] = request.kind or run_kind(started)
     return started
+
+
+def recorded_command(request: Request, mask: SecretMask, *, keeps_content: bool) -> RunCommand | None:
+    """Return the command of *request* without the values of settings that the ledger does not record; None for a run without a command."""
+    if request.command is None:
+        return None
+    return request.command.without(lambda setting: _is_hidden(setting, mask, keeps_content))
 
 
 def _is_hidden(setting: str, mask: SecretMask, keeps_content: bool) -> bool:

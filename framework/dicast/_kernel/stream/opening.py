@@ -12,7 +12,7 @@ import attrs
 from ..contract.declared import declared_faults
 from ..contract.implements import implements
 from ..contract.kinds import KINDS, member_faults
-from ..contract.plugin_errors import describe_error, error_text, in_brackets, place_of
+from ..contract.plugin_errors import describe_error, error_text, in_brackets, place_of, raise_interruption
 from ..contract.protocols import ChatModel, Sandbox
 from ..values import RunContext
 from ..values.errors import DicastError, PluginError, Problem
@@ -110,6 +110,7 @@ class Opener:
         except DicastError:
             raise
         except Exception as error:  # the border to a plugin's code
+            raise_interruption(error)
             raise PluginError(f"{class_name(component)} could not be opened: {_reason(error, component)}") from error
         self._opened[id(live)] = live, component
         return live

@@ -102,28 +102,44 @@ def of_problems(problems: Iterable[Problem]) -> Iterator[Annotation]:
 
 @attrs.frozen
 class Place:
-    """The pipeline file by its name on GitHub, and the first lines of its sections."""
+    """The pipeline *file* by its name on GitHub, and the file and the first line of each of its *sections*, which may be in an included file."""
 
     file: str | None
-    lines: Mapping[str, int]
+    sections: Mapping[str, tuple[str, int]]
 
     @classmethod
     def of_file(cls, path: Path, workspace: Path | None) -> Place:
-        """Return the sections of the file at *path*. A file in the *workspace* has its name relative to it."""
-        from dicast.toolkit import yaml  # only a run under GitHub Actions needs it
-
-        if not path.is_file():
-            return cls(None, {})
-        root = path.resolve()
-        inside = workspace is not None and root.is_relative_to(workspace.resolve())
-        name = str(root.relative_to(workspace.resolve())) if inside and workspace is not None else str(path)
-        try:
-            node = yaml.read_yaml(read_bytes(path), name, [])
-        except (ConfigError, OSError):  # the file was changed since it was read
-            return cls(name, {})
-        sections = node.value if isinstance(node.value, dict) else {}
-        return cls(name, {section: (child.key or child.place).line or 1 for section, child in sections.items()})
+        """Return the sections of the file at *path* and of its includes. A file in the *workspace* has its name relative to it."""
+        return cls(_shown_name(path, workspace), _sections(path, workspace, ())) if path.is_file() else cls(None, {})
 
     def of(self, section: str) -> tuple[str | None, int | None]:
         """Return the file and the line of *section*; 1 if the file has no such section."""
-        return self.file, None if self.file is None else self.lines.get(section, 1)
+        return (None, None) if self.file is None else self.sections.get(section, (self.file, 1))
+
+
+def _shown_name(path: Path, workspace: Path | None) -> str:
+    """Return the name of *path* in the *workspace*; the path itself elsewhere."""
+    root = None if workspace is None else workspace.resolve()
+    file = path.resolve()
+    return str(file.relative_to(root)) if root is not None and file.is_relative_to(root) else str(path)
+
+
+def _sections(path: Path, workspace: Path | None, chain: tuple[Path, ...]) -> dict[str, tuple[str, int]]:
+    """Return the file and the line of each section of the pipeline file at *path*; the sections of later files replace those of earlier ones.
+
+    *chain* are the files that include it.
+    """
+    from dicast.toolkit import yaml  # only a run under GitHub Actions needs it
+
+    name = _shown_name(path, workspace)
+    try:
+        node = yaml.read_yaml(read_bytes(path), name, [])
+    except (ConfigError, OSError):  # the file was changed since it was read, or a variable is in its name
+        return {}
+    members = dict(node.value) if isinstance(node.value, dict) else {}
+    include, sections = members.pop("include", None), dict[str, tuple[str, int]]()
+    files = [] if include is None else include.value if isinstance(include.value, list) else [include]
+    for item in files:
+        if isinstance(item.value, str) and (target := (path.parent / item.value).resolve()) not in chain:
+            sections |= _sections(target, workspace, (*chain, target))
+    return sections | {section: (name, (child.key or child.place).line or 1) for section, child in members.items()}

@@ -17,6 +17,7 @@ import orjson
 
 from dicast import LedgerError, RequestError
 from dicast.commands import CallingCommand, merge_shards, run, sigterm_as_ctrl_c
+from dicast.reporting import code
 from dicast.toolkit.atomic_file import AtomicFile, output_path
 from dicast.toolkit.files import error_reason
 from dicast.toolkit.printable import one_line
@@ -120,7 +121,7 @@ def _with_comment(file: Path, junit: str | None, options: _Options, comment: Com
     Before the run the comment is written without a result, so that a process that ends early leaves no older comment.
     """
     documents, reasons, name = Path(folder, "documents.jsonl"), list[str](), _from_here(one_line(file.as_posix()))
-    write_progress(comment.path, name, ["no subject was judged"])
+    write_progress(comment.path, name, ["no subject was judged", _again(name, merges=options.merges)])
     is_interrupted = False
     path, target = str(documents), str(comment.path.absolute())
     sink = {
@@ -146,6 +147,11 @@ def _with_comment(file: Path, junit: str | None, options: _Options, comment: Com
         except KeyboardInterrupt:
             click.echo(f"{comment.path}: the comment has no result, because the command was interrupted", err=True)
             raise
+
+
+def _again(name: str, *, merges: bool) -> str:
+    """Return the next step after the end of a command that judged nothing; *name* is the pipeline file."""
+    return f"next: {code(f'dicast ci {name}' + ' --merge' * merges)} with the same options"
 
 
 def _fault(error: Exception) -> str:

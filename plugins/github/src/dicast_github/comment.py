@@ -147,6 +147,7 @@ def _run_parts(done: Document, file: str, comment: Comment, documents: Sequence[
         yield "\n".join(lines)
     if _open_clauses(done):
         yield _OPEN.format(" More rows give an answer: see the number of pairs." if _needs_rows(done) else "")
+    yield from _allowed_drops(done)
     baselines = [(baseline, [baseline])] if baseline else _baselines(done)
     pairs = [] if ledger is None else [_Pair.of(Path(ledger), *side, str(done["run_id"])) for side in baselines]
     for pair in pairs:
@@ -169,6 +170,19 @@ def _open_clauses(done: Document) -> str:
     gate = done["gate"] or {"passed": None}
     labels = [code(clause["on"] or "-") for clause in gate.get("clauses", ()) if clause["passed"] is None]
     return f", without an answer on {', '.join(dict.fromkeys(labels))}" if gate["passed"] and labels else ""
+
+
+def _allowed_drops(done: Document) -> Iterator[str]:
+    """Yield a sentence about the labels whose mean dropped by less than the gate allows, in a gate that passed."""
+    gate, only = done["gate"] or {"passed": None}, [*done["metrics"]]
+    names = {ALL_METRICS: only[0]} if len(only) == 1 else {}  # as in the table
+    drops = [
+        f"{code(names.get(clause['on'], clause['on']) or ALL_METRICS)} changed by {clause['value']:+.4f}, within max_drop {clause['line']:g}"
+        for clause in gate.get("clauses", ())
+        if clause["rule"] == "max_drop" and clause["passed"] and (clause["value"] or 0) < 0
+    ]
+    if gate["passed"] and drops:
+        yield f"The gate passes: {'; '.join(drops)}. There is nothing to do."
 
 
 def _needs_rows(done: Document) -> bool:

@@ -100,7 +100,8 @@ def comment(file: Path, number: int | None) -> int:
         click.echo(f"{_FORK}: GITHUB_TOKEN is empty; set it to ${{{{ github.token }}}}, not to a secret")
         return 0
     if not token:
-        raise RequestError("GITHUB_TOKEN is not set; set it to the job's token: GITHUB_TOKEN: ${{ github.token }}")
+        state = "empty" if "GITHUB_TOKEN" in os.environ else "not set"
+        raise RequestError(f"GITHUB_TOKEN is {state}; set it to the job's token: GITHUB_TOKEN: ${{{{ github.token }}}}")
     if not (token.isascii() and token.isprintable()) or " " in token:
         raise RequestError(
             "GITHUB_TOKEN has a space, a line end or another character that no token has; set the token alone"

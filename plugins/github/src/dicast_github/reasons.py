@@ -10,7 +10,7 @@ from typing import Any
 
 from dicast import read_ledger
 from dicast.reading import run_document
-from dicast.reporting import ALL_METRICS, cap_lines, code, ledger_option
+from dicast.reporting import ALL_METRICS, cap_lines, code, ledger_option, raise_caps_text, reached_caps
 
 Document = Mapping[str, Any]
 
@@ -40,6 +40,12 @@ _CALL_FAULT = re.compile(
 
 _TRANSIENT = re.compile(r": HTTP (408|409|429|5\d\d)$")
 """Status after which the same call may succeed later."""
+
+_STATUS = re.compile(r": HTTP (\d{3})$")
+"""The status at the end of a fault."""
+
+_REFUSED_PARTS = {"401": "the key", "403": "the key", "404": "the address or the model"}
+"""Words for what a status says to be wrong."""
 
 _CONNECTION_FIX = re.compile(r"; (start the server, or correct \w+)")
 """The next step in the message of a call without a connection."""
@@ -109,10 +115,11 @@ def reason_lines(done: Document, file: str, ledger: Path | None, *, is_fork: boo
     yield from (f"- {line}" for line in cap_lines(done))
     is_lasting = first_fault is not None and _TRANSIENT.search(first_fault) is None
     is_refused = is_lasting or reason in _REFUSED
-    connection = _connection_fix(done, messages)
-    fix = f"{connection}, then " if connection else _fix(done, is_refused=is_refused)
+    connection, status = _connection_fix(done, messages), _STATUS.search(first_fault or "")
+    fix = f"{connection}, then " if connection else _fix(done, is_refused=is_refused, status=status and status[1])
     if fix is not None and not (is_fork and is_refused and not is_judged(done)):
-        options = "the same options" + " (without `--merge` and its ledgers)" * ("shards" in stopped)
+        options = f"the same{' other' * bool(reached_caps(done) and not is_refused)} options"
+        options += " (without `--merge` and its ledgers)" * ("shards" in stopped)
         yield f"- next: {fix}{code(_command(done, file, ledger))} with {options}{_place(done, ledger)}"
 
 
@@ -123,15 +130,14 @@ def _connection_fix(done: Document, messages: Sequence[str]) -> str | None:
     return next((match[1] for match in found if match), None)
 
 
-def _fix(done: Document, *, is_refused: bool) -> str | None:
+def _fix(done: Document, *, is_refused: bool, status: str | None = None) -> str | None:
     """Return the change before the next run of *done*, with a comma and *then*; empty without a change, None without a next step."""
     if is_refused:
-        return "correct the key, the address or the model, then "
-    if done["throttled"] and (done["failures"] or done["unaffordable"]):
-        if done["throttled"].keys() == {"no_estimate"}:
-            return "give the component an estimate of its cost, as the message of the failure says, then "
-        wait = ", or wait for the next day (UTC)" if "daily_cap" in done["throttled"] else ""
-        return f"raise the cap in the section `budget`{wait}, then "
+        return f"correct {_REFUSED_PARTS.get(status or '', 'the key, the address or the model')}, then "
+    if caps := reached_caps(done):
+        return f"{raise_caps_text(caps)}, then "
+    if done["throttled"].keys() == {"no_estimate"} and (done["failures"] or done["unaffordable"]):
+        return "give the component an estimate of its cost, as the message of the failure says, then "
     if done["failures"].keys() & _CALLS:
         return "wait until the endpoint answers, then "
     if (done["stopped"] or {}).get("reason") == "ledger_failed":

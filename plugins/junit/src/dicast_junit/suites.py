@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dicast.reporting import cap_lines, criteria, exact, gate_answer
+from dicast.reporting import cap_lines, criteria, exact, gate_answer, raise_caps_text, reached_caps
 
 from .cases import Counts, add_properties, as_xml_text
 
@@ -91,10 +91,11 @@ def _count(element: Any, counts: Counts) -> None:
 
 def _of_the_run(done: Mapping[str, Any]) -> dict[str, object]:
     cost = {f"run_cost_{unit}": amount for unit, amount in done["cost"].items()}
+    caps = reached_caps(done)
     warnings = "; ".join(str(warning["message"]) for warning in done.get("warnings", ()))
     return {
         "warnings": warnings,
-        "budget": "; ".join(cap_lines(done)),
+        "budget": "; ".join((*cap_lines(done), *([raise_caps_text(caps)] if caps else []))),
         "run_id": done["run_id"],
         "gate": gate_answer(done["gate"]),
         "coverage": exact(done["coverage"]),
@@ -110,4 +111,5 @@ def _of_the_label(label: str, done: Mapping[str, Any]) -> dict[str, object]:
     )
     numbers = {name: exact(figures.get(name)) for name in ("mean", "pass_rate", "ci_low", "ci_high")}
     bases = ", ".join(f"{basis} {count}" for basis, count in (figures.get("by_basis") or {}).items())
-    return {**numbers, "basis": figures.get("basis") or bases}
+    basis = figures.get("basis") or done["labels"].get(label, {}).get("basis")
+    return {**numbers, "basis": basis or bases}

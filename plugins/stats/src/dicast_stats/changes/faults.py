@@ -15,6 +15,9 @@ MAX_UNPAIRED = 0.05
 ROLES = ("the baseline", "the run")
 """Names of both runs in a gate's reasons."""
 
+_THIS = {ROLES[1]: "this run"}
+"""Words for a role where a reason is about what the run lacks."""
+
 
 def way_faults(baseline: Results, variant: Results) -> Iterator[str]:
     """Yield the reasons why the runs were judged in different ways: other judges or inputs, or weights."""
@@ -47,9 +50,9 @@ def pair_faults(
     if not pairs:
         yield "no subject has a score in both runs"
         return
-    for count, name in zip(unpaired, names, strict=True):
+    for count, name, other in zip(unpaired, names, names[::-1], strict=True):
         total = pairs + count
         if count > MAX_UNPAIRED * total:
             causes = unpaired_text(*runs, label, of_baseline=name == names[0])
             share = f"more than {MAX_UNPAIRED:.0%}"
-            yield f"{count:,} of {total:,} subjects of {name} have no score in the other run, {share}: {causes}"
+            yield f"{count:,} of {total:,} subjects of {name} have no score in {_THIS.get(other, other)}, {share}: {causes}"
