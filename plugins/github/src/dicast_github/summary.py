@@ -31,7 +31,7 @@ class Summary:
     The summary is the Markdown of ``report/markdown``, appended to the step's summary, at most 1 MiB in all. Judged text is shown as
     code, so it cannot be markup, a link or a mention. Under GitHub Actions the sink prints an annotation for a gate that did not pass,
     or passed with a clause that was not decided, and for each of the first subjects that did not pass, at most 10 of a level, because GitHub shows no more for a step. Annotations
-    are placed at the section ``gate``, ``metrics`` or ``judges`` of the pipeline file.
+    are placed at the section ``gate``, ``metrics`` or ``judges`` of the pipeline file, or of the included file that has it.
 
     :param path: the file to append to; the value of ``GITHUB_STEP_SUMMARY`` by default. Without both, as outside GitHub Actions,
         no summary is written.
