@@ -148,6 +148,18 @@ def test_a_view_has_no_violation(page, server, view):
     assert violations(page) == []
 
 
+@pytest.mark.parametrize("query", ["", "?token=of-another-server"], ids=["no token", "another token"])
+def test_the_page_of_a_browser_without_the_token_has_no_violation(chromium, server, query):
+    context = chromium.new_context()
+    page = context.new_page()
+    try:
+        page.goto(f"{server.address}{query}")
+        page.wait_for_selector("h1:has-text('token')")
+        assert violations(page) == []
+    finally:
+        context.close()
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_has_no_violation_while_it_loads(page, server, view):
     address = address_of(server, view)

@@ -34,9 +34,11 @@ _CLOSED = """<!doctype html>
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <title>dicast: {title}</title></head>
 <body>
+<main>
 <h1>{heading}</h1>
 <p>Open the address that <code>dicast serve</code> has printed. It ends in <code>?token=</code> and the token.</p>
 <p>Where the token is in a file, write the address like that yourself. The token is before a <code>#</code>, if the address has one: <code>/?token=TOKEN#/runs</code>. The browser then keeps the token; the address does not.</p>
+</main>
 </body>
 </html>
 """
