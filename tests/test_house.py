@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-MOVES, ENTERED, TWICE = 23, 102, 17
+MOVES, ENTERED, TWICE = 23, 103, 17
 """Bars for a row's moves between modules, two of them for the scan for secrets, modules that a run enters, and names defined twice."""
 
 

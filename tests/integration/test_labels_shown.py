@@ -119,7 +119,7 @@ def test_a_failed_judgment_is_shown_as_failed_and_not_as_not_passed(folder, capf
     assert [child.tag for child in case if child.tag != "properties"] == ["error"]
     for name in ("run.md", "summary.md"):
         assert "### 6 did not pass, 1 without a verdict" in Path(name).read_text()
-    assert "row q03, helpful: judge_output_invalid: no reply" in Path("annotations.txt").read_text()
+    assert "row q03, helpful: a model's reply is no verdict: no reply" in Path("annotations.txt").read_text()
 
 
 def test_the_table_of_a_suite_has_a_column_for_each_label(folder, capfd):

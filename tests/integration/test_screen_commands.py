@@ -81,23 +81,23 @@ def test_the_tried_rows_follow_the_summary(judged):
     assert lines[0].startswith("gate: ")
     details = next(number for number, line in enumerate(lines) if line.startswith("details: "))
     assert lines[details + 1] == ""
-    assert lines[details + 2].startswith("subject_id ")
+    assert lines[details + 2].startswith("id ")
 
 
 @pytest.mark.parametrize(
     ("gate", "column"),
     [
-        ("", "score"),
-        ("gate: {on: metrics, min_pass_rate: 0.5}", "score"),
-        ("gate: {on: long, min_pass_rate: 0.5}", "metric_long"),
+        ("", "metrics"),
+        ("gate: {on: metrics, min_pass_rate: 0.5}", "metrics"),
+        ("gate: {on: long, min_pass_rate: 0.5}", "long"),
     ],
 )
 def test_the_deciding_value_of_tried_rows_is_on_a_narrow_screen(shop, gate, column):
     shop.write("data.jsonl", [{"id": "a", "input": "word " * 90, "output": "text " * 90, "reference": "other " * 90}])
     file = shop.pipeline(f"name: tried\nmetrics: [proxy/format, proxy/length: {{as: long, max: 9}}]\n{gate}\n").name
     lines = shop.dicast("run", file, "--head", "1").out.splitlines()
-    heads, values = next((line, lines[at + 1]) for at, line in enumerate(lines) if line.startswith("subject_id "))
-    assert heads.split()[:3] == ["subject_id", column, "input"]
+    heads, values = next((line, lines[at + 1]) for at, line in enumerate(lines) if line.startswith("id "))
+    assert heads.split()[:3] == ["id", column, "input"]
     assert values.split()[1].startswith("0.")
 
 

@@ -211,6 +211,8 @@ CHECKS = [name for kit in (LedgerConformance, LeaseConformance) for name in vars
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_it_passes_the_check_of_the_kit(check, tmp_path):
-    method = getattr(LedgerConformance(), check)
+    kit = LedgerConformance()
+    kit.ledger = "test/awaited"
+    method = getattr(kit, check)
     values = {"component": AsyncLedger(), "bench": Bench(tmp_path, {}), "clock": Clock()}
     method(**{name: values[name] for name in inspect.signature(method).parameters})

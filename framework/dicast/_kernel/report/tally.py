@@ -12,6 +12,7 @@ from ..values import BASES, Basis, Cost, Event, basis_of, weakest
 from ..values.judged import Records
 from ..values.score import zero_costs
 from .exact_sum import ExactSum
+from .failure_words import TASK
 from .spool import Passes, ScoreFile
 
 FAILED_SHOWN = 10
@@ -235,10 +236,15 @@ class Group:
     event: Event | None = None
 
     def fail(self, kind: str, origin: str | None) -> None:
-        """Note a failure of the subject, which counts; of several failures, the first one names the reason."""
+        """Note a failure of the subject, which counts.
+
+        Of several failures the first one names the reason. If a failure of the record has the kind of one of the task, the task caused it.
+        """
         self.counted = True
         if self.failure is None:
             self.failure, self.origin = kind, origin
+        elif kind == self.failure and origin == TASK and self.origin is not None:
+            self.origin = origin
 
 
 @define

@@ -40,6 +40,7 @@ class Run:
     :param skipped: the number of subjects that no metric or judge accepted.
     :param unaffordable: the number of skipped subjects that did not fit into the budget.
     :param failures: the number of failures by kind.
+    :param failures_by_origin: the number of failures of the task and of records, by kind; empty without such failures.
     :param judges: the figures of each judge, by label.
     :param cost: the settled amounts by unit.
     :param spend_lost: the amounts reserved for calls that ended without an answer, by unit.
@@ -113,6 +114,7 @@ class Run:
     _open_ledger: Slot | None = field(default=None, repr=False, eq=False)
     reserved: Mapping[str, str] = field(factory=dict)
     caps: Mapping[str, Mapping[str, Any]] = field(factory=dict)
+    failures_by_origin: Mapping[str, Mapping[str, int]] = field(factory=dict)
 
     def __repr__(self) -> str:
         from ...reporting.figures import figure  # few programs show a run
