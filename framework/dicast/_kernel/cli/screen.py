@@ -229,10 +229,12 @@ def _gate(done: Document) -> _Section:
 
 
 def _compared_means(done: Document) -> Iterator[str]:
-    """Yield a line with the means that the gate compares with a baseline, if the table of labels has their pass rates instead."""
+    """Yield a line with the means that the gate compared with a baseline, if the table of labels has their pass rates instead."""
     rows = {row.label: row for row in label_rows(done)}
     compared = dict.fromkeys(
-        clause["on"] for clause in (done["gate"] or {}).get("clauses", ()) if clause["rule"] == "max_drop"
+        clause["on"]
+        for clause in (done["gate"] or {}).get("clauses", ())
+        if clause["rule"] == "max_drop" and clause["value"] is not None
     )
     figures = {**done["metrics"], **done["labels"]}
     means = [
