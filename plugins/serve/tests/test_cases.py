@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import parse_qs
 
 import attrs
 import pytest
@@ -174,6 +175,25 @@ def test_two_runs_are_compared_subject_by_subject(chromium, server):
         sides = page.locator(".against .side")
         assert sides.nth(1).locator("del").first.inner_text() == "Bern"
         assert sides.nth(1).locator("ins").first.inner_text() == "Basel"
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_escape_returns_to_compare_from_a_case_that_was_opened_there(chromium, server, steps):
+    runs = {run["name"]: run["run_id"] for run in server.get("/runs")["data"]}
+    address = f"#/compare?a={runs['old']}&b={runs['new']}&any=1&outcome=pass"
+    with Tab(chromium, server, address, token=READING, wait=".virtual-row") as page:
+        page.locator(".virtual-row").first.click()
+        page.wait_for_selector(".steps:has-text('1 of 3')")
+        for step in range(steps):
+            page.keyboard.press("j")
+            page.wait_for_selector(f".steps:has-text('{step + 2} of 3')")
+        back = page.get_by_role("link", name="back to Compare").get_attribute("href")
+        page.keyboard.press("Escape")
+        page.wait_for_selector("h1:has-text('Compare')")
+        page.wait_for_selector("[role=status]:has-text('3 of 4 shown')")
+        assert back == f"#{page.url.partition('#')[2]}"
+        query = parse_qs(back.partition("?")[2])
+        assert query == {"a": [runs["old"]], "b": [runs["new"]], "any": ["1"], "outcome": ["pass"], "sort": ["change"]}
 
 
 def test_texts_are_drawn_folded_and_compared_with_the_reference(chromium, server):

@@ -7,7 +7,7 @@ import { useNarrow } from "../rows/narrow.js";
 import { faultOf, NOTHING, Toolbar } from "../rows/toolbar.js";
 import { VirtualTable } from "../virtual_table.js";
 import { ask } from "./api.js";
-import { listAddress, listOf } from "./list.js";
+import { listAddress, listOf, originOf } from "./list.js";
 import { Problem } from "./parts.js";
 import { alter, ofSubject } from "./router.js";
 
@@ -125,7 +125,7 @@ export function Rows({ run, query, tick, name, isComparing = false }) {
   const isFiltered = JSON.stringify({ ...wanted, label: "" }) !== JSON.stringify(NOTHING);
   const open = (subject, row) => {
     left.set(place, { ...left.get(place), row });
-    location.hash = ofSubject(subject.kind, subject.id, { ...listOf(query), run: String(document.run_id) });
+    location.hash = ofSubject(subject.kind, subject.id, { ...(isComparing ? originOf({ ...query, from: "compare" }) : listOf(query)), run: String(document.run_id) });
   };
   return html`<div class=${found.isFresh ? "rows" : "rows earlier"} aria-busy=${found.isFresh ? undefined : "true"}>
     <${Toolbar} wanted=${wanted} want=${want} counts=${counts} kinds=${Object.entries(document.kinds)} bases=${Object.keys(document.bases)} labels=${labels} flips=${isCompared ? [["lost", "regressed"], ["gained", "fixed"]] : []}>

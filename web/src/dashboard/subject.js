@@ -6,7 +6,7 @@ import { address, useAnswer } from "./api.js";
 import { Evidence, textOf } from "./evidence.js";
 import { useKeys } from "./keys.js";
 import { LabelForm } from "./label_form.js";
-import { listAddress, listOf } from "./list.js";
+import { isFromCompare, listAddress, listOf, listPlace, originOf } from "./list.js";
 import { Answer, when } from "./parts.js";
 import { ofRun, ofSubject, replacePlace } from "./router.js";
 import { Differences, Text } from "../readable/readable.js";
@@ -26,7 +26,7 @@ export function Subject({ kind, id, live, mayLabel, query }) {
   const [blind, setBlind] = useState(query.blind === "1");
   const run = answer.document?.data.runs.find((one) => one.run_id === answer.document.data.run_id);
   const list = answer.document?.data.run_id ?? query.run ?? null;
-  useKeys({ escape: list && (() => { location.hash = ofRun(list, listOf(query)); }) }); // also while the subject is read
+  useKeys({ escape: list && (() => { location.hash = listPlace(list, query); }) }); // also while the subject is read
   useTitle(`${id} · ${kind.replaceAll("_", " ")}${run ? ` in ${run.name}` : ""}`);
   const form = (data) => (mayLabel ? html`<${LabelForm} kind=${kind} id=${id} run=${data.run_id} blind=${blind} onBlind=${setBlind} onGiven=${() => { setBlind(false); setLabels(labels + 1); live.again(); }} />` : null);
   const [isCompared, setCompared] = useState(false); // whether both outputs are next to each other
@@ -48,7 +48,7 @@ function Head({ data, kind, id, query, around, targets }) {
   const parent = data.parent_session_id === null ? null : html`, part of <code dir="auto">${data.parent_session_id}</code>`;
   return html`<div class="top"><div><p class="small">${kind.replaceAll("_", " ")}${session}${parent}${data.place ? html`, from <code dir="auto">${data.place}</code>` : ""}</p><h1 class="id" dir="auto">${id}</h1></div>
       <${Steps} targets=${targets} answer=${around} /></div>
-    <div class="picks"><${Switcher} data=${data} kind=${kind} id=${id} query=${query} /><a href=${ofRun(data.run_id, listOf(query))}>all subjects of this run</a></div>`;
+    <div class="picks"><${Switcher} data=${data} kind=${kind} id=${id} query=${query} /><a href=${ofRun(data.run_id, listOf(query))}>all subjects of this run</a>${isFromCompare(query) ? html`<a href=${listPlace(data.run_id, query)}>back to Compare</a>` : null}</div>`;
 }
 
 /** The outcome that the list shows: of its label, else of all labels. */
@@ -70,7 +70,7 @@ function Switcher({ data, kind, id, query }) {
 /** The addresses of the subjects before and after one in its list; null until they are read. */
 function targetsOf(found, run, query) {
   if (found === null || run === null) return null;
-  const to = (subject) => subject && ofSubject(subject.subject_kind, subject.subject_id, { ...listOf(query), run });
+  const to = (subject) => subject && ofSubject(subject.subject_kind, subject.subject_id, { ...originOf(query), run });
   return { previous: to(found.previous), next: to(found.next) };
 }
 
