@@ -148,6 +148,19 @@ def test_a_view_has_no_violation(page, server, view):
     assert violations(page) == []
 
 
+def test_a_narrow_window_shows_the_whole_score_of_a_run_with_several_labels(page, server):
+    page.set_viewport_size({"width": 375, "height": 900})
+    open_view(page, server, "runs")
+    page.wait_for_selector(".by-label .strong [data-path]")
+    page.eval_on_selector_all(".by-label a", "(all) => all.forEach((one) => { one.textContent = 'is_correct'; })")
+    ends = page.eval_on_selector_all(
+        ".by-label .strong [data-path]",
+        "(all) => all.map((one) => [one.getBoundingClientRect().right, one.closest('.scroll').getBoundingClientRect().right])",
+    )
+    assert ends
+    assert all(right <= edge for right, edge in ends)
+
+
 @pytest.mark.parametrize("query", ["", "?token=of-another-server"], ids=["no token", "another token"])
 def test_the_page_of_a_browser_without_the_token_has_no_violation(chromium, server, query):
     context = chromium.new_context()

@@ -136,6 +136,28 @@ def test_figures_remain_and_are_marked_as_old_while_the_server_is_gone(chromium,
         context.close()
 
 
+@pytest.mark.parametrize("earlier", ["#/runs", "#/label?queue=odds"])
+def test_the_queue_of_labels_is_read_once_the_server_answers_again(chromium, tmp_path, server, earlier):
+    run(tmp_path, "nightly")
+    context = chromium.new_context()
+    context.add_init_script("localStorage.setItem('dicast.labeller', 'ada')")
+    page = context.new_page()
+    page.goto(f"{server.address}?token={LABELLING}")
+    page.wait_for_selector(".state.pass")
+    page.evaluate("(address) => { location.hash = address; }", earlier)
+    settled(page)
+    server.end()
+    page.evaluate("() => { location.hash = '#/label?queue=unlabeled'; }")
+    page.wait_for_selector("main .warnings:has-text('does not answer')")
+    again = Server(tmp_path, server.port)
+    try:
+        page.wait_for_selector("main:has-text('q0'), main:has-text('q1'), main:has-text('q2')", timeout=25000)
+        assert page.locator("main .warnings").count() == 0
+    finally:
+        again.end()
+        context.close()
+
+
 def test_another_token_is_named_with_the_address_to_open(chromium, tmp_path, server):
     run(tmp_path, "nightly")
     context = chromium.new_context()

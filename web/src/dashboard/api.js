@@ -15,6 +15,10 @@ let ledger = null;
 let round = null;
 
 const TROUBLES = { 0: "gone", 401: "token", 503: "unreadable" }; // statuses after which figures that were read before remain in the page
+
+/** Whether an error may pass by itself: the server is gone, has another token, or cannot read the ledger. */
+export const isPassing = (error) => error !== null && error !== undefined && error.status in TROUBLES;
+
 let health = { trouble: null, since: null, readAt: null };
 const onHealth = new Set();
 
@@ -147,7 +151,7 @@ export function useAnswer(url, tick = 0) {
     };
     const start = () => ask(url).then(
       (document) => take({ url, document, error: null }),
-      (error) => take((before) => (error.status in TROUBLES && before.url === url && before.document !== null ? before : { url, document: null, error })),
+      (error) => take((before) => (isPassing(error) && before.url === url && before.document !== null ? before : { url, document: null, error })),
     );
     start();
   }, [url, tick]);

@@ -51,10 +51,13 @@ function Head({ data, kind, id, query, around, targets }) {
     <div class="picks"><${Switcher} data=${data} kind=${kind} id=${id} query=${query} /><a href=${ofRun(data.run_id, listOf(query))}>all subjects of this run</a>${isFromCompare(query) ? html`<a href=${listPlace(data.run_id, query)}>back to Compare</a>` : null}</div>`;
 }
 
-/** The outcome that the list shows: of its label, else of all labels. */
+/** The outcome that the list shows, with its label; without a chosen label, with the labels that have this outcome. */
 function OfList({ place, label }) {
   const own = place.labels.find((one) => one.label === label);
-  return html`<${Mark} outcome=${own?.outcome ?? place.outcome} /> <span class="soft small" dir="auto">${own?.label ?? (place.labels.length === 1 ? place.labels[0].label : "all labels")}</span>`;
+  const outcome = own?.outcome ?? place.outcome;
+  const names = own ? [own.label] : place.labels.filter((one) => one.outcome === outcome).map((one) => one.label);
+  const words = names.length === 0 ? "" : own || place.labels.length === 1 ? names[0] : names.length === place.labels.length ? "all labels" : `(by ${names.join(", ")})`;
+  return html`<${Mark} outcome=${outcome} /> <span class="soft small" dir="auto">${words}</span>`;
 }
 
 /** The runs with this subject: another one is shown in its place. */

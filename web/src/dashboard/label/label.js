@@ -1,6 +1,6 @@
 // The subjects of a run one after the other, for labels of people: one key a label, and the next subject is there.
-import { html, useState } from "../../html.js";
-import { address, useAnswer } from "../api.js";
+import { html, useEffect, useState } from "../../html.js";
+import { address, isPassing, useAnswer } from "../api.js";
 import { Answer, TOOL, when } from "../parts.js";
 import { useTitle } from "../title.js";
 import { NameForm, savedName } from "./name.js";
@@ -9,7 +9,11 @@ import { QUEUES } from "./queue.js";
 import { Work } from "./work.js";
 
 export function Label({ mayLabel, query, live }) {
-  const runs = useAnswer(mayLabel ? address("/runs", { limit: 100, without_kind: TOOL }) : null, 0);
+  const [attempt, setAttempt] = useState(0);
+  const runs = useAnswer(mayLabel ? address("/runs", { limit: 100, without_kind: TOOL }) : null, attempt);
+  useEffect(() => {
+    if (isPassing(runs.error)) setAttempt((count) => count + 1);
+  }, [live.tick]);
   const [name, setName] = useState(savedName());
   const [isNaming, setNaming] = useState(false);
   useTitle(mayLabel && name !== null ? null : "Label");

@@ -1,6 +1,6 @@
 // The subjects of a queue, the current one, and the cases of the next, which are loaded ahead.
 import { useEffect, useRef, useState } from "../../html.js";
-import { address, ask } from "../api.js";
+import { address, ask, isPassing } from "../api.js";
 
 const FEW = 20; // subjects, with their cases, that are read at once: a label is one key, and an answer takes longer than a key
 const AHEAD = 20; // subjects that the page has after the current one, before more are read
@@ -16,14 +16,15 @@ const keyOf = (item) => JSON.stringify([item.subject_kind, item.subject_id]);
 
 /**
  * `{document, at, error, item, shown, isEnd, next, back}`: the answer about the queue, the current item with its case in `shown` (`null` while it loads), and the ways to others.
- * `wanted` are the parameters of the queue; `start` is the place of the first item; `tick` reads the progress again.
+ * `wanted` are the parameters of the queue; `start` is the place of the first item; `tick` reads the progress again, and `round` what was not read while the server was gone.
  */
-export function useQueue(wanted, start, blind, tick) {
+export function useQueue(wanted, start, blind, tick, round) {
   const url = (more) => address("/labels/queue", { ...wanted, ...more });
   const base = url({});
   const [state, setState] = useState({ base: null, items: [], index: 0, document: null, url: null, error: null, isDone: false });
   const cases = useRef(new Map());
   const [, draw] = useState(0);
+  const [attempts, setAttempts] = useState({ first: 0, more: 0 }); // of reading the first subjects and later ones
   const page = () => ({ limit: FEW, cases: FEW, blind: String(blind) });
   const hold = (key, value) => {
     cases.current.set(key, value);
@@ -48,7 +49,7 @@ export function useQueue(wanted, start, blind, tick) {
     return () => {
       isWanted = false;
     };
-  }, [base]);
+  }, [base, attempts.first]);
   useEffect(() => { // the progress after labels
     if (state.base !== base || tick === 0) return undefined;
     const progress = url({ limit: 1 });
@@ -58,7 +59,7 @@ export function useQueue(wanted, start, blind, tick) {
   const isHere = state.base === base;
   const item = isHere ? state.items[state.index] ?? null : null;
   useEffect(() => { // more subjects before the last is reached
-    if (!isHere || state.isDone || state.items.length - state.index > AHEAD + 1) return;
+    if (!isHere || state.document === null || state.isDone || state.items.length - state.index > AHEAD + 1) return;
     const last = state.items.at(-1);
     const more = url({ ...page(), cursor: last === undefined ? 0 : String(last.place) });
     ask(more).then((document) => {
@@ -68,7 +69,15 @@ export function useQueue(wanted, start, blind, tick) {
         return { ...before, items: [...before.items, ...document.data], isDone: document.next_cursor === null };
       });
     }, failed);
-  }, [isHere, state.index, state.items.length]);
+  }, [isHere, state.index, state.items.length, attempts.more]);
+  useEffect(() => { // the server answers again
+    for (const [key, one] of cases.current) if (isPassing(one.error)) cases.current.delete(key);
+    draw((count) => count + 1);
+    if (!isPassing(state.error)) return;
+    const part = state.document === null ? "first" : "more";
+    setState((before) => ({ ...before, error: null }));
+    setAttempts((before) => ({ ...before, [part]: before[part] + 1 }));
+  }, [round]);
   const run = state.document?.run_id ?? null;
   const load = (one) => {
     const key = `${blind}${keyOf(one)}`;

@@ -31,7 +31,7 @@ export function Work({ wanted, run, start, live, picks, onRename }) {
   const [said, setSaid] = useState("");
   const past = useRef([]); // labels and skips of this page, the newest last
   const waiting = useRef(null); // the retracted label after a reload, until the ledger has the retraction
-  const queue = useQueue(wanted, start, blind, tick);
+  const queue = useQueue(wanted, start, blind, tick, live.tick);
   const outbox = useOutbox((job) => {
     setTick((count) => count + 1);
     if (job === waiting.current?.job) queue.back(waiting.current.item);
