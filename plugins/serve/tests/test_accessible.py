@@ -161,6 +161,24 @@ def test_a_narrow_window_shows_the_whole_score_of_a_run_with_several_labels(page
     assert all(right <= edge for right, edge in ends)
 
 
+def test_a_case_names_the_labels_that_decide_its_outcome(page, server):
+    def answer(route):
+        document = route.fetch().json()
+        assert {one["label"] for one in document["labels"] if one["decides"]} >= {"good"}
+        labels = [("good", "fail", True), ("kind", "pass", True), ("other", "fail", False)]
+        names = ("label", "outcome", "decides")
+        document |= {
+            "outcome": "fail",
+            "labels": [dict(zip(names, each, strict=True)) | {"pass_at": 0.5} for each in labels],
+        }
+        route.fulfill(json=document)
+
+    page.route("**/neighbors?**", answer)
+    open_view(page, server, "case")
+    page.wait_for_selector(".said-of h2 .mark")
+    assert " ".join(page.locator(".said-of h2").inner_text().split()) == "Verdicts ✗ fail (by good)"
+
+
 @pytest.mark.parametrize("query", ["", "?token=of-another-server"], ids=["no token", "another token"])
 def test_the_page_of_a_browser_without_the_token_has_no_violation(chromium, server, query):
     context = chromium.new_context()

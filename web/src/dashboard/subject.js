@@ -51,11 +51,11 @@ function Head({ data, kind, id, query, around, targets }) {
     <div class="picks"><${Switcher} data=${data} kind=${kind} id=${id} query=${query} /><a href=${ofRun(data.run_id, listOf(query))}>all subjects of this run</a>${isFromCompare(query) ? html`<a href=${listPlace(data.run_id, query)}>back to Compare</a>` : null}</div>`;
 }
 
-/** The outcome that the list shows, with its label; without a chosen label, with the labels that have this outcome. */
+/** The outcome that the list shows, with its label; without a chosen label, with the deciding labels that have this outcome. */
 function OfList({ place, label }) {
   const own = place.labels.find((one) => one.label === label);
   const outcome = own?.outcome ?? place.outcome;
-  const names = own ? [own.label] : place.labels.filter((one) => one.outcome === outcome).map((one) => one.label);
+  const names = own ? [own.label] : place.labels.filter((one) => one.decides && one.outcome === outcome).map((one) => one.label);
   const words = names.length === 0 ? "" : own || place.labels.length === 1 ? names[0] : names.length === place.labels.length ? "all labels" : `(by ${names.join(", ")})`;
   return html`<${Mark} outcome=${outcome} /> <span class="soft small" dir="auto">${words}</span>`;
 }

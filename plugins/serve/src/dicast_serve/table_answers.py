@@ -52,7 +52,8 @@ def subjects(ledger: Ledger, values: Values) -> Document:
 def neighbors(ledger: Ledger, values: Values) -> Document:
     """Return the place of a subject in the list of :func:`subjects`, and the subjects before and after it.
 
-    ``outcome`` is the outcome of the subject in the run, and ``labels`` are the labels that judged it, each with its outcome and its ``pass_at``.
+    ``outcome`` is the outcome of the subject in the run, and ``labels`` are the labels that judged it, each with its outcome, its ``pass_at``, and
+    in ``decides`` whether it is a label of the score or of the gate.
     """
     table = _table(ledger, values)
     label = _label(table, values)
@@ -78,8 +79,16 @@ def _outcomes_by_label(table: Table, row: int) -> list[Document]:
     """Return the labels with an outcome of a row. A label without a line has no ``pass_at``."""
     columns = table.document["label_outcomes"]
     labels = [item for item in table.document["labels"] if item["label"] in columns]
+    marking = table.document["reading"].marking
+    scoring = (marking.label,) if marking.label is not None else marking.counted or columns
     documents = [
-        {"label": item["label"], "pass_at": item["pass_at"], "outcome": columns[item["label"]][row]} for item in labels
+        {
+            "label": item["label"],
+            "pass_at": item["pass_at"],
+            "outcome": columns[item["label"]][row],
+            "decides": item["label"] in scoring or item["in_gate"],
+        }
+        for item in labels
     ]
     return [document for document in documents if document["outcome"] is not None]
 
