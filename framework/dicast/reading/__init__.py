@@ -35,6 +35,7 @@ from .verdict_columns import (
 if TYPE_CHECKING:
     from .._kernel.cli.past_runs import past_runs
     from .._kernel.leases.hold_lease import live_run_check
+    from .._kernel.resume.open_runs import resume_command
     from .._kernel.resume.queries import document as run_document
     from .._kernel.resume.queries import verdict as verdict_of
     from .._kernel.resume.shard_roots import ShardRoot, read_root
@@ -84,6 +85,7 @@ _ON_FIRST_USE = {
     "weighted_runs": ".weights:weighted_runs",
     "refuse_weights": ".weights:refuse_weights",
     "weights_note": ".weights:weights_note",
+    "resume_command": ".._kernel.resume.open_runs:resume_command",
     "run_document": ".._kernel.resume.queries:document",
     "verdict_of": ".._kernel.resume.queries:verdict",
 }
@@ -145,6 +147,7 @@ __all__ = [
     "read_verdicts",
     "reader",
     "refuse_weights",
+    "resume_command",
     "retracted_labels",
     "rows_by_key",
     "run_document",

@@ -159,6 +159,15 @@ def test_progress_has_the_mean_and_the_cost_so_far(tmp_path, events):
         assert document["cost"]["usd"] == str(sum(map(dicast.Cost, spent), dicast.Cost("0")).amount)
 
 
+def test_progress_of_a_dead_run_has_the_command_that_resumes_it_with_its_options(tmp_path, events):
+    payload = {**events[0].payload, "file": "judged.yaml", "set": ["budget.run=2 usd"], "only": ["paid"]}
+    with new_ledger(tmp_path / "ledger.db") as ledger:
+        ledger.append([attrs.evolve(events[0], payload=payload), *events[1:4]])
+        command = progress(ledger, {"run_id": events[0].run_id})["resume_command"]
+    assert command.startswith("dicast run ")
+    assert command.endswith(f"judged.yaml --set 'budget.run=2 usd' --only paid --resume {events[0].run_id}")
+
+
 @pytest.fixture
 def client(tmp_path):
     """Asks the application over a ledger that no run has written yet."""

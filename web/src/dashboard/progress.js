@@ -17,9 +17,9 @@ function duration(value) {
 }
 
 const ENDED = {
-  dead: (id) => html`The process of this run ended before the run did. <code>dicast run FILE --resume ${id}</code> judges the rest.`,
-  stopped: (id) => html`This run was stopped. <code>dicast run FILE --resume ${id}</code> judges the rest.`,
-  waiting: () => html`This run waits for a batch of its endpoint. <code>dicast run FILE --resume</code> fetches the replies.`,
+  dead: (command) => html`The process of this run ended before the run did. <code>${command}</code> judges the rest.`,
+  stopped: (command) => html`This run was stopped. <code>${command}</code> judges the rest.`,
+  waiting: (command) => html`This run waits for a batch of its endpoint. <code>${command}</code> fetches the replies.`,
 };
 
 export function Progress({ run, tick }) {
@@ -40,5 +40,5 @@ function Found({ found, at }) {
       <div><dt>cost so far</dt><dd><${Spent} usd=${found.cost.usd} msat=${found.cost.msat} at=${(unit) => at(`cost.${unit}`)} />${Number(found.unknown_costs) ? html` <span class="soft">and <${Figure} value=${found.unknown_costs} path=${at("unknown_costs")} /> calls of unknown cost</span>` : null}</dd></div>
       ${found.per_second === null ? null : html`<div><dt>subjects per second</dt><dd><${Figure} value=${found.per_second} path=${at("per_second")} form=${(value) => plain(Number(Number(value).toPrecision(2)))} /></dd></div>`}
       <div><dt>last result</dt><dd>${found.last_result_at === null ? "–" : `${when(found.last_result_at)} UTC`}</dd></div></dl>
-    ${found.state in ENDED ? html`<p class="note">${ENDED[found.state](found.run_id)}</p>` : null}`;
+    ${found.state in ENDED ? html`<p class="note">${ENDED[found.state](found.resume_command ?? `dicast run FILE --resume ${found.run_id}`)}</p>` : null}`;
 }

@@ -104,6 +104,15 @@ def command_of(started: Mapping[str, Any], *flags: str) -> RunCommand | None:
     return command.without(lambda setting: "=" not in setting)
 
 
+def resume_command(started: Mapping[str, Any], run_id: str) -> str | None:
+    """Return the command that resumes the run *run_id*, with the options in the payload *started* of its event ``run.started``.
+
+    None if ``dicast run`` did not start the run, or no command resumes it.
+    """
+    command = command_of(started)
+    return None if command is None or not command.is_resumable else command.resuming(run_id)
+
+
 @frozen
 class Origin:
     """The pipeline whose runs are searched.

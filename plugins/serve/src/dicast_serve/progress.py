@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from dicast import Head, Ledger, Query
-from dicast.reading import read_digest
+from dicast.reading import read_digest, resume_command
 
 from .runs import full_run_id, listed_run
 from .tables import Table, Tables
@@ -59,6 +59,7 @@ def progress(ledger: Ledger, values: Values) -> Document:
     spending = tables.spending.setdefault(run_id, Spending())
     spending.grow(ledger, run_id)
     judged, expected = len(table.ids), table.document["expected"]
+    started = next(ledger.read(Query(run_id, ("run.started",), limit=1))).event.payload
     pace = _rate(table.document["pace"], datetime.now(UTC)) if run["state"] == "running" else None
     outcomes = Counter(table.column("outcomes"))
     return {
@@ -72,6 +73,7 @@ def progress(ledger: Ledger, values: Values) -> Document:
         "unknown_costs": spending.unknown,
         "last_result_at": table.document["pace"][-1][0] if judged else None,
         "per_second": pace,
+        "resume_command": None if run["state"] in ("completed", "running") else resume_command(started, run_id),
         "seconds_left": None if pace is None or expected is None else max(0, expected - judged) / pace,
     }
 
