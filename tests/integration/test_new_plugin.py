@@ -185,7 +185,9 @@ def test_new_plugins_pass_their_own_tests_from_their_wheels(wheels, authors, sub
                 rf"^dicast-my-{kind.replace('_', '-')}/tests/.+ (\w+) +\[ *\d+%\]$", tested, re.MULTILINE
             )
             assert len(found) >= (10 if kind in COMPONENTS else 2), tested
-            assert set(found) == {"PASSED"}, tested
+            optional = tested.count(" SKIPPED ")  # slices of sources, and proofs of ledgers
+            assert set(found) <= {"PASSED", "SKIPPED"}, tested
+            assert optional == len(re.findall(r"::test_(?:shards_are_slices|proves_its)\w* SKIPPED ", tested)), tested
 
 
 def test_a_new_plugin_passes_its_own_tests_in_its_folder(wheels, authors):

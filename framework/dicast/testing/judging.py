@@ -33,7 +33,7 @@ MANY = 4
 DEF_SECONDS = 0.05
 """Seconds of CPU that a ``def`` may take for a golden subject; all other calls wait for it."""
 
-ASYNC_SECONDS = 30.0
+ASYNC_SECONDS = 120.0
 """Seconds that an ``async def`` may take for a golden subject."""
 
 CANCEL_SECONDS = 1.0

@@ -72,7 +72,7 @@ def test_labels_that_wait_are_counted_and_the_title_names_the_subject(chromium, 
         assert page.locator("select option", has_text=run_id[-6:]).count() == 1
         held = Held(page, "**/labels")
         page.keyboard.press("y")
-        page.wait_for_selector(".unsaved:has-text('1 waits to be saved')")
+        page.wait_for_selector(".unsaved:has-text('1 being saved')")
         held.wait()
         held.release()
         page.wait_for_selector(".unsaved", state="detached")

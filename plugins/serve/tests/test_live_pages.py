@@ -124,7 +124,7 @@ def test_figures_remain_and_are_marked_as_old_while_the_server_is_gone(chromium,
     page.wait_for_selector(".state.pass")
     page.get_by_role("link", name="nightly").wait_for()
     server.end()
-    page.wait_for_selector(".old:has-text('does not answer since')")
+    page.wait_for_selector(".old:has-text('has not answered since')")
     assert page.locator(".old strong").inner_text().endswith(" UTC")
     assert page.get_by_role("link", name="nightly").is_visible()
     again = Server(tmp_path, server.port)
