@@ -257,7 +257,11 @@ def test_serve_tells_live_runs_of_other_writers_from_dead_ones(team):
                 processes[number].wait()
             # a machine that nobody here can ask: its lease decides
             team.query(f"UPDATE leases SET owner = 'away 1 other 0' WHERE run_id = '{owners[away]}' RETURNING 1")
-            assert {id_: row["state"] for id_, row in runs().items()} == running | {owners[local]: "dead"}
+            expected, until = running | {owners[local]: "dead"}, time.monotonic() + 120
+            while (states := {id_: row["state"] for id_, row in runs().items()}) == running:
+                assert time.monotonic() < until
+                time.sleep(0.2)
+            assert states == expected
             team.query(f"UPDATE leases SET until = now() - interval '1 s' WHERE run_id = '{owners[away]}' RETURNING 1")
             until = time.monotonic() + 120
             while (state := runs()[owners[away]]["state"]) == "running" and time.monotonic() < until:
