@@ -20,7 +20,7 @@ import pytest
 from hypothesis import settings
 
 # How long an example takes says what else the machine does: speed is measured in benchmarks. The default draws other examples each time;
-# all tests draw the same ones each time, so that a change is refused for what it changes.
+# all tests draw the same ones each time, so a failure comes from the change under test and not from a new draw.
 settings.register_profile("quick", deadline=None, max_examples=25)
 settings.register_profile("all", deadline=None, derandomize=True)
 

@@ -68,7 +68,7 @@ class RayPlace(FolderPlace):
         return f"{super().text}executor: {json.dumps({'ray/shards': options})}\n"
 
     def clear(self) -> None:
-        """Remove what a run has left."""
+        """Remove the files of the last run."""
         super().clear()
         shutil.rmtree(self.folder / "shards", ignore_errors=True)
 

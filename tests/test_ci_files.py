@@ -339,3 +339,43 @@ def test_a_baseline_that_does_not_fit_has_the_exit_codes_of_the_page(tmp_path, r
         done = run_line(f"dicast ci evals/{file}.dicast.yaml --comment {file}.md", tmp_path)
         assert done.returncode == code, done.stdout + done.stderr
         assert "main.json" in (tmp_path / f"{file}.md").read_text()
+
+
+def git(folder, *arguments):
+    identity = ("-c", "user.name=Reader", "-c", "user.email=reader@localhost", "-c", "init.defaultBranch=main")
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@needs_bash
+@pytest.mark.slow
+def test_the_commands_of_the_page_merge_a_change_of_rows_under_exit3(tmp_path):
+    """The block ``norun elsewhere`` of the page: main's outputs are judged by the rows of the pull request."""
+    (request := tmp_path / "request").mkdir()
+    page_files(request, "main-baseline")
+    (request / "evals" / "capitals.jsonl").write_text(
+        next(text for name, text in blocks("main-baseline") if name.endswith(".jsonl"))
+    )
+    for line in ("dicast ci evals/capitals.dicast.yaml", "dicast baseline save main capitals --file evals/main.json"):
+        assert run_line(line, request).returncode == 0
+    git(request, "init", "-q")
+    git(request, "add", "evals")
+    git(request, "commit", "-q", "-m", "main")
+    git(tmp_path, "clone", "-q", "--bare", "request", "origin.git")
+    git(request, "remote", "add", "origin", str(tmp_path / "origin.git"))
+    git(request, "fetch", "-q", "origin")
+    git(request, "checkout", "-q", "-b", "change")
+    change_input(request / "evals")
+    assert run_line("dicast ci evals/strict.dicast.yaml", request).returncode == 3
+    page = (ROOT / "docs/how-to/main-baseline.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```bash norun elsewhere\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for line in block.splitlines():
+        if line.startswith("#"):
+            change_input(tmp_path / "main" / "evals")
+        else:
+            done = run_line(shlex.join(["bash", "-c", line]), request)
+            assert done.returncode == 0, done.stdout + done.stderr
+    strict = request / "evals" / "strict.dicast.yaml"
+    strict.write_text(strict.read_text().replace("main.json", "bridge.json"))
+    done = run_line("dicast ci evals/strict.dicast.yaml", request)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not (tmp_path / "main").exists()

@@ -4,7 +4,8 @@
 - bash runs a ``bash`` block unchanged, and the lines of a ``console`` block that begin with ``$ ``. All blocks of a page share a folder and
   the exported environment.
 - Each command ends with exit code 0, or with N if the fence has ``exit=N``.
-- ``norun`` in the fence marks a command that needs the network, a key, a clone or a terminal; :data:`NORUN` counts them.
+- ``norun`` in the fence marks a command that needs the network, a key, a clone or a terminal; :data:`NORUN` counts them. ``norun elsewhere``
+  marks commands that another test runs.
 - ``JUDGE_URL`` is a model of the tests, and ``BATCH_URL`` an endpoint with batches, as for a reader.
 - README.md, the first ten minutes and the first use of every command run in bash. On other pages, a ``dicast`` command without features of
   the shell runs in the tests' process, which saves the start of another process.
@@ -200,7 +201,7 @@ def test_few_commands_are_left_out():
         f"{page.name}: {command}"
         for page in PAGES
         for language, info, text in blocks(page)
-        if "norun" in info.split()
+        if "norun" in info.split() and "elsewhere" not in info.split()
         for command in commands(language, text)
         if not command.startswith("uv sync --inexact --extra ")  # installs an extra; test_docs_extras checks these
     ]

@@ -297,7 +297,7 @@ asyncio.run(main())
     time.sleep(0.3)
     process.send_signal(2)
     try:
-        process.communicate(timeout=200)  # beside other work the part of the prompt that is under way takes its time
+        process.communicate(timeout=200)  # on a busy machine the current part of the prompt may take long
     finally:
         process.kill()
         process.wait()

@@ -1,4 +1,4 @@
-"""The check in several processes finds what the check in one process finds."""
+"""Checks in several processes and in one process find the same faults."""
 
 from __future__ import annotations
 

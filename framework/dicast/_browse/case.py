@@ -64,7 +64,7 @@ class CaseSection:
     folds: int | None = None
 
     def folded(self, width: int) -> CaseSection:
-        """Return the section with at most :attr:`folds` rows of *width* columns, the last of which has the number of other rows."""
+        """Return the section with at most :attr:`folds` rows of *width* columns. The last row has the number of hidden rows."""
         if self.folds is None:
             return self
         rows = [*_wrapped(self.lines, width - _INDENT)]

@@ -128,7 +128,7 @@ class Held:
             self._page.wait_for_timeout(10)
 
     def release(self):
-        """Let all requests go on, also those that come later."""
+        """Let all held requests and all later requests continue."""
         self._is_released = True
         for route in self._routes:
             route.continue_()

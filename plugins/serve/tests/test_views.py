@@ -1,4 +1,4 @@
-"""What the views of one run say of its labels, in a real Chromium: each state one result, each figure its label."""
+"""Views of one run in Chromium: equal controls give equal results, and each figure names its label."""
 
 from __future__ import annotations
 

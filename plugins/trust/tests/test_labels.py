@@ -104,7 +104,7 @@ def at_a_terminal(*arguments, keys, folder):
             elif process.poll() is not None:
                 break
             is_asked = remaining_keys and screen.count("q quit") > len(keys) - len(remaining_keys)
-            # What is typed before the terminal gives single keys is thrown away.
+            # Keys typed before the terminal reads single keys are lost.
             if process.poll() is None and is_asked and not termios.tcgetattr(terminal)[3] & termios.ICANON:
                 os.write(terminal, remaining_keys.pop(0).encode())
         if process.poll() is None and time.monotonic() >= until:

@@ -18,8 +18,8 @@ from typing import Any
 
 import attrs
 
-from dicast import Cap, Cost, Event, LedgerError, Refusal
-from dicast.toolkit.ledger_lines.amounts import amount_of, claimed_amount, utc_moment
+from dicast import Cap, Event, LedgerError, Refusal
+from dicast.toolkit.ledger_lines.amounts import amount_of, claim_refusal, claimed_amount, utc_moment
 
 from .lines import Row
 
@@ -117,22 +117,9 @@ class Money:
     def refusal(self, caps: Sequence[Cap], event: Event) -> Refusal | None:
         """Return the refusal of a claim, or None if every cap allows it.
 
-        The refusal names the first cap that the spent amounts exceed, else the first cap that only open reservations exceed.
-
         :raises LedgerError: if *event* has no valid amount.
         """
-        amount, unit = claimed_amount(event)
-        waiting = None
-        for cap in caps if amount else ():
-            if cap.limit.unit != unit or cap.limit.amount is None:
-                continue
-            spent = self._sum("spend", cap.scope, unit)
-            if spent + amount > cap.limit.amount:
-                return Refusal(cap, wait=False, spent=Cost(spent, unit))
-            held = self._sum("held", cap.scope, unit)
-            if waiting is None and spent + held + amount > cap.limit.amount:
-                waiting = Refusal(cap, wait=True, spent=Cost(spent + held, unit))
-        return waiting
+        return claim_refusal(caps, *claimed_amount(event), self._sum)
 
     def as_json(self) -> dict[str, Any]:
         """Return the state as JSON data; see :meth:`of`."""

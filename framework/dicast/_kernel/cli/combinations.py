@@ -16,7 +16,7 @@ _EXCLUSIONS = {
 
 
 def refuse_combinations(params: Mapping[str, object]) -> None:
-    """Refuse parameters of which one excludes another; *params* has the value of each parameter.
+    """Refuse parameters that exclude each other; *params* has the value of each parameter.
 
     :raises click.UsageError: naming the options to remove.
     """

@@ -19,7 +19,7 @@ _DAYS = 8
 """Days that an allotment holds, from today on: the workers may spend it on each of them."""
 
 _PLACES, _STEPS = 6, (5, 2, 2, 1)
-"""Decimal places of what is taken if the day has less than the whole amount left, and the amounts at each place that make up every digit."""
+"""Decimal places of a partial amount, and the amounts at each place. Sums of these amounts make every digit from 0 to 9."""
 
 
 @frozen
@@ -35,7 +35,7 @@ class Allotment:
 
     @classmethod
     def left_open(cls, ledger: Ledger, run_id: str, budget: Budget) -> Allotment:
-        """Return what earlier processes of the run have not released."""
+        """Return the reservations that earlier processes of the run have not released."""
         reservations = dict[str, Cost]()
         for entry in ledger.read(Query(run_id, (SPEND_RESERVED, SPEND_RELEASED))):
             payload: Any = entry.event.payload

@@ -123,7 +123,7 @@ class MergedEvents:
         return (0, None) if self._bounds is None else self._bounds.get(shard.number, (0, 0))
 
     def _add(self, shard: ShardRecord, first: int, record: Event | JudgedRow) -> None:
-        """Add the events of *record*, of which the first is the row *first* of its ledger."""
+        """Add the events of *record*. Its first event is the row *first* of its ledger."""
         after, _ = self._bounds_of(shard)
         for seq, event in enumerate(events_of((record,)), first):
             key = event.subject_kind, event.subject_id

@@ -37,7 +37,7 @@ class Segments:
     :param of: the number of its shards.
     :param folder: the folder with a file for each segment; None if all segments are in one ledger.
     :param ledger: the URL or the component of this ledger.
-    :param size: the number of subjects of which each shard has the sessions that begin among them; None if it has every N-th session.
+    :param size: the number of subjects in a slice. A shard has the sessions that begin in its slice. None: the shard has every N-th session.
     """
 
     run_id: str

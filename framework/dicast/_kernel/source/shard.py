@@ -30,7 +30,7 @@ class Shard:
     :param of: the number of shards.
     :param run_id: the run whose executor started the shard; None for a shard that a user started.
     :param digest: the digest of the data that the shard has to read; None for any data.
-    :param size: the number of subjects of which each shard has the sessions that begin among them; None for every N-th session.
+    :param size: the number of subjects in a slice. A shard has the sessions that begin in its slice. None: the shard has every N-th session.
     :param allotment: the id and the amounts of what all shards may spend together on all days; None if the caps of the day are their limits.
     """
 

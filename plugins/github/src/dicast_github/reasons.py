@@ -45,7 +45,7 @@ _STATUS = re.compile(r": HTTP (\d{3})$")
 """The status at the end of a fault."""
 
 _REFUSED_PARTS = {"401": "the key", "403": "the key", "404": "the address or the model"}
-"""Words for what a status says to be wrong."""
+"""Cause of each HTTP status that refuses a run."""
 
 _CONNECTION_FIX = re.compile(r"; (start the server, or correct \w+)")
 """The next step in the message of a call without a connection."""

@@ -24,8 +24,8 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import Cap, Cost, LedgerError, Refusal
-from dicast.toolkit.ledger_lines.amounts import amount_of, utc_moment
+from dicast import Cap, LedgerError, Refusal
+from dicast.toolkit.ledger_lines.amounts import amount_of, claim_refusal, utc_moment
 
 SPENDING_TABLES = """
 CREATE TABLE reservations (
@@ -249,23 +249,8 @@ class Spending:
         return [seq for (seq,) in rows]
 
     def exceeded(self, caps: Sequence[Cap], amount: Decimal, unit: str) -> Refusal | None:
-        """Return the refusal of *amount* under *caps*, or None if every cap allows it.
-
-        The refusal names the first cap that the spent amounts exceed, else the first cap that only open reservations exceed.
-        """
-        if not amount:
-            return None
-        waiting = None
-        for cap in caps:
-            if cap.limit.unit != unit or cap.limit.amount is None:
-                continue
-            spent = self._sum("spend", cap.scope, unit)
-            if spent + amount > cap.limit.amount:
-                return Refusal(cap, wait=False, spent=Cost(spent, unit))
-            held = self._sum("held", cap.scope, unit)
-            if waiting is None and spent + held + amount > cap.limit.amount:
-                waiting = Refusal(cap, wait=True, spent=Cost(spent + held, unit))
-        return waiting
+        """Return the refusal of *amount* under *caps*, or None if every cap allows it."""
+        return claim_refusal(caps, amount, unit, self._sum)
 
     def differing(self, other: Spending) -> str | None:
         """Return the first difference of a row from the tables of *other* as text; None if all rows are equal."""

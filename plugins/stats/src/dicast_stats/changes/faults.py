@@ -16,7 +16,7 @@ ROLES = ("the baseline", "the run")
 """Names of both runs in a gate's reasons."""
 
 _THIS = {ROLES[1]: "this run"}
-"""Words for a role where a reason is about what the run lacks."""
+"""Name of a role in a reason about subjects that the run lacks."""
 
 
 def way_faults(baseline: Results, variant: Results) -> Iterator[str]:
