@@ -71,6 +71,7 @@ def test_a_run_has_the_fields_of_the_document():
         "batches",  # there only where a batch is open
         "reserved",  # there only where amounts are reserved
         "caps",  # there only where a cap forbade a call
+        "failures_by_origin",  # there only where a task or a record failed
         "recorded",  # there only where subjects have recorded scores
     }
     assert fields == set(document)
