@@ -66,6 +66,26 @@ def test_more_ids_than_a_millisecond_holds_go_on_in_the_next():
     assert 1 <= milliseconds_of(last) - milliseconds_of(first) <= 2
 
 
+@given(st.lists(st.integers(1, 700), min_size=1, max_size=20))
+def test_many_ids_follow_each_other_as_single_ids_do(counts):
+    clock, ids, after = at(START), [], []
+    for count in counts:
+        many, time = clock.stamps(count)
+        ids += many
+        after.append(clock.stamp())
+        assert (len(many), time) == (count, after[-1][1])
+        assert many[-1] < after[-1][0]
+    assert ids == sorted(set(ids))
+    assert {len(id_) for id_ in ids} == {26}
+
+
+def test_many_ids_go_on_in_the_next_millisecond():
+    clock = at(START)
+    ids = [id_ for _ in range(3) for id_ in clock.stamps(2**19)[0]]
+    assert ids == sorted(set(ids))
+    assert milliseconds_of(ids[-1]) > milliseconds_of(ids[0])
+
+
 def test_two_clocks_do_not_make_the_same_ids():
     assert len({at(START).id() for _ in range(200)}) == 200
 

@@ -48,12 +48,17 @@ class Clock:
 
     def stamps(self, count: int) -> tuple[list[str], str]:
         """Return *count* new ULIDs, 1 or more, and the time of the first."""
-        first, now = self.stamp()
-        if (last := self._count + count - 1) >= _LAST:
-            return [first, *(self.id() for _ in range(count - 1))], now
-        prefix, numbers = self._prefix, range(self._count + 1, last + 1)
-        self._count = last
-        return [first, *[prefix + _PAIRS[number >> 10] + _PAIRS[number & 1023] for number in numbers]], now
+        if (ms := self._nanoseconds() // 1_000_000) > self._ms:
+            self._start_millisecond(ms)
+        start, end = self._count + 1, self._count + count
+        if end >= _LAST:
+            first, now = self.stamp()
+            return [first, *[self.id() for _ in range(count - 1)]], now
+        self._count, prefix, low = end, self._prefix, start & 1023
+        if end >> 10 == start >> 10:
+            prefix += _PAIRS[start >> 10]
+            return [prefix + pair for pair in _PAIRS[low : low + count]], self._time
+        return [prefix + _PAIRS[number >> 10] + _PAIRS[number & 1023] for number in range(start, end + 1)], self._time
 
     def id(self) -> str:
         """Return a new ULID, greater than every earlier one."""
