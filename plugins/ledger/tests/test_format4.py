@@ -20,6 +20,7 @@ from dicast.reading import ActivityColumns, VerdictColumns
 from dicast.toolkit.ledger_lines.blocks import is_packed, lines_in
 from dicast_ledger.format4.connecting import add_functions
 from dicast_ledger.format4.stored_columns import Column, StoredColumns
+from dicast_ledger.format4.texts import unknown
 
 COLUMNS = ["id", "type", "time", "run_id", "session_id", "turn_id", "subject_kind", "subject_id", "sensitivity"]
 
@@ -187,6 +188,26 @@ def test_a_content_is_stored_once(path, opened, make_subject):
         assert [entry.event for entry in ledger.read(Query())] == events
         assert ledger.verify().ok
     assert rows(path, "SELECT count(*) FROM contents") == [(150,)]
+
+
+def test_large_appends_of_new_contents_do_not_look_for_them(path, opened, make_subject, monkeypatch):
+    lookups = []
+
+    def looked_up(texts, digests):
+        lookups.append(len(digests))
+        return unknown(texts, digests)
+
+    monkeypatch.setattr("dicast_ledger.format4.writer.unknown", looked_up)
+    numbers = [range(110), range(110, 220), range(200, 330), range(300), range(330, 450), range(450, 570)]
+    batches = [subjects(make_subject, *part, run_id=f"R{place}") for place, part in enumerate(numbers)]
+    with opened(path) as ledger:
+        for batch in batches:
+            ledger.append(batch)
+        assert [entry.event for entry in ledger.read(Query())] == [event for batch in batches for event in batch]
+        assert ledger.verify().ok
+    assert lookups == [110, 130, 300, 120]  # the second and the last append have new contents only, the third has not
+    assert rows(path, "SELECT count(*) FROM contents") == [(570,)]
+    assert sum(len(lines_in(*row)) for row in rows(path, "SELECT size, body FROM texts")) == 570
 
 
 def test_contents_whose_digests_begin_alike_are_told_apart(path, opened, make_subject, monkeypatch):
@@ -419,6 +440,17 @@ def test_activity_from_lines_is_the_activity_of_the_events(path, opened, make_su
     for name in ("seqs", "content_hashes", "ids"):
         assert list(getattr(columns, name)) == list(getattr(expected, name)), name
     assert [columns.origins[code] for code in columns.codes] == [expected.origins[code] for code in expected.codes]
+
+
+@pytest.mark.parametrize("digest", ["ab", "A1" * 32, "0x" + "1f" * 31, "1_2" * 21, " " * 8 + "ab" * 28])
+def test_activity_of_another_digest_is_that_of_the_event(path, opened, make_subject, digest):
+    events = subjects(make_subject, *range(120))
+    events[3] = attrs.evolve(events[3], payload={**events[3].payload, "digest": digest})
+    with opened(path) as ledger:
+        ledger.append(events)
+        expected = ActivityColumns().add(ledger.read(Query(types=("subject.read",))))
+        assert ledger.activity_columns(None, ("subject.read",)).content_hashes == expected.content_hashes
+        assert ledger.verify().ok
 
 
 def test_open_judgments_are_the_started_ones_without_an_end(path, opened, make_subject, make_event):

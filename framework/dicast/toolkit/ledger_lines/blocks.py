@@ -10,6 +10,7 @@ verdicts (see :mod:`.columns`), or NULL for small appends.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import attrs
@@ -61,11 +62,12 @@ class Hints:
         else:
             types.remove(RECORD)
             types.update(_JUDGED_TYPES)
-            runs, times = set[str](), list[str]()
-            for record in records:
-                is_judged = record.type == RECORD
-                runs.add(record.maker.run_id if is_judged else record.run_id)
-                times.extend(record.times if is_judged else (record.time,))
+            judged = [record for record in records if record.type == RECORD]
+            runs, times = {record.maker.run_id for record in judged}, [*chain(*[record.times for record in judged])]
+            if len(judged) < len(records):
+                events = [record for record in records if record.type != RECORD]
+                runs.update([event.run_id for event in events])
+                times += [event.time for event in events]
         return cls(runs.pop() if len(runs) == 1 else None, types, low, high, min(times), max(times))
 
     @classmethod
@@ -99,7 +101,7 @@ class Sheet:
     def of(cls, lines: Sequence[bytes], events: int, hints: Hints, columns: bytes | None) -> Sheet:
         """Return the sheet of *lines*. With *columns* it is compressed if this makes it smaller."""
         size, body = body_of(lines, packed=columns is not None)
-        return cls([leaf_of(line) for line in lines], events, hints, columns, size, body)
+        return cls([*map(leaf_of, lines)], events, hints, columns, size, body)
 
     def row(self, first: int, prev: bytes) -> tuple[Any, ...]:
         """Return the row of the block whose first event has the number *first*, after the digest *prev*."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import accumulate, chain, groupby
+from itertools import accumulate, chain, groupby, repeat
 from typing import Any
 
 import attrs
@@ -16,7 +17,7 @@ from dicast.toolkit.ledger_lines.blocks import Columns
 from dicast.toolkit.ledger_lines.judged import Place
 from dicast.toolkit.ledger_lines.lines import CONTENT, EVENT, EVENT_SIZES, events_of
 from dicast.toolkit.ledger_lines.makers import FIRST_EVENT, JUDGED, SUBJECT, Maker
-from dicast.toolkit.ledger_lines.traced import ITEM_TEXTS, SUBJECTS, trace_event, traces_of
+from dicast.toolkit.ledger_lines.traced import ITEM_TEXTS, SUBJECTS, TRACED, trace_event, traces_of
 
 from ..spent import AGENT
 from .columns import ABOUT, ACTIVITY, VERDICTS, BlockColumns
@@ -33,6 +34,7 @@ _ABOUT = frozenset(ABOUT)
 _SHARED = ("judge", "judge_kind", "judge_model", "rubric_id", "rubric_version", "fingerprint", "judge_pricing_version")
 
 _HASH_DIGITS, _HALF = 16, 2**63
+_HALF_BYTES = _HALF.to_bytes(8)
 
 
 @attrs.frozen
@@ -173,7 +175,7 @@ def _add_plain(
         flags = [flags_of(items) if items else 0 for items in signals] if has_signals else [0] * count
         scores = array("d", values[layout.score])
         confidences = array("d", values[layout.confidence])
-        hashes = array("q", [int(digest[:_HASH_DIGITS], 16) - _HALF for digest in values[layout.digest]])
+        hashes = _hashes(values[layout.digest])
         for time in set(values[at]):
             _add_milliseconds(time, columns.times)
         times = array("q", map(columns.times.__getitem__, values[at]))
@@ -181,14 +183,15 @@ def _add_plain(
         return False
     if not (min(scores) >= 0 and max(scores) <= 1):
         return False
-    traces = list(map(traces_of, lines))
+    traces = list(map(traces_of, lines)) if TRACED in values[0] else []
     if has_signals and not any(traces):
         columns.mention(*chain.from_iterable(zip(ids, sessions, strict=True)))
         columns.end(eval_ids)
     numbers = columns.numbers_of(ids)
     columns.mention(*dict.fromkeys(sessions))
     rows, zeros = columns.tables[VERDICTS.name], array("q", [0]) * count
-    places = [start + layout.verdict + len(items) for start, items in zip(starts, traces, strict=True)]
+    counts = map(len, traces) if traces else repeat(0)
+    places = [start + layout.verdict + number for start, number in zip(starts, counts, strict=False)]
     rows.extend(places, layout.origin, numbers, times, array("i", flags), scores, confidences, zeros, zeros)
     rows, reading = columns.tables[ACTIVITY.name], (maker.run_id, _READ, maker.kind)
     if any(traces):
@@ -203,6 +206,25 @@ def _add_plain(
     else:
         rows.extend([start + layout.read for start in starts], reading, numbers, hashes)
     return True
+
+
+def _hashes(digests: Sequence[str]) -> array[int]:
+    """Return the first 64 bits of *digests* as numbers, less 2^63: all at once if each has as many.
+
+    :raises ValueError: if one of them is not hexadecimal.
+    """
+    count = len(digests)
+    try:
+        first = bytes.fromhex("".join([digest[:_HASH_DIGITS] for digest in digests]))
+    except ValueError:
+        first = b""
+    if len(first) != len(_HALF_BYTES) * count:
+        return array("q", [int(digest[:_HASH_DIGITS], 16) - _HALF for digest in digests])
+    numbers = int.from_bytes(first) ^ int.from_bytes(_HALF_BYTES * count)
+    hashes = array("q", numbers.to_bytes(len(first)))
+    if sys.byteorder == "little":
+        hashes.byteswap()
+    return hashes
 
 
 def _add_milliseconds(time: str, times: dict[str, int]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
+from itertools import count
 
 from dicast.toolkit.ledger_lines.blocks import MOST_BYTES, body_of, lines_in, parts_of
 
@@ -129,14 +130,30 @@ def unknown(texts: Texts, digests: Iterable[str]) -> list[str]:
 
 def add_groups(connection: sqlite3.Connection, groups: Iterable[Group]) -> None:
     """Write *groups*, and the places of their contents. A content that the ledger already has keeps its place."""
-    places = {}
-    for digests, size, body in groups:
-        id_ = connection.execute("INSERT INTO texts (size, body) VALUES (?, ?)", (size, body)).lastrowid or 0
-        places.update({digest: id_ * PLACES + index for index, digest in enumerate(digests)})
-    rows = sorted(zip(short_keys(list(places)), places.values(), strict=True))  # neighbours share pages
-    added = connection.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?)", rows).rowcount
+    places, rows, added = _insert(connection, groups)
     if added < len(rows):
         missing = unknown(Texts(connection), places)  # another content has the same beginning of its digest
         connection.executemany(
             "INSERT INTO contents VALUES (?, ?)", [(keys_of(digest)[1], places[digest]) for digest in missing]
         )
+
+
+def add_new_groups(connection: sqlite3.Connection, groups: Iterable[Group]) -> bool:
+    """Write *groups* and return True if the ledger has no content of them; else return False, and write nothing."""
+    _, rows, added = _insert(connection, groups)
+    if added < len(rows):
+        connection.executemany("DELETE FROM contents WHERE key = ? AND place = ?", rows)
+        connection.executemany("DELETE FROM texts WHERE id = ?", {(place // PLACES,) for _, place in rows})
+    return added == len(rows)
+
+
+def _insert(
+    connection: sqlite3.Connection, groups: Iterable[Group]
+) -> tuple[dict[str, int], list[tuple[bytes, int]], int]:
+    """Write *groups*, and the places of contents with new keys. Return the places by digest, the rows of ``contents``, and the number of new keys."""
+    places: dict[str, int] = {}
+    for digests, size, body in groups:
+        id_ = connection.execute("INSERT INTO texts (size, body) VALUES (?, ?)", (size, body)).lastrowid or 0
+        places.update(zip(digests, count(id_ * PLACES), strict=False))
+    rows = sorted(zip(short_keys(list(places)), places.values(), strict=True))  # neighbors share pages
+    return places, rows, connection.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?)", rows).rowcount

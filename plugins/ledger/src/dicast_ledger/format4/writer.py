@@ -20,7 +20,7 @@ from dicast.toolkit.ledger_lines.makers import Maker
 
 from .rows import INSERT, newest
 from .sealing import SEALED_APPENDS, SEALED_LINES, Sealing, overdue, seal, sealing_of, small_appends
-from .texts import Group, Texts, add_groups, groups_of, unknown
+from .texts import Group, Texts, add_groups, add_new_groups, groups_of, unknown
 
 LARGE, LARGE_EVENTS = 100, 300
 """Lines of an append from which it is compressed at once, and their events: a line of a trace has many."""
@@ -35,7 +35,7 @@ class Prepared:
     """Lines that are ready to be written.
 
     *spending* are the events of amounts, by their number from 1, and *runs* the numbers of the first and last event of each run, with the type of the last. *known* are digests of contents that the ledger had in the state
-    *version* of the file.
+    *version* of the file; None if they were not looked up.
     """
 
     spending: Sequence[tuple[int, Event]]
@@ -43,7 +43,7 @@ class Prepared:
     sheets: Sequence[Sheet]
     makers: Sequence[Maker]
     contents: dict[str, bytes]
-    known: Sequence[str]
+    known: Sequence[str] | None
     groups: Sequence[Group]
     version: int | None
     sealing: Sealing | None
@@ -71,6 +71,8 @@ class Writer:
         self._newest: tuple[int, bytes] | None = None
         self._small: tuple[int, int] | None = None
         """The numbers of small appends and of their lines since the last compressed block."""
+        self._has_known = True
+        """True if the newest append had contents that the ledger knew. Otherwise large appends do not look them up: probably all are new."""
         self._unbounded: set[str] = set()
         """Runs whose last event the table ``runs`` does not have."""
 
@@ -106,15 +108,17 @@ class Writer:
             for part, count in parts_of([(len(line), count) for line, count, _ in lines])
         ]
         version = self._file_version() if contents or self._version is None else self._version
-        known, groups = list[str](), list[Group]()
-        if contents:
+        known: Sequence[str] | None = ()
+        groups: Sequence[Group] = ()
+        if is_large and not self._has_known:
+            known, groups = None, groups_of(contents, packed=True)
+        elif contents:
             new = unknown(self._texts, contents)
             known = [] if len(new) == len(contents) else [*contents.keys() - set(new)]
             groups = groups_of({digest: contents[digest] for digest in new}, packed=is_large)
+            self._has_known = bool(known)
         sealing = sealing_of(self._connection) if records and self._is_due(is_large=is_large) else None
-        return Prepared(
-            _numbered(lines), _runs(lines), sheets, encoded.makers, contents, known, groups, version, sealing
-        )
+        return Prepared(*_numbered(lines), sheets, encoded.makers, contents, known, groups, version, sealing)
 
     def _sheet(self, encoded: Encoded, part: slice, count: int, *, packed: bool) -> Sheet:
         """Return a *part* of the lines, with *count* events, as a sheet; compressed with columns if *packed*."""
@@ -150,8 +154,7 @@ class Writer:
             rows.append(row)
             seq, digest = seq + sheet.events, row[_DIGEST]
         self._connection.executemany(INSERT, rows)
-        if prepared.groups:
-            add_groups(self._connection, prepared.groups)
+        self._add_contents(prepared)
         if prepared.known and not is_current:
             texts = {key: prepared.contents[key] for key in unknown(Texts(self._connection), prepared.known)}
             add_groups(self._connection, groups_of(texts, packed=False))
@@ -160,6 +163,17 @@ class Writer:
         self._encoder.preface = None
         self._newest = seq, digest
         return Head(seq, digest.hex())
+
+    def _add_contents(self, prepared: Prepared) -> None:
+        """Write the contents that the ledger does not have."""
+        if not prepared.groups:
+            return
+        if prepared.known is not None:
+            add_groups(self._connection, prepared.groups)
+        elif not add_new_groups(self._connection, prepared.groups):
+            self._has_known = True
+            new = unknown(Texts(self._connection), prepared.contents)
+            add_groups(self._connection, groups_of({key: prepared.contents[key] for key in new}, packed=True))
 
     def _file_version(self) -> int:
         """Return a number that changes when another connection has written."""
@@ -196,27 +210,20 @@ class Writer:
         return appends >= SEALED_APPENDS or lines >= SEALED_LINES or (is_large and appends > 0)
 
 
-def _lines(sheet: Sheet) -> int:
-    return len(sheet.leaves)
-
-
-def _numbered(lines: Sequence[Line]) -> list[tuple[int, Event]]:
-    """Return the events of amounts with their numbers, from 1."""
-    number, events = 0, []
+def _numbered(lines: Sequence[Line]) -> tuple[list[tuple[int, Event]], dict[str, tuple[int, int, str]]]:
+    """Return the events of amounts with their numbers, from 1, and for each run the numbers of its first and last event, and the type of the last."""
+    number, events = 0, list[tuple[int, Event]]()
+    firsts, lasts = dict[str, int](), dict[str, tuple[int, str]]()
     for _, count, records in lines:
+        if not count:
+            continue
+        last = records[-1]
+        type_ = last.type
+        run_id = last.maker.run_id if type_ == RECORD else last.run_id
+        if run_id not in firsts:
+            firsts[run_id] = number + 1
         number += count
-        if count == 1 and records[0].type.startswith("spend."):
-            events.append((number, records[0]))
-    return events
-
-
-def _runs(lines: Sequence[Line]) -> dict[str, tuple[int, int, str]]:
-    """Return the numbers of the first and the last event of each run, from 1, and the type of the last."""
-    number, bounds = 0, dict[str, tuple[int, int, str]]()
-    for _, count, records in lines:
-        if count:
-            last = records[-1]
-            run_id = last.maker.run_id if last.type == RECORD else last.run_id
-            bounds[run_id] = bounds[run_id][0] if run_id in bounds else number + 1, number + count, last.type
-            number += count
-    return bounds
+        lasts[run_id] = number, type_
+        if count == 1 and type_.startswith("spend."):
+            events.append((number, last))
+    return events, {run_id: (first, *lasts[run_id]) for run_id, first in firsts.items()}
