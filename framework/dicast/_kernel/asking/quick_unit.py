@@ -27,8 +27,10 @@ class QuickUnit:
         self._unit, self._services, self._kind = unit, services, kind
         self._threshold = unit.metrics.scoring.threshold
         proxies, truths = ([services.calls[slot.path] for slot in slots] for slots in unit.metrics.tiers(kind))
-        self._proxies, self._truths = proxies, truths
         self.calls: Sequence[Call] = (*proxies, *truths)
+        is_gated = bool(proxies) and self._threshold > 0
+        self._first: Sequence[Call] = proxies if is_gated else self.calls
+        self._gated: Sequence[Call] = truths if is_gated else ()
         self._call_quick = services.caller.call_quick
         self._verdicts: dict[Sequence[object], Payload | None] = {}
 
@@ -52,16 +54,11 @@ class QuickUnit:
         :raises Interrupted: if the run has to stop.
         """
         answers: list[Any] = []
-        is_odd, has_notes = self._call_quick(self._proxies, subject, answers)
-        if self._truths and not is_odd and self._passes(answers):
-            is_odd, truths_have_notes = self._call_quick(self._truths, subject, answers)
+        is_odd, has_notes = self._call_quick(self._first, subject, answers)
+        if self._gated and not is_odd and min([answer.value for answer in answers]) >= self._threshold:
+            is_odd, truths_have_notes = self._call_quick(self._gated, subject, answers)
             has_notes = has_notes or truths_have_notes
         return answers, is_odd, has_notes
-
-    def _passes(self, answers: Sequence[Score]) -> bool:
-        """Return whether the *answers* of the proxies let a subject pass to the truth metrics."""
-        threshold = self._threshold
-        return threshold <= 0 or min([answer.value for answer in answers], default=1.0) >= threshold  # type: ignore[operator, type-var]  # a plain score has a value
 
     def verdict(self, answers: Sequence[Score], subject: Subject) -> Payload | None:
         """Return the payload of ``eval.completed`` without ids, latency, texts and signals; None if the answers make no verdict.

@@ -53,7 +53,7 @@ class EvidenceNotes:
 
     def note_score(self, label: str, signals: Mapping[str, Any]) -> None:
         """Count the evidence in the *signals* of a score of *label*."""
-        found = [*evidence_of(signals)]
+        found = evidence_of(signals)
         if not found:
             return
         hidden, is_cut = hidden_media(signals), False

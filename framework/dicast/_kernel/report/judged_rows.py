@@ -40,9 +40,10 @@ class Tallies(Protocol):
 def note_row(report: Tallies, pending: list[Event | JudgedRow], row: JudgedRow) -> None:
     """Note the evidence of the scores of *row* in *report*, and add it to the *pending* verdicts, which :func:`count_judged` counts."""
     pending.append(row)
-    for label, answer in zip(row.maker.metrics, row.answers, strict=False) if row.has_notes else ():
-        if answer.signals:
-            report.evidence.note_score(label, answer.signals)
+    if row.has_notes:
+        for label, answer in zip(row.maker.metrics, row.answers, strict=False):
+            if answer.signals:
+                report.evidence.note_score(label, answer.signals)
 
 
 def count_judged(report: Tallies, rows: Sequence[JudgedRow]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+_LISTS = (list, tuple)
 
 
 def value_of(verdict: Mapping[str, Any]) -> float | None:
@@ -18,13 +20,11 @@ def metric_values(verdict: Mapping[str, Any]) -> dict[str, float]:
     return {**(signals.get("metrics") or {}), **(signals.get("raw") or {})}
 
 
-def evidence_of(signals: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the evidence of a verdict; if its own signals have none, yield the evidence of each judge that the signals list."""
+def evidence_of(signals: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the evidence of a verdict; if its own signals have none, the evidence of each judge that the signals list."""
     evidence = signals.get("evidence")
-    if isinstance(evidence, Mapping):
-        yield evidence
-        return
-    for value in signals.values():
-        for item in value if isinstance(value, list | tuple) else ():
-            if isinstance(item, Mapping) and isinstance(item.get("evidence"), Mapping):
-                yield item["evidence"]
+    if evidence is not None and isinstance(evidence, Mapping):
+        return [evidence]
+    listed = [value for value in signals.values() if isinstance(value, _LISTS)]
+    items = [item for value in listed for item in value if isinstance(item, Mapping)]
+    return [item["evidence"] for item in items if isinstance(item.get("evidence"), Mapping)]
