@@ -17,7 +17,7 @@ from dicast_ledger import Sqlite
 NIGHTLY = "name: nightly\nmetrics: [proxy/format]\n"
 EVENT = [field.name for field in attrs.fields(Event)]
 FIELDS = ["run_id", "name", "kind", "started_at", "ended_at", "state"]
-FIELDS += ["subjects", "scored", "score", "score_label", "basis", "labels", "gate", "cost"]
+FIELDS += ["subjects", "scored", "score", "score_label", "basis", "labels", "gate", "cost", "unsettled"]
 
 
 def run(shop, text, *outputs, code=0):
@@ -63,6 +63,7 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(shop, two):
         "basis": "proxy",
         "gate": "failed",
         "cost": {"usd": "0", "msat": "0"},
+        "unsettled": {"usd": "0", "msat": "0"},
     }
     assert nightly["gate"] is None, "it has no gate"
     assert nightly["started_at"] <= nightly["ended_at"] <= weekly["started_at"]

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .._kernel.resume.queries import document as run_document
     from .._kernel.resume.queries import verdict as verdict_of
     from .._kernel.resume.shard_roots import ShardRoot, read_root
+    from .._kernel.resume.spending import Spending
     from .gold import (
         Gold,
         LabeledOutputs,
@@ -75,6 +76,7 @@ _ON_FIRST_USE = {
     "Numbering": ".numbering:Numbering",
     "live_run_check": ".._kernel.leases.hold_lease:live_run_check",
     "Reader": ".readers:Reader",
+    "Spending": ".._kernel.resume.spending:Spending",
     "past_runs": ".._kernel.cli.past_runs:past_runs",
     "reader": ".readers:reader",
     "rows_by_key": ".numbering:rows_by_key",
@@ -118,6 +120,7 @@ __all__ = [
     "Numbering",
     "Reader",
     "ShardRoot",
+    "Spending",
     "VerdictColumns",
     "VerdictOrigin",
     "activity_of",

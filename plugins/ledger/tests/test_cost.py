@@ -199,7 +199,7 @@ def test_msat_are_listed_and_never_added(run_cost, settled):
 def test_what_was_lost_stands_beside(run_cost, settled, make_event):
     lost = {"reservation_id": "r-V9", "amount": "0.05", "unit": "usd"}
     document = run_cost([settled(), make_event("spend.lost", lost)], "--include-eval")
-    assert (document["total_usd"], document["lost_usd"]) == ("0.004", "0.05")
+    assert (document["total_usd"], document["lost_usd"], document["unsettled_usd"]) == ("0.004", "0.05", "0.05")
     assert "lost_usd" not in run_cost([settled(reservation_id="r-V9", eval_id="V9")], "--include-eval")
 
 

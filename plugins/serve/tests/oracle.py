@@ -543,7 +543,9 @@ def runs(rows):
                 "started_at": start["time"],
                 "ended_at": None if end is None else end["time"],
                 "state": state,
-                **{name: done.get(name) for name in ("subjects", "scored", "cost")},
+                **{name: done.get(name) for name in ("subjects", "scored")},
+                "cost": done.get("cost") if end else settled(rows, start["run_id"]),
+                "unsettled": unsettled(rows, start["run_id"], done),
                 "score": score.get("mean"),
                 "score_label": score.get("label"),
                 "basis": max(bases, key=BASES.index, default=None),
@@ -555,6 +557,28 @@ def runs(rows):
             }
         )
     return documents
+
+
+UNITS = ("usd", "msat")
+
+
+def settled(rows, run):
+    """Return the settled amounts of a run by unit; None for a unit with an unknown amount."""
+    payloads = [row["payload"] for row in of(rows, "spend.settled", run=run)]
+    amounts = {unit: [payload["amount"] for payload in payloads if payload["unit"] == unit] for unit in UNITS}
+    return {unit: None if None in found else str(sum(map(Decimal, found))) for unit, found in amounts.items()}
+
+
+def unsettled(rows, run, done):
+    """Return the open and lost reservations of a run by unit; with the document of its end, its lost amounts are those of the document."""
+    last = {}
+    for row in of(rows, "spend.reserved", "spend.lost", "spend.settled", "spend.released", run=run):
+        last[row["payload"]["reservation_id"]] = row
+    sums = {unit: Decimal((done.get("spend_lost") or {}).get(unit) or 0) for unit in UNITS}
+    for row in last.values():
+        if row["type"] == "spend.reserved" or (row["type"] == "spend.lost" and not done):
+            sums[row["payload"]["unit"]] += Decimal(row["payload"]["amount"])
+    return {unit: str(amount) for unit, amount in sums.items()}
 
 
 def _gate_label(done):

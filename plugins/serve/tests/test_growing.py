@@ -17,6 +17,7 @@ from dicast_serve.application import application
 from dicast_serve.guard import Tokens
 from dicast_serve.progress import progress
 from dicast_serve.reading import ServedLedger
+from dicast_serve.runs import run, runs
 from dicast_serve.tables import Tables
 
 HOST, READING = "127.0.0.1:8600", "reading-token-0123456789"
@@ -155,8 +156,32 @@ def test_progress_has_the_mean_and_the_cost_so_far(tmp_path, events):
         assert (document["judged"], document["state"], document["seconds_left"]) == (4, "dead", None)
         assert document["labels"]["paid"] == {"mean": pytest.approx(0.1), "scored": 3}
         assert document["outcomes"]["none"] == 1
-        spent = [event.payload["amount"] for event in events[:until] if event.type in ("spend.settled", "spend.lost")]
+        spent = [event.payload["amount"] for event in events[:until] if event.type == "spend.settled"]
         assert document["cost"]["usd"] == str(sum(map(dicast.Cost, spent), dicast.Cost("0")).amount)
+
+
+def test_each_answer_about_a_killed_run_has_its_settled_cost_and_at_most_what_is_not_settled(tmp_path, events):
+    run_id = events[0].run_id
+    settlements = [number for number, event in enumerate(events) if event.type == "spend.settled"]
+    before = events[: settlements[2] + 1]
+    spends = {event.payload["reservation_id"]: event for event in before if event.type == "spend.reserved"}
+    closed = {event.payload["reservation_id"] for event in before if event.type == "spend.settled"}
+    open_ = {id_: event for id_, event in spends.items() if id_ not in closed}
+    amounts = {"usd": f"{len(open_) * 0.01:.2f}", "msat": "0"}
+    listing = {"name": None, "without": None, "without_kind": None, "cursor": None, "limit": 9}
+    with new_ledger(tmp_path / "ledger.db") as ledger:
+        ledger.append(before)
+        reserved = next(iter(open_.values()))
+        payload = {key: reserved.payload[key] for key in ("reservation_id", "amount", "unit")}
+        lost = [attrs.evolve(reserved, id=f"{reserved.id}-lost", type="spend.lost", payload=payload)]
+        for later in ([], lost):  # open reservations; then one of them lost
+            ledger.append(later)
+            (listed,) = runs(ledger, listing)["data"]
+            answers = [listed, run(ledger, {"run_id": run_id})["run"], progress(ledger, {"run_id": run_id})]
+            assert [answer["cost"] for answer in answers] == [{"usd": "0.03", "msat": "0"}] * 3
+            assert [answer["unsettled"] for answer in answers] == [amounts] * 3
+            whole = reader("cost")(ledger, include_eval=True)
+            assert (whole["total_usd"], whole["unsettled_usd"]) == ("0.03", amounts["usd"])
 
 
 def test_progress_of_a_dead_run_has_the_command_that_resumes_it_with_its_options(tmp_path, events):

@@ -2,7 +2,7 @@
 import { html } from "../html.js";
 import { Figure, score } from "../figures.js";
 import { address, useAnswer } from "./api.js";
-import { Answer, Spent, Tile, Usd } from "./parts.js";
+import { Answer, Spent, Tile, Unsettled, Usd } from "./parts.js";
 
 export function Costs({ later, kind, from, tick }) {
   const own = useAnswer(later ? null : address("/analytics/cost", { from }), tick);
@@ -33,7 +33,8 @@ function ByPayer({ answer }) {
 /** A sum. Where calls have no known price, it is the sum of the other calls, and the text says so. */
 function Total({ document, at }) {
   const { unpriced = null } = document;
-  if (document.data.length === 0) return html`<p class="middle">–</p><p class="soft">no call in the chosen time</p>`;
+  if (document.data.length === 0 && document.unsettled_usd === undefined && document.unsettled_msat === undefined) return html`<p class="middle">–</p><p class="soft">no call in the chosen time</p>`;
   return html`<p class="middle">${unpriced === null ? "" : "at least "}<${Spent} usd=${unpriced === null ? document.total_usd : document.known_usd} msat=${document.total_msat} at=${(unit) => at(unit === "usd" && unpriced !== null ? "known_usd" : `total_${unit}`)} /></p>
+    ${document.unsettled_usd === undefined && document.unsettled_msat === undefined ? null : html`<p><${Unsettled} usd=${document.unsettled_usd ?? "0"} msat=${document.unsettled_msat} at=${(unit) => at(`unsettled_${unit}`)} /></p>`}
     ${unpriced === null ? null : html`<p class="soft">plus <${Figure} value=${unpriced} path=${at("unpriced")} /> ${Number(unpriced) === 1 ? "call" : "calls"} whose price is not known</p>`}`;
 }

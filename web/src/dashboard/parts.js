@@ -47,6 +47,18 @@ export function Usd({ value, path, none }) {
   return html`<${Figure} value=${value} path=${path} form=${(text) => `$${amount(text)}`} none=${none ?? "not known"} />`;
 }
 
+/** The settled cost of a run, and at most how much its open and lost reservations can add. `at` gives the place of a figure. */
+export function Cost({ of, at }) {
+  const { usd, msat } = of.unsettled;
+  const isSettled = Number(usd) === 0 && Number(msat) === 0;
+  return html`<${Spent} usd=${of.cost.usd} msat=${of.cost.msat} at=${(unit) => at(`cost.${unit}`)} />${isSettled ? null : html` <${Unsettled} usd=${usd} msat=${msat} at=${(unit) => at(`unsettled.${unit}`)} />`}`;
+}
+
+/** At most how much open and lost reservations can add to a settled cost. */
+export function Unsettled({ usd, msat, at }) {
+  return html`<span class="soft">at most <${Spent} usd=${usd} msat=${msat} at=${at} /> not settled</span>`;
+}
+
 /** The cost in both units, which are never added; the second unit is shown where its amount is not zero. `at` gives the place of each. */
 export function Spent({ usd, msat = null, at, none }) {
   const other = msat !== null && msat !== undefined && Number(msat) !== 0;

@@ -4,7 +4,7 @@ import { Figure, plain, score } from "../figures.js";
 import { Shares } from "../charts.js";
 import { OUTCOMES } from "../marks.js";
 import { address, useAnswer } from "./api.js";
-import { Answer, Spent, when } from "./parts.js";
+import { Answer, Cost, when } from "./parts.js";
 
 export const isOpen = (run) => run.state !== "completed";
 
@@ -37,7 +37,7 @@ function Found({ found, at }) {
     <${Shares} parts=${shares} label=${`Outcomes so far: ${shares.map((part) => `${part.name} ${plain(part.count)}`).join(", ")}`} />
     <p class="small">${parts.map((name) => html`<span class=${`mark ${name}`}><span aria-hidden="true">${OUTCOMES[name].sign}</span> <${Figure} value=${found.outcomes[name]} path=${at(`outcomes.${name}`)} /> ${OUTCOMES[name].word}</span> `)}</p>
     <dl class="figures">${Object.entries(found.labels).slice(0, 6).map(([label, one]) => html`<div><dt>mean of <span dir="auto">${label}</span> so far</dt><dd><${Figure} value=${one.mean} path=${at(`labels[${JSON.stringify(label)}].mean`)} form=${score} /></dd></div>`)}
-      <div><dt>cost so far</dt><dd><${Spent} usd=${found.cost.usd} msat=${found.cost.msat} at=${(unit) => at(`cost.${unit}`)} />${Number(found.unknown_costs) ? html` <span class="soft">and <${Figure} value=${found.unknown_costs} path=${at("unknown_costs")} /> calls of unknown cost</span>` : null}</dd></div>
+      <div><dt>cost so far</dt><dd><${Cost} of=${found} at=${at} />${Number(found.unknown_costs) ? html` <span class="soft">and <${Figure} value=${found.unknown_costs} path=${at("unknown_costs")} /> calls of unknown cost</span>` : null}</dd></div>
       ${found.per_second === null ? null : html`<div><dt>subjects per second</dt><dd><${Figure} value=${found.per_second} path=${at("per_second")} form=${(value) => plain(Number(Number(value).toPrecision(2)))} /></dd></div>`}
       <div><dt>last result</dt><dd>${found.last_result_at === null ? "–" : `${when(found.last_result_at)} UTC`}</dd></div></dl>
     ${found.state in ENDED ? html`<p class="note">${ENDED[found.state](found.resume_command ?? `dicast run FILE --resume ${found.run_id}`)}</p>` : null}`;

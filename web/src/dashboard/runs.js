@@ -6,7 +6,7 @@ import { answer as gateAnswer, gateOf, Mark, restingOn } from "../marks.js";
 import { address, ask, useAnswer } from "./api.js";
 import { isOpen, Progress } from "./progress.js";
 import { useTitle } from "./title.js";
-import { Answer, Gate, isStateShown, Problem, RunScore, Spent, TOOL, when } from "./parts.js";
+import { Answer, Cost, Gate, isStateShown, Problem, RunScore, TOOL, when } from "./parts.js";
 import { alter, ofRun, place, readPlace } from "./router.js";
 import { Rows } from "./rows.js";
 import { Trend } from "./trend.js";
@@ -43,7 +43,6 @@ function More({ found }) {
 export function Runs({ live, query }) {
   const found = usePages(address("/runs", { limit: PAGE, without_kind: query.tools === "1" ? null : TOOL }), live.tick);
   const [picked, pick] = useState([]);
-  const cost = (run, at) => html`<${Spent} usd=${run.cost.usd} msat=${run.cost.msat} at=${(unit) => at(`cost.${unit}`)} />`;
   const toggle = (id) => pick(picked.includes(id) ? picked.filter((one) => one !== id) : [...picked, id].slice(-2));
   return html`<div class="top"><h1>Runs</h1>${picked.length === 2 ? html`<a class="action" href=${place(["compare"], { a: picked[0], b: picked[1] })}>Compare the two</a>` : html`<span class="soft">Choose two to compare them.</span>`}</div>
     <label class="pick"><input type="checkbox" checked=${query.tools === "1"} onChange=${(event) => alter({ tools: event.currentTarget.checked ? "1" : "" })} /> also runs of tools: labels of people, dicast doctor</label>
@@ -51,10 +50,10 @@ export function Runs({ live, query }) {
     ${found.read && found.items.length === 0 ? html`<p class="empty">No run yet. <code>dicast run pipeline.yaml</code> makes the first.</p>` : html`
     <div class="scroll" tabindex="0" role="group" aria-label="Runs"><table class="list"><thead><tr><th scope="col"><span class="hidden">compare</span></th><th scope="col">started (UTC)</th><th scope="col">pipeline</th><th scope="col">gate</th><th scope="col" class="num">score</th><th scope="col" class="roomy">rests on</th><th scope="col" class="num roomy">scored</th><th scope="col" class="num roomy">of</th><th scope="col" class="num roomy">cost</th><th scope="col" class="roomy">state</th></tr></thead>
       <tbody>${found.items.map(({ item: run, at }) => html`<tr key=${run.run_id}><td><input type="checkbox" checked=${picked.includes(run.run_id)} onChange=${() => toggle(run.run_id)} aria-label=${`Compare ${run.name} of ${when(run.started_at)}`} /></td>
-        <td class="still">${when(run.started_at)}${run.cost === null ? null : html`<span class="slim soft">cost ${cost(run, at)}</span>`}</td><th scope="row" dir="auto"><a href=${ofRun(run.run_id)}>${run.name}</a>${run.kind === "pipeline" || run.kind === undefined ? null : html` <span class="soft">${run.kind}</span>`}</th><td><${Gate} run=${run} /></td>
+        <td class="still">${when(run.started_at)}${run.cost === null ? null : html`<span class="slim soft">cost <${Cost} of=${run} at=${at} /></span>`}</td><th scope="row" dir="auto"><a href=${ofRun(run.run_id)}>${run.name}</a>${run.kind === "pipeline" || run.kind === undefined ? null : html` <span class="soft">${run.kind}</span>`}</th><td><${Gate} run=${run} /></td>
         <td class="num"><${RunScore} run=${run} at=${at} /></td><td class="roomy">${run.basis === null ? "–" : restingOn(run.basis)}</td>
         ${run.ended_at === null ? html`<${SoFar} run=${run} tick=${live.tick} />` : html`<td class="num roomy"><${Figure} value=${run.scored} path=${at("scored")} /></td><td class="num roomy"><${Figure} value=${run.subjects} path=${at("subjects")} /></td>
-        <td class="num roomy">${run.cost === null ? "–" : cost(run, at)}</td>`}<td class="roomy">${isStateShown(run) ? "" : run.state}</td></tr>`)}</tbody></table></div>`}
+        <td class="num roomy">${run.cost === null ? "–" : html`<${Cost} of=${run} at=${at} />`}</td>`}<td class="roomy">${isStateShown(run) ? "" : run.state}</td></tr>`)}</tbody></table></div>`}
     <${More} found=${found} />`;
 }
 
@@ -62,7 +61,7 @@ export function Runs({ live, query }) {
 function SoFar({ run, tick }) {
   const { document, at } = useAnswer(address(`/runs/${encodeURIComponent(run.run_id)}/progress`), tick);
   const figure = (name) => html`<${Figure} value=${document?.[name]} path=${at(name)} />`;
-  return html`<td class="num roomy">${figure("judged")}</td><td class="num roomy">${figure("expected")}</td><td class="num roomy">${document === null ? "–" : html`<${Spent} usd=${document.cost.usd} msat=${document.cost.msat} at=${(unit) => at(`cost.${unit}`)} />`}</td>`;
+  return html`<td class="num roomy">${figure("judged")}</td><td class="num roomy">${figure("expected")}</td><td class="num roomy">${document === null ? "–" : html`<${Cost} of=${document} at=${at} />`}</td>`;
 }
 
 export function Run({ id, live, query, mayLabel }) {
@@ -90,7 +89,7 @@ function Outcome({ run, document, at, label }) {
       <div><dt>subjects</dt><dd><${Figure} value=${document.subjects} path=${at("document.subjects")} /></dd></div>
       <div><dt>scored by every label</dt><dd><${Figure} value=${document.coverage} path=${at("document.coverage")} form=${score} /></dd></div>
       <div><dt>${failures.of === null ? "no score" : html`no score of <span dir="auto">${failures.of}</span>`}</dt><dd><${Failed} run=${run} label=${failures.label} count=${failures.count}><${Figure} value=${failures.count} path=${at(failures.path)} /></${Failed}></dd></div>
-      <div><dt>cost</dt><dd><${Spent} usd=${document.cost.usd} msat=${document.cost.msat} at=${(unit) => at(`document.cost.${unit}`)} /></dd></div>
+      <div><dt>cost</dt><dd><${Cost} of=${run} at=${(path) => at(`run.${path}`)} /></dd></div>
       <div><dt>started</dt><dd>${when(run.started_at)}</dd></div></dl>
     ${document.warnings.length ? html`<ul class="warnings whole">${document.warnings.map((one) => html`<li dir="auto">${one.message}</li>`)}</ul>` : null}
     <${Means} run=${run} document=${document} at=${at} />`;

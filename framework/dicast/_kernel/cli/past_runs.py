@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, time
 from itertools import islice
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ...toolkit.decimals import decimal_text
-from ...toolkit.money import amount_text
+from ...toolkit.money import amount_text, amounts_text
 from ...toolkit.terminal import print_lines
 from ...toolkit.text_table import TextTable
 from ..api.runs import read_ledger
@@ -23,7 +23,9 @@ from ..leases.protocol import Leasing
 from ..report.batches import waiting_batches
 from ..report.older import current_document
 from ..resume.named_runs import run_kind, started_runs
-from ..values import BASES, Event, Query
+from ..resume.spending import Spending, decimals, reserved_costs, run_spending
+from ..values import BASES, Cost, Event, Query
+from ..values.score import UNITS
 from .gate_summary import gate_answer
 from .options import as_json, ledger_path
 from .output import MOST, print_json
@@ -52,20 +54,34 @@ def runs(name: str | None, since: str | None, limit: int, ledger: Path | str | N
     if as_json:
         print_json({"runs": listed})
     elif listed:
-        print_lines([runs_table(listed)])
+        print_lines([runs_table(listed), *unsettled_lines(listed)])
     else:
         click.echo("no runs found; dicast run FILE starts one", err=True)
 
 
-def past_runs(ledger: Ledger, name: str | None = None, since: str | None = None) -> Iterator[Listed]:
-    """Yield the runs of the pipeline *name* that started at *since* or later, by default all, the most recently started first."""
-    is_running, now = _held_check(ledger), datetime.now(UTC).isoformat()
+def past_runs(
+    ledger: Ledger,
+    name: str | None = None,
+    since: str | None = None,
+    spending: Callable[[Ledger, str], Spending] = run_spending,
+) -> Iterator[Listed]:
+    """Yield the runs of the pipeline *name* that started at *since* or later, by default all, the most recently started first.
+
+    *spending* returns the spending of a run that has not ended. ``cost`` has the settled amounts of a run, and ``unsettled`` the amounts of its open
+    and lost reservations.
+    """
+    is_running, now, reserved = _held_check(ledger), datetime.now(UTC).isoformat(), reserved_costs(ledger)
     for entry in started_runs(ledger.read, tools=True):
         start = entry.event
         if name in (None, start.payload["name"]) and (since is None or start.time >= since):
             query = Query(start.run_id, (RUN_COMPLETED, RUN_STOPPED), newest_first=True, limit=1)
             end = next((last.event for last in ledger.read(query)), None)
             listed = _listed(start, end, is_held=is_running(start.run_id))
+            if end is None or listed["ended_at"] is None:
+                spent = spending(ledger, start.run_id)
+                listed |= {"cost": spent.cost, "unsettled": spent.unsettled}
+            else:
+                listed |= _spent_at_end(end, reserved.get(start.run_id, ()))
             waits = listed["state"] != "completed" and waiting_batches(ledger.read, start.run_id, now)
             yield {**listed, "state": "waiting", "batches": waits} if waits else listed
 
@@ -99,8 +115,14 @@ def _listed(start: Event, end: Event | None, *, is_held: bool) -> Listed:
         "basis": _basis(score),
         "labels": {label: {name: figures.get(name) for name in _LABEL_FIGURES} for label, figures in labels.items()},
         "gate": None if not document or document["gate"] is None else gate_answer(document["gate"]),
-        "cost": document.get("cost"),
     }
+
+
+def _spent_at_end(end: Event, reserved: Iterable[Cost]) -> Listed:
+    """Return the settled amounts in the document of a run's *end*, and the unsettled ones: its lost amounts, and those still *reserved*."""
+    document = current_document(end.payload)
+    lost = [Cost(amount, unit) for unit, amount in (document.get("spend_lost") or {}).items() if unit in UNITS]
+    return {"cost": document.get("cost"), "unsettled": decimals([*lost, *reserved])}
 
 
 def _basis(score: Listed) -> str | None:
@@ -124,6 +146,13 @@ def runs_table(runs: Sequence[Listed]) -> TextTable:
     indexes = [at for at, name in enumerate(_COLUMNS) if name != "kind" or kinds - {"pipeline"}]
     columns, cells = [_COLUMNS[at] for at in indexes], [[row[at] for at in indexes] for row in rows]
     return TextTable(columns, cells, right=("scored", "score", "usd"), uncut=_UNCUT, least=10)
+
+
+def unsettled_lines(runs: Sequence[Listed]) -> Iterator[str]:
+    """Yield a line for each run with open or lost reservations: the most that they can add to its cost."""
+    for run in runs:
+        if amounts := amounts_text(run["unsettled"]):
+            yield f"{short_run(run['run_id'])}: at most {amounts} not settled"
 
 
 def _rows(run: Listed, year: str) -> Iterator[tuple[str | None, ...]]:

@@ -26,13 +26,13 @@ class Accounts:
     """Sums of events in their order. Memory grows with the groups and with the verdicts that are open at one time.
 
     *groups* maps the name of a group to its sum; None has the amounts that belong to no group of this kind, such as the calls of the agent
-    in a grouping by judge. *lost* is the sum that was reserved by calls that ended without a settlement.
+    in a grouping by judge. *lost* is the sum that was reserved by calls that ended without a settlement, *unsettled* that sum and the open reservations.
     """
 
     def __init__(self, by: Group) -> None:
         self._by = by
         self.groups: dict[str | None, Tally] = {}
-        self.total, self.lost = Tally(), Tally()
+        self.total, self.lost, self.unsettled = Tally(), Tally(), Tally()
         self._lost: dict[object, Cost] = {}
         self._rubrics: dict[object, str] = {}
         self._open_spends: dict[object, list[Spend]] = {}
@@ -49,9 +49,7 @@ class Accounts:
                     self._call(event)
         for eval_id in list(self._open_spends):
             self._release(eval_id, self._rubrics.get(eval_id))
-        for cost in self._lost.values():
-            self.lost.add_cost(cost)
-        return self
+        return self._add_lost()
 
     def read_lines(self, spent: Spent, run_id: str | None, *, include_eval: bool) -> Accounts:
         """Add the columns *spent* of one run or of all runs, as :meth:`read` adds events."""
@@ -66,8 +64,18 @@ class Accounts:
                 subtotal.put(self.groups.setdefault(group, Tally()))
             for _, subtotal in lines.sums(None):
                 subtotal.put(self.total)
+        return self._add_lost()
+
+    def add_open(self, reservations: Iterable[Event]) -> None:
+        """Add open *reservations* to the unsettled sum."""
+        for event in reservations:
+            payload: Mapping[str, Any] = event.payload
+            self.unsettled.add_cost(Cost(payload["amount"], payload["unit"]))
+
+    def _add_lost(self) -> Accounts:
         for cost in self._lost.values():
             self.lost.add_cost(cost)
+            self.unsettled.add_cost(cost)
         return self
 
     def _read_each(self, spent: Spent, run_id: str | None, *, include_eval: bool) -> None:

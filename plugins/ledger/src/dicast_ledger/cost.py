@@ -133,6 +133,13 @@ def _prices(ledger: Ledger, run_id: str | None) -> str | None:
 
 def _read(ledger: Ledger, group: Group, run_id: str | None, window: Window, *, include_eval: bool) -> Accounts:
     run_id = None if run_id is None else named_run(ledger, run_id)
+    reservations = ledger.reservations(run_id) if include_eval else ()
+    accounts = _read_spent(ledger, group, run_id, window, include_eval=include_eval)
+    accounts.add_open(entry.event for entry in reservations if window.has(entry.event))
+    return accounts
+
+
+def _read_spent(ledger: Ledger, group: Group, run_id: str | None, window: Window, *, include_eval: bool) -> Accounts:
     reads = getattr(ledger, "spent", None) if group != "rubric" else None
     if reads is not None and (spent := reads(run_id)) is not None:
         mine = spent if window.is_open else spent.within(window.first, window.last)
@@ -147,8 +154,9 @@ def _document(accounts: Accounts, group: Group) -> dict[str, Any]:
     data = [{group: name, **_sums(tally)} for name, tally in _sorted(accounts, group)]
     total = _sums(accounts.total)
     named = {"usd": "total_usd", "msat": "total_msat", "known_usd": "known_usd", "unpriced": "unpriced"}
-    lost = {f"lost_{unit}": amount for unit in ("usd", "msat") if (amount := _lost(accounts, unit)) is not None}
-    return {"data": data, **{name: total[key] for key, name in named.items() if key in total}, **lost}
+    extra = {"lost": accounts.lost, "unsettled": accounts.unsettled}
+    amounts = {f"{name}_{unit}": amount for name, tally in extra.items() for unit, amount in _nonzero(tally)}
+    return {"data": data, **{name: total[key] for key, name in named.items() if key in total}, **amounts}
 
 
 def _sums(tally: Tally) -> dict[str, Any]:
@@ -159,9 +167,9 @@ def _sums(tally: Tally) -> dict[str, Any]:
     return sums | ({"unpriced": tally.unpriced, "known_usd": amount} if tally.unpriced else {})
 
 
-def _lost(accounts: Accounts, unit: str) -> str | None:
-    lost = accounts.lost.usd if unit == "usd" else accounts.lost.msat
-    return None if lost.is_zero else lost.decimal
+def _nonzero(tally: Tally) -> Iterator[tuple[str, str | None]]:
+    """Yield the units of *tally* with an amount, and their amounts."""
+    yield from ((unit, cost.decimal) for unit, cost in (("usd", tally.usd), ("msat", tally.msat)) if not cost.is_zero)
 
 
 def _sorted(accounts: Accounts, group: Group) -> Sequence[tuple[str | None, Tally]]:
@@ -186,9 +194,8 @@ def _lines(accounts: Accounts, group: Group) -> Iterator[str]:
         )
     if accounts.total.unpriced:
         yield f"+: plus {accounts.total.unpriced:,} calls with an unknown price"
-    for unit in ("usd", "msat"):
-        if (lost := _lost(accounts, unit)) is not None:
-            yield f"lost: {lost} {unit} reserved for calls that ended without a recorded cost; not in the sums"
+    for unit, amount in _nonzero(accounts.unsettled):
+        yield f"not settled: at most {amount} {unit}, reserved for calls without a recorded cost; not in the sums"
 
 
 def _cells(tally: Tally) -> tuple[str, str, str, str]:

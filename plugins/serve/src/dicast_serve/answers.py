@@ -143,14 +143,15 @@ class Answers:
     async def _make(
         self, key: bytes, route: Route, ledger: ServedLedger, arguments: Mapping[str, Any], head: Head | None
     ) -> bytes:
+        columns = self._columns_of(ledger)
         try:
             if route.light:
                 async with self._light:
-                    body = await asyncio.to_thread(self._timed, route, ledger, arguments)
+                    body = await asyncio.to_thread(self._timed, route, ledger, arguments, columns, head)
             else:
                 threads = self._heavy if route.is_of_all else self._of_runs
                 body = await asyncio.get_running_loop().run_in_executor(
-                    threads, self._timed, route, ledger, arguments, self._columns_of(ledger), head
+                    threads, self._timed, route, ledger, arguments, columns, head
                 )
         finally:
             del self._making[key]

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from dicast import Entry, Head, Ledger, LedgerError, Query
-from dicast.reading import past_runs, read_digest
+from dicast.reading import Spending, past_runs, read_digest
 
 from .documents import dumped
 from .guard import error_response
@@ -114,7 +114,8 @@ class Running:
 
 
 def _running_ids(ledger: Ledger) -> frozenset[str]:
-    return frozenset(run["run_id"] for run in islice(past_runs(ledger), RUNNING_RUNS) if run["state"] == "running")
+    runs = past_runs(ledger, spending=lambda _ledger, _run_id: Spending())  # amounts do not matter here
+    return frozenset(run["run_id"] for run in islice(runs, RUNNING_RUNS) if run["state"] == "running")
 
 
 class Tail:

@@ -5,59 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
 from math import fsum
 from typing import Any
 
-import attrs
-
-from dicast import Head, Ledger, Query
-from dicast.reading import read_digest, resume_command
+from dicast import Ledger, Query
+from dicast.reading import resume_command
 
 from .runs import full_run_id, listed_run
-from .tables import Table, Tables
+from .tables import Table, Tables, run_spending
 
 LEAST_SECONDS, LEAST_SUBJECTS = 3.0, 10
 """Seconds and subjects that a rate is measured over at least."""
-
-_SPENT = ("spend.settled", "spend.lost")
 
 Values = Mapping[str, Any]
 Document = dict[str, Any]
 
 
-@attrs.define
-class Spending:
-    """Amounts that a run has spent, by unit, up to the row of *head*. A lost call counts with its reserved amount."""
-
-    sums: dict[str, Decimal] = attrs.field(factory=lambda: {"usd": Decimal(0), "msat": Decimal(0)})
-    unknown: int = 0
-    head: Head | None = None
-
-    def grow(self, ledger: Ledger, run_id: str) -> None:
-        """Add the amounts after :attr:`head`; of another ledger, all amounts."""
-        if self.head is not None and read_digest(ledger, self.head.seq) != self.head.digest:
-            self.sums, self.unknown, self.head = {"usd": Decimal(0), "msat": Decimal(0)}, 0, None
-        head, after = ledger.head(), 0 if self.head is None else self.head.seq
-        for entry in ledger.read(Query(run_id, _SPENT, after=after)):
-            if head is None or entry.seq > head.seq:
-                break
-            payload: Mapping[str, Any] = entry.event.payload
-            if payload["amount"] is None:
-                self.unknown += 1
-            else:
-                self.sums[payload["unit"]] += Decimal(payload["amount"])
-        self.head = head
-
-
 def progress(ledger: Ledger, values: Values) -> Document:
-    """Return the judged subjects of a run, their outcomes, the mean of each label, and the cost so far; for a running run also its rate and the seconds left."""
+    """Return the judged subjects of a run, their outcomes, the mean of each label, and the settled cost so far; for a running run also its rate and the seconds left."""
     run_id = full_run_id(ledger, values["run_id"])
     run = listed_run(ledger, run_id)
     tables: Tables = getattr(ledger, "tables", None) or Tables()
     table = tables.get(ledger, run_id, None)
-    spending = tables.spending.setdefault(run_id, Spending())
-    spending.grow(ledger, run_id)
+    spending = run_spending(ledger, run_id)
     judged, expected = len(table.ids), table.document["expected"]
     started = next(ledger.read(Query(run_id, ("run.started",), limit=1))).event.payload
     pace = _rate(table.document["pace"], datetime.now(UTC)) if run["state"] == "running" else None
@@ -69,8 +39,9 @@ def progress(ledger: Ledger, values: Values) -> Document:
         "outcomes": {name: outcomes[name] for name in ("pass", "fail", "none", "open")},
         "label": table.document["label"],
         "labels": {label: _figures(table, label) for label in table.labels},
-        "cost": {unit: f"{amount:f}" for unit, amount in spending.sums.items()},
-        "unknown_costs": spending.unknown,
+        "cost": {unit: cost.decimal for unit, cost in spending.settled.items()},
+        "unsettled": spending.unsettled,
+        "unknown_costs": sum(spending.unknown.values()),
         "last_result_at": table.document["pace"][-1][0] if judged else None,
         "per_second": pace,
         "resume_command": None if run["state"] in ("completed", "running") else resume_command(started, run_id),

@@ -21,6 +21,7 @@ from dicast.reading import (
 )
 
 from .documents import without_rationale, written
+from .tables import run_spending
 
 Values = Mapping[str, Any]
 Document = dict[str, Any]
@@ -33,7 +34,7 @@ class NotFound(ConfigError):
 def runs(ledger: Ledger, values: Values) -> Document:
     """Return the runs, newest start first; with a cursor, the runs after it. Each has the ``gate_label``, which :func:`gate_label` describes."""
     left_out = values["without"]
-    runs = iter(past_runs(ledger, values["name"], None))
+    runs = past_runs(ledger, values["name"], spending=run_spending)
     if left_out is not None:
         runs = (run for run in runs if run["name"] != left_out)
     if (kind := values["without_kind"]) is not None:
@@ -67,7 +68,7 @@ def run(ledger: Ledger, values: Values) -> Document:
 
 def listed_run(ledger: Ledger, run_id: str) -> Document:
     """Return the run with this full id as in the list of runs."""
-    return next(run for run in past_runs(ledger) if run["run_id"] == run_id)
+    return next(run for run in past_runs(ledger, spending=run_spending) if run["run_id"] == run_id)
 
 
 def _gate_label(ledger: Ledger, run: Mapping[str, Any]) -> str | None:
@@ -100,7 +101,11 @@ def trend(ledger: Ledger, values: Values) -> Document:
 
     ``gate_lines`` are the lines of the newest run's gate for the mean and the pass rate of the label; a figure without a line is left out.
     """
-    listed = (run for run in past_runs(ledger, values["name"]) if run["kind"] != "tool" and run["ended_at"] is not None)
+    listed = (
+        run
+        for run in past_runs(ledger, values["name"], spending=run_spending)
+        if run["kind"] != "tool" and run["ended_at"] is not None
+    )
     runs = [(run, run_document(ledger, run["run_id"]) or {}) for run in islice(listed, values["limit"])]
     labels = list(dict.fromkeys(name for _, document in runs for name in figures_by_label(document)))
     label = values["label"] or next((name for _, document in runs if (name := gate_label(document)) is not None), None)
@@ -130,7 +135,7 @@ def _trend_point(run: Mapping[str, Any], figures: Mapping[str, Any] | None) -> D
     known = figures or {}
     passes = known.get("passes") or {}
     return {
-        **{name: run[name] for name in ("run_id", "started_at", "gate", "cost")},
+        **{name: run[name] for name in ("run_id", "started_at", "gate", "cost", "unsettled")},
         **{name: known.get(name) for name in ("mean", "ci_low", "ci_high", "pass_rate", "scored", "failed", "total")},
         "pass_ci_low": passes.get("ci_low"),
         "pass_ci_high": passes.get("ci_high"),

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from dicast import Ledger, Query
-from dicast.reading import Reader
+from dicast.reading import Reader, Spending
 from dicast.toolkit.expressions import Expression
 
 from .reading import reader
@@ -35,7 +35,7 @@ class Tables:
     """Tables of the runs of a ledger, which grow with their runs. The least recently used table is dropped first."""
 
     def __init__(self) -> None:
-        self.spending: dict[str, Any] = {}
+        self.spending: dict[str, Spending] = {}
         self._tables: OrderedDict[tuple[str, str | None], tuple[object, Table]] = OrderedDict()
         self._lock = Lock()
 
@@ -50,6 +50,15 @@ class Tables:
             while len(self._tables) > 1 and sum(len(table.ids) for _, table in self._tables.values()) > ROWS_KEPT:
                 self._tables.popitem(last=False)
         return kept[1]
+
+
+def run_spending(ledger: Ledger, run_id: str) -> Spending:
+    """Return the spending of a run. With cached tables, only the events after the cached spending are read."""
+    tables: Tables | None = getattr(ledger, "tables", None)
+    if tables is None:
+        return Spending().grow(ledger, run_id)
+    spending = tables.spending[run_id] = tables.spending.get(run_id, Spending()).grow(ledger, run_id)
+    return spending
 
 
 @attrs.define(eq=False, slots=False)
