@@ -40,10 +40,6 @@ export const plain = (value) => {
 
 export const fixed = (digits) => (value) => decimalText(value, digits);
 export const score = (value) => fixed(3)(value);
-export const percent = (value) => {
-  const share = Number(value);
-  return `${share === 0 || share === 1 ? 100 * share : decimalText(value, share > 0.999 || share < 0.001 ? 2 : 1, 2)} %`;
-};
 export const signed = (value) => `${Number(value) > 0 ? "+" : ""}${plain(value)}`;
 /** A p-value with three digits; below .001 only that it is below, since a p-value is never 0. */
 export const pValue = (value) => (Number(value) < 0.001 ? "< .001" : String(Number(Number(value).toPrecision(3))));

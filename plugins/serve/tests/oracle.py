@@ -509,6 +509,7 @@ def backlog(rows, *, kind=None, run=None):
     return {
         "open": len(open_rows),  # runs without a lease count as running
         "interrupted": 0,
+        "resume_commands": [],
         "waiting": {"turns": len(waiting), "oldest": min(waiting, default=None), "more": False},
         "data": [
             {"judge": judge, "subject_kind": kind, "open": len(times), "interrupted": 0, "oldest": times[0]}
@@ -544,8 +545,8 @@ def runs(rows):
                 "ended_at": None if end is None else end["time"],
                 "state": state,
                 **{name: done.get(name) for name in ("subjects", "scored")},
-                "cost": done.get("cost") if end else settled(rows, start["run_id"]),
-                "unsettled": unsettled(rows, start["run_id"], done),
+                "cost": done.get("cost") if end else settled_cost(rows, start["run_id"]),
+                "unsettled": unsettled_cost(rows, start["run_id"], done),
                 "score": score.get("mean"),
                 "score_label": score.get("label"),
                 "basis": max(bases, key=BASES.index, default=None),
@@ -562,14 +563,14 @@ def runs(rows):
 UNITS = ("usd", "msat")
 
 
-def settled(rows, run):
+def settled_cost(rows, run):
     """Return the settled amounts of a run by unit; None for a unit with an unknown amount."""
     payloads = [row["payload"] for row in of(rows, "spend.settled", run=run)]
     amounts = {unit: [payload["amount"] for payload in payloads if payload["unit"] == unit] for unit in UNITS}
-    return {unit: None if None in found else str(sum(map(Decimal, found))) for unit, found in amounts.items()}
+    return {unit: None if None in texts else str(sum(map(Decimal, texts))) for unit, texts in amounts.items()}
 
 
-def unsettled(rows, run, done):
+def unsettled_cost(rows, run, done):
     """Return the open and lost reservations of a run by unit; with the document of its end, its lost amounts are those of the document."""
     last = {}
     for row in of(rows, "spend.reserved", "spend.lost", "spend.settled", "spend.released", run=run):

@@ -42,10 +42,18 @@ LONG = "\n\nIt is a long answer, which scrolls in its box." * 200
 """The rest of the output of the last row."""
 
 THEMES = ("light", "dark")
-ALL_RULES, COLOR_RULES = {}, {"runOnly": ["color-contrast"]}
+ALL_RULES = {"rules": {"target-size": {"enabled": True}}}  # axe leaves this rule of WCAG 2.2 out by default
+COLOR_RULES = {"runOnly": ["color-contrast"]}
 """Options of axe for the first theme, and for the second, which differs in colors alone."""
 
 WIDTHS = (1280, 375)
+
+SMALL_TARGETS = """() => [...document.querySelectorAll("a, button, input, select, summary, textarea")].filter((target) => {
+  const { width, height } = target.getBoundingClientRect();
+  const isInSentence = target.matches("p a") && target.closest("p").textContent !== target.textContent;
+  return width > 1 && (width < 24 || height < 24) && !isInSentence;
+}).map((target) => target.outerHTML.slice(0, 200))"""
+"""Targets of less than 24 by 24 pixels. Hidden ones have a pixel or none; WCAG 2.5.8 leaves out links in sentences."""
 
 
 @attrs.frozen
@@ -131,6 +139,8 @@ def violations(page):
         page.evaluate("() => document.querySelectorAll('details').forEach((each) => { each.open = true; })")
         if page.evaluate("document.documentElement.scrollWidth") != width:
             faults.append((width, "wider than the window"))
+        if width == min(WIDTHS):
+            faults += [(width, "small target", target) for target in page.evaluate(SMALL_TARGETS)]
         for theme in THEMES:
             page.emulate_media(color_scheme=theme, reduced_motion="reduce")
             report = axe.run(page, options=ALL_RULES if theme == THEMES[0] else COLOR_RULES)

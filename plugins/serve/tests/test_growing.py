@@ -165,10 +165,10 @@ def test_each_answer_about_a_killed_run_has_its_settled_cost_and_at_most_what_is
     settlements = [number for number, event in enumerate(events) if event.type == "spend.settled"]
     before = events[: settlements[2] + 1]
     spends = {event.payload["reservation_id"]: event for event in before if event.type == "spend.reserved"}
-    closed = {event.payload["reservation_id"] for event in before if event.type == "spend.settled"}
-    open_ = {id_: event for id_, event in spends.items() if id_ not in closed}
+    closed_ids = {event.payload["reservation_id"] for event in before if event.type == "spend.settled"}
+    open_ = {id_: event for id_, event in spends.items() if id_ not in closed_ids}
     amounts = {"usd": f"{len(open_) * 0.01:.2f}", "msat": "0"}
-    listing = {"name": None, "without": None, "without_kind": None, "cursor": None, "limit": 9}
+    listing = {"name": None, "without": None, "without_kind": None, "failing": False, "cursor": None, "limit": 9}
     with new_ledger(tmp_path / "ledger.db") as ledger:
         ledger.append(before)
         reserved = next(iter(open_.values()))

@@ -281,7 +281,7 @@ def test_progress(api):
     for run in api.runs:
         document = api.get(f"/runs/{run}/progress")
         spent = oracle.of(api.rows, "spend.settled", run=run)
-        assert document["unsettled"] == oracle.unsettled(api.rows, run, {})
+        assert document["unsettled"] == oracle.unsettled_cost(api.rows, run, {})
         for unit in ("usd", "msat"):
             amounts = [row["payload"]["amount"] for row in spent if row["payload"]["unit"] == unit]
             assert Decimal(document["cost"][unit]) == sum(map(Decimal, filter(None, amounts)), Decimal(0))

@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 from dicast_serve.application import application
 from dicast_serve.command import serve
 from dicast_serve.guard import Tokens
+from dicast_serve.next_run import run_command
 from dicast_serve.pages import pages
 
 from .serving import Server
@@ -79,8 +80,8 @@ def test_a_subject_has_the_conversation_that_it_is_part_of(client):
 
 
 def test_a_token_says_what_it_allows(client):
-    assert client.get("/session").json() == {"may_label": False}
-    assert client.get("/session", headers=bearer(LABELLING)).json() == {"may_label": True}
+    assert client.get("/session").json() == {"may_label": False, "run_command": None}
+    assert client.get("/session", headers=bearer(LABELLING)).json() == {"may_label": True, "run_command": None}
 
 
 def test_the_address_with_the_token_becomes_a_cookie_that_no_script_reads(browser):
@@ -92,7 +93,7 @@ def test_the_address_with_the_token_becomes_a_cookie_that_no_script_reads(browse
     page = browser.get("/")
     assert page.status_code == 200
     assert READING not in page.text
-    assert browser.get("/session").json() == {"may_label": False}
+    assert browser.get("/session").json() == {"may_label": False, "run_command": None}
     wrong = browser.get(
         "/?token=another", follow_redirects=False
     )  # the cookie is right: the wrong token leaves the address
@@ -177,3 +178,21 @@ def test_requests_on_one_connection_are_answered_at_once(ledger):
     assert min(durations[60:]) < 0.03, (
         "the body waits until the client has said that it has the head, which it does after 40 ms"
     )
+
+
+PIPELINE = "name: shop\nsource: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [proxy/format]\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "judges", "command"),
+    [
+        ({}, None, "dicast run pipeline.yaml"),
+        ({"other.yaml": "a: 1\n", "shop floor.yaml": PIPELINE}, None, "dicast run 'shop floor.yaml'"),
+        ({"shop.yaml": PIPELINE}, Path("judges.yaml"), "dicast run judges.yaml"),
+        ({"bytes.yaml": "\udcff", "shop.yml": PIPELINE}, None, "dicast run shop.yml"),
+    ],
+)
+def test_an_empty_ledger_names_the_pipeline_file_of_the_folder(tmp_path, files, judges, command):
+    for name, text in files.items():
+        (tmp_path / name).write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert run_command(tmp_path, judges) == command

@@ -87,6 +87,16 @@ def test_all_who_ask_in_a_round_get_the_head_that_was_read_first():
     assert asyncio.run(ask()) == [NEW, NEW, Head(10, "c" * 64)]
 
 
+def test_all_requests_of_a_round_get_the_answers_of_its_start_while_it_is_new(monkeypatch):
+    rounds, name = started_rounds()
+    start = rounds.moment(name)
+    monkeypatch.setattr("dicast_serve.rounds.time", lambda: start + LATEST_OF_RUNS / 2)
+    assert rounds.moment(name) == start
+    assert rounds.moment(None) == rounds.moment("an older round") == start + LATEST_OF_RUNS / 2
+    monkeypatch.setattr("dicast_serve.rounds.time", lambda: start + LATEST_OF_RUNS)
+    assert rounds.moment(name) == start + LATEST_OF_RUNS
+
+
 def test_a_head_that_could_not_be_read_is_read_again_in_the_same_round():
     async def ask():
         rounds, name = started_rounds()

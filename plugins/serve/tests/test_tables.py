@@ -300,3 +300,49 @@ def test_a_search_finds_the_rows_whose_text_has_the_word(texts, word):
         found.add(row, text)
     expected = {row for row, text in enumerate(texts) if word in text.lower().replace("\0", " ")}
     assert found.rows_with_words([word]) == expected
+
+
+GATES = [
+    ("a", 0.9),
+    ("b", 0.9),
+    ("b", 0.1),
+    ("c", 0.9),
+    *((f"later-{number}", 0.1) for number in range(7)),
+    ("c", None),
+]
+"""Names of runs with the line of their gates, the oldest first. Every run has a mean of .5."""
+
+
+@pytest.fixture(scope="module")
+def gates_path(tmp_path_factory):
+    """A ledger of runs with one metric, whose gates passed and failed."""
+    path = tmp_path_factory.mktemp("gates") / "ledger.db"
+    rows = [Subject("row", f"r{number}", "q", "yes" * number) for number in range(2)]
+    for name, line in GATES:
+        pipeline = {"name": name, "metrics": [{"check/contains": {"as": "match", "value": "yes"}}]}
+        gate = {} if line is None else {"gate": {"on": "match", "min_score": line}}
+        dicast.run({**pipeline, **gate, "ledger": {"ledger/sqlite": {"path": str(path)}}}, subjects=rows)
+    return path
+
+
+@pytest.fixture(scope="module")
+def gates(gates_path):
+    """Return a function that returns the answer to a path about that ledger."""
+    app = application([gates_path], Tokens(READING), [HOST], "dicast_8600")
+    with TestClient(app, f"http://{HOST}", raise_server_exceptions=False) as client:
+        yield lambda path: client.get(path, headers={"authorization": f"Bearer {READING}"}).json()
+
+
+def test_a_failed_pipeline_is_listed_until_a_newer_run_of_it_passes(gates):
+    assert [run["name"] for run in gates("/runs?failing=true")["data"]] == ["c", "a"]
+    page = gates("/runs?failing=true&limit=1")
+    assert [run["name"] for run in page["data"]] == ["c"]
+    assert [run["name"] for run in gates(f"/runs?failing=true&cursor={page['next_cursor']}")["data"]] == ["a"]
+
+
+def test_the_only_metric_is_the_label_metrics_in_every_answer(gates):
+    (run,) = gates("/runs?failing=true&limit=1")["data"]
+    assert (run["gate_label"], list(run["labels"])) == ("metrics", ["metrics"])
+    trend = gates("/analytics/trend?name=a")
+    assert (trend["label"], trend["labels"], trend["gate_lines"]) == ("metrics", ["metrics"], {"mean": 0.9})
+    assert gates("/analytics/trend?name=a&label=match")["data"] == trend["data"]

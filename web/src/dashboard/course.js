@@ -7,6 +7,7 @@ import { html } from "../html.js";
 const WIDTH = 600;
 const HEIGHT = 140;
 const LEFT = 52; // pixels of the numbers on the axis
+const TARGET = 48; // width and height of the area of a dot that opens its run: 24 pixels in a chart of 300
 const NAMED = 10; // points that have their values beside them
 
 /**
@@ -23,7 +24,7 @@ export function Course({ points, cut = null, label, isWhole = false, form = plai
     ${cut === null ? null : html`<line class="cut" x1=${LEFT} x2=${WIDTH - 8} y1=${y(cut)} y2=${y(cut)} />`}
     ${drawn.filter((point) => point.low !== null && point.low !== undefined).map((point) => html`<line class="spread" x1=${x(point.number)} x2=${x(point.number)} y1=${y(Number(point.low))} y2=${y(Number(point.high))} />`)}
     <path class="curve" d=${draw(drawn)} />
-    ${drawn.map((point) => html`<${Dot} point=${point} x=${x(point.number)} y=${y(Number(point.value))} />`)}
+    ${drawn.map((point) => html`<${Dot} point=${point} x=${x(point.number)} y=${y(Number(point.value))} width=${Math.min(TARGET, x(1) - x(0))} />`)}
     ${drawn.length > NAMED ? null : drawn.map((point) => html`<text class="tick" x=${x(point.number)} y=${Math.max(10, y(Number(point.value)) - 9)} text-anchor="middle" aria-hidden="true">${form(point.value)}</text>`)}
   </svg>`;
 }
@@ -38,7 +39,7 @@ function heights(points, cut, isWhole) {
   return scaleLinear(domain, [HEIGHT - 12, 16]);
 }
 
-function Dot({ point, x, y }) {
+function Dot({ point, x, y, width }) {
   const dot = html`<circle class=${`dot ${point.kind ?? ""}`} cx=${x} cy=${y} r="5" data-value=${String(point.value)} data-path=${point.path}><title>${point.title}</title></circle>`;
-  return point.href ? html`<a href=${point.href} aria-label=${point.title}>${dot}</a>` : dot;
+  return point.href ? html`<a href=${point.href} aria-label=${point.title}><rect class="hit" x=${x - width / 2} y=${y - TARGET / 2} width=${width} height=${TARGET} />${dot}</a>` : dot;
 }

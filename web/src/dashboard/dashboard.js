@@ -31,7 +31,8 @@ function Dashboard() {
     first.current = false;
   }, [here.path.join("/")]);
   useTitle(["run", "subject", "compare", "label"].includes(name) ? null : (VIEWS.find(([key]) => key === name)?.[1] ?? "no such page"));
-  const view = { live, mayLabel, query: here.query };
+  const runCommand = session.document?.run_command ?? "dicast run pipeline.yaml";
+  const view = { live, mayLabel, runCommand, query: here.query };
   return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the content</a>
     <header class="bar"><a class="brand" href=${place([])}>dicast</a>
       <nav aria-label="Views">${VIEWS.map(([key, word]) => html`<a href=${place(key ? [key] : [])} aria-current=${isIn(name, key) ? "page" : undefined}>${word}</a>`)}</nav>

@@ -1,6 +1,6 @@
 // The first page: quality, cost, the last run, and pending work.
 import { html, useState } from "../html.js";
-import { Figure, score } from "../figures.js";
+import { Figure, plain, score } from "../figures.js";
 import { Interval } from "../charts.js";
 import { address, useAnswer } from "./api.js";
 import { Agreement } from "./agreement.js";
@@ -16,7 +16,7 @@ const PERIODS = { 1: "1 day", 7: "7 days", 30: "30 days", 365: "a year" };
 /** The start of the period: at midnight, so that the address of an answer is the same all day. The API's own default is 7 days. */
 const since = (days) => (Number(days) === 7 ? null : `${new Date(Date.now() - Number(days) * 86400000).toISOString().slice(0, 10)}T00:00:00Z`);
 
-export function Overview({ live, query, mayLabel }) {
+export function Overview({ live, query, mayLabel, runCommand }) {
   const judges = useAnswer(address("/judges"), live.all);
   const runs = useAnswer(address("/runs", { limit: 20, without_kind: TOOL }), live.tick);
   const kinds = [...new Set((judges.document?.data ?? []).map((one) => one.subject_kind))];
@@ -28,7 +28,7 @@ export function Overview({ live, query, mayLabel }) {
   return html`<div class="top"><h1>Today</h1>${kind === null ? null : html`<div class="picks">
       ${kinds.length > 1 ? html`<label class="pick">of <select value=${kind} onChange=${(event) => alter({ kind: event.currentTarget.value })}>${kinds.map((one) => html`<option value=${one}>${named(one)}</option>`)}</select></label>` : null}
       <label class="pick">over <select value=${days} onChange=${(event) => alter({ days: event.currentTarget.value })}>${Object.entries(PERIODS).map(([key, word]) => html`<option value=${key}>${word}</option>`)}</select></label></div>`}</div>
-    ${nothing ? html`<${Nothing} />` : html`
+    ${nothing ? html`<${Nothing} command=${runCommand} />` : html`
       ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} answer=${quality} banner />`}
       <div class="board">
         <div class="stack"><${Running} runs=${runs} tick=${live.tick} /><${LastRun} runs=${runs} tick=${live.tick} />
@@ -42,9 +42,9 @@ export function Overview({ live, query, mayLabel }) {
 
 const named = (kind) => `${kind.replaceAll("_", " ")}s`;
 
-function Nothing() {
+function Nothing({ command }) {
   return html`<section class="nothing"><h2>Nothing has been judged yet</h2><p>The ledger is empty. As soon as a run writes to it, its verdicts appear here.</p>
-    <pre class="command">dicast run pipeline.yaml</pre></section>`;
+    <pre class="command">${command}</pre></section>`;
 }
 
 /** Turns are grouped by the model that wrote them; other kinds by the judge's model, since no event says who wrote them. */
@@ -103,7 +103,7 @@ function LastRun({ runs, tick }) {
         <span class="soft">pass rate <${Figure} value=${run.labels[own].pass_rate} path=${runs.at(`data[${place_}].labels[${JSON.stringify(own)}].pass_rate`)} form=${score} /></span>`}</p>
       <p><a href=${ofRun(run.run_id)} dir="auto">${run.name}</a> <span class="soft">${when(run.started_at)} UTC${run.subjects === null ? null : html`, <${Scored} run=${run} own=${own} at=${(path) => runs.at(`data[${place_}].${path}`)} />`}</span></p>
       <${Trend} name=${run.name} label=${label} onLabel=${setLabel} own=${run.run_id} tick=${tick} word="figures and trend of" />
-      <${Others} runs=${listed} own=${run} />`}</${Answer}></${Tile}>`;
+      <${Others} runs=${listed} own=${run} tick=${tick} />`}</${Answer}></${Tile}>`;
 }
 
 /** The scored subjects of a label of a run, and the subjects that another label could not score. */
@@ -114,10 +114,21 @@ function Scored({ run, own, at }) {
   return html`<${Figure} value=${run.labels[own].scored} path=${path(own, "scored")} /> of <${Figure} value=${run.labels[own].total} path=${path(own, "total")} /> scored${failed.map(([label, one]) => html`, <a href=${ofRun(run.run_id, { label, outcome: "none" })}><${Figure} value=${one.failed} path=${path(label, "failed")} /> without a score of <span dir="auto">${label}</span></a>`)}`;
 }
 
-/** The newest run of each other pipeline. */
-function Others({ runs, own }) {
+const FAILING = 10; // failed runs that are listed
+
+/** The newest run of each other pipeline, and the failed runs that no newer run of their pipeline has passed. */
+function Others({ runs, own, tick }) {
+  const answer = useAnswer(address("/runs", { failing: "true", limit: FAILING, without_kind: TOOL }), tick);
   const newest = runs.filter((run, number) => run.name !== own.name && runs.findIndex((one) => one.name === run.name) === number).slice(0, 5);
-  return newest.length === 0 ? null : html`<ul class="newest" aria-label="Newest run of other pipelines">${newest.map((run) => html`<li key=${run.run_id}><a href=${ofRun(run.run_id)} dir="auto">${run.name}</a> <span class="soft">${when(run.started_at)}</span> <${Gate} run=${run} /></li>`)}</ul>`;
+  const shown = [own, ...newest].map((run) => run.run_id);
+  const failing = (answer.document?.data ?? []).filter((run) => !shown.includes(run.run_id));
+  return html`${newest.length === 0 ? null : html`<ul class="newest" aria-label="Newest run of other pipelines">${newest.map((run) => html`<${Short} run=${run} key=${run.run_id} />`)}</ul>`}
+    ${failing.length === 0 ? null : html`<h3 class="since">Failed, and not passed since</h3><ul class="newest" aria-label="Failed, and not passed since">${failing.map((run) => html`<${Short} run=${run} key=${run.run_id} />`)}</ul>`}
+    ${answer.document?.next_cursor ? html`<p class="small"><a href=${place(["runs"], { failing: "1" })}>all failed pipelines</a></p>` : null}`;
+}
+
+function Short({ run }) {
+  return html`<li><a href=${ofRun(run.run_id)} dir="auto">${run.name}</a> <span class="soft">${when(run.started_at)}</span> <${Gate} run=${run} /></li>`;
 }
 
 function Backlog({ tick }) {
@@ -125,7 +136,7 @@ function Backlog({ tick }) {
   return html`<${Tile} title="Pending" id="backlog"><${Answer} answer=${answer}>${(document) => html`<div class="pairs"><div><p class="soft">judgments under way</p><p class="middle"><${Figure} value=${document.open} path=${answer.at("open")} /></p></div>
       ${Number(document.interrupted) === 0 ? null : html`<div><p class="soft">left by ended runs</p><p class="middle"><${Figure} value=${document.interrupted} path=${answer.at("interrupted")} /></p></div>`}
       <div><p class="soft">turns that wait for their lookahead</p><p class="middle">${document.waiting.more ? "at least " : ""}<${Figure} value=${document.waiting.turns} path=${answer.at("waiting.turns")} /></p></div></div>
-    <p class="fine">${document.waiting.oldest === null ? (Number(document.open) === 0 ? "No judge is at work, and no watched turn waits." : "No watched turn waits.") : `A watched turn is judged once its lookahead is over; the oldest that waits ended ${when(document.waiting.oldest)} UTC.`}${Number(document.interrupted) === 0 ? "" : html` When the process of a run ends early, it leaves judgments, begun or not; <code>dicast run FILE --resume RUN</code> carries them out.`}</p>
+    <p class="fine">${document.waiting.oldest === null ? (Number(document.open) === 0 ? "No judge is at work, and no watched turn waits." : "No watched turn waits.") : `A watched turn is judged once its lookahead is over; the oldest that waits ended ${when(document.waiting.oldest)} UTC.`}${document.resume_commands.length === 0 ? "" : html` When the process of a run ends early, it leaves judgments, begun or not; <code>${document.resume_commands[0]}</code> carries them out.${document.resume_commands.length === 1 ? "" : html` The pages of <a href=${place(["runs"])}>${plain(document.resume_commands.length - 1)} other ${document.resume_commands.length === 2 ? "run" : "runs"}</a> have the command of each.`}`}</p>
     ${document.data.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Pending by judge"><table><thead><tr><th scope="col">judge</th><th scope="col">of</th><th scope="col" class="num">at work</th><th scope="col" class="num">left</th><th scope="col">oldest</th></tr></thead><tbody>${document.data.map((row, number) => html`<tr><th scope="row" dir="auto">${row.judge}</th><td>${named(row.subject_kind)}</td><td class="num"><${Figure} value=${row.open} path=${answer.at(`data[${number}].open`)} /></td><td class="num"><${Figure} value=${row.interrupted} path=${answer.at(`data[${number}].interrupted`)} /></td><td>${when(row.oldest)}</td></tr>`)}</tbody></table></div>`}`}</${Answer}></${Tile}>`;
 }
 

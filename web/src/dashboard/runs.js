@@ -40,14 +40,15 @@ function More({ found }) {
   return found.more ? html`<p><button class="chip" type="button" onClick=${found.next}>Show more</button></p>` : null;
 }
 
-export function Runs({ live, query }) {
-  const found = usePages(address("/runs", { limit: PAGE, without_kind: query.tools === "1" ? null : TOOL }), live.tick);
+export function Runs({ live, query, runCommand }) {
+  const found = usePages(address("/runs", { limit: PAGE, without_kind: query.tools === "1" ? null : TOOL, failing: query.failing === "1" ? "true" : null }), live.tick);
   const [picked, pick] = useState([]);
   const toggle = (id) => pick(picked.includes(id) ? picked.filter((one) => one !== id) : [...picked, id].slice(-2));
   return html`<div class="top"><h1>Runs</h1>${picked.length === 2 ? html`<a class="action" href=${place(["compare"], { a: picked[0], b: picked[1] })}>Compare the two</a>` : html`<span class="soft">Choose two to compare them.</span>`}</div>
     <label class="pick"><input type="checkbox" checked=${query.tools === "1"} onChange=${(event) => alter({ tools: event.currentTarget.checked ? "1" : "" })} /> also runs of tools: labels of people, dicast doctor</label>
+    <label class="pick"><input type="checkbox" checked=${query.failing === "1"} onChange=${(event) => alter({ failing: event.currentTarget.checked ? "1" : "" })} /> only failed runs that no newer run of their pipeline has passed</label>
     ${found.error ? html`<${Problem} error=${found.error} />` : null}
-    ${found.read && found.items.length === 0 ? html`<p class="empty">No run yet. <code>dicast run pipeline.yaml</code> makes the first.</p>` : html`
+    ${found.read && found.items.length === 0 && query.failing === "1" ? html`<p class="empty">The newest gate of every pipeline has passed.</p>` : found.read && found.items.length === 0 ? html`<p class="empty">No run yet. <code>${runCommand}</code> makes the first.</p>` : html`
     <div class="scroll" tabindex="0" role="group" aria-label="Runs"><table class="list"><thead><tr><th scope="col"><span class="hidden">compare</span></th><th scope="col">started (UTC)</th><th scope="col">pipeline</th><th scope="col">gate</th><th scope="col" class="num">score</th><th scope="col" class="roomy">rests on</th><th scope="col" class="num roomy">scored</th><th scope="col" class="num roomy">of</th><th scope="col" class="num roomy">cost</th><th scope="col" class="roomy">state</th></tr></thead>
       <tbody>${found.items.map(({ item: run, at }) => html`<tr key=${run.run_id}><td><input type="checkbox" checked=${picked.includes(run.run_id)} onChange=${() => toggle(run.run_id)} aria-label=${`Compare ${run.name} of ${when(run.started_at)}`} /></td>
         <td class="still">${when(run.started_at)}${run.cost === null ? null : html`<span class="slim soft">cost <${Cost} of=${run} at=${at} /></span>`}</td><th scope="row" dir="auto"><a href=${ofRun(run.run_id)}>${run.name}</a>${run.kind === "pipeline" || run.kind === undefined ? null : html` <span class="soft">${run.kind}</span>`}</th><td><${Gate} run=${run} /></td>
@@ -110,9 +111,9 @@ function Failed({ run, label, count, children }) {
 /** The figures of the chosen label, else of the gate's, with their place in the document. */
 function headline(run, document, chosen) {
   const names = Object.keys(document.metrics ?? {});
-  const keyOf = (label) => (names.length === 1 && names[0] === label && document.labels?.metrics ? "metrics" : label); // the figures of all metrics are those of the only one, and have its interval
-  const place = (label) => ["labels", "metrics"].filter((part) => document[part]?.[keyOf(label)]).map((part) => ({ label: label === "metrics" && names.length === 1 ? names[0] : label, found: document[part][keyOf(label)], path: `document.${part}[${JSON.stringify(keyOf(label))}]` }))[0];
-  return place(chosen) ?? place(run.gate_label);
+  const keyOf = (label) => (names.length === 1 && names[0] === label && document.labels?.metrics ? "metrics" : label); // the only metric is no label of its own
+  const place = (label) => ["labels", "metrics"].filter((part) => document[part]?.[label]).map((part) => ({ label, found: document[part][label], path: `document.${part}[${JSON.stringify(label)}]` }))[0];
+  return place(keyOf(chosen)) ?? place(keyOf(run.gate_label));
 }
 
 function Spread({ low, high, at, form }) {
@@ -124,12 +125,11 @@ function Shown({ run, name, children }) {
   return run.labels[name] === undefined ? children : html`<a href=${place(["run", run.run_id], { ...readPlace(location.hash).query, label: name })}>${children}</a>`;
 }
 
-/** Every label of the file, then the metrics where there are several. */
+/** Every label of the file, then the metrics where there are several: the only metric is the label `metrics`. */
 function Means({ run, document, at }) {
   const names = Object.keys(document.metrics);
   const metrics = names.length > 1 ? ["metrics"] : [];
-  const only = names.length === 1 ? names[0] : null; // the figures of all metrics are those of the only one
   const rows = ["labels", ...metrics].flatMap((part) => Object.entries(document[part] ?? {}).map(([name, one]) => [name, one, `document.${part}[${JSON.stringify(name)}]`]));
   if (rows.length === 0) return null;
-  return html`<div class="scroll means" tabindex="0" role="group" aria-label="Metrics and judges"><table><thead><tr><th scope="col">label</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">drawn</span></th><th scope="col" class="num">pass rate</th><th scope="col" class="num">scored</th><th scope="col" class="num">no score</th></tr></thead><tbody>${rows.map(([name, one, path]) => html`<tr><th scope="row" dir="auto"><${Shown} run=${run} name=${name}>${name === "metrics" && only !== null ? only : name}</${Shown}></th><td class="num"><${Figure} value=${one.mean} path=${at(`${path}.mean`)} form=${score} /></td><td class="roomy">${one.mean === null ? null : html`<${Interval} value=${Number(one.mean)} from=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_low)} to=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_high)} label=${one.ci_low === null || one.ci_low === undefined ? `mean ${score(one.mean)}` : `mean ${score(one.mean)}, 95 % interval ${score(one.ci_low)} to ${score(one.ci_high)}`} />`}</td><td class="num"><${Figure} value=${one.pass_rate} path=${at(`${path}.pass_rate`)} form=${score} /></td><td class="num"><${Figure} value=${one.scored} path=${at(`${path}.scored`)} /></td><td class="num">${one.failed === undefined ? "–" : html`<${Failed} run=${run} label=${name} count=${one.failed}><${Figure} value=${one.failed} path=${at(`${path}.failed`)} /></${Failed}>`}</td></tr>`)}</tbody></table></div>`;
+  return html`<div class="scroll means" tabindex="0" role="group" aria-label="Metrics and judges"><table><thead><tr><th scope="col">label</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">drawn</span></th><th scope="col" class="num">pass rate</th><th scope="col" class="num">scored</th><th scope="col" class="num">no score</th></tr></thead><tbody>${rows.map(([name, one, path]) => html`<tr><th scope="row" dir="auto"><${Shown} run=${run} name=${name}>${name}</${Shown}></th><td class="num"><${Figure} value=${one.mean} path=${at(`${path}.mean`)} form=${score} /></td><td class="roomy">${one.mean === null ? null : html`<${Interval} value=${Number(one.mean)} from=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_low)} to=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_high)} label=${one.ci_low === null || one.ci_low === undefined ? `mean ${score(one.mean)}` : `mean ${score(one.mean)}, 95 % interval ${score(one.ci_low)} to ${score(one.ci_high)}`} />`}</td><td class="num"><${Figure} value=${one.pass_rate} path=${at(`${path}.pass_rate`)} form=${score} /></td><td class="num"><${Figure} value=${one.scored} path=${at(`${path}.scored`)} /></td><td class="num">${one.failed === undefined ? "–" : html`<${Failed} run=${run} label=${name} count=${one.failed}><${Figure} value=${one.failed} path=${at(`${path}.failed`)} /></${Failed}>`}</td></tr>`)}</tbody></table></div>`;
 }

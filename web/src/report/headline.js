@@ -1,6 +1,6 @@
 // The top of the report: the gate's answer, the score, and its basis.
 import { html } from "../html.js";
-import { at, Figure, Num, percent, plain, score } from "../figures.js";
+import { at, Figure, Num, plain, score } from "../figures.js";
 import { Interval, Shares } from "../charts.js";
 import { answer, gateOf, inGate, Mark, restingOn } from "../marks.js";
 
@@ -62,7 +62,7 @@ function LabelTable({ done, at_ }) {
       const path = (...keys) => at_("labels", name, ...keys);
       return html`<tr><th scope="row" dir="auto">${name}${inGate(done, name) ? html` <span class="role">in the gate</span>` : null}</th>
         <td><${Figure} value=${one.mean} path=${path("mean")} form=${score} none="no score" />${spread(one, path)}</td>
-        <td>${one.pass_rate === null || one.pass_rate === undefined ? "–" : html`<${Figure} value=${one.pass_rate} path=${path("pass_rate")} form=${percent} />${one.passes ? html` <span class="soft">(<${Figure} value=${one.passes.passed} path=${path("passes", "passed")} /> of <${Figure} value=${one.passes.n} path=${path("passes", "n")} />)</span>` : null}`}</td>
+        <td>${one.pass_rate === null || one.pass_rate === undefined ? "–" : html`<${Figure} value=${one.pass_rate} path=${path("pass_rate")} form=${score} />${one.passes ? html` <span class="soft">(<${Figure} value=${one.passes.passed} path=${path("passes", "passed")} /> of <${Figure} value=${one.passes.n} path=${path("passes", "n")} />)</span>` : null}`}</td>
         <td class="num"><${Figure} value=${one.scored} path=${path("scored")} /> of <${Figure} value=${one.total} path=${path("total")} /></td>
         <td class="num"><${Figure} value=${one.failed} path=${path("failed")} /></td><td>${one.basis ? restingOn(one.basis) : "–"}</td></tr>`;
     })}</tbody></table></div>`;
@@ -123,13 +123,13 @@ function PassTile({ run, at_ }) {
   const path = (...keys) => at_("score", ...keys);
   return html`<div class="tile">
     <h3>Pass rate</h3>
-    <p class="big"><${Figure} value=${found.pass_rate} path=${path("pass_rate")} form=${percent} /></p>
+    <p class="big"><${Figure} value=${found.pass_rate} path=${path("pass_rate")} form=${score} /></p>
     <${Interval} value=${Number(found.pass_rate)} from=${passes.ci_low === null ? null : Number(passes.ci_low)}
-      to=${passes.ci_high === null ? null : Number(passes.ci_high)} label=${`pass rate ${percent(found.pass_rate)}`} />
+      to=${passes.ci_high === null ? null : Number(passes.ci_high)} label=${`pass rate ${score(found.pass_rate)}`} />
     <p class="small"><${Figure} value=${passes.passed} path=${path("passes", "passed")} /> of <${Figure} value=${passes.n} path=${path("passes", "n")} /> pass${" "}
       ${run.pass_at[found.label] === undefined ? null : html` (at <${Figure} value=${run.pass_at[found.label]} /> or more)`}</p>
-    ${passes.ci_low === null ? null : html`<p class="small">95 % interval <${Figure} value=${passes.ci_low} path=${path("passes", "ci_low")} form=${percent} /> to${" "}
-      <${Figure} value=${passes.ci_high} path=${path("passes", "ci_high")} form=${percent} /></p><p class="fine">${passes.ci_method}</p>`}
+    ${passes.ci_low === null ? null : html`<p class="small">95 % interval <${Figure} value=${passes.ci_low} path=${path("passes", "ci_low")} form=${score} /> to${" "}
+      <${Figure} value=${passes.ci_high} path=${path("passes", "ci_high")} form=${score} /></p><p class="fine">${passes.ci_method}</p>`}
   </div>`;
 }
 
@@ -138,7 +138,7 @@ function CoverageTile({ run, at_ }) {
   const failures = Object.entries(done.failures);
   return html`<div class="tile">
     <h3>Coverage</h3>
-    <p class="big"><${Figure} value=${done.coverage} path=${at_("coverage")} form=${percent} none="none" /></p>
+    <p class="big"><${Figure} value=${done.coverage} path=${at_("coverage")} form=${score} none="none" /></p>
     <${Shares} parts=${[
       { name: "scored", count: done.scored, kind: "pass" },
       { name: "failed", count: done.failed, kind: "none" },

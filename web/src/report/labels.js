@@ -1,6 +1,6 @@
 // Each metric, judge and criterion: the spread of its values, passes, failures, and cost.
 import { html } from "../html.js";
-import { at, Figure, milliseconds, percent, score } from "../figures.js";
+import { at, Figure, milliseconds, score } from "../figures.js";
 import { criteria } from "./criteria.js";
 import { useFirst } from "./first_of.js";
 import { Axis, Histogram, Interval } from "../charts.js";
@@ -47,7 +47,7 @@ function Label({ label, run }) {
     ${Number(label.n) ? html`<${Histogram} bins=${label.bins} low=${label.low} high=${label.high} cut=${cut}
       label=${`How the values of ${label.label} are spread`} height=${110} /><${Axis} low=${label.low} high=${label.high} />` : null}
     <dl class="facts">
-      ${passes ? html`<div><dt>pass</dt><dd><${Figure} value=${found.pass_rate} path=${path("pass_rate")} form=${percent} />
+      ${passes ? html`<div><dt>pass</dt><dd><${Figure} value=${found.pass_rate} path=${path("pass_rate")} form=${score} />
           <span class="soft"> (<${Figure} value=${passes.passed} path=${path("passes", "passed")} /> of <${Figure} value=${passes.n} path=${path("passes", "n")} />)</span>
           <${Interval} value=${Number(found.pass_rate)} from=${passes.ci_low === null ? null : Number(passes.ci_low)}
             to=${passes.ci_high === null ? null : Number(passes.ci_high)} label=${`pass rate of ${label.label}`} /></dd></div>`

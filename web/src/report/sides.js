@@ -1,6 +1,6 @@
 // Several runs, side by side.
 import { html } from "../html.js";
-import { at, Figure, percent, score } from "../figures.js";
+import { at, Figure, score } from "../figures.js";
 import { Interval } from "../charts.js";
 import { criteria } from "./criteria.js";
 import { MANY } from "./first_of.js";
@@ -28,8 +28,8 @@ export function Sides({ runs, chosen, onChoose }) {
           <td><${Mark} outcome=${outcome} word=${word} /></td>
           <td class="num"><${Figure} value=${of?.mean} path=${at(run.prefix, "score", "mean")} form=${score} />${of && Object.keys(done.labels ?? {}).length > 1 ? html` <span class="role" dir="auto">${of.label}</span>` : null}</td>
           <td>${of && of.ci_low !== null ? html`<${Interval} value=${Number(of.mean)} from=${Number(of.ci_low)} to=${Number(of.ci_high)} label=${`from ${score(of.ci_low)} to ${score(of.ci_high)}`} />` : "–"}</td>
-          <td class="num"><${Figure} value=${of?.pass_rate} path=${at(run.prefix, "score", "pass_rate")} form=${percent} /></td>
-          <td class="num"><${Figure} value=${done.coverage} path=${at(run.prefix, "coverage")} form=${percent} /></td>
+          <td class="num"><${Figure} value=${of?.pass_rate} path=${at(run.prefix, "score", "pass_rate")} form=${score} /></td>
+          <td class="num"><${Figure} value=${done.coverage} path=${at(run.prefix, "coverage")} form=${score} /></td>
           ${labels.map((label) => html`<td class="num">${own.has(label) ? html`<${Figure} value=${own.get(label)[0]} path=${at(run.prefix, ...own.get(label)[1])} form=${score} />` : "–"}</td>`)}
           <td class="num">${done.cost.usd === null ? "unknown" : html`<${Figure} value=${done.cost.usd} path=${at(run.prefix, "cost", "usd")} form=${String} />`}</td></tr>`;
       })}</tbody></table></div>

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time
 from itertools import islice
 from pathlib import Path
@@ -76,12 +76,10 @@ def past_runs(
         if name in (None, start.payload["name"]) and (since is None or start.time >= since):
             query = Query(start.run_id, (RUN_COMPLETED, RUN_STOPPED), newest_first=True, limit=1)
             end = next((last.event for last in ledger.read(query)), None)
-            listed = _listed(start, end, is_held=is_running(start.run_id))
-            if end is None or listed["ended_at"] is None:
+            listed = _listed(start, end, is_held=is_running(start.run_id), reserved=reserved.get(start.run_id, ()))
+            if listed["ended_at"] is None:
                 spent = spending(ledger, start.run_id)
                 listed |= {"cost": spent.cost, "unsettled": spent.unsettled}
-            else:
-                listed |= _spent_at_end(end, reserved.get(start.run_id, ()))
             waits = listed["state"] != "completed" and waiting_batches(ledger.read, start.run_id, now)
             yield {**listed, "state": "waiting", "batches": waits} if waits else listed
 
@@ -92,7 +90,7 @@ def _held_check(ledger: Ledger) -> Callable[[str], bool]:
     return lambda run_id: implements(ledger, Leasing) and ledger.lease_of(run_id) is not None and alive(run_id)
 
 
-def _listed(start: Event, end: Event | None, *, is_held: bool) -> Listed:
+def _listed(start: Event, end: Event | None, *, is_held: bool, reserved: Sequence[Cost]) -> Listed:
     if is_held:
         state, end = "running", None
     elif end is None:
@@ -115,14 +113,15 @@ def _listed(start: Event, end: Event | None, *, is_held: bool) -> Listed:
         "basis": _basis(score),
         "labels": {label: {name: figures.get(name) for name in _LABEL_FIGURES} for label, figures in labels.items()},
         "gate": None if not document or document["gate"] is None else gate_answer(document["gate"]),
+        "cost": document.get("cost"),
+        "unsettled": _unsettled(document.get("spend_lost") or {}, reserved),
     }
 
 
-def _spent_at_end(end: Event, reserved: Iterable[Cost]) -> Listed:
-    """Return the settled amounts in the document of a run's *end*, and the unsettled ones: its lost amounts, and those still *reserved*."""
-    document = current_document(end.payload)
-    lost = [Cost(amount, unit) for unit, amount in (document.get("spend_lost") or {}).items() if unit in UNITS]
-    return {"cost": document.get("cost"), "unsettled": decimals([*lost, *reserved])}
+def _unsettled(lost: Mapping[str, str | None], reserved: Sequence[Cost]) -> dict[str, str | None]:
+    """Return the sums of the *lost* amounts by unit and the *reserved* ones."""
+    costs = [Cost(lost[unit], unit) for unit in UNITS if lost.get(unit, "0") != "0"]
+    return decimals([*costs, *reserved])
 
 
 def _basis(score: Listed) -> str | None:

@@ -41,7 +41,9 @@ class Spending:
         if self.head is not None and read_digest(ledger, self.head.seq) != self.head.digest:
             return Spending().grow(ledger, run_id)
         reserved, head = reserved_costs(ledger, run_id).get(run_id, ()), ledger.head()
-        settled, unknown, lost = dict(self.settled), Counter(self.unknown), dict(self.lost)
+        settled: dict[str, Cost] = {**self.settled}
+        lost: dict[str, Cost] = {**self.lost}
+        unknown = Counter(self.unknown)
         for entry in ledger.read(Query(run_id, _CLOSING, after=0 if self.head is None else self.head.seq)):
             if head is None or entry.seq > head.seq:
                 break
@@ -67,15 +69,6 @@ class Spending:
     def unsettled(self) -> dict[str, str | None]:
         """The amounts of open and lost reservations by unit, as decimals: the most that they can add to the settled amounts."""
         return decimals([*self.lost.values(), *self.reserved])
-
-    def _add(self, type_: str, payload: Any) -> None:
-        self.lost.pop(payload["reservation_id"], None)
-        if type_ == SPEND_LOST:
-            self.lost[payload["reservation_id"]] = Cost(payload["amount"], payload["unit"])
-        elif type_ == SPEND_SETTLED and payload["amount"] is None:
-            self.unknown[payload["unit"]] += 1
-        elif type_ == SPEND_SETTLED:
-            self.settled[payload["unit"]] += Cost(payload["amount"], payload["unit"])
 
 
 def run_spending(ledger: Ledger, run_id: str) -> Spending:

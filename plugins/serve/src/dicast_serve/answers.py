@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from itertools import chain, count
 from pathlib import Path
-from time import thread_time, time
+from time import thread_time
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -122,8 +122,9 @@ class Answers:
         name = values["ledger"]
         ledger = self.served.ledger(name)
         arguments = {name: value for name, value in values.items() if name != "ledger"}
-        head = await self.rounds(ledger).head(request.headers.get(ROUND), lambda: asyncio.to_thread(ledger.head))
-        key = _key(route, values, head, name)
+        rounds, round_name = self.rounds(ledger), request.headers.get(ROUND)
+        head = await rounds.head(round_name, lambda: asyncio.to_thread(ledger.head))
+        key = _key(route, values, head, name, rounds.moment(round_name))
         had = tags_of(request)
         if not route.by_clock and _tag(key) in had:
             return Response(status_code=304, headers={"etag": _tag(key)})
@@ -224,8 +225,8 @@ def prepare_columns(ledger: ServedLedger, columns: Columns) -> None:
         ask("/runs/{run_id}/subjects", [("limit", "1")], {"run_id": run["run_id"]})
 
 
-def _key(route: Route, values: Mapping[str, Any], head: Head | None, ledger: str | None) -> bytes:
-    """Return the cache key of an answer: route, values, head of the ledger, and the time if the answer depends on it."""
+def _key(route: Route, values: Mapping[str, Any], head: Head | None, ledger: str | None, moment: float) -> bytes:
+    """Return the cache key of an answer: route, values, head of the ledger, and the *moment* if the answer depends on the time."""
     parts: list[object] = [
         route.path,
         ledger,
@@ -233,9 +234,9 @@ def _key(route: Route, values: Mapping[str, Any], head: Head | None, ledger: str
         head and head.digest,
     ]
     if {"from", "to"} <= values.keys() and values["to"] is None:
-        parts.append(int(time() // 60))  # the window moves with the clock
+        parts.append(int(moment // 60))  # the window moves with the clock
     if route.by_clock:
-        parts.append(int(time()))
+        parts.append(int(moment))
     return orjson.dumps(parts)
 
 

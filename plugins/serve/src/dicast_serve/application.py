@@ -54,8 +54,12 @@ def application(
     *,
     prepare: bool = False,
     guide: Guide | None = None,
+    next_run: Callable[[], str] | None = None,
 ) -> ASGIApp:
-    """Return the application over the ledgers at *paths*. *pages* are routes in addition to the API's; *prepare* starts reading at once; *guide* is for people who label."""
+    """Return the application over the ledgers at *paths*. *pages* are routes in addition to the API's; *prepare* starts reading at once; *guide* is for people who label.
+
+    *next_run* returns the command that an empty ledger's page names.
+    """
     served = Served.of(paths, may_be_missing=True)
     answers = Answers(served)
     tails = Tails(answers.rounds)
@@ -72,9 +76,9 @@ def application(
     async def session(request: Request) -> Response:
         values_of((), request.query_params.multi_items(), {})
         token = token_of(request, cookie)
-        return Response(
-            dumped({"may_label": token is not None and tokens.may_label(token)}), media_type="application/json"
-        )
+        command = None if next_run is None else await asyncio.to_thread(next_run)
+        document = {"may_label": token is not None and tokens.may_label(token), "run_command": command}
+        return Response(dumped(document), media_type="application/json")
 
     async def description(request: Request) -> Response:
         values_of((), request.query_params.multi_items(), {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from pathlib import Path
 
 import click
@@ -74,6 +75,7 @@ def serve(
     from .guard import Tokens
     from .guide import Guide
     from .listening import hosts_of, listen
+    from .next_run import run_command
     from .pages import pages
 
     labelling = None if label_token_file is None else _token(label_token_file, "--label-token-file")
@@ -82,11 +84,12 @@ def serve(
         raise ConfigError(
             "--token-file and --label-token-file hold the same token: every reader could give verdicts, too. Use two tokens"
         )
-    guide = Guide.of(guidelines, judges)
+    guide, next_run = Guide.of(guidelines, judges), partial(run_command, Path.cwd(), judges)
     with listening_socket(host, port) as socket:
         port = socket.getsockname()[1]
         allowed, hosts = Tokens(reading, labelling), hosts_of(host, port, names)
-        app = application(ledgers, allowed, hosts, f"dicast_{port}", pages(), prepare=True, guide=guide)
+        cookie = f"dicast_{port}"
+        app = application(ledgers, allowed, hosts, cookie, pages(), prepare=True, guide=guide, next_run=next_run)
         bracketed_host = f"[{host}]" if ":" in host else host
         address = f"http://{bracketed_host}:{port}/"
         click.echo(f"serving {', '.join(map(_shown, ledgers))} at {address}")

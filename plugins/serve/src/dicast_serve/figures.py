@@ -9,8 +9,16 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from dicast import Ledger
-from dicast.reading import FAILED, VerdictColumns, given_labels, live_run_check, read_open_judgments, read_verdicts
+from dicast import Ledger, Query
+from dicast.reading import (
+    FAILED,
+    VerdictColumns,
+    given_labels,
+    live_run_check,
+    read_open_judgments,
+    read_verdicts,
+    resume_command,
+)
 from dicast.toolkit.money import rounded
 
 from .reading import reader
@@ -91,7 +99,8 @@ def _saved(row: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Document:
 def backlog(ledger: Ledger, values: Values) -> Document:
     """Return started evaluations without an end, by judge and kind of subject, with the oldest; and turns that wait for judging.
 
-    ``open`` counts the evaluations of runs that a process carries out, ``interrupted`` the others: a killed run leaves its evaluations without an end.
+    ``open`` counts the evaluations of runs that a process carries out, ``interrupted`` the others: a killed run leaves its evaluations without an end. ``resume_commands`` resume the
+    runs of interrupted evaluations, the newest first; a run that ``dicast run`` did not start has none.
     """
     run_id = None if values["run"] is None else full_run_id(ledger, values["run"])
     subject_kind = values["subject_kind"]
@@ -107,9 +116,11 @@ def backlog(ledger: Ledger, values: Values) -> Document:
     oldest: dict[tuple[str, str], str] = {}
     for event in open_:
         oldest.setdefault((str(event.payload["judge"]), str(event.subject_kind)), event.time)
+    ended_runs = dict.fromkeys(run for run in (str(event.run_id) for event in reversed(open_)) if not is_live(run))
     return {
         "open": at_work.total(),
         "interrupted": interrupted.total(),
+        "resume_commands": [command for run in ended_runs if (command := _resume_command(ledger, run)) is not None],
         "waiting": waiting(ledger, run_id),
         "data": [
             {
@@ -122,6 +133,11 @@ def backlog(ledger: Ledger, values: Values) -> Document:
             for (judge, kind), since in sorted(oldest.items())
         ],
     }
+
+
+def _resume_command(ledger: Ledger, run_id: str) -> str | None:
+    started = next(ledger.read(Query(run_id, ("run.started",), limit=1)), None)
+    return None if started is None else resume_command(started.event.payload, run_id)
 
 
 def judges(ledger: Ledger, values: Values) -> Document:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from time import monotonic
+from time import monotonic, time
 
 import attrs
 
@@ -57,7 +57,7 @@ class Rounds:
         self.has_all = False
         """Whether viewers read the figures of all verdicts in the last round, too."""
         self.of_runs, self.of_all = Figures(LATEST_OF_RUNS), Figures(LATEST_OF_ALL)
-        self._count = 0
+        self._count, self._began = 0, 0.0
         self._head: asyncio.Task[Head | None] | None = None
 
     def begin(self, head: Head | None, running: frozenset[str] = frozenset()) -> str | None:
@@ -69,10 +69,19 @@ class Rounds:
         if has_all or self.of_runs.is_due(state):
             self._count += 1
             self.name, self.has_all, self._head = f"{self._count}-{_name(head)}", has_all, None
+            self._began = time()
             self.of_runs.begin(state)
             if has_all:
                 self.of_all.begin(state)
         return self.name
+
+    def moment(self, name: str | None) -> float:
+        """Return the time that answers depend on, in seconds since 1970: the start of the round *name* if it is the last one and not old, else now.
+
+        So all requests of a round get one answer, wherever the page shows it.
+        """
+        now = time()
+        return self._began if name is not None and name == self.name and now - self._began < LATEST_OF_RUNS else now
 
     async def head(self, name: str | None, read: Callable[[], Awaitable[Head | None]]) -> Head | None:
         """Return the head of answers: the head of the round *name* if it is the last one, else the newest."""

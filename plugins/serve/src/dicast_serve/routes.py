@@ -190,6 +190,7 @@ ROUTES = (
             text("name", "Only runs of the pipeline with this name."),
             text("without", "No runs of the pipeline with this name, such as labels."),
             text("without_kind", "No runs of this kind, such as tool."),
+            flag("failing", "Only the failed run of each pipeline that has no newer run with a passed or failed gate."),
             integer("limit", "The largest number of items.", 20, 1, 1000),
             text("cursor", "The next_cursor of the previous page: the runs after it."),
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from math import inf, isnan
 from typing import Any
@@ -39,12 +39,24 @@ def runs(ledger: Ledger, values: Values) -> Document:
         runs = (run for run in runs if run["name"] != left_out)
     if (kind := values["without_kind"]) is not None:
         runs = (run for run in runs if run["kind"] != kind)
+    if values["failing"]:
+        runs = _failing(runs)
     if values["cursor"] is not None:
         runs = _after(runs, values["cursor"])
     page = list(islice(runs, values["limit"] + 1))
     has_more = len(page) > values["limit"]
     page = [{**run, "gate_label": _gate_label(ledger, run)} for run in page[: values["limit"]]]
     return {"data": page, "next_cursor": page[-1]["run_id"] if has_more else None}
+
+
+def _failing(runs: Iterable[Document]) -> Iterator[Document]:
+    """Yield the newest run of each pipeline whose gate passed or failed, if it failed."""
+    names: set[str] = set()
+    for run in runs:
+        if run["gate"] in ("passed", "failed") and run["name"] not in names:
+            names.add(run["name"])
+            if run["gate"] == "failed":
+                yield run
 
 
 def _after(runs: Iterator[dict[str, Any]], cursor: str) -> Iterator[dict[str, Any]]:
@@ -85,15 +97,23 @@ def gate_label(document: Mapping[str, Any] | None) -> str | None:
     labels = figures_by_label(document)
     clauses = sorted((document.get("gate") or {}).get("clauses") or (), key=lambda clause: clause["passed"] is True)
     names = [clause["on"] for clause in clauses] + [(document.get("score") or {}).get("label"), *labels]
-    return next((name for name in names if name in labels), None)
+    return next((name for name in (label_of(document, name) for name in names) if name in labels), None)
 
 
 def figures_by_label(document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-    """Return the figures of each label of a run, then of each metric. The only metric has the figures of all metrics, with their interval."""
+    """Return the figures of each label of a run, then of each of several metrics. The only metric is the label ``metrics``."""
     labels, metrics = document.get("labels") or {}, document.get("metrics") or {}
-    if len(metrics) == 1 and "metrics" in labels:
-        metrics = dict.fromkeys(metrics, labels["metrics"])
-    return {**labels, **metrics, **labels}
+    return {
+        **labels,
+        **({name: figures for name, figures in metrics.items() if label_of(document, name) == name}),
+        **labels,
+    }
+
+
+def label_of(document: Mapping[str, Any], name: str | None) -> str | None:
+    """Return the label of *name*: ``metrics`` for the only metric of a run, else *name*."""
+    labels, metrics = document.get("labels") or {}, document.get("metrics") or {}
+    return "metrics" if [*metrics] == [name] and name not in labels and "metrics" in labels else name
 
 
 def trend(ledger: Ledger, values: Values) -> Document:
@@ -108,7 +128,8 @@ def trend(ledger: Ledger, values: Values) -> Document:
     )
     runs = [(run, run_document(ledger, run["run_id"]) or {}) for run in islice(listed, values["limit"])]
     labels = list(dict.fromkeys(name for _, document in runs for name in figures_by_label(document)))
-    label = values["label"] or next((name for _, document in runs if (name := gate_label(document)) is not None), None)
+    label_name = next((label_of(document, values["label"]) for _, document in runs), values["label"])
+    label = label_name or next((name for _, document in runs if (name := gate_label(document)) is not None), None)
     if values["label"] is not None and label not in labels:
         raise ConfigError(f"label: the runs have no label {label!r:.100}; they have {', '.join(labels) or 'none'}")
     data = [_trend_point(run, figures_by_label(document).get(str(label))) for run, document in reversed(runs)]
@@ -127,7 +148,7 @@ def _gate_lines(runs: Sequence[tuple[Any, Mapping[str, Any]]], label: str | None
     return {
         figures[clause["rule"]]: clause["line"]
         for clause in clauses
-        if clause["rule"] in figures and clause["on"] == label and clause["line"] is not None
+        if clause["rule"] in figures and label_of(runs[0][1], clause["on"]) == label and clause["line"] is not None
     }
 
 
