@@ -583,12 +583,12 @@ def unsettled_cost(rows, run, done):
 
 
 def _gate_label(done):
-    known = [*_labels(done), *(done.get("metrics") or {})]
+    labels = [*_labels(done), *(done.get("metrics") or {})]
     clauses = (done.get("gate") or {}).get("clauses") or []
     not_passed = [clause["on"] for clause in clauses if clause["passed"] is not True]
     score_label = (done.get("score") or {}).get("label")
-    for name in (*not_passed, *(clause["on"] for clause in clauses), score_label, *known):
-        if name in known:
+    for name in (*not_passed, *(clause["on"] for clause in clauses), score_label, *labels):
+        if name in labels:
             return name
     return None
 

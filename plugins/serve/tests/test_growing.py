@@ -163,25 +163,25 @@ def test_progress_has_the_mean_and_the_cost_so_far(tmp_path, events):
 def test_each_answer_about_a_killed_run_has_its_settled_cost_and_at_most_what_is_not_settled(tmp_path, events):
     run_id = events[0].run_id
     settlements = [number for number, event in enumerate(events) if event.type == "spend.settled"]
-    before = events[: settlements[2] + 1]
-    spends = {event.payload["reservation_id"]: event for event in before if event.type == "spend.reserved"}
-    closed_ids = {event.payload["reservation_id"] for event in before if event.type == "spend.settled"}
+    start_events = events[: settlements[2] + 1]
+    spends = {event.payload["reservation_id"]: event for event in start_events if event.type == "spend.reserved"}
+    closed_ids = {event.payload["reservation_id"] for event in start_events if event.type == "spend.settled"}
     open_ = {id_: event for id_, event in spends.items() if id_ not in closed_ids}
     amounts = {"usd": f"{len(open_) * 0.01:.2f}", "msat": "0"}
     listing = {"name": None, "without": None, "without_kind": None, "failing": False, "cursor": None, "limit": 9}
     with new_ledger(tmp_path / "ledger.db") as ledger:
-        ledger.append(before)
-        reserved = next(iter(open_.values()))
-        payload = {key: reserved.payload[key] for key in ("reservation_id", "amount", "unit")}
-        lost = [attrs.evolve(reserved, id=f"{reserved.id}-lost", type="spend.lost", payload=payload)]
-        for later in ([], lost):  # open reservations; then one of them lost
-            ledger.append(later)
-            (listed,) = runs(ledger, listing)["data"]
-            answers = [listed, run(ledger, {"run_id": run_id})["run"], progress(ledger, {"run_id": run_id})]
+        ledger.append(start_events)
+        reservation = next(iter(open_.values()))
+        payload = {key: reservation.payload[key] for key in ("reservation_id", "amount", "unit")}
+        loss = [attrs.evolve(reservation, id=f"{reservation.id}-lost", type="spend.lost", payload=payload)]
+        for events_after in ([], loss):  # open reservations; then one of them lost
+            ledger.append(events_after)
+            (row,) = runs(ledger, listing)["data"]
+            answers = [row, run(ledger, {"run_id": run_id})["run"], progress(ledger, {"run_id": run_id})]
             assert [answer["cost"] for answer in answers] == [{"usd": "0.03", "msat": "0"}] * 3
             assert [answer["unsettled"] for answer in answers] == [amounts] * 3
-            whole = reader("cost")(ledger, include_eval=True)
-            assert (whole["total_usd"], whole["unsettled_usd"]) == ("0.03", amounts["usd"])
+            costs = reader("cost")(ledger, include_eval=True)
+            assert (costs["total_usd"], costs["unsettled_usd"]) == ("0.03", amounts["usd"])
 
 
 def test_progress_of_a_dead_run_has_the_command_that_resumes_it_with_its_options(tmp_path, events):

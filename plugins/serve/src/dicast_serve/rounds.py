@@ -57,7 +57,7 @@ class Rounds:
         self.has_all = False
         """Whether viewers read the figures of all verdicts in the last round, too."""
         self.of_runs, self.of_all = Figures(LATEST_OF_RUNS), Figures(LATEST_OF_ALL)
-        self._count, self._began = 0, 0.0
+        self._count, self._start = 0, 0.0
         self._head: asyncio.Task[Head | None] | None = None
 
     def begin(self, head: Head | None, running: frozenset[str] = frozenset()) -> str | None:
@@ -69,7 +69,7 @@ class Rounds:
         if has_all or self.of_runs.is_due(state):
             self._count += 1
             self.name, self.has_all, self._head = f"{self._count}-{_name(head)}", has_all, None
-            self._began = time()
+            self._start = time()
             self.of_runs.begin(state)
             if has_all:
                 self.of_all.begin(state)
@@ -81,7 +81,7 @@ class Rounds:
         So all requests of a round get one answer, wherever the page shows it.
         """
         now = time()
-        return self._began if name is not None and name == self.name and now - self._began < LATEST_OF_RUNS else now
+        return self._start if name is not None and name == self.name and now - self._start < LATEST_OF_RUNS else now
 
     async def head(self, name: str | None, read: Callable[[], Awaitable[Head | None]]) -> Head | None:
         """Return the head of answers: the head of the round *name* if it is the last one, else the newest."""

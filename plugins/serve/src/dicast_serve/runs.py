@@ -153,11 +153,11 @@ def _gate_lines(runs: Sequence[tuple[Any, Mapping[str, Any]]], label: str | None
 
 
 def _trend_point(run: Mapping[str, Any], figures: Mapping[str, Any] | None) -> Document:
-    known = figures or {}
-    passes = known.get("passes") or {}
+    by_name = figures or {}
+    passes = by_name.get("passes") or {}
     return {
         **{name: run[name] for name in ("run_id", "started_at", "gate", "cost", "unsettled")},
-        **{name: known.get(name) for name in ("mean", "ci_low", "ci_high", "pass_rate", "scored", "failed", "total")},
+        **{name: by_name.get(name) for name in ("mean", "ci_low", "ci_high", "pass_rate", "scored", "failed", "total")},
         "pass_ci_low": passes.get("ci_low"),
         "pass_ci_high": passes.get("ci_high"),
     }
