@@ -498,6 +498,17 @@ def test_names_of_columns_are_in_the_order_of_the_lines(path, opened, make_subje
     assert names == list(dict.fromkeys([*(f"row-{n:04}" for n in range(150)), *(f"session {n}" for n in range(40))]))
 
 
+@given(st.lists(st.integers(-1, 2**31 - 1), min_size=1, max_size=5), st.integers(1, 2**63))
+def test_numbers_of_4_bytes_are_added_with_8_bytes_or_refused(values, base):
+    column, target = Column("i", None, memoryview(array("i", values).tobytes()), len(values)), array("q", [7])
+    if min(values) < 0 or max(values) + base >= 2**63:
+        with pytest.raises(ValueError, match="does not fit"):
+            column.add_to(target, base)
+    else:
+        column.add_to(target, base)
+        assert [*target] == [7, *(value + base for value in values)]
+
+
 @given(
     st.sampled_from("iq").flatmap(
         lambda code: st.tuples(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import orjson
@@ -38,8 +37,10 @@ def block_columns(connection: sqlite3.Connection, query: Query) -> Iterator[tupl
     selection = "first, columns, CASE WHEN columns IS NULL THEN size END, CASE WHEN columns IS NULL THEN body END"
     statement, layouts = selection_of(connection, query, selection), Layouts(Makers(connection))
     for first, stored, size, body in () if statement is None else connection.execute(*statement):
-        with _reading(first):
+        try:
             columns: Stored = _columns_of_lines(size, body, layouts) if stored is None else stored_columns(stored)
+        except UNREADABLE as error:
+            raise _unreadable(first, error) from error
         yield first, columns
 
 
@@ -53,13 +54,9 @@ def stored_columns(stored: Any) -> StoredColumns | FirstColumns:
     return StoredColumns.of(stored) if is_new else FirstColumns(stored)
 
 
-@contextmanager
-def _reading(first: int) -> Iterator[None]:
-    """Name the block from event *first* in errors of its columns and lines."""
-    try:
-        yield
-    except UNREADABLE as error:
-        raise ValueError(f"the block from event {first}: {error}") from error
+def _unreadable(first: int, error: Exception) -> ValueError:
+    """Return the error for the block from event *first*, whose columns or lines cannot be read."""
+    return ValueError(f"the block from event {first}: {error}")
 
 
 def _columns_of_lines(size: int, body: bytes, layouts: Layouts) -> StoredColumns:
@@ -74,9 +71,11 @@ def _spent_columns(connection: sqlite3.Connection, query: Query) -> Iterator[tup
     layouts = Layouts(Makers(connection))
     statement = "SELECT size, body FROM blocks WHERE first = ? AND columns IS NOT NULL AND instr(types, ?)"
     for first, stored in block_columns(connection, query):
-        with _reading(first):
+        try:
             row = None if stored.has_calls else connection.execute(statement, (first, AGENT)).fetchone()
             columns = stored if row is None else _columns_of_lines(row[0], row[1], layouts)
+        except UNREADABLE as error:
+            raise _unreadable(first, error) from error
         yield first, columns
 
 
@@ -100,10 +99,12 @@ class Merged:
         """
         read = _spent_columns if self.table is SPENT else block_columns
         for first, stored in read(connection, query):
-            with _reading(first):
+            try:
                 table = stored.table(self.table)
                 if table is not None:
                     self._add(first, table, stored)
+            except UNREADABLE as error:
+                raise _unreadable(first, error) from error
         return self
 
     def _add(self, first: int, table: StoredTable, stored: Stored) -> None:
@@ -111,7 +112,8 @@ class Merged:
         start, base = len(self.seqs), len(self.names)
         self.names.add_block(count_of(stored), stored.names, stored.hashes)
         self.odd += table.odd
-        self.exact.update((start + row, texts) for row, *texts in table.exact)
+        for row, *texts in table.exact:
+            self.exact[start + row] = texts
         mapped = [self.facts.setdefault(tuple(facts), len(self.facts)) for facts in table.facts]
         places.add_to(self.seqs, first)
         numbers.add_to(self.numbers, base)
@@ -170,8 +172,10 @@ def read_open(connection: sqlite3.Connection, run_id: str | None) -> list[int]:
     """
     judgments: dict[str, list[int]] = {}
     for first, stored in block_columns(connection, Query(run_id, EVALS)):
-        with _reading(first):
+        try:
             started, ends = stored.judgments()
+        except UNREADABLE as error:
+            raise _unreadable(first, error) from error
         for eval_id in ends:
             judgments.pop(eval_id, None)
         for eval_id, places in started.items():

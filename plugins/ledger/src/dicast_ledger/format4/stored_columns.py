@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Protocol
 
 import attrs
@@ -35,15 +34,9 @@ class Column:
         :raises ValueError: if there are not *size* numbers.
         """
         spec, before = self.spec, len(target)
-        if spec is None and target.typecode == self.code and not base and sys.byteorder == "little":
-            target.frombytes(self.raw)
-        elif spec is None:
-            values = array(self.code)
-            values.frombytes(self.raw)
-            values = little(values)
-            if target.typecode != self.code:
-                values = array(target.typecode, values)
-            target.extend(_sums(values, base) if base else values)
+        if spec is None:
+            is_same = target.typecode == self.code and not base
+            _add_little(target, self.raw if is_same else _sums(self.raw, _WIDTHS[self.code], target.itemsize, base))
         elif len(spec) == 1:
             target.frombytes(array(target.typecode, [spec[0] + base if base else spec[0]]).tobytes() * self.size)
         elif len(spec) == 2:
@@ -78,25 +71,33 @@ class Column:
         return target
 
 
-@lru_cache(4)  # neighbours often have as many numbers
-def _ones(width: int, count: int) -> int:
-    """Return *count* numbers 1 of *width* bytes together as one large number."""
-    return int.from_bytes((1).to_bytes(width, "little") * count, "little")
+def _add_little(target: array[Any], raw: bytes | memoryview) -> None:
+    """Add numbers in little-endian order to *target*."""
+    if sys.byteorder == "little":
+        target.frombytes(raw)
+    else:
+        values = array(target.typecode)
+        values.frombytes(raw)
+        target.extend(little(values))
 
 
-def _sums(values: array[int], base: int) -> array[int]:
-    """Return *values* plus *base*, added together as one large number, which takes a fifth of the time.
+def _sums(raw: memoryview, width: int, wide: int, base: int) -> bytes:
+    """Return numbers of *width* bytes plus *base*, with *wide* bytes each, all little-endian. They are added together as one large number, which
+    takes a tenth of the time.
 
     :raises ValueError: if a number is negative, or a sum does not fit.
     """
-    width, raw = values.itemsize, little(values).tobytes()
-    each, numbers, sign = _ones(width, len(values)), int.from_bytes(raw, "little"), 8 * width - 1
-    sums = numbers + base * each
-    if (numbers | sums) & (each << sign) or base >> sign:
+    numbers: bytes | bytearray = bytes(raw)
+    if base >> 8 * wide - 1 or not numbers[width - 1 :: width].isascii():  # the highest bit of a number is its sign
+        raise ValueError(f"a number of a column is negative, or the number {base} before the block does not fit")
+    if wide > width:
+        numbers = bytearray(len(raw) // width * wide)
+        memoryview(numbers).cast("i")[::2] = raw.cast("i")
+    bases = base.to_bytes(wide, "little") * (len(numbers) // wide)
+    sums = (int.from_bytes(numbers, "little") + int.from_bytes(bases, "little")).to_bytes(len(numbers), "little")
+    if not sums[wide - 1 :: wide].isascii():
         raise ValueError("a number of a column does not fit")
-    result = array(values.typecode)
-    result.frombytes(sums.to_bytes(len(raw), "little"))
-    return little(result)
+    return sums
 
 
 @attrs.define
