@@ -218,12 +218,11 @@ def line_of(type_: str, written: str, run_id: str, payload: Any, times: dict[str
 
     :param written: the time of the event.
     """
-    time = None if times is None else times.get(written)
+    times = {} if times is None else times
     try:
+        time = times.get(written)
         if time is None:
-            time = _ms(written)
-            if times is not None:
-                times[written] = time
+            time = times[written] = _ms(written)
         id, kind, judge = payload["subject_id"], payload["subject_kind"], payload["judge"]
         if not (isinstance(id, str) and isinstance(kind, str) and isinstance(judge, str)):
             return None
@@ -231,10 +230,9 @@ def line_of(type_: str, written: str, run_id: str, payload: Any, times: dict[str
             origin = run_id, kind, judge, None, None, None, None, None, None
             return origin, time, FAILED, 0.0, 0.0, 0, 0, id, None
         get = payload.get
-        origin = (
-            *(run_id, kind, judge, payload["judge_kind"], payload["judge_model"], payload["rubric_id"]),
-            *(payload["rubric_version"], get("fingerprint"), get("judge_pricing_version")),
-        )
+        model, rubric, version = payload["judge_model"], payload["rubric_id"], payload["rubric_version"]
+        facts = model, rubric, version, get("fingerprint"), get("judge_pricing_version")
+        origin = run_id, kind, judge, payload["judge_kind"], *facts
         usd, msat, signals = payload["judge_cost_usd"], get("judge_cost_msat", "0"), get("signals")
         flags, dollars, millis, exact = flags_of(signals) if signals else 0, 0, 0, None
         if usd != "0" or msat != "0":

@@ -56,8 +56,8 @@ class Payer(NamedTuple):
         return self.model if by == "model" else None if self.type == AGENT else self.judge
 
 
-Line = tuple[Payer, tuple[Any, ...], tuple[Any, ...], str | None, list[str] | None]
-"""The payer, the numbers before and after its code, the session, and the amount as text if it does not fit in a column."""
+Line = tuple[tuple[Any, ...], int, int, int, int, int, int, str | None, list[str] | None]
+"""The fields of the :class:`Payer`, the time, the flags, the amount, the tokens, the calls, the mark, the session, and the amount as text if it does not fit in a column."""
 
 
 @attrs.define
@@ -137,7 +137,7 @@ def spent_of(
             return None
         model, judge = payload.get("model"), payload.get("judge")
         unit, flags, number, exact = amount
-        payer = Payer(run_id, type_, unit, None if model is None else str(model), None if judge is None else str(judge))
+        payer = run_id, type_, unit, None if model is None else str(model), None if judge is None else str(judge)
         moment = times.get(time)
         if moment is None:
             moment = times[time] = _milliseconds(time)
@@ -145,7 +145,7 @@ def spent_of(
         return None
     flags |= UNCOUNTED * (tokens is None)
     mark = int.from_bytes(blake2b(identity, digest_size=8).digest(), "big", signed=True)
-    return payer, (moment,), (flags, number, tokens or 0, calls, mark), session_id, exact
+    return payer, moment, flags, number, tokens or 0, calls, mark, session_id, exact
 
 
 Amount = tuple[str, int, int, list[str] | None]
@@ -211,7 +211,7 @@ def agent_cost(cost: object) -> Cost:
 
 def tokens_of(usage: object) -> int | None:
     """Return the number of tokens of a call in a trace; None if the trace does not count them."""
-    if not isinstance(usage, Mapping):
+    if not isinstance(usage, dict | Mapping):  # an exact dict in a tenth of the time
         return None
     get = usage.get
     if type(total := get("total_tokens")) is int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, compress
+from operator import eq
 from typing import Any
 
 import attrs
@@ -181,8 +183,9 @@ class Check:
             kinds = _kinds_of(lines)
             if kinds is None:
                 return None
-            for kind in dict.fromkeys(kinds):
-                groups[kind] = [values for values, other in zip(lines, kinds, strict=True) if other == kind]
+            distinct = dict.fromkeys(kinds)
+            for kind in distinct:
+                groups[kind] = [*compress(lines, map(partial(eq, kind), kinds))] if len(distinct) > 1 else lines
             for kind, part in groups.items():
                 counts[kind] = 1 if isinstance(kind, int) else len(self.makers[kind].parts)
                 is_read = _read_events(part, facts) if kind == EVENT else self._read_judged(part, kind, facts)
@@ -194,15 +197,15 @@ class Check:
         if len(facts.runs) != 1:
             return None
         (run_id,) = facts.runs
-        seqs = [*accumulate(map(counts.__getitem__, kinds), initial=self.seq + 1)]
-        if any(type_.startswith(_SPEND) for type_ in facts.types):
+        if spent := {type_ for type_ in facts.types if type_.startswith(_SPEND)}:
+            seqs = [*accumulate(map(counts.__getitem__, kinds), initial=self.seq + 1)]
             for place, values in enumerate(lines):
-                if kinds[place] == EVENT and values[_TYPE].startswith(_SPEND):
+                if values[_TYPE] in spent and kinds[place] == EVENT:
                     try:
                         self.spending.record(seqs[place], run_id, values[_TYPE], values[_PAYLOAD])
                     except LedgerError as error:
                         raise _unreadable(seqs[place], place, first, error) from error
-        self._count(run_id, seqs[-1] - self.seq - 1)
+        self._count(run_id, sum(counts[kind] * len(part) for kind, part in groups.items()))
         return facts
 
     def _read_judged(self, lines: Sequence[Sequence[Any]], name: Any, facts: Facts) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import zlib
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import isnan
@@ -42,25 +43,20 @@ _FEWEST, _MOST = 3, 2**31
 Line = Sequence[Any]
 """The parsed line of an event."""
 
-Row = tuple[tuple[Any, ...], str | None, tuple[Any, ...], Sequence[Any] | None]
-"""The facts that rows share, the name, the numbers, and the amounts as text if they do not fit."""
+Row = tuple[Any, ...]
+"""The facts that rows share, the numbers, the name, and the amounts as text if they do not fit."""
 
 _TYPE, _SESSION, _SUBJECT, _PAYLOAD = 2, 5, 8, 10
 """Places in the line of an event."""
 
 
 def _verdict(line: Line, times: dict[str, int]) -> Row | None:
-    type_, time, run_id = line[2:5]
-    row = line_of(type_, time, run_id, line[_PAYLOAD], times)
-    if row is None:
-        return None
-    origin, moment, flags, score, confidence, usd, msat, id_, exact = row
-    return origin, id_, (moment, flags, score, confidence, usd, msat), exact
+    return line_of(line[_TYPE], line[3], line[4], line[_PAYLOAD], times)
 
 
 def _activity(line: Line, times: dict[str, int]) -> Row | None:
     activity = activity_of(line[_TYPE], line[4], line[6], line[7], line[_SUBJECT], line[_PAYLOAD])
-    return None if activity is None else (activity[0], activity[2], (activity[1],), None)
+    return None if activity is None else (*activity, None)
 
 
 def _spent(line: Line, times: dict[str, int]) -> Row | None:
@@ -68,11 +64,7 @@ def _spent(line: Line, times: dict[str, int]) -> Row | None:
     payload = line[_PAYLOAD]
     if type_ == AGENT and len(line) > CONTENT:  # other texts make another call
         payload = {**payload, "texts": line[CONTENT]}
-    spent = spent_of(type_, time, run_id, session_id, turn_id, payload, times)
-    if spent is None:
-        return None
-    payer, before, after, session, exact = spent
-    return payer, session, (*before, *after), exact
+    return spent_of(type_, time, run_id, session_id, turn_id, payload, times)
 
 
 @attrs.frozen
@@ -113,52 +105,52 @@ class Rows:
         self._table, self._names = table, names
         self._columns: list[array[Any]] = [array(code) for code in table.all_codes]
         self._new: list[tuple[Any, ...]] = []
-        """Rows that are not in the columns yet, with their names in place of the numbers."""
+        """Rows whose name and numbers are not in the columns yet."""
         self.facts: dict[tuple[Any, ...], int] = {}
         self.exact: list[list[Any]] = []
         self.odd = 0
         """Number of events without a row, because their payload does not have the form of their type."""
 
     def __len__(self) -> int:
-        return len(self._columns[0]) + len(self._new)
+        return len(self._columns[0])
 
     @property
     def columns(self) -> Sequence[array[Any]]:
         """The columns with all rows."""
         if self._new:
-            places, codes, names, *values = zip(*self._new, strict=True)
+            _, *values, names, _ = zip(*self._new, strict=True)
             numbers = map(self._names.__getitem__, names)
-            for column, new in zip(self._columns, (places, codes, numbers, *values), strict=True):
+            for column, new in zip(self._columns[2:], (numbers, *values), strict=True):
                 column.extend(new)
             self._new.clear()
         return self._columns
 
     def add(self, place: int, row: Row) -> None:
         """Add the row of the event with the number *place* in its block."""
-        facts, name, values, exact = row
-        if exact is not None:
-            self.exact.append([len(self), *exact])
-        codes = self.facts
-        self._new.append((place, codes.setdefault(facts, len(codes)), name, *values))
+        if row[-1] is not None:
+            self.exact.append([len(self), *row[-1]])
+        places, codes, *_ = self._columns
+        places.append(place)
+        codes.append(self.code(row[0]))
+        self._new.append(row)
 
     def add_lines(
         self, chosen: Sequence[int], places: Sequence[int], lines: Sequence[Line], times: dict[str, int]
     ) -> list[Any]:
         """Add the rows of the *chosen* lines, and return the name of the row of each line, :data:`_NO_NAME` for a row without a name."""
-        make, add = self._table.row, self._new.append
-        start, codes = len(self), self.facts
-        names: list[Any] = [None] * len(lines)
+        make, facts, names = self._table.row, self.facts, list[Any]([None]) * len(lines)
+        add_place, add_code, add = self._columns[0].append, self._columns[1].append, self._new.append
         for at in chosen:
             row = make(lines[at], times)
             if row is None:
                 self.odd += 1
                 continue
-            facts, name, values, exact = row
-            if exact is not None:
-                self.exact.append([start, *exact])
-            start += 1
-            add((places[at], codes.setdefault(facts, len(codes)), name, *values))
-            names[at] = _NO_NAME if name is None else name
+            if row[-1] is not None:
+                self.exact.append([len(self), *row[-1]])
+            add_place(places[at])
+            add_code(facts.setdefault(row[0], len(facts)))
+            add(row)
+            names[at] = _NO_NAME if row[-2] is None else row[-2]
         return names
 
     def code(self, facts: tuple[Any, ...]) -> int:
@@ -192,7 +184,7 @@ class BlockColumns:
         """Return the number of a name."""
         return self.names.setdefault(name, len(self.names))
 
-    def numbers_of(self, names: Sequence[str]) -> array[int]:
+    def numbers_of(self, names: Sequence[str | None]) -> array[int]:
         """Return the numbers of many names."""
         start = len(self.names)
         numbers = range(start, start + len(names))
@@ -210,9 +202,9 @@ class BlockColumns:
 
     def add_events(self, places: Sequence[int], lines: Sequence[Line]) -> None:
         """Add the events of *lines* with the numbers *places* in their block, from 0."""
-        by_type: dict[str, list[int]] = {}
+        by_type = defaultdict[str, list[int]](list)
         for at, line in enumerate(lines):
-            by_type.setdefault(line[_TYPE], []).append(at)
+            by_type[line[_TYPE]].append(at)
         named = [[line[_SUBJECT] for line in lines], [line[_SESSION] for line in lines]]
         for table in TABLES:
             chosen = _places_of(table.types, by_type)
@@ -220,10 +212,13 @@ class BlockColumns:
                 named.append(self.tables[table.name].add_lines(chosen, places, lines, self.times))
         mentioned = dict.fromkeys(chain.from_iterable(zip(*named, strict=True)))
         mentioned.pop(None, None)
-        for name in mentioned:
-            self.name(None if name is _NO_NAME else name)
+        self.numbers_of([None if name is _NO_NAME else name for name in mentioned])
+        self._add_judgments(_places_of(EVALS, by_type), places, lines)
+
+    def _add_judgments(self, chosen: Sequence[int], places: Sequence[int], lines: Sequence[Line]) -> None:
+        """Add the starts and ends of judgments in the *chosen* lines."""
         started, ended = self.open, self.ends
-        for at in _places_of(EVALS, by_type):
+        for at in chosen:
             line = lines[at]
             eval_id = line[_PAYLOAD].get("eval_id")
             if not isinstance(eval_id, str):
@@ -245,7 +240,7 @@ class BlockColumns:
         if row is None:
             rows.odd += 1
         else:
-            self.name(row[1])
+            self.name(row[-2])
             rows.add(place, row)
 
     def end(self, eval_ids: Iterable[str]) -> None:

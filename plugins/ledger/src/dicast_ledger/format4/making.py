@@ -17,7 +17,7 @@ from dicast.toolkit.ledger_lines.blocks import Columns
 from dicast.toolkit.ledger_lines.judged import Place
 from dicast.toolkit.ledger_lines.lines import CONTENT, EVENT, EVENT_SIZES, events_of
 from dicast.toolkit.ledger_lines.makers import FIRST_EVENT, JUDGED, SUBJECT, Maker
-from dicast.toolkit.ledger_lines.traced import ITEM_TEXTS, SUBJECTS, TRACED, trace_event, traces_of
+from dicast.toolkit.ledger_lines.traced import ITEM_TEXTS, SUBJECTS, TRACED, traces_of
 
 from ..spent import AGENT
 from .columns import ABOUT, ACTIVITY, VERDICTS, BlockColumns
@@ -159,6 +159,13 @@ def _event_line(line: Sequence[Any], at: int, event: Event) -> Sequence[Any]:
     return EVENT, event.id, event.type, event.time, event.run_id, *subject, event.payload, *texts
 
 
+def _trace_line(line: Sequence[Any], item: Sequence[Any], run_id: str) -> Sequence[Any]:
+    """Return the trace event *item* in the *line* of a judged subject as the line of an event, whose id may be short. No table has the id."""
+    id_, type_, time, turn, payload, *texts = item
+    subject = line[SUBJECT + 1], line[SUBJECT + 2] if turn == 0 else turn, None, None, "user_controlled"
+    return EVENT, id_, type_, time, run_id, *subject, payload, *texts
+
+
 def _add_plain(
     columns: BlockColumns, starts: Sequence[int], lines: Sequence[Sequence[Any]], maker: Maker, layout: Layout | None
 ) -> bool:
@@ -196,10 +203,10 @@ def _add_plain(
     rows, reading = columns.tables[ACTIVITY.name], (maker.run_id, _READ, maker.kind)
     if any(traces):
         for start, id_, hash_, line, items in zip(starts, ids, hashes, lines, traces, strict=True):
-            rows.add(start + layout.read, (reading, id_, (hash_,), None))
+            rows.add(start + layout.read, (reading, hash_, id_, None))
             for at, item in enumerate(items, 1):
                 if item[1] in _ABOUT:
-                    event = _event_line(line, at, trace_event(line, item, maker.run_id, _no_content))
+                    event = _trace_line(line, item, maker.run_id)
                     columns.add_row(ACTIVITY, start + at, event)
                     if item[1] == AGENT:
                         columns.add_call(start + at, event)
