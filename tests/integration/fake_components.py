@@ -30,6 +30,8 @@ def act(subject: Subject, *, journal: str = "", moody: str = ""):
     match said:
         case "busy" if moody and Path(moody).exists():
             return Failure("judge_call_failed", "in a mood")
+        case "later":
+            return Failure("judge_call_failed", "in a mood") if moody and Path(moody).exists() else Score(0.25)
         case "raise":
             raise RuntimeError("on purpose")
         case "exit":

@@ -800,3 +800,14 @@ def test_after_retry_failed_a_raised_cap_is_no_cause_of_the_run(shop):
     done = shop.run(text.replace("CAP", "9"), "--resume", run_id, "--retry-failed")
     assert (done.json["scored"], done.json["failures"]) == (4, {})
     assert (done.json["throttled"], "caps" in done.json) == ({}, False)
+
+
+def test_a_retried_row_is_among_equal_lowest_scores_at_its_place(shop):
+    shop.rows("later", 0.9, *[0.25] * 6)
+    shop.write("mood", "bad")
+    text = "metrics: [fake/act: {moody: mood}]\n"
+    assert shop.run(text).json["failed"] == 1
+    (shop / "mood").unlink()
+    retried = shop.run(text, "--resume", "--retry-failed").json
+    assert retried["worst"][0] == {"subject_kind": "row", "subject_id": "r0", "score": 0.25}
+    assert retried["worst"] == shop.run(text).json["worst"]

@@ -37,7 +37,7 @@ def test_calls_not_made_are_told_also_when_nothing_was_spent(shop):
     shop.rows(1, 1)
     shop.pipeline("judges: [fake/paid_judge]\nbudget: {run: 0 usd}\n")
     printed = shop.dicast("run", "p.yaml", "--full").out
-    line = "calls not made because of the run_cap: 2; budget.run is 0 usd, this run spent nothing, and the first"
+    line = "calls not made because of the run_cap: 2; budget.run is 0 usd, this run spent nothing, and the most"
     assert line in " ".join(printed.split())
     assert "subjects left out because of the budget: 2 of 2" in printed
     assert "subjects left out because of the budget: 2 of 2" in shop.dicast("show", "last").out

@@ -483,14 +483,22 @@ def test_nothing_judged_is_no_coverage_and_no_pass():
 
 
 def test_a_throttled_call_is_counted_by_its_reason():
-    amounts = {"projected": "0.2", "unit": "usd", "scope": "s"}
+    amounts = {"unit": "usd", "scope": "s"}
     events = [
-        event("budget.throttled", {"reason": reason, "limit": limit, **amounts, "spent": spent})
-        for reason, limit, spent in (("run_cap", "1", "9E-1"), ("daily_cap", "2", "0"), ("run_cap", "1", "0.95"))
+        event("budget.throttled", {"reason": reason, "limit": limit, **amounts, "projected": projected, "spent": spent})
+        for reason, limit, projected, spent in (
+            ("run_cap", "1", "0.2", "9E-1"),
+            ("daily_cap", "2", "0.2", "0"),
+            ("run_cap", "1", "0.3", "0.95"),
+            ("run_cap", "1", "0.1", "0.95"),
+        )
     ]
     document = observed(started(), *events)
-    assert document["throttled"] == {"daily_cap": 1, "run_cap": 2}
-    caps = {"daily_cap": {"limit": "2", "spent": "0"}, "run_cap": {"limit": "1", "spent": "0.95"}}
+    assert document["throttled"] == {"daily_cap": 1, "run_cap": 3}
+    caps = {
+        "daily_cap": {"limit": "2", "projected": "0.2", "spent": "0"},
+        "run_cap": {"limit": "1", "projected": "0.3", "spent": "0.95"},
+    }
     assert document["caps"] == {name: {**amounts, **cap} for name, cap in caps.items()}
     assert "caps" not in observed(started())
 

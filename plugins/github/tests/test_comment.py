@@ -488,7 +488,7 @@ def test_a_budget_that_allows_no_call_is_named_in_the_comment_with_its_amounts(f
     code, text = comment(folder, "asking.yaml")
     assert (code, text.split("\n\n")[1]) == (5, EMPTY)
     line = r"- calls not made because of the run_cap: 40; budget.run is 0\.000001 usd, this run spent nothing, "
-    line += r"and the first of these calls may cost up to 0\.0000\d+ usd\n"
+    line += r"and the most expensive of these calls may cost up to 0\.0000\d+ usd\n"
     line += "- subjects left out because of the budget: 40 of 40\n"
     assert re.search(
         line
@@ -510,7 +510,7 @@ def test_the_cap_of_a_day_that_other_runs_used_up_is_named_alike_in_every_report
     assert result.return_value == 5
     line = (
         rf"calls not made because of the daily_cap: 40; budget\.day is {spent} usd, all runs in this ledger spent {spent}0* usd of it on "
-        r"\d{4}-\d\d-\d\d \(this run: nothing\), the day ends at 00:00 UTC, and the first of these calls may cost up to 0\.0000\d+ usd"
+        r"\d{4}-\d\d-\d\d \(this run: nothing\), the day ends at 00:00 UTC, and the most expensive of these calls may cost up to 0\.0000\d+ usd"
     )
     text = (folder / "c.md").read_text()
     assert re.search(line, text)
@@ -549,7 +549,7 @@ def test_a_cap_that_is_reached_half_way_is_named_with_the_command_that_goes_on(f
     assert code == 3
     assert EMPTY not in text
     (cap,) = [line for line in text.splitlines() if line.startswith("- calls not made because of the run_cap: ")]
-    assert re.search(r"budget\.run is 0\.0003 usd, this run spent 0\.000\d+ usd, and the first of these calls", cap)
+    assert re.search(r"budget\.run is 0\.0003 usd, this run spent 0\.000\d+ usd, and the most expensive of these calls", cap)
     assert re.search(r"\n- subjects left out because of the budget: \d+ of 40\n", text)
     again = r"- next: raise the cap: budget\.run is 0\.0003 usd, then `dicast ci asking.yaml --resume \w+ --retry-failed` with"
     assert re.search(again + r" the same other options and the ledger of this job, `\.dicast/ledger\.db`\. ", text)

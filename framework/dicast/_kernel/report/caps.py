@@ -21,7 +21,7 @@ _CapKey = tuple[str, str, str]
 
 
 class ThrottledCalls:
-    """Numbers of calls that caps forbade, by cap, with each cap and the highest cost of its first call.
+    """Numbers of calls that caps forbade, by cap, with each cap and the highest cost of the most expensive of its calls.
 
     A resumed run may have another cap with the same name.
     """
@@ -35,6 +35,7 @@ class ThrottledCalls:
         key = str(payload["reason"]), str(payload["limit"]), str(payload["unit"])
         self._counts[key] += 1
         cap = self._caps.setdefault(key, {name: payload[name] for name in _FIGURES if name in payload})
+        cap["projected"] = max(cap["projected"], payload["projected"], key=Decimal)
         if "spent" in cap and payload["scope"] == cap["scope"]:
             cap["spent"] = max(cap["spent"], payload["spent"], key=Decimal)
 
@@ -50,17 +51,18 @@ class ThrottledCalls:
 def cap_lines(done: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each cap that forbade calls in the run of the document *done*, and a line with the subjects left out.
 
-    A line has the number of calls, the cap, the cost of the run and the cost of the first call; under ``budget.day`` and ``budget.session``
+    A line has the number of calls, the cap, the cost of the run and the cost of the most expensive call; under ``budget.day`` and ``budget.session``
     also the spending of all runs in the scope. Older documents have the number alone.
     """
     for reason, count in done["throttled"].items():
         text = f"calls not made because of the {reason}: {count:,}"
         if (cap := done.get("caps", {}).get(reason)) is not None:
+            call = "this call" if count == 1 else "the most expensive of these calls"
             limit, cost = (f"{cap[name]} {cap['unit']}" for name in ("limit", "projected"))
             if (option := _OPTIONS.get(reason)) is None:  # no cap forbade the call: its cost has no bound
                 text += f"; an earlier call of the component cost {cost}, and it estimates nothing"
             else:
-                text += f"; {option} is {limit}, {_spent_text(done, cap)}, and the first of these calls may cost up to {cost}"
+                text += f"; {option} is {limit}, {_spent_text(done, cap)}, and {call} may cost up to {cost}"
         yield text
     left_out = done["failures"].get("throttled_no_heuristic", 0) + done["unaffordable"]
     if done["throttled"] and left_out:

@@ -132,14 +132,15 @@ class _CurrentLowest(LowestScores):
     def __init__(self) -> None:
         super().__init__()
         self._database = temporary_database(
-            self, "CREATE TABLE scores(kind, id, score REAL, place INTEGER PRIMARY KEY, UNIQUE (kind, id))"
+            self, "CREATE TABLE scores(kind, id, length INTEGER, score REAL, PRIMARY KEY (kind, id)) WITHOUT ROWID"
         )
 
     def add(self, subjects: Iterable[tuple[str | None, str | None]], scores: Sequence[float | None]) -> None:
         """Count *scores* of *subjects*, each a kind and an id; a score replaces the previous score of its subject."""
-        rows = [(kind, id_, score) for (kind, id_), score in zip(subjects, scores, strict=True) if score is not None]
+        counted = ((subject, score) for subject, score in zip(subjects, scores, strict=True) if score is not None)
+        rows = [(kind, id_, len(str(id_)), score) for (kind, id_), score in counted]
         self._database.execute("BEGIN")
-        self._database.executemany("INSERT OR REPLACE INTO scores (kind, id, score) VALUES (?, ?, ?)", rows)
+        self._database.executemany("INSERT OR REPLACE INTO scores (kind, id, length, score) VALUES (?, ?, ?, ?)", rows)
         self._database.execute("COMMIT")
 
     def remove(self, kind: str, subject_id: str) -> None:
@@ -147,6 +148,7 @@ class _CurrentLowest(LowestScores):
         self._database.execute("DELETE FROM scores WHERE kind = ? AND id = ?", (kind, subject_id))
 
     def listed(self) -> list[dict[str, object]]:
-        """Return the subjects, lowest first; of equal scores, the earlier."""
-        rows = self._database.execute("SELECT kind, id, score FROM scores ORDER BY score, place LIMIT ?", (WORST,))
+        """Return the subjects, lowest first, in the order of :class:`LowestScores`."""
+        query = "SELECT kind, id, score FROM scores ORDER BY score, length, id, kind LIMIT ?"
+        rows = self._database.execute(query, (WORST,))
         return [{"subject_kind": kind, "subject_id": id_, "score": score} for kind, id_, score in rows]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 import math
+from bisect import insort
 from collections.abc import Iterable, Sequence
 
 WORST = 5
@@ -11,29 +11,28 @@ WORST = 5
 
 
 class LowestScores:
-    """The lowest scores with their subjects; of equal scores, the earlier."""
+    """The lowest scores with their subjects; of equal scores, the shorter id, then the first id as text.
+
+    The order of the judgments has no effect: a retried run, or a run with other concurrency, lists the same subjects.
+    """
 
     def __init__(self) -> None:
         self._worst: list[tuple[float, int, str, str]] = []
-        self._ranked = 0
 
     def add(self, subjects: Iterable[tuple[str | None, str | None]], scores: Sequence[float | None]) -> None:
         """Count *scores* of *subjects*, each a kind and an id."""
         worst = self._worst
-        if (
-            len(worst) == WORST
-            and min([score for score in scores if score is not None], default=math.inf) >= -worst[0][0]
-        ):
-            self._ranked += len(scores)
+        limit = worst[-1][0] if len(worst) == WORST else math.inf
+        if min([score for score in scores if score is not None], default=math.inf) > limit:
             return
-        for place, (subject, score) in enumerate(zip(subjects, scores, strict=True), self._ranked):
-            if score is not None and (len(worst) < WORST or -score > worst[0][0]):
-                kind, id_ = subject
-                entry = (-score, -place, str(kind), str(id_))
-                (heapq.heappush if len(worst) < WORST else heapq.heapreplace)(worst, entry)
-        self._ranked += len(scores)
+        for (kind, id_), score in zip(subjects, scores, strict=True):
+            if score is None or score > limit:
+                continue
+            insort(worst, (score, len(str(id_)), str(id_), str(kind)))
+            if len(worst) >= WORST:
+                del worst[WORST:]
+                limit = worst[-1][0]
 
     def listed(self) -> list[dict[str, object]]:
         """Return the subjects, lowest first."""
-        lowest = sorted(self._worst, reverse=True)
-        return [{"subject_kind": kind, "subject_id": id_, "score": -score} for score, _, kind, id_ in lowest]
+        return [{"subject_kind": kind, "subject_id": id_, "score": score} for score, _, id_, kind in self._worst]
