@@ -76,3 +76,38 @@ def test_a_word_of_a_section_has_the_section(tmp_path):
 def test_what_is_no_option_of_any_has_the_nearest_section(tmp_path):
     problem = told(tmp_path, "sinkz: []")
     assert (problem.message, problem.hint) == ("unknown section 'sinkz'", "sinks")
+
+
+def refusal(tmp_path, override):
+    """Return the message for *override* of a file with the metrics *format* and *words* and the judge *helpful*."""
+    file = tmp_path / "p.yaml"
+    metrics = "metrics: [proxy/format: {as: format}, proxy/length: {as: words, min: 1}]\n"
+    file.write_text(PIPELINE.splitlines()[0] + "\n" + metrics + "judges: [heuristic/turn: {as: helpful}]\n")
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "output": "x"}\n')
+    with pytest.raises(ConfigError) as raised:
+        load_pipeline(file, overrides=[override])
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "option"),
+    [
+        ("scoring.pass_at.helpful=0.5", "pass_at is set at each metric or judge: judges.helpful.pass_at"),
+        ("scoring.pass_at.format=0.5", "pass_at is set at each metric or judge: metrics.format.pass_at"),
+        ("scoring.helpful.pass_at=0.5", "judges.helpful.pass_at"),
+        ("scoring.weight.words=2", "metrics.words.weight"),
+        ("scoring.timeout.helpful=9", "judges.helpful.timeout"),
+        ("scoring.helpful.evidence=plain", "judges.helpful.evidence"),
+        ("gate.pass_at.helpful=0.5", "judges.helpful.pass_at"),
+        ("pass_at.helpful=0.5", "judges.helpful.pass_at"),
+        (
+            "scoring.pass_at.other=0.5",
+            "no metric or judge is called 'other'; the pipeline has "
+            "metrics.format.pass_at, metrics.words.pass_at, judges.helpful.pass_at",
+        ),
+    ],
+)
+def test_an_option_of_one_label_set_elsewhere_names_its_path(tmp_path, override, option):
+    message = refusal(tmp_path, override)
+    assert override.partition("=")[0] in message
+    assert option in message

@@ -549,7 +549,9 @@ def test_a_cap_that_is_reached_half_way_is_named_with_the_command_that_goes_on(f
     assert code == 3
     assert EMPTY not in text
     (cap,) = [line for line in text.splitlines() if line.startswith("- calls not made because of the run_cap: ")]
-    assert re.search(r"budget\.run is 0\.0003 usd, this run spent 0\.000\d+ usd, and the most expensive of these calls", cap)
+    assert re.search(
+        r"budget\.run is 0\.0003 usd, this run spent 0\.000\d+ usd, and the most expensive of these calls", cap
+    )
     assert re.search(r"\n- subjects left out because of the budget: \d+ of 40\n", text)
     again = r"- next: raise the cap: budget\.run is 0\.0003 usd, then `dicast ci asking.yaml --resume \w+ --retry-failed` with"
     assert re.search(again + r" the same other options and the ledger of this job, `\.dicast/ledger\.db`\. ", text)

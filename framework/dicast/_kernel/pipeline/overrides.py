@@ -10,8 +10,11 @@ from pathlib import Path
 import attrs
 
 from ...toolkit.yaml.reader import MAX_DEPTH, Composer
+from ..contract.kinds import SLOT_KEYS
+from ..plan.sections import Scoring
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
+from . import types as hints
 from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, split
 
 FLAG = "--set"
@@ -22,6 +25,13 @@ _UNREADABLE = ("not valid YAML: ", "a key must be text")
 
 ANOTHER = "+"
 """Index of a new item at the end of a list: ``--set 'sinks.+={csv/rows: {path: out.csv}}'``."""
+
+
+_LISTS = ("metrics", "judges")
+"""Sections whose items have options of their own, and labels."""
+
+_SECTIONS = ("scoring", "gate")
+"""Sections about all labels, below which an option of one label is written by mistake."""
 
 
 def apply(root: Node, overrides: Mapping[str, object] | Sequence[str], problems: list[Problem]) -> Node:
@@ -35,7 +45,7 @@ def apply(root: Node, overrides: Mapping[str, object] | Sequence[str], problems:
                 if isinstance(overrides, Mapping)
                 else _parsed(path, new_value, place, errors)
             )
-            root = _put(root, _names(path, place), value)
+            root = put(root, path, value)
         except ConfigError as error:
             errors.extend(error.problems)
         problems.extend(attrs.evolve(problem, path=path, value=new_value) for problem in errors)
@@ -47,7 +57,35 @@ def put(root: Node, path: str, value: Node) -> Node:
 
     :raises ConfigError: when there is no such place.
     """
-    return _put(root, _names(path, value.place), value)
+    names = _names(path, value.place)
+    if (message := _misplaced(root, names)) is not None:
+        raise ConfigError(value.place.problem(message))
+    return _put(root, names, value)
+
+
+def _misplaced(root: Node, names: Sequence[str]) -> str | None:
+    """Return the message for *names* of an option that is set at each metric or judge, such as ``scoring.pass_at.LABEL``; None for other names."""
+    below = [*names[1:]] if names[0] in _SECTIONS else [*names]
+    options = {key for field in hints.fields(Scoring) for key in hints.keys(field)} - {*SLOT_KEYS}
+    if len(below) != 2 or below[0] in options or not {*SLOT_KEYS, *_SECTIONS} & {below[0], names[0]}:
+        return None
+    option, label = below if below[0] in SLOT_KEYS else reversed(below)
+    labels = [(section, label) for section in _LISTS for label in _labels(root, section)]
+    written = dotted(tuple(names))
+    paths = [dotted((section, label, option)) for section, name in labels if name == label]
+    if paths:
+        return f"{written} does not exist; {option} is set at each metric or judge: {' or '.join(paths)}"
+    if option not in SLOT_KEYS or not labels:
+        return None
+    choices = ", ".join(dotted((section, name, option)) for section, name in labels)
+    return f"{written} does not exist, and no metric or judge is called {label!r}; the pipeline has {choices}"
+
+
+def _labels(root: Node, section: str) -> list[str]:
+    items = root.value.get(section) if isinstance(root.value, dict) else None
+    return [
+        label for item in (items.value if items and isinstance(items.value, list) else ()) if (label := _label(item))
+    ]
 
 
 def _pairs(
