@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from decimal import Decimal
 
 import pytest
@@ -43,6 +44,16 @@ def test_the_plan_of_a_pilot_holds_what_the_run_then_costs(shop, chat_server):
     assert done["plan"]["cost"]["usd"]["spent"] == done["cost"]["usd"]
     told = shop.dicast("show", found["run_id"]).out
     assert "plan: " in told
+
+
+def test_the_plan_of_a_pilot_prints_the_command_that_resumes_it(shop):
+    lines = shop.dicast("plan", "p.yaml", "--pilot", "10", "--set", "gate.min_score=0.1").out.splitlines()
+    command = next(line for line in lines if line.startswith("next: ")).removeprefix("next: ")
+    assert command.startswith("dicast run p.yaml --set gate.min_score=0.1 --resume ")
+    run_id = command.rpartition(" ")[2]
+    done = shop.dicast(*shlex.split(command)[1:], "--json").json
+    assert (done["run_id"], done["subjects"]) == (run_id, 60)
+    assert 0.1 in [clause["line"] for clause in done["gate"]["clauses"]]
 
 
 def test_a_budget_says_how_many_subjects_it_is_for(shop):

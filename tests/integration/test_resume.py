@@ -89,6 +89,22 @@ def test_a_resumed_run_was_spared_what_an_undisturbed_one_was(shop, unfinished):
     assert settled(done) == settled(shop.run(text).json)
 
 
+@pytest.mark.parametrize("ledger", [".dicast/ledger.db", "other.db"])
+@pytest.mark.parametrize("command", [("report",), ("compare", "nightly")])
+def test_commands_about_an_open_run_print_the_command_that_resumes_it(shop, unfinished, command, ledger):
+    shop.rows(*[n / 10 for n in range(10)])
+    shop.run(TEXT)
+    shop.run(TEXT, "--ledger", ledger)
+    unfinished(arguments=("--set", "budget.run=5 usd", "--only", "fake/act", "--ledger", ledger))
+    run_id = shop.dicast("runs", "--ledger", ledger, "--json").json["runs"][0]["run_id"]
+    done = shop.dicast(*command, run_id, "--ledger", ledger)
+    option = "" if ledger.startswith(".") else f" --ledger {ledger}"
+    assert done.code == 2
+    resumed = f"dicast run p.yaml --set 'budget.run=5 usd' --only fake/act --resume {run_id}{option}"
+    assert resumed in " ".join(done.err.split())
+    assert shop.dicast(*shlex.split(resumed)[1:], "--json").json["run_id"] == run_id
+
+
 def test_a_finished_run_is_not_resumed_twice(shop, unfinished):
     unfinished()
     assert shop.run(TEXT, "--resume").code == 0

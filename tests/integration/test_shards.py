@@ -206,6 +206,21 @@ def test_each_shard_may_spend_its_share_of_the_caps_even_in_one_ledger(shop):
     assert "its caps are 1/2 of the file's: run 0.02 usd, day 0.025 usd" in notice
     merged = shop.dicast("merge", "all.db", "--ledger", "m.db", "--json").json
     assert (merged["cost"]["usd"], merged["scored"], merged["subjects"]) == ("0.04", 4, 8)
+    (cap,) = merged["caps"].values()
+    assert (cap["limit"], cap["share"]) == ("0.05", "0.025")
+
+
+def test_the_cap_of_a_merged_run_is_the_files_with_the_share_of_a_shard(shop):
+    shop.rows(*["1"] * 8)
+    text = "metrics: [fake/paid: {}]\nbudget: {run: 0.04 usd}\n"
+    parts = [shop.run(text, "--shard", f"{n}/2", "--ledger", "all.db").json for n in (1, 2)]
+    merged = shop.dicast("merge", "all.db", "--ledger", "m.db", "--json").json
+    for document in (merged, parts[0]):
+        cap = document["caps"]["run_cap"]
+        assert (cap["limit"], cap["share"], cap["scope"]) == ("0.04", "0.02", f"run:{document['run_id']}")
+    shown = " ".join(shop.dicast("show", "last", "--ledger", "m.db").out.split())
+    assert "budget.run is 0.04 usd, of which each part of the run has 0.02 usd, this run spent 0.04 usd" in shown
+    assert "raise the cap: budget.run is 0.04 usd" in shown
 
 
 def test_spending_of_a_merged_run_counts_once_in_its_ledger(shop, shards):

@@ -102,8 +102,7 @@ def refusal(tmp_path, override):
         ("pass_at.helpful=0.5", "judges.helpful.pass_at"),
         (
             "scoring.pass_at.other=0.5",
-            "no metric or judge is called 'other'; the pipeline has "
-            "metrics.format.pass_at, metrics.words.pass_at, judges.helpful.pass_at",
+            "no metric or judge is called 'other'; the pipeline has metrics.format.pass_at, metrics.words.pass_at,",
         ),
     ],
 )

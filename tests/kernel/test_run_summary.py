@@ -187,7 +187,7 @@ CORRECTED = {
             {"usd": "1.5", "msat": "0", "if_all_judged": "4", "ratio_at_equal_width": 1.25},
             [
                 (
-                    "  corrected: mean 0.5500 (95 %: 0.5000 to 0.6000) if all had their truth metrics; 1,500 audits of 2,500"
+                    "  corrected: mean 0.5500 (95 % interval 0.5000 to 0.6000) if all had their truth metrics; 1,500 audits of 2,500"
                     " subjects held back; the plain mean is too high by 0.0512"
                 ),
                 "    note: few audits",
@@ -206,7 +206,7 @@ CORRECTED = {
             {"usd": "0", "msat": "7", "if_all_judged": "4000", "ratio_at_equal_width": 1},
             [
                 (
-                    "  corrected: mean 0.5500 (95 %: 0.5000 to 0.6000) if all had their truth metrics; 1,500 audits of 2,500"
+                    "  corrected: mean 0.5500 (95 % interval 0.5000 to 0.6000) if all had their truth metrics; 1,500 audits of 2,500"
                     " subjects held back; the plain mean is too low by 0.0500"
                 ),
                 "  judging everything would have cost about 4000 msat",
@@ -218,7 +218,7 @@ CORRECTED = {
             {"usd": "0", "msat": "0", "if_all_judged": "0", "ratio_at_equal_width": 0.25},
             [
                 (
-                    "  corrected: mean 0.5500 (95 %: 0.5000 to 0.6000) if all had their truth metrics; 1,500 audits of 2,500"
+                    "  corrected: mean 0.5500 (95 % interval 0.5000 to 0.6000) if all had their truth metrics; 1,500 audits of 2,500"
                     " subjects held back"
                 ),
                 "  the gate with this audit costs 25% of judging everything for an interval of the same width",

@@ -240,6 +240,7 @@ BUDGET_THROTTLED = "budget.throttled"
 :param unit: ``usd`` or ``msat``.
 :param spent: the amount that all runs in the ledger spent in the scope before the call, as decimal text; with open reservations if the spent
     amounts alone leave enough for the call. Only if the ledger states it.
+:param cap: the cap of the file, as decimal text, if the limit is the share of a shard or of a worker.
 """
 
 BATCH_INTENDED = "batch.intended"

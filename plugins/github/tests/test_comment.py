@@ -529,7 +529,7 @@ def test_the_adjusted_p_is_in_the_comment_where_it_decides(folder):
     write_rows(folder, 36)
     _, text = comment(folder, "new.yaml")
     (row,) = [line for line in text.splitlines() if line.startswith("| `city` |")]
-    assert re.search(r"\*\*cannot tell\*\* \(about .* needed to tell; p adjusted for all labels is 0\.\d+\)", row)
+    assert re.search(r"\*\*cannot tell\*\* \(about .* needed to tell; p adjusted by Holm is 0\.\d+\)", row)
 
 
 def test_a_drop_that_the_gate_allows_has_the_reason_why_the_gate_passes(folder):

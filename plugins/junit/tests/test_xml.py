@@ -14,6 +14,7 @@ from junitparser import JUnitXml
 
 from dicast import AccessRefused, Cost, Failure, Judgment, Score, Subject, metric
 from dicast.testing import FakeJudge, FakeMetric, SinkConformance, run_pipeline
+from dicast_junit.cases import skip_errors
 from dicast_junit.spool import Spool
 
 SCHEMA = xmlschema.XMLSchema(Path(__file__).with_name("junit.xsd"))
@@ -109,6 +110,39 @@ def test_numbers_stand_in_properties_with_all_their_digits(report):
     assert properties(root[3].find("testcase[@name='r1']"))["score"] == "0.123456789012345"
 
 
+@pytest.mark.parametrize(("line", "element", "code"), [(0.2, "skipped", 0), (0.9, "error", 1)])
+def test_a_failed_judgment_is_skipped_if_the_gate_passed(tmp_path, line, element, code):
+    hostile = Failure("refused", '</error> <error message="no"> it would not say')
+    scores = [Score(0.7), hostile, Score(0.1), hostile, Score(0.9)]
+    text = f"name: answers\nmetrics: [cheap]\ngate: {{min_pass_rate: {line}, min_coverage: 0.5}}\n"
+    done, root = written(tmp_path, text, rows(*"abcde"), {"cheap": FakeMetric(scores)}, content="true")
+    assert done.exit_code == code
+    cases = results(root.find("testsuite[@name='cheap']"))
+    assert [[tag for tag in tags if tag != "system-out"] for tags in cases.values()] == [
+        [],
+        [element],
+        ["failure"],
+        [element],
+        [],
+    ]
+    assert (root.get("errors"), root.get("skipped")) == (("0", "2") if element == "skipped" else ("2", "0"))
+    result = root.find(f"testsuite/testcase/{element}")
+    assert result.get("type") == "refused"
+    assert result.get("message").startswith("not judged: ") is (element == "skipped")
+    assert '</error> <error message="no"> it would not say' in result.get("message")
+
+
+@given(st.lists(st.integers(1, 40), max_size=20))
+def test_parts_that_end_within_a_case_skip_its_errors_too(sizes):
+    case_ = b'<testcase name="a"><error message="m" type="t">why</error></testcase>\n<testcase name="b" />\n'
+    text, parts = case_ * 3, []
+    for size in (*sizes, len(text)):
+        parts.append(text[:size])
+        text = text[size:]
+    whole = b"".join(skip_errors(parts))
+    assert whole == (case_.replace(b'"m"', b'"not judged: m"').replace(b"error", b"skipped")) * 3
+
+
 def test_a_run_that_did_not_end_in_order_has_an_error(tmp_path, report):
     @metric(tier="truth")
     def asks(subject):
@@ -132,8 +166,8 @@ def test_the_only_metric_has_one_suite_with_the_results_of_all_metrics(tmp_path)
     text = "name: n\nmetrics: [cheap]\ngate: {min_score: 0.1, min_coverage: 0.1}\n"
     root = read(text)
     _, suite = root
-    assert (suite.get("name"), root.get("failures"), root.get("errors")) == ("cheap", "1", "1")
-    assert results(suite) == {"r1": [], "r2": ["failure"], "r3": ["error"]}
+    assert (suite.get("name"), root.get("failures"), root.get("skipped")) == ("cheap", "1", "1")
+    assert results(suite) == {"r1": [], "r2": ["failure"], "r3": ["skipped"]}
     assert suite.find("testcase/failure").get("message") == "0.2000, below 0.5: too long"
     assert properties(suite[1]) == {"score": "0.7", "pass_at": "0.5", "basis": "proxy", "cost_usd": "0"}
     root = read(text, labels="[metrics]")

@@ -40,7 +40,7 @@ def test_the_judges_rate_is_corrected_by_the_labels(judged, gold, ask):
     assert document["mean"] == pytest.approx(0.6 * 15 / 20 + 0.4 * 2 / 20)
     assert document["judge_mean"] == pytest.approx(0.6)
     text = ask(agreement, "--gold", gold(labels), "--run", "R1", "--prevalence", as_json=False)
-    assert "helpful: 49.0% (95 %: " in text
+    assert "helpful: 49.0% (95 % interval " in text
     assert "the judge's own rate is 60.0%" in text
 
 

@@ -220,7 +220,7 @@ def test_runs_that_differ_in_more_are_refused_unless_allowed(ask):
     assert (result["comparable"], result["differs"]) == (False, ["extractors[score_extractor/scores]", "task"])
     text = ask("plain", "other", "--allow-incomparable")
     assert (
-        "intervals 95 %; they differ in\n  extractors[score_extractor/scores], task\nNOT COMPARABLE: extractors[score"
+        "with 95 % intervals; they differ in\n  extractors[score_extractor/scores], task\nNOT COMPARABLE: extractors[score"
         in text
     )
 
@@ -258,20 +258,20 @@ def test_the_text_has_n_intervals_and_effect_sizes_next_to_every_p(ask):
 def test_a_comparison_begins_with_a_sentence_with_an_interval_for_each_label(ask):
     """Five pairs; one of them does not differ."""
     words = [
-        "clear: better: warm is ahead, +0.20, 95 % 0.06 to 0.34, over 5 pairs",
-        "kind: better: warm is ahead, +0.10, 95 % 0.03 to 0.17, over 5 pairs",
+        "clear: better: warm is ahead, +0.20, 95 % interval 0.06 to 0.34, over 5 pairs",
+        "kind: better: warm is ahead, +0.10, 95 % interval 0.03 to 0.17, over 5 pairs",
     ]
     assert ask("plain", "warm").splitlines()[:3] == [
-        "clear: better: warm is ahead, 3 to 4 of 5 pass; mean score +0.20, 95 % 0.06 to",
-        "  0.34, over 5 pairs",
-        "kind: better: warm is ahead, 1 to 1 of 5 pass; mean score +0.10, 95 % 0.03 to",
+        "clear: better: warm is ahead, 3 to 4 of 5 pass; mean score +0.20, 95 % interval",
+        "  0.06 to 0.34, over 5 pairs",
+        "kind: better: warm is ahead, 1 to 1 of 5 pass; mean score +0.10, 95 % interval",
     ]
     assert ask("plain", "warm", "--full").splitlines()[:2] == words
     assert document(ask, "plain", "warm")["sentences"] == words
     worse = ask("warm", "plain", "--compare", "score_delta").splitlines()[:2]
     assert worse == [
-        "clear: worse: warm is ahead, -0.20, 95 % -0.34 to -0.06, over 5 pairs",
-        "kind: worse: warm is ahead, -0.10, 95 % -0.17 to -0.03, over 5 pairs",
+        "clear: worse: warm is ahead, -0.20, 95 % interval -0.34 to -0.06, over 5 pairs",
+        "kind: worse: warm is ahead, -0.10, 95 % interval -0.17 to -0.03, over 5 pairs",
     ]
     file_lines = " ".join(" ".join(ask("plain.jsonl", "plain", "--allow-incomparable").splitlines()[:4]).split())
     equal = "mean score +0 over 5 pairs, all differences equal; about 1 more pair is needed to tell"
@@ -285,7 +285,7 @@ def test_a_label_that_only_the_number_of_labels_leaves_open_is_named_for_the_gat
     forms = ([1.0, 0.0] * 30, [1.0, 0.0] * 29 + [0.0, 1.0])
     first, second = results({"right": right, "form": forms[0]}), results({"right": after, "form": forms[1]})
     text = plain_lines(lines(first, second, Pair(first, second).document([]), is_full=False))
-    assert "p adjusted for all labels" in " ".join(text.split())
+    assert "p adjusted by Holm" in " ".join(text.split())
     assert "gate: {on: right, min_pass_rate: 0.8}" in text
 
 

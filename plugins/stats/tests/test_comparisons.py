@@ -508,9 +508,9 @@ def test_scores_that_differ_by_rounding_alone_are_tied(results):
 def test_significance_says_in_words_what_its_interval_and_adjusted_p_say(results):
     low, high = [0.1, 0.12, 0.09, 0.11, 0.1], [0.3, 0.32, 0.29, 0.31, 0.3]
     rose = only(Significance().compare(results({"a": low}), results({"a": high})))
-    assert rose["words"].startswith("better: +0.200, 95 % 0.183 to 0.217, p ")
+    assert rose["words"].startswith("better: +0.200, 95 % interval 0.183 to 0.217, p ")
     fell = only(Significance().compare(results({"a": high}), results({"a": low})))
-    assert fell["words"].startswith("worse: -0.200, 95 % -0.217 to -0.183, p ")
+    assert fell["words"].startswith("worse: -0.200, 95 % interval -0.217 to -0.183, p ")
     run = results({"a": [0.1, 0.2, 0.3]})
     few = only(Significance(adjustment="bonferroni", family_size=1000).compare(run, results({"a": [0.4, 0.5, 0.6]})))
     assert few["p_value"] < 0.05 <= few["adjusted_p_value"]
@@ -526,7 +526,7 @@ def test_scores_without_a_label_have_a_sentence():
 
     document = Paired().compare(run([0.1, 0.2, 0.3, 0.4]), run([0.5, 0.7, 0.7, 0.9]))
     (sentence,) = document["sentences"]
-    assert sentence.startswith("score: better: B is ahead, +0.45, 95 % 0.36")
+    assert sentence.startswith("score: better: B is ahead, +0.45, 95 % interval 0.36")
     assert document["words"] == sentence
     few = Paired().compare(run([0.1]), run([0.5]))
     assert few["sentences"] == ["score: too few pairs: 1 of the 2 needed"]

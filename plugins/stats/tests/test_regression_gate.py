@@ -208,13 +208,13 @@ def test_the_answer_comes_first_and_details_are_left_to_full(folder):
     _, text = invoke("main", "new")
     lines = text.splitlines()
     assert " ".join(text.split()).startswith(
-        "good: worse: main is ahead, 36 to 20 of 40 pass; mean score -0.40, 95 % -0.56 to -0.24, over 40 pairs"
+        "good: worse: main is ahead, 36 to 20 of 40 pass; mean score -0.40, 95 % interval -0.56 to -0.24, over 40 pairs"
     )
     assert lines[2] == "good: 16 newly failing: 20, 21, 22, 23, 24 and 11 more"
     assert lines[-1].endswith(" --full")
     assert len(lines) < 10
     full = invoke("main", "new", "--full")[1]
-    assert full.startswith("good: worse: main is ahead, -0.40, 95 % -0.56 to -0.24, over 40 pairs")
+    assert full.startswith("good: worse: main is ahead, -0.40, 95 % interval -0.56 to -0.24, over 40 pairs")
     assert "stats/paired" in full
 
 

@@ -163,7 +163,7 @@ def test_one_rationale_is_one(aggregated):
 def test_a_large_difference_that_is_well_known_is_said_in_few_digits(results):
     before, after = [1e17, 1e17 + 1e6] * 2, [3e17, 3e17 + 1e6] * 2
     words = sentence_of(Significance().compare(results({"a": before}), results({"a": after})))
-    assert words.startswith("better: +2e+17, 95 % 2e+17 to 2e+17, p ")
+    assert words.startswith("better: +2e+17, 95 % interval 2e+17 to 2e+17, p ")
 
 
 def test_a_long_id_is_cut_in_a_sentence(results):

@@ -17,11 +17,15 @@ def words(results, first, second, **options):
 @pytest.mark.parametrize(
     ("first", "second", "text"),
     [
-        ([0.1, 0.2, 0.3, 0.4], [0.2, 0.35, 0.42, 0.5], "better: B is ahead, +0.117, 95 % 0.080 to 0.155, over 4 pairs"),
+        (
+            [0.1, 0.2, 0.3, 0.4],
+            [0.2, 0.35, 0.42, 0.5],
+            "better: B is ahead, +0.117, 95 % interval 0.080 to 0.155, over 4 pairs",
+        ),
         (
             [0.2, 0.35, 0.42, 0.5],
             [0.1, 0.2, 0.3, 0.4],
-            "worse: A is ahead, -0.117, 95 % -0.155 to -0.080, over 4 pairs",
+            "worse: A is ahead, -0.117, 95 % interval -0.155 to -0.080, over 4 pairs",
         ),
         (
             [0.1, 0.2],
@@ -41,7 +45,7 @@ def test_without_evidence_it_says_how_many_more_pairs_would_tell(results):
     first, second = [0.5] * 20, [0.5 + 0.2 * (-1) ** row for row in range(20)]
     assert (
         words(results, first, second)
-        == "cannot tell: +0.00, 95 % -0.10 to 0.10, over 20 pairs; about 1,100 more pairs are needed to tell"
+        == "cannot tell: +0.00, 95 % interval -0.10 to 0.10, over 20 pairs; about 1,100 more pairs are needed to tell"
     )
     assert words(results, first, second, difference=0.2).startswith("no difference found: +0.00")
 
@@ -61,7 +65,7 @@ def test_of_different_criteria_each_has_its_own(results):
     )
     assert Paired(criteria=("b",)).compare(run, other)["words"] == b
     few = Paired().compare(results({"a": [0.1] * 6, "b": [0] * 6}), results({"a": [0.2] * 6, "b": [0.5] * 6}))
-    assert "about 1 more pair is needed to tell; p adjusted for all labels is 0.0625" in few["criteria"]["b"]["words"]
+    assert "about 1 more pair is needed to tell; p adjusted by Holm is 0.0625" in few["criteria"]["b"]["words"]
     assert Paired().compare(results({"x": [1]}), other)["words"] == "no label is in both runs"
 
 
@@ -81,7 +85,7 @@ def test_the_sentence_of_a_criterion_is_true_of_the_adjusted_p(results):
     assert lucky
     for entry in lucky.values():
         assert entry["words"].startswith("cannot tell: ")
-        assert entry["words"].endswith("; p adjusted for all labels is 1")
+        assert entry["words"].endswith("; p adjusted by Holm is 1")
     alone = Paired(adjustment="none").compare(results(baseline), results(variant))["criteria"]
     assert {alone[name]["words"].partition(": ")[0] for name in lucky} <= {"better", "worse"}
     pair = results({"a": baseline["c00"]}), results({"a": variant["c00"]})

@@ -248,6 +248,7 @@ PLAN = {
     "rows": {"seen": 1040, "left": 160},
     "run_id": "01ABCDEFGHJKLM",
     "resume": True,
+    "resume_command": "dicast run shop.yaml --only judges --resume 01ABCDEFGHJKLM",
     "level": 0.9,
     "calls": {"mid": 2400},
     "cost": {
@@ -273,7 +274,7 @@ def test_the_lines_of_a_plan_have_every_figure():
         "a difference from the baseline of 0.0432 is detected with power 0.8",
         "note: all 5 scores are equal",
         "no solve: too few scores are known",
-        "dicast run FILE --resume 01ABCDEFGHJKLM judges the rest",
+        "next: dicast run shop.yaml --only judges --resume 01ABCDEFGHJKLM",
     ]
 
 

@@ -85,11 +85,14 @@ class BudgetGate:
         run_id: str,
         alive: Callable[[str], bool] = bool,
         share: DayShare | None = None,
+        whole: Budget | None = None,
     ) -> None:
         """Create the gate. *alive* returns whether a process carries out the run of an id; without it every run counts as alive.
 
         :param share: a further cap of the day.
+        :param whole: the caps of the file, if *limits* and *share* are shares of them.
         """
+        self._whole = {} if whole is None else {"run_cap": whole.run, "daily_cap": whole.day}
         self._limits, self._ledger, self._record, self._clock = limits, ledger, record, clock
         self._run_id, self._alive, self._share = run_id, alive, share
         self._changed = asyncio.get_running_loop().create_future()
@@ -288,12 +291,8 @@ class BudgetGate:
 
     def release(self, *reservations: Reservation) -> None:
         """Close *reservations* of a call that cost nothing."""
-        self._emit(
-            *(
-                self._record.event(SPEND_RELEASED, {"reservation_id": reservation.id}, reservation.subject)
-                for reservation in reservations
-            )
-        )
+        payloads = (({"reservation_id": reservation.id}, reservation.subject) for reservation in reservations)
+        self._emit(*(self._record.event(SPEND_RELEASED, payload, subject) for payload, subject in payloads))
 
     def forfeit(self, *reservations: Reservation) -> None:
         """Close *reservations* of a call that ended without an answer. The reserved amounts count as spent, because the call may have been billed."""
@@ -368,12 +367,14 @@ class BudgetGate:
 
     def _record_throttle(self, subject: Subject, refusal: Refusal, cost: Cost) -> None:
         cap = refusal.cap
+        whole = next((limit for limit in self._whole.get(cap.reason, ()) if limit.unit == cap.limit.unit), cap.limit)
         payload = {
             "reason": cap.reason,
             "scope": cap.scope,
             "limit": cap.limit.decimal,
             "projected": cost.decimal,
             "unit": cap.limit.unit,
+            **({"cap": whole.decimal} if exceeds(whole, cap.limit) else {}),
             **({} if refusal.spent is None else {"spent": refusal.spent.decimal}),
         }
         self._record.emit([self._record.event(BUDGET_THROTTLED, payload, subject)])

@@ -97,7 +97,7 @@ def _correction_lines(name: str, entry: Document, condition: str = "") -> Iterat
         if isinstance(reasons, Mapping) and (reason := reasons.get("corrected")) is not None:
             yield f"  corrected: {name} unknown: {reason['message']}"
     elif correction["held_back"]:  # otherwise the corrected mean equals the plain mean
-        ends = f"95 %: {correction['ci_low']:.4f} to {correction['ci_high']:.4f}"
+        ends = f"95 % interval {correction['ci_low']:.4f} to {correction['ci_high']:.4f}"
         by = f"{correction['n_audited']:,} audits of {correction['held_back']:,} subjects held back"
         yield f"  corrected: {name} {correction['mean']:.4f} ({ends}){condition}; {by}{_bias_text(correction)}"
         yield from (f"    note: {note}" for note in correction.get("notes", ()))

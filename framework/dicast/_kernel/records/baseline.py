@@ -16,7 +16,7 @@ from ..events import RUN_COMPLETED, RUN_STARTED
 from ..pipeline.ledger_path import ledger_option
 from ..plan.sections import Pipeline
 from ..resume.named_runs import LAST, TOOL, by_part, find_run, run_kind, started_runs
-from ..resume.open_runs import command_of
+from ..resume.open_runs import resume_command
 from ..values import Event, Query, Record, Results
 from ..values.errors import ConfigError, DataError, Problem
 from ..values.names import nearest, path_from_here
@@ -148,7 +148,10 @@ def _missing_message(
     ledger: Ledger, wanted_name: str, finished: list[Event], base: Path, experiments: Collection[str]
 ) -> str:
     if find_run(ledger, wanted_name):
-        return f"run {wanted_name} is not completed; next: {_resuming(ledger, wanted_name)}"
+        query = Query(run_id=wanted_name, types=(RUN_STARTED,), limit=1)
+        start = next((entry.event.payload for entry in ledger.read(query)), None)
+        command = None if start is None else resume_command(start, wanted_name, ledger)
+        return f"run {wanted_name} is not completed; next: {command or 'run its pipeline again'}"
     if partial := next((event.run_id for event in finished if event.payload["name"] == wanted_name), None):
         reasons = "each run scored nothing, was limited to some rows, or is a tool's run"
         return (
@@ -165,14 +168,6 @@ def _missing_message(
     if is_file_name(wanted_name):
         fix = f"dicast baseline save NAME RUN --file {shlex.quote(file)}{option} writes it, where RUN is a run or a pipeline's name"
     return f"{message}, did you mean {near!r}?" if near else f"{message}; {fix}"
-
-
-def _resuming(ledger: Ledger, run_id: str) -> str:
-    """Return the command that resumes the run *run_id*."""
-    option = ledger_option({"path": getattr(ledger, "path", None)})
-    start = next(iter(ledger.read(Query(run_id=run_id, types=(RUN_STARTED,), limit=1))), None)
-    command = None if start is None else command_of(start.event.payload, *shlex.split(option))
-    return f"dicast run FILE --resume {run_id}{option}" if command is None else command.resuming(run_id)
 
 
 def is_file_name(name: str) -> bool:

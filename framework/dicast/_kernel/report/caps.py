@@ -35,6 +35,8 @@ class ThrottledCalls:
         key = str(payload["reason"]), str(payload["limit"]), str(payload["unit"])
         self._counts[key] += 1
         cap = self._caps.setdefault(key, {name: payload[name] for name in _FIGURES if name in payload})
+        if "cap" in payload:
+            cap |= {"limit": payload["cap"], "share": payload["limit"]}
         cap["projected"] = max(cap["projected"], payload["projected"], key=Decimal)
         if "spent" in cap and payload["scope"] == cap["scope"]:
             cap["spent"] = max(cap["spent"], payload["spent"], key=Decimal)
@@ -62,6 +64,7 @@ def cap_lines(done: Mapping[str, Any]) -> Iterator[str]:
             if (option := _OPTIONS.get(reason)) is None:  # no cap forbade the call: its cost has no bound
                 text += f"; an earlier call of the component cost {cost}, and it estimates nothing"
             else:
+                limit += f", of which each part of the run has {cap['share']} {cap['unit']}" if "share" in cap else ""
                 text += f"; {option} is {limit}, {_spent_text(done, cap)}, and {call} may cost up to {cost}"
         yield text
     left_out = done["failures"].get("throttled_no_heuristic", 0) + done["unaffordable"]

@@ -13,6 +13,7 @@ from typing import Any
 from .. import events
 from ..classes import evolve, frozen
 from ..contract.protocols import Ledger
+from ..pipeline.ledger_path import ledger_option
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Pipeline
 from ..values import Event, Query
@@ -104,12 +105,15 @@ def command_of(started: Mapping[str, Any], *flags: str) -> RunCommand | None:
     return command.without(lambda setting: "=" not in setting)
 
 
-def resume_command(started: Mapping[str, Any], run_id: str) -> str | None:
+def resume_command(started: Mapping[str, Any], run_id: str, ledger: Ledger | None = None) -> str | None:
     """Return the command that resumes the run *run_id*, with the options in the payload *started* of its event ``run.started``.
 
     None if ``dicast run`` did not start the run, or no command resumes it.
+
+    :param ledger: the ledger of the run, which the command names unless it is the default ledger.
     """
-    command = command_of(started)
+    option = ledger_option({"path": getattr(ledger, "path", None)})
+    command = command_of(started, *shlex.split(option))
     return None if command is None or not command.is_resumable else command.resuming(run_id)
 
 

@@ -22,6 +22,7 @@ from ..pipeline.raw_scale import raw_labels
 from ..pipeline.slots import ledger_at, ledger_slot
 from ..plan.labels import pipeline_labels, score_label
 from ..plan.sections import METRICS, Pipeline, Slot
+from ..resume.open_runs import RunCommand
 from ..source.columns import checked_data
 from ..source.source import is_live, read
 from ..stream.opening import open_component
@@ -116,6 +117,7 @@ class Prospect:
     """
 
     _pipeline: Pipeline
+    _settings: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -195,9 +197,9 @@ class Prospect:
 
     def pilot(self, subjects: int) -> RunOutcome:
         """Judge the first *subjects* subjects, in a run that can be resumed."""
-        return in_loop(
-            execute(self._pipeline, ledger_slot(self._pipeline), Request(pause_after=subjects, signals=True))
-        )
+        command = RunCommand(self._pipeline.file, self._settings)
+        request = Request(pause_after=subjects, signals=True, command=command)
+        return in_loop(execute(self._pipeline, ledger_slot(self._pipeline), request))
 
     def trial(self, subjects: int, path: Path) -> RunOutcome:
         """Judge the first *subjects* subjects without sinks, aggregates and comparisons. A new SQLite file at *path* records the run."""
@@ -251,4 +253,4 @@ def prospect(pipeline: Path, overrides: Sequence[str] = ()) -> Prospect:
     :param overrides: texts as after ``--set``.
     :raises RequestError: when the request is invalid.
     """
-    return Prospect(load_pipeline(pipeline, overrides))
+    return Prospect(load_pipeline(pipeline, overrides), overrides)

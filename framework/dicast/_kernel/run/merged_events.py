@@ -13,6 +13,7 @@ from ...toolkit.temporary import temporary_database
 from ..classes import evolve, frozen
 from ..events import (
     AGGREGATE_COMPLETED,
+    BUDGET_THROTTLED,
     COMPARISON_COMPLETED,
     RECORD_ENDS,
     RUN_COMPLETED,
@@ -309,6 +310,8 @@ def _unpacked(data: bytes, id_: str, run_id: str, shard_run_id: str) -> Event:
             for scope in payload["scopes"]
             if not scope.startswith("day:") or " " not in scope  # the share of a shard
         ]
+    elif type_ == BUDGET_THROTTLED and payload["scope"] == f"run:{shard_run_id}":
+        payload["scope"] = f"run:{run_id}"
     return Event.of(id_, type_, time, run_id, payload, *of)
 
 

@@ -293,9 +293,10 @@ class RunSteps:
     async def _judge(
         self, stream: Stream, plan: Plan, subjects: AsyncIterator[Due], spool: EarlierUnits | None
     ) -> None:
-        limits, share = (self.pipeline.budget, None) if self._shard is None else (self._shard.limits, self._shard.day)
+        whole, shard = self.pipeline.budget, self._shard
+        limits, share = (whole, None) if shard is None else (shard.limits, shard.day)
         alive = live_run_check(self.ledger)
-        budget = BudgetGate(limits, self.ledger, stream, self.clock, stream.run_id, alive, share)
+        budget = BudgetGate(limits, self.ledger, stream, self.clock, stream.run_id, alive, share, whole)
         if self.earlier is not None:
             budget.write_off()
         services = RunServices(plan.calls, self._caller, budget, spool or self.request.reuse)

@@ -331,7 +331,7 @@ def _label_row(label: str, figures: Document, pair: _Pair | None, *, is_stated: 
     notes = [answer["needed"]] if answer["needed"] and not is_stated else []
     p_value, adjusted = answer["p_value"], answer["adjusted_p_value"]
     if p_value is not None and adjusted is not None and p_value < ALPHA <= adjusted:
-        notes.append(f"p adjusted for all labels is {adjusted:.3g}")
+        notes.append(f"p adjusted by {answer.get('adjustment', 'holm').capitalize()} is {adjusted:.4f}")
     note = f" ({'; '.join(notes)})" if notes else ""
     low, high = answer["ci_low"], answer["ci_high"]
     interval = "" if low is None or high is None else f"{low:+.4f} to {high:+.4f}"

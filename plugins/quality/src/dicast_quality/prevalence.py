@@ -63,5 +63,5 @@ def prevalence_lines(rates: Mapping[str, Any]) -> Iterator[str]:
             yield f"  {name}: unknown: {'; '.join(figures['reasons'])}"
         else:
             about = f"{figures['n']:,} subjects, {figures['labels']:,} labels, {figures['method']}"
-            yield f"  {name}: {rate} (95 %: {low} to {high}); the judge's own rate is {judge_rate} ({about})"
+            yield f"  {name}: {rate} (95 % interval {low} to {high}); the judge's own rate is {judge_rate} ({about})"
     yield "  valid if the labeled subjects were drawn at random"

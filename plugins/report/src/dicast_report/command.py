@@ -13,7 +13,7 @@ import orjson
 
 from dicast import ConfigError, Event, Ledger, Query, named_run, read_ledger
 from dicast.commands import ledger_path
-from dicast.reading import reader
+from dicast.reading import reader, resume_command
 from dicast.toolkit.printable import one_line
 
 from .html import shown_path, write_page
@@ -148,9 +148,10 @@ class _PageRequest:
         event = event_of(self.live.read, start.event.run_id, *ENDS)
         if event is None:
             run = start.event.run_id
+            command = resume_command(start.event.payload, run, self.live)
+            fix = "run its pipeline again" if command is None else f"resume it: {command}"
             raise ConfigError(
-                f"run {run} has not ended, so it has no document yet; wait for it, or if its process is gone, resume it: "
-                f"dicast run FILE --resume {run}"
+                f"run {run} has not ended, so it has no document yet; wait for it, or if its process is gone, {fix}"
             )
         return event
 

@@ -185,7 +185,7 @@ class Passes:
             if high < line
             else f"not known to be at least {rate}"
         )
-        return f"{counts}: {side} (95 % {low:.1%} to {high:.1%})"
+        return f"{counts}: {side} (95 % interval {low:.1%} to {high:.1%})"
 
 
 def _effective_count(count: int, passed: int, sizes: Sequence[int], sums: Sequence[int]) -> float | None:

@@ -12,9 +12,9 @@ from dicast import ALL_METRICS, Results
 from dicast.reporting import pair_passes
 from dicast.toolkit.printable import short_name
 
-from ..numbers.adjustment import Adjustment, adjust_p_values, set_adjusted_p_values
+from ..numbers.adjustment import RULES, Adjustment, adjust_p_values, set_adjusted_p_values
 from ..scores.table import Table
-from ..text.sentences import ALPHA, count_subjects, interval_text
+from ..text.sentences import ALPHA, count_subjects, interval_text, p_number
 from .estimate import Estimate, more_pairs
 from .faults import ROLES, end_faults, pair_faults
 from .pairs import SCORE, pair_label
@@ -41,12 +41,13 @@ class LabelChange:
     :param estimate: the mean of the differences, variant minus baseline, with its interval.
     :param answer: ``better`` or ``worse`` if the adjusted p is below 5 %, else ``no difference found`` if the whole interval is within plus and
         minus *margin*, else ``cannot tell``.
-    :param adjusted_p_value: the p of the label, for labels other than the gate's adjusted by Holm.
+    :param adjusted_p_value: the p of the label, for labels other than the gate's by the rule *adjustment*.
     :param margin: the largest difference that does not matter; None if it is not known, as on a raw scale.
     :param missing_pairs: how many more pairs would likely give another answer than ``cannot tell``; None if it is not known, or not needed.
     :param identical: the number of pairs with equal outputs and judges, whose difference is 0.
     :param unpaired_baseline: the number of subjects with a score in the baseline alone.
     :param unpaired_variant: the number of subjects with a score in the variant alone.
+    :param adjustment: the rule that adjusted the p; ``none`` for the gate's labels and the only label.
     :param varied: the number of identical pairs whose scores differ, because the judge's answer varies.
     :param held_back: the numbers of subjects that the proxies held back in the baseline and in the variant: their scores are open.
     :param is_raw: the scores are on a scale of their own.
@@ -68,6 +69,7 @@ class LabelChange:
     runs: tuple[str, str] = ("A", "B")
     faults: Sequence[str] = ()
     varied: int = 0
+    adjustment: Adjustment = "none"
 
     @property
     def words(self) -> str:
@@ -117,7 +119,7 @@ class LabelChange:
             parts.append("no margin is set for the raw scale (--margin)")
         estimate, adjusted = self.estimate, self.adjusted_p_value
         if estimate.p_value is not None and adjusted is not None and estimate.p_value < ALPHA <= adjusted:
-            parts.append(f"p adjusted for all labels is {adjusted:.3g}")
+            parts.append(f"p adjusted by {RULES[self.adjustment]} is {p_number(adjusted)}")
         if self.varied:
             parts.append(varied_text(self.varied, self.estimate.n))
         unpaired = ((self.unpaired_baseline, "scored in A only"), (self.unpaired_variant, "scored in B only"))
@@ -138,6 +140,7 @@ class LabelChange:
             "ci_high": estimate.high,
             "p_value": estimate.p_value,
             "adjusted_p_value": self.adjusted_p_value,
+            **({"adjustment": self.adjustment} if self.adjustment != "none" else {}),
             "margin": self.margin,
             "more": self.missing_pairs,
             "unpaired_a": self.unpaired_baseline,
@@ -174,7 +177,11 @@ def range_text(estimate: Estimate) -> str:
     if estimate.means is None:
         return ""
     least, most = estimate.means
-    ends = "" if estimate.low is None or estimate.high is None else f"95 % {estimate.low:.4f} to {estimate.high:.4f}, "
+    ends = (
+        ""
+        if estimate.low is None or estimate.high is None
+        else f"95 % interval {estimate.low:.4f} to {estimate.high:.4f}, "
+    )
     return f"between {least:+.4f} and {most:+.4f}, {ends}"
 
 
@@ -253,6 +260,7 @@ def label_changes(
             runs=runs,
             faults=faults,
             varied=len(pair.varied),
+            adjustment=adjustment if name in others else "none",
         )
     return dict(sorted(changes.items(), key=lambda item: _rank(item[1], gated)))
 

@@ -56,7 +56,7 @@ def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, le
     yield f"A: {a.run_id} ({a.name})"
     yield f"B: {b.run_id} ({b.name})"
     differs = f"; they differ in {', '.join(document['differs'])}" if document["differs"] else ""
-    yield Line(f"differences are B minus A, intervals 95 %{differs}")
+    yield Line(f"differences are B minus A, with 95 % intervals{differs}")
     if not document["comparable"]:
         yield Line(f"NOT COMPARABLE: {', '.join(document['faults'])}")
     yield from map(Line, end_faults(a, b, ("A", "B")))

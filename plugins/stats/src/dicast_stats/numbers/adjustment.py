@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Any, Literal, get_args
 
@@ -12,6 +12,8 @@ from dicast import ConfigError, Problem, Within, nearest
 
 Adjustment = Literal["none", "bonferroni", "holm", "fdr"]
 ADJUSTMENTS: tuple[str, ...] = get_args(Adjustment)
+RULES: Mapping[Adjustment, str] = {"bonferroni": "Bonferroni", "holm": "Holm", "fdr": "FDR"}
+"""Names of the rules that adjust p-values, in sentences."""
 
 SAMPLES = Within(2, inf, "2 or more (a variance needs two scores)")
 

@@ -190,6 +190,4 @@ def correction_text(figures: Mapping[str, Any]) -> str:
     if figures["ci_low"] is None:
         return f"by {labeled_pairs} {figures['mean']:+.4f}, without an interval"
     sides = "better" if figures["ci_low"] > 0 else "worse" if figures["ci_high"] < 0 else "cannot tell"
-    return (
-        f"by {labeled_pairs} {sides}: {figures['mean']:+.4f}, 95 % {figures['ci_low']:.4f} to {figures['ci_high']:.4f}"
-    )
+    return f"by {labeled_pairs} {sides}: {figures['mean']:+.4f}, 95 % interval {figures['ci_low']:.4f} to {figures['ci_high']:.4f}"

@@ -30,6 +30,17 @@ def answer_of(test: Mapping[str, Any]) -> str:
     return "better" if test["effect_size"] > 0 else "worse"
 
 
+def p_text(test: Mapping[str, Any]) -> str:
+    """Return the p by which a *test* is decided: the adjusted p if the adjustment has an effect."""
+    adjusted = test["adjusted_p_value"]
+    return f"{'' if adjusted == test['p_value'] else 'adjusted '}p {p_number(adjusted)}"
+
+
+def p_number(p_value: float) -> str:
+    """Return *p_value* with as many digits as in the tables of ``dicast compare --full``."""
+    return f"{p_value:.2g}" if p_value < 0.001 else f"{p_value:.4f}"
+
+
 def unknown_text(figures: Mapping[str, Any]) -> str:
     """Return a sentence on the reason why *figures* has no test."""
     reasons: Mapping[str, str] = figures.get("reasons", {})
@@ -41,7 +52,7 @@ def unknown_text(figures: Mapping[str, Any]) -> str:
 def interval_text(mean: float, low: float, high: float) -> str:
     """Return *mean* and its 95 % interval as text, with as many digits as the width of the interval needs."""
     places = _decimal_places(high - low)
-    return f"{_format_number(mean, places, '+')}, 95 % {_format_number(low, places)} to {_format_number(high, places)}"
+    return f"{_format_number(mean, places, '+')}, 95 % interval {_format_number(low, places)} to {_format_number(high, places)}"
 
 
 def _format_number(value: float, places: int, sign: str = "-") -> str:

@@ -15,7 +15,7 @@ from ..numbers.adjustment import Adjustment, check_adjustment, set_adjusted_p_va
 from ..numbers.values import json_number
 from ..scores.sides import compare_criteria
 from ..text.reasons import too_few, with_reasons
-from ..text.sentences import answer_of
+from ..text.sentences import answer_of, p_text
 from .rank_effect import rank_effect
 
 if TYPE_CHECKING:
@@ -82,5 +82,5 @@ def describe_effects(effects: Iterable[dict[str, Any]]) -> None:
 def _words(effect: Mapping[str, Any]) -> str:
     if effect["p_value"] is None:
         return "too few scores"
-    figures = f"delta {effect['effect_size']:+.3f}, adjusted p {effect['adjusted_p_value']:.3g}"
+    figures = f"delta {effect['effect_size']:+.3f}, {p_text(effect)}"
     return f"{answer_of(effect)}: {figures}"

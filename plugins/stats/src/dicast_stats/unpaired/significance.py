@@ -17,7 +17,7 @@ from ..numbers.ties import varies
 from ..numbers.values import json_number
 from ..scores.sides import Sides, compare_criteria
 from ..text.reasons import too_few, with_reasons
-from ..text.sentences import WIDEST, answer_of, interval_text, unknown_text
+from ..text.sentences import WIDEST, answer_of, interval_text, p_text, unknown_text
 
 if TYPE_CHECKING:
     from ..numbers.values import Column
@@ -104,7 +104,7 @@ def _words(figures: Mapping[str, Any]) -> str:
         return unknown_text(figures)
     ends = figures["mean_difference"], figures["ci_low"], figures["ci_high"]
     text = f"{interval_text(*ends)}, " if None not in ends and ends[2] - ends[1] < WIDEST else ""
-    return f"{answer_of(figures)}: {text}p {figures['adjusted_p_value']:.3g}"
+    return f"{answer_of(figures)}: {text}{p_text(figures)}"
 
 
 def welch_test(before: Column, after: Column, *, equal_var: bool = False) -> Any:

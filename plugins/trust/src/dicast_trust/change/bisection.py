@@ -215,7 +215,9 @@ def _name(cell: Cell) -> str:
 
 def _lines(result: Mapping[str, Any]) -> Iterator[Any]:
     total = result["total"]
-    effect = "not judged" if total["difference"] is None else f"{total['difference']:+.4f}, 95 % {_between(total)}"
+    effect = (
+        "not judged" if total["difference"] is None else f"{total['difference']:+.4f}, 95 % interval {_between(total)}"
+    )
     yield f"{result['label']}, {result['n']:,} subjects"
     yield f"all changes together: {effect}"
     yield ""

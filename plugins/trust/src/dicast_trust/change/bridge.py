@@ -285,7 +285,7 @@ def _words(document: Mapping[str, Any]) -> str:
     sentence = f"the new judge scores {document['difference']:+.4f} against the old one"
     if document["ci_low"] is None:
         return f"{sentence}; {document['reasons']['ci_low']}"
-    sentence += f", 95 % {document['ci_low']:.4f} to {document['ci_high']:.4f}"
+    sentence += f", 95 % interval {document['ci_low']:.4f} to {document['ci_high']:.4f}"
     if document["ci_low"] <= 0 <= document["ci_high"]:
         return f"{sentence}: no evidence that their scales differ"
     side = "higher" if document["difference"] > 0 else "lower"
@@ -304,7 +304,9 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         differences = "; ".join(f"{side} {document['gold'][side]['mean_difference']:+.4f}" for side in ("old", "new"))
         lines.append(f"mean difference to {document['n']:,} labels: {differences}")
     if (shifted := document["shifted"]) is not None and shifted["shifted_mean"] is not None:
-        ends = "" if shifted["ci_low"] is None else f", 95 % {shifted['ci_low']:.4f} to {shifted['ci_high']:.4f}"
+        ends = (
+            "" if shifted["ci_low"] is None else f", 95 % interval {shifted['ci_low']:.4f} to {shifted['ci_high']:.4f}"
+        )
         lines.append(
             f"run {shifted['run_id']} on the old scale: {shifted['shifted_mean']:.4f}{ends} (as judged: {shifted['mean']:.4f})"
         )

@@ -165,7 +165,7 @@ def _parts(document: dict[str, Any]) -> Iterator[str | TextTable]:
     yield f"labels: {counts}"
     if document["alpha"] is not None:
         interval = document["alpha_ci"]
-        ends = "" if interval is None else "; 95 %: {:.3f} to {:.3f}".format(*interval)
+        ends = "" if interval is None else "; 95 % interval {:.3f} to {:.3f}".format(*interval)
         yield f"alpha {document['alpha']:.3f} (1 is agreement, 0 is chance{ends})"
     if document["pairs"]:
         yield TextTable(

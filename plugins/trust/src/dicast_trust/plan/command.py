@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from dicast import ConfigError, Cost, InvalidCost, Ledger, Query, prospect, started_runs
 from dicast.commands import as_json, overrides, print_json
-from dicast.reading import refuse_weights
+from dicast.reading import refuse_weights, resume_command
 from dicast.toolkit.terminal import Part, print_lines
 
 from ..terminal.options import rate
@@ -159,7 +159,7 @@ def make_plan(request: PlanRequest) -> dict[str, Any]:
         sizes = Sizes(rows, subject.kinds)
         data = subject.visit(sizes.add).data
         setup = {**subject.setup, **({} if data is None else {"data": data})}
-        earlier = attrs.evolve(earlier, can_resume=earlier.setup == setup)
+        earlier = attrs.evolve(earlier, can_resume=earlier.setup == setup and earlier.resume_command is not None)
         plan = Plan(request, subject, earlier, rows, sizes)
         document = plan.document()
         if request.scale:
@@ -196,7 +196,8 @@ def find_earlier(ledger: Ledger, subject: Any, rows: PlanRows) -> Earlier | None
         )
         setup = started.get("setup") if completed is None else None
         result: Mapping[str, Any] = {} if completed is None else completed.event.payload
-        return Earlier(run_id, setup, _audit(result), result.get("baseline"))
+        command = resume_command(started, run_id, ledger)
+        return Earlier(run_id, setup, _audit(result), result.get("baseline"), resume_command=command)
     return None
 
 

@@ -53,6 +53,7 @@ class Plan:
             "rows": {"seen": self._row_count, "left": self._remaining},
             "run_id": self._earlier.run_id,
             "resume": self._earlier.can_resume,
+            "resume_command": self._earlier.resume_command if self._earlier.can_resume else None,
             "level": self._request.level,
             "calls": self._calls(),
             "cost": {unit: self._cost(unit) for unit in UNITS},

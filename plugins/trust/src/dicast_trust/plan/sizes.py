@@ -18,7 +18,7 @@ from .rows import UNITS, PlanRows
 class Earlier:
     """Earlier run that a plan is based on: its id, its *setup* if it has not ended, its audits and its baseline.
 
-    *can_resume* is true if the planned run resumes it.
+    *can_resume* is true if the planned run resumes it, with *resume_command*.
     """
 
     run_id: str | None = None
@@ -26,6 +26,7 @@ class Earlier:
     audit: Mapping[str, Any] | None = None
     baseline: Mapping[str, Any] | None = None
     can_resume: bool = False
+    resume_command: str | None = None
 
 
 class Sizes:

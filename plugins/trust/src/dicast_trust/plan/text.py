@@ -31,7 +31,7 @@ def plan_lines(document: Document) -> Iterator[str]:
     yield from (f"note: {note}" for note in document["words"])
     yield from (f"no {name}: {reason}" for name, reason in document["reasons"].items())
     if document["resume"]:
-        yield f"dicast run FILE --resume {document['run_id']} judges the rest"
+        yield f"next: {document['resume_command']}"
 
 
 def _basis(document: Document) -> str:
