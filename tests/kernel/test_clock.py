@@ -79,11 +79,26 @@ def test_many_ids_follow_each_other_as_single_ids_do(counts):
     assert {len(id_) for id_ in ids} == {26}
 
 
-def test_many_ids_go_on_in_the_next_millisecond():
-    clock = at(START)
-    ids = [id_ for _ in range(3) for id_ in clock.stamps(2**19)[0]]
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=400))
+def test_three_ids_follow_each_other_as_single_ids_do(steps):
+    clock, ids, newest = at(*(START + sum(steps[:place]) for place in range(len(steps)))), [], ""
+    for _ in range(400):
+        *three, time = clock.three_stamps()
+        ids += three
+        assert datetime.fromisoformat(time) >= datetime.fromtimestamp(milliseconds_of(three[0]) / 1000, UTC)
+        assert time >= newest
+        newest = time
     assert ids == sorted(set(ids))
-    assert milliseconds_of(ids[-1]) > milliseconds_of(ids[0])
+    assert {len(id_) for id_ in ids} == {26}
+
+
+def test_many_ids_go_on_in_the_next_millisecond():
+    clock, last = at(START), ""
+    for _ in range(1_500):
+        ids, _ = clock.stamps(700)
+        assert [last, *ids] == sorted({last, *ids})
+        last = ids[-1]
+    assert milliseconds_of(last) > START
 
 
 def test_two_clocks_do_not_make_the_same_ids():

@@ -73,7 +73,7 @@ class DirectRows:
         """
         stream = self._stream
         read, text = content_and_text(due, stream.run_id)
-        (eval_id, first, second), time_ = stream.clock.stamps(3)
+        eval_id, first, second, time_ = stream.clock.three_stamps()
         return RowStart(read, eval_id, (first, second), time_, text)
 
     def judged(self, due: Due, row_start: RowStart) -> JudgedRow | DirectAnswers:

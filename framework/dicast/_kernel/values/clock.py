@@ -60,6 +60,16 @@ class Clock:
             return [prefix + pair for pair in _PAIRS[low : low + count]], self._time
         return [prefix + _PAIRS[number >> 10] + _PAIRS[number & 1023] for number in range(start, end + 1)], self._time
 
+    def three_stamps(self) -> tuple[str, str, str, str]:
+        """Return three new ULIDs, and the time of the first, in half the time of :meth:`stamps`."""
+        start = self._count + 1
+        low = start & 1023
+        if low > 1021 or self._nanoseconds() // 1_000_000 > self._ms:
+            (first, second, third), now = self.stamps(3)
+            return first, second, third, now
+        self._count, prefix = start + 2, self._prefix + _PAIRS[start >> 10]
+        return prefix + _PAIRS[low], prefix + _PAIRS[low + 1], prefix + _PAIRS[low + 2], self._time
+
     def id(self) -> str:
         """Return a new ULID, greater than every earlier one."""
         return self.stamp()[0]
