@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ..plan.sections import METRICS
 from ..values import Event
@@ -15,6 +15,7 @@ from .lowest import LowestScores
 from .tally import Tally, Watched, tier_of
 
 Payload = Mapping[str, Any]
+T = TypeVar("T")
 
 
 class Tallies(Protocol):
@@ -59,8 +60,9 @@ class JudgedRows:
 
     def __init__(self, report: Tallies, rows: Sequence[JudgedRow]) -> None:
         self._report, self._rows = report, rows
-        self._times = Counter([id(row.verdict) for row in rows])
-        self._verdicts: Mapping[int, Payload] = {id(row.verdict): row.verdict for row in rows}
+        self._keys = [id(row.verdict) for row in rows]
+        self._times = Counter(self._keys)
+        self._verdicts = dict(zip(self._keys, [row.verdict for row in rows], strict=True))
         self._sessions = _sessions(rows)
 
     def count(self) -> None:
@@ -70,12 +72,12 @@ class JudgedRows:
         for key, verdict in self._verdicts.items():
             tally.add_equal(verdict, self._times[key])
             self._count_items(verdict, self._times[key])
-        scores = [row.verdict["score"] for row in rows]
+        scores = _each(self._keys, {key: verdict["score"] for key, verdict in self._verdicts.items()})
         if (watched := report.watched.get(METRICS)) is not None:
             passes = {key: report.rule.verdict(METRICS, verdict) for key, verdict in self._verdicts.items()}
-            watched.add(self._sessions, scores, [passes[id(row.verdict)] for row in rows])
+            watched.add(self._sessions, scores, _each(self._keys, passes))
         if report.score_label == METRICS:
-            report.tiers.update([row.verdict["tier"] for row in rows])
+            report.tiers.update(_each(self._keys, {key: verdict["tier"] for key, verdict in self._verdicts.items()}))
         if report.lowest_label == METRICS:
             report.lowest.add(_names(rows), scores)
         kinds = report.started.get("on", {})
@@ -95,11 +97,13 @@ class JudgedRows:
     def _count_metric(self, label: str, metric: Tally, rows: Sequence[JudgedRow]) -> None:
         """Count the values of the metric *label*, which judges *rows*."""
         report = self._report
-        verdicts = self._verdicts if rows is self._rows else {id(row.verdict): row.verdict for row in rows}
+        is_whole = rows is self._rows
+        keys = self._keys if is_whole else [id(row.verdict) for row in rows]
+        verdicts = self._verdicts if is_whole else {key: self._verdicts[key] for key in keys}
         passes = {key: report.rule.metric(label, verdict) for key, verdict in verdicts.items()}
         values = {key: verdict["signals"]["metrics"].get(label) for key, verdict in verdicts.items()}
-        sessions = self._sessions if rows is self._rows else _sessions(rows)
-        metric.passes.add(sessions, [passes[id(row.verdict)] for row in rows])
+        sessions = self._sessions if is_whole else _sessions(rows)
+        metric.passes.add(sessions, _each(keys, passes))
         for key, value in values.items():
             if value is not None:
                 metric.add_times(value, self._times[key])
@@ -110,9 +114,14 @@ class JudgedRows:
             if label == report.lowest_label:
                 report.lowest.add(_names(scored), [values[id(row.verdict)] for row in scored])
         if (watched := report.watched.get(label)) is not None:
-            scores = [values[id(row.verdict)] for row in rows]
+            scores = _each(keys, values)
             watched.add_scores(sessions, scores, None)
             watched.scores.spare(_sessions([row for row, score in zip(rows, scores, strict=True) if score is None]))
+
+
+def _each(keys: Sequence[int], values: Mapping[int, T]) -> list[T]:
+    """Return the value of the verdict of each row. *keys* are the identities of the verdicts, and *values* are by identity."""
+    return list(map(values.__getitem__, keys))
 
 
 def _sessions(rows: Sequence[JudgedRow]) -> list[str | None]:
