@@ -105,20 +105,21 @@ class Encoder:
 
     def _record(self, record: Judged, encoded: Encoded) -> None:
         """Add the line of a judged subject without its events, if a template has its form."""
-        template = line = values = None
-        if self._store_content:
-            template = self._templates.of(record, lambda events: self._line(events, *self._bodies(events, Encoded())))
-            try:
-                values = None if template is None else template.values_of(record, encoded.contents)
-                # a copy of the right size: orjson leaves its buffer in place
-                line = None if values is None else b"%b" % orjson.dumps(values, plain)
-            except TypeError:  # reported with the name of the event
-                line = None
+        template = self._templates.of(record, self._line_of) if self._store_content else None
+        try:
+            values = None if template is None else template.values_of(record, encoded.contents)
+            # a copy of the right size: orjson leaves its buffer in place
+            line = None if values is None else b"%b" % orjson.dumps(values, plain)
+        except TypeError:  # reported with the name of the event
+            values = line = None
         if template is None or line is None or values is None:
             self._judged(record.events(), encoded)
         else:
-            self._add(template.maker, line, (record,), encoded)
-            encoded.values[len(encoded.lines) - 1] = values
+            encoded.values[self._add(template.maker, line, (record,), encoded)] = values
+
+    def _line_of(self, events: Sequence[Event]) -> tuple[Maker, bytes] | None:
+        """Return the line of *events* and its maker, or None."""
+        return self._line(events, *self._bodies(events, Encoded()))
 
     def _judged(self, events: Sequence[Event], encoded: Encoded) -> None:
         """Add the line of a judged subject, or the lines of its events if no maker has their shapes. Trace events follow the first event."""
@@ -178,8 +179,8 @@ class Encoder:
             makers[:] = [maker, *(other for other in makers if other is not maker)]
         return maker, line
 
-    def _add(self, maker: Maker, line: bytes, records: Sequence[Any], encoded: Encoded) -> None:
-        """Add the line of a judged subject, after the line of its maker if it is new."""
+    def _add(self, maker: Maker, line: bytes, records: Sequence[Any], encoded: Encoded) -> int:
+        """Add the line of a judged subject, after the line of its maker if it is new. Return the place of the line."""
         if maker.name not in self._is_written:
             self._is_written.add(maker.name)
             self.makers[maker.name] = maker
@@ -187,6 +188,7 @@ class Encoder:
             encoded.lines.append((maker.line, 0, ()))
         count = len(records) if len(records) > 1 else len(maker.parts)
         encoded.lines.append((line, count, records))
+        return len(encoded.lines) - 1
 
     def _event(self, event: Event, encoded: Encoded) -> None:
         if event.type == _READ and not (self._store_content and "failure" in event.payload):
