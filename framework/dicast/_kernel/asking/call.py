@@ -166,12 +166,13 @@ class Caller:
         Return whether the last answer is no plain score, and whether a plain score has a text or signals.
         """
         timer, now, lacks, has_notes = self._timer, time.monotonic, subject.output is None, False
+        before = timer.deadline
         for call in calls:  # written flat: for every row
             if lacks and call.needs_output and call.lacks_output(subject):
                 answers.append(no_output(subject))
                 return True, has_notes
             try:
-                before, until = timer.deadline, now() + call.seconds  # as timed does
+                until = now() + call.seconds  # as timed does
                 timer.over, timer.deadline = False, min(before, until) if before else until
                 try:
                     answer: Any = call.function(subject)
@@ -179,7 +180,7 @@ class Caller:
                     timer.deadline = before
                 if timer.over:
                     raise Overtime  # as timed does
-                if (
+                if is_other := (
                     type(answer) is not Score
                     or answer.signals
                     or answer.details
@@ -188,14 +189,14 @@ class Caller:
                 ):
                     answer = self._accepted(answer, call)
             except BaseException as error:  # the border, as above
-                answer = self.failure(call, error)
+                answer, is_other = self.failure(call, error), True
             answers.append(answer)
-            if type(answer) is not Score or answer.cost is not _FREE or answer.raw is not None or answer.feedback:
+            if is_other:
+                if type(answer) is not Score or answer.raw is not None or answer.feedback:
+                    return True, has_notes
+                has_notes = has_notes or bool(answer.details or answer.signals)
+            if answer.cost is not _FREE or type(answer.details) is not str or type(answer.signals) is not dict:
                 return True, has_notes
-            if type(answer.details) is not str or type(answer.signals) is not dict:
-                return True, has_notes
-            if answer.details or answer.signals:
-                has_notes = True
         return False, has_notes
 
     def _accepted(self, answer: object, call: Call) -> Any:

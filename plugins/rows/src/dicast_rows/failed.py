@@ -53,12 +53,12 @@ def why_failed(fields: Mapping[str, str]) -> WhyFailed:
     paths = {"output": "output", **named}
     is_nested = any("." in path for path in paths.values())
     is_data = ERROR in named.values()  # the column of errors is a part of the subject
-    stated = fields.get(ERROR)
+    stated, output = fields.get(ERROR), paths["output"]
 
     def why(row: Mapping[str, Any]) -> str | None:
         if stated is not None and (text := error_text(lookup(row, stated), numbers=True)) is not None:
             return text
-        if not is_nested and (is_data or ERROR not in row) and row.get(paths["output"]) not in (None, ""):
+        if not is_nested and (is_data or ERROR not in row) and row.get(output) not in (None, ""):
             return None
         for part, path in paths.items():
             value = lookup(row, path)

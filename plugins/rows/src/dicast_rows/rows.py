@@ -208,15 +208,12 @@ class _Taker:
 
         :raises DataError: (without a file) for an invalid row.
         """
-        self.columns = self.columns or self._named(row)
+        if not self.columns:
+            self.columns.extend(row)
         failure = self.failures.pop(number, None) if self.failures else None
         if failure is None and self.why is not None:
             failure = self.why(row) or (self.broken and self.broken(row))
         return (self.take if failure is None else self.take_failed)(number, row), failure
-
-    def _named(self, row: dict[str, Any]) -> list[str]:
-        self.columns.extend(row)
-        return self.columns
 
 
 class ItemSource(Protocol):
