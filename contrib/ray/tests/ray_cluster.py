@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
+from itertools import count
 from queue import SimpleQueue
 from threading import Thread
 
@@ -30,7 +32,7 @@ os.environ |= {
     "RAY_memory_monitor_refresh_ms": "0",
 }
 
-from ray._private import services
+from ray._private import ray_constants, services
 from ray.cluster_utils import Cluster
 
 WAIT_SECONDS = 600
@@ -40,6 +42,10 @@ NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
 HEAD = NODE | {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
 """Without the processes of the first node that the tests do not use."""
 
+
+PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
+FIRST_PORT = 11_000
+"""The first port of the agents, which no other process of the network namespace has."""
 
 _get_node = services.get_node
 
@@ -58,6 +64,19 @@ def get_node(*arguments):
 
 services.get_node = get_node
 
+_start_process = services.start_ray_process
+
+
+def start_process(command, process_type, *arguments, **options):
+    """Start a process of Ray; pass the raylet the port that Ray passes to its agent alone."""
+    if process_type == ray_constants.PROCESS_TYPE_RAYLET:
+        port = re.search(r"--listen-port=(\d+)", " ".join(command))[1]
+        command = [*command, f"--dashboard_agent_listen_port={port}"]
+    return _start_process(command, process_type, *arguments, **options)
+
+
+services.start_ray_process = start_process
+
 
 def read(requests):
     """Pass the requests on, and end the namespace with the input, also while a process is waited for."""
@@ -72,11 +91,18 @@ def main():
     os.dup2(2, 1)
     requests = SimpleQueue()
     Thread(target=read, args=(requests,), daemon=True).start()
-    cluster = Cluster(initialize_head=True, head_node_args=HEAD)
+    starts = count()
+
+    def ports():
+        """Return ports of a node's agents. A raylet waits 15 seconds for a port that the agent selects, and ends then."""
+        first = FIRST_PORT + len(PORTS) * next(starts)
+        return {name: first + place for place, name in enumerate(PORTS)}
+
+    cluster = Cluster(initialize_head=True, head_node_args=HEAD | ports())
     nodes, processes = {}, {}
 
     def add(number):
-        nodes[number] = cluster.add_node(**NODE, resources={"sandbox": 2})
+        nodes[number] = cluster.add_node(**NODE, **ports(), resources={"sandbox": 2})
 
     def kill(number):
         cluster.remove_node(nodes.pop(number), allow_graceful=False)
