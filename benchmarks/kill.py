@@ -18,7 +18,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -34,8 +33,9 @@ from typing import Any
 import judges
 from chat_endpoint import TOKENS_IN, TOKENS_OUT
 from kill_books import Books, left
+from kill_fork import Command, Forks, Point
 from kill_kinds import ALL, AT_ONCE, KINDS, Kind
-from kill_places import DRIVER, Place
+from kill_places import DRIVER
 from kill_ray import RayPlace, enter_namespace
 from processes import DICAST, Figure, Wrong, environment
 
@@ -50,10 +50,15 @@ DRAWS = 8
 """How often a moment is drawn again because the process came to its end before it."""
 QUIET = 0.05
 """Seconds without a new call after which the endpoint has heard all that a killed process said."""
+LOOK = 0.02
+"""Seconds between two looks for the first event of a process."""
 CALL_USD = Decimal(TOKENS_IN * 1 + TOKENS_OUT * 2) / 1_000_000
+VICTIMS = sorted({victim for kind in ALL.values() for victim in kind.place.victims})
 COLUMNS = ("kills", "again", "others", "stopped", "unbegun", "ended", "under_way", "repeated", "bought_again")
 PAUSE = 1.0
 """Most seconds until a killed server or node is started again."""
+AT_POINT = 0.4
+"""How likely it is that the moment is before or after a call of the ledger, where the place names some."""
 MOST_SECONDS = 240.0
 """Seconds after which a process has to have ended."""
 
@@ -79,12 +84,15 @@ class World:
         self._url = stack.enter_context(judges.endpoint(folder, latency=LATENCY, vary=True))
         kind.write(self.place, self._url)
         self._heard = 0
-        for _ in range(1 if kind.place is Place else 2):  # the first run at a new server takes longer
-            self.place.clear()
-            began = time.time()
-            self.process(kind.begin)
-            if (asked := self.asked()) != kind.replies and kind.cap is None:
-                raise Wrong(f"{kind.name}: undisturbed, {asked} calls were made in place of {kind.replies}")
+        self._forks = Forks(folder, environment() | self.place.environment, self.place.points, stack)
+        self.place.clear()
+        self.counts = self._forks.warm(kind.begin)
+        self.asked()
+        self.place.clear()
+        began = time.time()
+        self.process(kind.begin)
+        if (asked := self.asked()) != kind.replies and kind.cap is None:
+            raise Wrong(f"{kind.name}: undisturbed, {asked} calls were made in place of {kind.replies}")
         books = self.books()
         self.start, self.span = books.started - began, PAST_THE_END * (books.last - books.started)
         self.expected = left(folder, self.place.events())
@@ -93,59 +101,66 @@ class World:
         """Return the sums of the run."""
         return Books.read(self.place.events(), self.place.segments())
 
-    def process(self, command: Sequence[str], moment: float | None = None, strike: Strike | None = None) -> str:
-        """Run *command*, and kill it or the process of *strike*; return ``done``, ``killed``, ``struck`` or ``stopped``.
+    def process(self, argv: Sequence[str], moment: float | Point | None = None, strike: Strike | None = None) -> str:
+        """Run the command *argv*, and kill it or the process of *strike*; return ``done``, ``killed``, ``struck`` or ``stopped``.
 
         A struck process came to its end without the killed one, and a stopped process ended with an error.
 
-        :param moment: seconds after its first event in the ledger; where it is negative, before that was to be expected.
+        :param moment: a call, or seconds after its first event in the ledger; where it is negative, before that was to be expected.
         :raises Wrong: when it ends with another code than 0, or leaves a process of its own behind.
         """
-        has_struck = False
-        with (
-            tempfile.TemporaryFile("w+") as output,
-            subprocess.Popen(
-                command,
-                cwd=self.folder,
-                env=environment() | self.place.environment,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            ) as process,
-        ):
-            try:
-                if moment is not None and moment >= 0:
-                    self._await_event(process)
-                process.wait(timeout=moment if moment is None or moment >= 0 else max(0.0, self.start + moment))
-            except subprocess.TimeoutExpired:
-                if strike is None or not (has_struck := self._strike(strike)):
-                    process.kill()
-            try:
-                process.wait(MOST_SECONDS)
-            except subprocess.TimeoutExpired as error:
-                process.kill()
-                raise Wrong(f"{' '.join(command[1:])} was there {MOST_SECONDS:g} s after a kill") from error
-            _await_end_of_group(process.pid)
-            self.place.settle()
-            if process.returncode not in ((0, 2, 3, 4) if has_struck else (0, -signal.SIGKILL)):
-                output.seek(0)
-                raise Wrong(f"{' '.join(command[1:])} ended with {process.returncode}: {output.read()[-1500:]}")
-        if process.returncode == 0:
+        command = self._forks.start(argv, moment if isinstance(moment, Point) else None)
+        is_there, has_struck = self._is_there(command, moment), False
+        if is_there:
+            has_struck = strike is not None and self._strike(strike, command)
+            if not has_struck:
+                command.send(signal.SIGKILL)
+        if command.returncode is None and not command.wait(MOST_SECONDS):
+            command.send(signal.SIGKILL)
+            command.wait()
+            self._forks.end_last()
+            raise Wrong(f"{' '.join(argv[1:])} was there {MOST_SECONDS:g} s after a kill")
+        self._forks.end_last()
+        _await_end_of_group(command.pid)
+        self.place.settle()
+        if command.returncode not in ((0, 2, 3, 4) if has_struck else (0, -signal.SIGKILL)):
+            output = self._forks.output.read_text(encoding="utf-8")
+            raise Wrong(f"{' '.join(argv[1:])} ended with {command.returncode}: {output[-1500:]}")
+        if command.returncode == 0:
             return "struck" if has_struck else "done"
         return "stopped" if has_struck else "killed"
 
-    def _strike(self, strike: Strike) -> bool:
-        if not self.place.kill(strike.victim, strike.drawn):
+    def _is_there(self, command: Command, moment: float | Point | None) -> bool:
+        """Wait until *moment*; return False if the process has ended before it, or there is none."""
+        if moment is None:
             return False
-        time.sleep(strike.drawn.uniform(0, PAUSE))
-        self.place.start(strike.victim)
-        return True
+        if isinstance(moment, Point):
+            return command.wait(MOST_SECONDS) and command.is_stopped
+        before = self.place.newest() if moment >= 0 else None
+        while moment >= 0 and self.place.newest() == before and command.poll() is None:
+            time.sleep(LOOK)
+        return command.returncode is None and not command.wait(moment if moment >= 0 else max(0.0, self.start + moment))
 
-    def _await_event(self, process: subprocess.Popen[Any]) -> None:
-        """Wait until there is one more event in the ledger, or the process has ended."""
-        before = self.place.newest()
-        while self.place.newest() == before and process.poll() is None:
-            time.sleep(0.005)
+    def _strike(self, strike: Strike, command: Command) -> bool:
+        is_killed = self.place.kill(strike.victim, strike.drawn)
+        if command.is_stopped and is_killed:
+            command.send(signal.SIGCONT)
+        if is_killed:
+            time.sleep(strike.drawn.uniform(0, PAUSE))
+            self.place.start(strike.victim)
+        return is_killed
+
+    def verify(self) -> None:
+        """Check the ledger with the command.
+
+        :raises Wrong: if it does not verify.
+        """
+        command = self._forks.start((DICAST, "ledger", "verify", "--ledger", self.place.ledger, "--json"))
+        command.wait()
+        self._forks.end_last()
+        if command.returncode:
+            output = self._forks.output.read_text(encoding="utf-8")
+            raise Wrong(f"the ledger does not verify: {output[-1500:]}")
 
     def asked(self) -> int:
         """How many calls the endpoint has heard since it was asked last."""
@@ -171,11 +186,14 @@ def _await_end_of_group(leader: int) -> None:
 
 
 class Trial:
-    """One run that is killed and taken up until it ends."""
+    """One run that is killed and taken up until it ends. *victim* is killed first; if none is there then, the driver.
 
-    def __init__(self, world: World, drawn: random.Random) -> None:
-        self._world, self._drawn, self._latest = world, drawn, world.span
-        self.calls = 0
+    *moment* is the first one, as text.
+    """
+
+    def __init__(self, world: World, drawn: random.Random, victim: str) -> None:
+        self._world, self._drawn, self._latest, self.victim = world, drawn, world.span, victim
+        self.calls, self.moment = 0, ""
         self.row = dict.fromkeys(COLUMNS, 0)
 
     def carry_out(self) -> None:
@@ -189,7 +207,8 @@ class Trial:
             if not books.begun:
                 self.row["unbegun"] += 1
             moment = self._moment() if self._drawn.random() < KILLED_AGAIN else None
-            end = self._world.process(kind.resume if books.begun else kind.begin, moment, self._strike())
+            strike = self._strike(self._drawn.choice(self._world.place.victims))
+            end = self._world.process(kind.resume if books.begun else kind.begin, moment, strike)
             asked, before = self._world.asked(), books
             books = self._world.books()
             self._count(asked, before, books, end)
@@ -200,25 +219,30 @@ class Trial:
             self.row["ended"] += end == "killed"
         self._check_end(books)
 
-    def _moment(self) -> float:
+    def _moment(self) -> float | Point:
+        counts = self._world.counts
+        if counts and self._drawn.random() < AT_POINT:
+            name = self._drawn.choice(sorted(counts))
+            return Point(name, self._drawn.randint(1, counts[name]), is_after=self._drawn.random() < 0.5)
         at_start = self._drawn.random() < AT_START
         return self._drawn.uniform(-self._world.start, 0) if at_start else self._drawn.uniform(0, self._latest)
 
-    def _strike(self) -> Strike | None:
-        victim = self._drawn.choice(self._world.place.victims) if len(self._world.place.victims) > 1 else DRIVER
+    def _strike(self, victim: str) -> Strike | None:
         return None if victim == DRIVER else Strike(victim, self._drawn)
 
     def _killed_once(self) -> tuple[str, Books]:
         for _ in range(DRAWS):
             self._world.place.clear()
             moment = self._moment()
-            end = self._world.process(self._world.kind.begin, moment, self._strike())
+            end = self._world.process(self._world.kind.begin, moment, self._strike(self.victim))
             asked = self._world.asked()
             if end != "done":
-                self.calls, self.row["kills"] = 0, 1
+                self.calls, self.row["kills"], self.moment = 0, 1, str(moment)
+                self.victim = DRIVER if end == "killed" else self.victim
                 self._count(asked, Books(), books := self._world.books(), end)
                 return end, books
-            self._latest = min(self._latest, max(moment, 0.01))
+            if not isinstance(moment, Point):
+                self._latest = min(self._latest, max(moment, 0.01))
         raise Wrong(f"the process came to its end before each of {DRAWS} moments")
 
     def _count(self, asked: int, before: Books, books: Books, end: str) -> None:
@@ -243,7 +267,7 @@ class Trial:
 
     def _check_end(self, books: Books) -> None:
         kind, world = self._world.kind, self._world
-        self._verify()
+        world.verify()
         events = world.place.events()
         books = Books.read(events)  # all that segments have is in the ledger
         self.row["repeated"] = self.calls - books.replies
@@ -263,20 +287,6 @@ class Trial:
         if wrong := wrong + [claim for claim, holds in held.items() if not holds]:
             raise Wrong("; ".join(wrong))
 
-    def _verify(self) -> None:
-        place = self._world.place
-        command = (DICAST, "ledger", "verify", "--ledger", place.ledger, "--json")
-        done = subprocess.run(
-            command,
-            cwd=place.folder,
-            env=environment() | place.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise Wrong(f"the ledger does not verify: {(done.stdout + done.stderr)[-1500:]}")
-
 
 def measure(
     folder: Path, numbers: Sequence[int], seed: int, jobs: int, minutes: float, kinds: Sequence[Kind] = KINDS
@@ -293,13 +303,16 @@ def measure(
             queue = free[kind.name]
             place = folder / f"{kind.name}-{number}"
             world = World(kind, place, stack) if queue.empty() else queue.get()
-            trial, wrong = Trial(world, random.Random(f"{seed}/{number}")), None
+            victims = world.place.victims
+            trial = Trial(world, random.Random(f"{seed}/{number}"), victims[number // len(kinds) % len(victims)])
+            wrong, began = None, time.monotonic()
             try:
                 trial.carry_out()
             except Wrong as error:
                 wrong = f"moment {number} of seed {seed}, {kind.name}: {error}"
             queue.put(world)
-            return {"number": number, "kind": kind.name, "wrong": wrong, **trial.row}
+            row = {"number": number, "kind": kind.name, "victim": trial.victim, "moment": trial.moment, "wrong": wrong}
+            return row | trial.row | {"seconds": round(time.monotonic() - began, 2)}
 
         yield from (row for row in threads.map(carry_out, numbers) if row is not None)
 
@@ -320,14 +333,17 @@ def figures(folder: Path, moments: int, seed: int) -> Iterator[Figure]:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The rows by kind: sums, but of ``under_way`` the most."""
-    yield f"{'kind':12} {'moments':>8}" + "".join(f"{name:>13}" for name in COLUMNS) + f"{'wrong':>7}"
-    for kind in [*ALL, "all"]:
-        found = [row for row in rows if kind in (row["kind"], "all")]
+    """The rows by kind and first victim: sums, but of ``under_way`` the most."""
+    yield f"{'kind':12} {'killed':8} {'moments':>8}" + "".join(f"{name:>13}" for name in COLUMNS) + f"{'wrong':>7}"
+    groups = {(kind, victim): list[dict[str, Any]]() for kind in ALL for victim in VICTIMS}
+    for row in rows:
+        groups[row["kind"], row["victim"]].append(row)
+    for (kind, victim), found in [*groups.items(), (("all", ""), rows)]:
         if found:
             sums = {name: (max if name == "under_way" else sum)(row[name] for row in found) for name in COLUMNS}
             wrong = sum(row["wrong"] is not None for row in found)
-            yield f"{kind:12} {len(found):8}" + "".join(f"{sums[name]:13}" for name in COLUMNS) + f"{wrong:7}"
+            figures = "".join(f"{sums[name]:13}" for name in COLUMNS)
+            yield f"{kind:12} {victim:8} {len(found):8}{figures}{wrong:7}"
 
 
 def main() -> int:
@@ -339,6 +355,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=MINUTES, help=f"begin no moment after them ({MINUTES:g})")
     parser.add_argument("--only", type=int, action="append", help="this moment alone; may be repeated")
     parser.add_argument("--kinds", default=",".join(kind.name for kind in KINDS), help=f"of {', '.join(ALL)}")
+    parser.add_argument("--rows", type=Path, help="file to which each moment is appended at its end, as a line of JSON")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     given = parser.parse_args()
     if unknown := [name for name in given.kinds.split(",") if name not in ALL]:
@@ -348,7 +365,12 @@ def main() -> int:
         enter_namespace()
     numbers = given.only or range(given.moments)
     with tempfile.TemporaryDirectory(prefix="dicast-kill-", ignore_cleanup_errors=True) as folder:
-        rows = list(measure(Path(folder), numbers, given.seed, given.jobs, given.minutes, kinds))
+        rows = list[dict[str, Any]]()
+        for row in measure(Path(folder), numbers, given.seed, given.jobs, given.minutes, kinds):
+            rows.append(row)
+            if given.rows is not None:
+                with given.rows.open("a", encoding="utf-8") as file:
+                    print(json.dumps({"seed": given.seed, **row}), file=file)
     wrong = [row["wrong"] for row in rows if row["wrong"]]
     if len(rows) < len(numbers):
         wrong.append(f"{len(numbers) - len(rows)} moments were not carried out within {given.minutes:g} minutes")

@@ -71,6 +71,9 @@ class Place:
     victims: Sequence[str] = (DRIVER,)
     """Processes that a moment may kill, as names for :meth:`kill`."""
 
+    points: Sequence[str] = ()
+    """Groups of calls at which a moment may be, of ``kill_fork.CALLS``."""
+
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder, self.stack = folder, stack
 
@@ -123,6 +126,8 @@ class Place:
 class FolderPlace(Place):
     """A folder of ``segments/ledger``."""
 
+    points = ("segments",)
+
     @property
     def ledger(self) -> str:
         """The component in JSON."""
@@ -147,7 +152,7 @@ class FolderPlace(Place):
 class BucketPlace(Place):
     """A bucket of ``segments/ledger`` at a local server of S3, which may be killed."""
 
-    victims = (DRIVER, "server")
+    victims, points = (DRIVER, "server"), ("segments",)
     _reading = threading.Lock()
     """Held while the environment of this process names the server of a place."""
 
@@ -224,7 +229,7 @@ class BucketPlace(Place):
 class PostgresPlace(Place):
     """A schema of a PostgreSQL server of its own, which may be killed."""
 
-    victims = (DRIVER, "server")
+    victims, points = (DRIVER, "server"), ("postgres",)
     _schema = "kills"
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:

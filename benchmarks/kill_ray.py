@@ -37,7 +37,7 @@ _NODE = 2
 class RayPlace(FolderPlace):
     """A folder of ``segments/ledger``, whose runs are judged by a Ray cluster of two nodes in this network namespace."""
 
-    victims = (DRIVER, "worker", "node")
+    victims, points = (DRIVER, "worker", "node"), ("segments", "ray")
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         super().__init__(folder, stack)
