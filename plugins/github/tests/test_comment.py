@@ -71,6 +71,36 @@ def test_the_comment_says_of_each_label_whether_it_got_worse(folder):
     assert "spent nothing (baseline: nothing)" in text
 
 
+def test_rows_without_a_partner_count_as_not_passed_too(folder):
+    judge("main.yaml")
+    rows = [{"id": id, "input": "q", "output": "Bonn"} for id in ("new", "newer")]
+    with (folder / "rows.jsonl").open("a") as file:
+        file.write("".join(f"\n{json.dumps(row)}" for row in rows))
+    _, text = comment(folder, "new.yaml")
+    line = "- `city`: 4 not passed, 2 of them without a partner in the baseline; the other 2 did not pass in the baseline either: "
+    (shown,) = [line for line in text.splitlines() if line.startswith("- `city`: 4")]
+    assert shown.startswith(line)
+    assert shown.endswith("`1`, `new`, `newer`")
+
+
+def test_fewer_failing_rows_are_not_called_equal_to_the_baseline(folder):
+    write_rows(folder, 18)
+    judge("main.yaml")
+    write_rows(folder, 31)
+    _, text = comment(folder, "new.yaml")
+    assert "- `city`: 9 not passed; they did not pass in the baseline either: `@everyone" in text
+    assert "- `city`: 13 newly passing: " in text
+
+
+def test_a_comment_without_a_comparison_has_the_number_and_the_first_names_of_rows_that_did_not_pass(folder):
+    write_rows(folder, 28)
+    _, text = comment(folder, "main.yaml")
+    assert re.search(r"^- `city`: 12 not passed: `@everyone.*`9` and 2 more$", text, re.MULTILINE)
+    _, text = comment(folder, "new.yaml", "--set", "metrics=[check/contains: {as: city, value: Bonn}]")
+    assert "| `city` | not compared |" in text
+    assert re.search(r"^- `city`: 28 not passed: `12`, .* and 18 more$", text, re.MULTILINE)
+
+
 def test_a_baseline_file_is_compared_without_the_ledger_of_its_run(folder, monkeypatch):
     monkeypatch.setenv("DICAST_LEDGER", str(folder / "main.db"))
     judge("main.yaml")

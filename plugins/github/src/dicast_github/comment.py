@@ -159,7 +159,7 @@ def _run_parts(done: Document, file: str, comment: Comment, documents: Sequence[
         yield "\n".join(_label_table(done, None))
         yield _missing_baseline(done, documents)
     compared = next((pair.document for pair in pairs if pair.document is not None), None)
-    yield from row_parts(done, compared, url)
+    yield from row_parts(done, _table_labels(done, next(iter(pairs), None)), compared, url)
     if compared is not None and (lines := [*_rule_lines(compared["passes"])]):
         yield "\n".join(lines)
     yield _cost(done, Path(ledger) if ledger else None, next((pair for pair in pairs if pair.document), None))

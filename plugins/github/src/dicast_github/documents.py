@@ -12,12 +12,13 @@ import attrs
 import orjson
 
 from dicast import Cost, Event, RunContext
-from dicast.reporting import code, money, not_started
+from dicast.reporting import JudgedSubject, OutcomeReader, code, money, not_started
 from dicast.toolkit.atomic_file import AtomicFile, output_path
 from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
 from .comment import write_progress
 from .reasons import ledger_place, resume_options, shown_option
+from .rows import MAX_NAMED
 from .summary import ENDS
 
 _VERDICTS = ("eval.completed", "eval.failed")
@@ -26,6 +27,30 @@ _STARTED = "run.started"
 
 SECONDS = 2.0
 """Seconds between two states of a run in its comment."""
+
+
+class Misses:
+    """The first rows of each label that did not pass."""
+
+    def __init__(self) -> None:
+        self._reader = OutcomeReader()
+        self._rows: dict[str, list[Mapping[str, str]]] = {}
+
+    def read(self, events: Sequence[Event]) -> None:
+        """Add the rows that *events* complete."""
+        self._add(self._reader.take(events))
+
+    def rows(self) -> Mapping[str, Sequence[Mapping[str, str]]]:
+        """Return the kind and the id of the first rows by label, at most :data:`MAX_NAMED` of each."""
+        self._add(self._reader.end())
+        return self._rows
+
+    def _add(self, subjects: Sequence[JudgedSubject]) -> None:
+        for subject in subjects:
+            for outcome in subject.outcomes.values():
+                rows = self._rows.setdefault(outcome.label, [])
+                if outcome.passed is False and len(rows) < MAX_NAMED:
+                    rows.append({"subject_kind": subject.kind, "subject_id": subject.id})
 
 
 class Progress:
@@ -69,7 +94,7 @@ class Documents:
     """
 
     name = "documents"
-    wants = (_STARTED, *ENDS, *_VERDICTS, _SETTLED)
+    wants = tuple(dict.fromkeys((*OutcomeReader.wants, *ENDS, *_VERDICTS, _SETTLED)))
     rewrites = True
 
     documents_path: Path = attrs.field(converter=Path)
@@ -101,9 +126,11 @@ class DocumentsFile:
         self._path, self._ledger, self._base, self._progress = path, ledger, base, progress
         self._started: Mapping[str, Any] = {}
         self._done: Mapping[str, Any] | None = None
+        self._misses = Misses()
 
     def write(self, events: Sequence[Event]) -> int:
-        """Keep the document of the last event, and the progress; return the number of subjects, 0."""
+        """Keep the document of the last event, the rows that did not pass, and the progress; return the number of subjects, 0."""
+        self._misses.read(events)
         for event in events:
             if event.type == _STARTED:
                 self._started = event.payload
@@ -122,6 +149,7 @@ class DocumentsFile:
             **self._done,
             "ledger": {"path": self._ledger, "head": None},
             "base": self._base,
+            "not_passed": self._misses.rows(),
             "not_started": [*not_started(self._started, self._done)],
         }
         with AtomicFile(self._path) as file:

@@ -19,37 +19,73 @@ MAX_LABELS = 6
 """Largest number of labels whose subjects are named; of the others the comment has the numbers."""
 
 
-def row_parts(done: Document, compared: Document | None, url: str | None) -> Iterator[str]:
-    """Yield the newly failing and newly passing rows of each label, and the failed rows."""
+def row_parts(
+    done: Document, labels: Mapping[str, Document], compared: Document | None, url: str | None
+) -> Iterator[str]:
+    """Yield the rows that did not pass, the newly failing and the newly passing rows of each label, and the failed rows.
+
+    :param labels: the figures of the labels in the run of the document *done*.
+    :param compared: the document of the comparison with a baseline; None without one.
+    :param url: the address of the report, for links.
+    """
     lines = []
     flips = [] if compared is None else compared["flips"] or []
     passes = {} if compared is None else compared["passes"]
-    changed = {flip["label"] for flip in flips}
-    named = {*[label for label in passes if label in changed][:MAX_LABELS]}
-    for label, counts in passes.items():
-        if counts.get("reasons"):
-            continue
-        label_flips = [flip for flip in flips if flip["label"] == label]
+    changed = [label for label in passes if any(flip["label"] == label for flip in flips)]
+    failing = [label for label in labels if _missed(labels[label])]
+    named = {*[*dict.fromkeys([*changed, *failing])][:MAX_LABELS]}
+    for label in dict.fromkeys([*passes, *failing]):
+        counts = passes.get(label, {})
+        label_flips = [] if counts.get("reasons") else [flip for flip in flips if flip["label"] == label]
         newly, same_pairs = (
             [flip for flip in label_flips if bool(flip.get("unchanged")) is is_equal] for is_equal in (False, True)
         )
-        failing, passing = ([flip for flip in newly if flip["b"] is gained] for gained in (False, True))
-        failed = counts["neither"] + counts["a"]
-        if failed:
-            names = _names(failing, url, is_named=label in named)
-            note = "" if any(not flip["b"] for flip in same_pairs) else ", as in the baseline"
-            names = f", {len(failing):,} newly failing{names}" if failing else note
-            lines.append(f"- {code(label)}: {failed:,} not passed{names}")
-        if passing:
-            lines.append(
-                f"- {code(label)}: {len(passing):,} newly passing{_names(passing, url, is_named=label in named)}"
-            )
+        lost, gained = ([flip for flip in newly if flip["b"] is passes_now] for passes_now in (False, True))
+        is_named = label in named
+        if missed := _missed(labels.get(label, {})):
+            rows = (done.get("not_passed") or {}).get(label, ())
+            lines.append(f"- {code(label)}: {_missed_text(missed, counts, lost, rows, url, is_named=is_named)}")
+        if gained:
+            lines.append(f"- {code(label)}: {len(gained):,} newly passing{_names(gained, url, is_named=is_named)}")
         lines += _varied_lines(label, same_pairs, compared, url)
     lines += _failures(done, url)
     if url is not None:
         lines.append(f"- [report]({_link(url)})")
     if lines:
         yield "\n".join(lines)
+
+
+def _missed(figures: Document) -> int:
+    """Return the number of subjects that have a verdict and did not pass, among the *figures* of a label."""
+    passes = figures.get("passes") or {}
+    return int(passes["n"] - passes["passed"]) if passes else 0
+
+
+def _missed_text(
+    missed: int,
+    counts: Document,
+    lost: Sequence[Document],
+    rows: Sequence[Document],
+    url: str | None,
+    *,
+    is_named: bool,
+) -> str:
+    """Return the number of rows that did not pass, the number of them that have a partner in the baseline, and the first names.
+
+    :param counts: the numbers of pairs by their passes; empty without a comparison.
+    :param lost: the pairs that pass in the baseline alone.
+    :param rows: the first rows that did not pass.
+    """
+    names = _names(rows, url, is_named=is_named and bool(rows), total=missed)
+    if not counts or counts.get("reasons"):
+        return f"{missed:,} not passed{names}"
+    paired = counts["neither"] + counts["a"]
+    new = f", {missed - paired:,} of them without a partner in the baseline" if missed > paired else ""
+    if lost:
+        return f"{missed:,} not passed{new}, {len(lost):,} newly failing{_names(lost, url, is_named=is_named)}"
+    if counts["neither"] and not counts["a"]:
+        new += f"; {f'the other {paired:,}' if new else 'they'} did not pass in the baseline either"
+    return f"{missed:,} not passed{new}{names}"
 
 
 def _varied_lines(
