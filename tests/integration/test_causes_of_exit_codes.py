@@ -124,7 +124,7 @@ CAUSES = {
         "1 scored, ",
     ),
     "another judge": Cause(
-        "has another judge, metric or scoring, or other inputs: not comparable: the gate passes",
+        "has another judge or metric of the label, or another scoring: not comparable: the gate passes",
         0,
         "gate: passed",
         "passed, without an answer on `city`\n\n- `city is not compared with main.json",
@@ -171,6 +171,8 @@ SLOW_CAUSES = ("another", "day", "early", "locked")
 EXCEPT = {
     ("metric", "another judge"),  # the model of a task may change
     ("metric", "another judge, exit3"),
+    ("both", "another judge"),  # the label of the gate is of the metric, which asks no model
+    ("both", "another judge, exit3"),
     ("shards", "early stop"),  # refused
     ("shards", "locked later"),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .._kernel.pipeline.ledger_path import ledger_option
 from .._kernel.plan.clauses import Clause, ComparedRuns, Finding, GateClause, GatedFile, GatedRun
-from .._kernel.records.comparable import find_faults, read_contents
+from .._kernel.records.comparable import MAX_UNPAIRED, changed_subjects, find_faults, read_contents
 from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_passes, pair_runs, pass_counts
 from .._kernel.report.caps import cap_lines, raise_caps_text, reached_caps
 from .._kernel.report.document import exit_note
@@ -34,6 +34,7 @@ from .run_markdown import run_markdown
 
 __all__ = [
     "ALL_METRICS",
+    "MAX_UNPAIRED",
     "RECORD",
     "Clause",
     "ComparedRuns",
@@ -51,6 +52,7 @@ __all__ = [
     "PassRule",
     "answer",
     "cap_lines",
+    "changed_subjects",
     "code",
     "criteria",
     "current_document",

@@ -101,6 +101,19 @@ def test_a_comment_without_a_comparison_has_the_number_and_the_first_names_of_ro
     assert re.search(r"^- `city`: 28 not passed: `12`, .* and 18 more$", text, re.MULTILINE)
 
 
+def test_a_changed_metric_does_not_hide_the_answer_about_another(folder):
+    metrics = '[check/contains: {as: city, value: Ankara}, check/contains: {as: other, value: "VALUE"}]'
+    judge("main.yaml", "--set", f"metrics={metrics.replace('VALUE', 'a')}")
+    write_rows(folder, 20)
+    gate = "gate.on=city"
+    code, text = comment(folder, "new.yaml", "--set", f"metrics={metrics.replace('VALUE', 'B')}", "--set", gate)
+    assert code == 1
+    assert "| `city` | **worse** | -0.4500 |" in text
+    assert "18 newly failing" in text
+    assert "| `other` | not compared |" in text
+    assert "- Not compared `metrics`, `other`: `the runs differ in metrics[other] (value" in text
+
+
 def test_a_baseline_file_is_compared_without_the_ledger_of_its_run(folder, monkeypatch):
     monkeypatch.setenv("DICAST_LEDGER", str(folder / "main.db"))
     judge("main.yaml")
@@ -132,6 +145,7 @@ def test_a_baseline_that_cannot_be_compared_is_named_with_the_reason(folder):
     assert code == 0
     assert "`metrics is not compared with main (run " in text
     assert "metrics[city]" in text
+    assert "`dicast run new.yaml && dicast baseline save bridge answers --file bridge.json` saves its run" in text
     assert "| `city` | not compared |" in text
     assert re.search(
         r"the runs differ in metrics\[city\] \(value: .+?\); judge the baseline again, in the same way", text
@@ -278,9 +292,9 @@ def test_a_reason_of_several_labels_is_in_the_comment_once(folder):
     assert "- `city, town are not compared with main (run " in text
     assert text.count("10 of 40 subjects of the baseline have no score") == 1
     assert "- Not compared `metrics`: for the same reason\n" in text
-    code, text = comment(folder, "new.yaml", "--set", "metrics.0.check/contains.value=Bern")
-    assert "- `city, town are not compared with main (run " in text
-    assert text.count("the runs differ in metrics[city]") == 1
+    changes = [f"metrics.{number}.check/contains.ignore_case=true" for number in (0, 1)]
+    code, text = comment(folder, "new.yaml", *(word for change in changes for word in ("--set", change)))
+    assert "- `city is not compared with main (run " in text
 
 
 def test_labels_are_those_of_the_gate_then_the_worse_then_the_lowest(folder):

@@ -119,6 +119,77 @@ def test_a_run_that_cannot_be_compared_is_undecided_with_the_reason(folder, opti
     assert reason in words
 
 
+def judge_reworded(changed, *, gate=None, metrics=None):
+    """Judge 40 rows, half of which got worse, with another input of the first *changed* rows."""
+    rows = [
+        {
+            "id": str(number),
+            "input": f"{'new' if number < changed else 'q'}{number}",
+            "output": "no" if number < 20 else "yes",
+        }
+        for number in range(40)
+    ]
+    return judge(0, "new", rows=rows, gate=gate or {}, metrics=metrics)
+
+
+def test_a_row_with_another_input_is_another_row_and_has_no_partner(folder):
+    judge(36)
+    run = judge_reworded(2)
+    clause = clause_of(run)
+    assert clause["passed"] is False
+    assert clause["value"] == pytest.approx(-14 / 38)
+    text = CliRunner().invoke(compare, ["main", "new", "--json"], catch_exceptions=False).output
+    document = json.loads(text)
+    assert document["comparable"]
+    answer, passes = document["answers"]["good"], document["passes"]["good"]
+    assert (answer["n"], answer["unpaired_a"], answer["unpaired_b"]) == (38, 2, 2)
+    assert answer["mean_difference"] == clause["value"]
+    assert (passes["known"], passes["unpaired_a"], passes["unpaired_b"]) == (38, 2, 2)
+    assert not {"0", "1"} & {flip["subject_id"] for flip in document["flips"]}
+
+
+def test_more_than_5_percent_of_rows_with_another_input_are_not_compared(folder):
+    judge(36)
+    run = judge_reworded(3)
+    assert clause_of(run)["passed"] is None
+    assert "the input or the reference of 3 subjects, such as '0'" in run.gate["reasons"][0]
+
+
+def test_changed_rows_and_rows_of_one_run_count_together_under_5_percent(folder):
+    judge(36)
+    rows = [
+        {"id": str(number), "input": f"{'new' if number < 2 else 'q'}{number}", "output": "yes new"}
+        for number in range(42)
+    ]
+    run = judge(0, "new", rows=rows, gate={})
+    assert clause_of(run)["passed"] is None
+    (reason,) = run.gate["reasons"]
+    assert "4 of 42 subjects of the run have no score in the baseline, more than 5%" in reason
+    assert "2 with another input or reference in it ('0', '1')" in reason
+
+
+@pytest.mark.parametrize(
+    ("label", "passed"),
+    [("good", False), ("other", None)],
+)
+def test_another_metric_that_is_no_proxy_leaves_the_answer_about_a_metric(folder, label, passed):
+    metrics = [{"check/contains": {"as": name, "value": "yes"}} for name in ("good", "other")]
+    judge(36, metrics=metrics)
+    metrics[1]["check/contains"]["value"] = "Yes"
+    run = judge(20, "new", metrics=metrics, gate={"on": label})
+    assert clause_of(run)["passed"] is passed
+    assert ("metrics[other]" in run.gate["reasons"][0]) is (passed is None)
+
+
+def test_another_proxy_may_change_the_scores_of_a_metric(folder):
+    metrics = [{"proxy/length": {"as": "long", "min": 1}}, {"check/contains": {"as": "good", "value": "yes"}}]
+    judge(36, metrics=metrics)
+    metrics[0]["proxy/length"]["min"] = 2
+    run = judge(20, "new", metrics=metrics, gate={"on": "good"})
+    assert clause_of(run)["passed"] is None
+    assert "metrics[long]" in run.gate["reasons"][0]
+
+
 def test_a_baseline_that_does_not_exist_is_refused_before_the_first_call(folder):
     judge(36)
     with pytest.raises(ConfigError) as caught:
@@ -393,6 +464,10 @@ def test_a_clause_that_low_coverage_leaves_open_has_the_effect_of_its_option(fol
 
 
 def test_a_component_of_one_run_alone_is_named_as_such(folder):
-    judge(36, metrics=[{"check/contains": {"as": name, "value": "yes"}} for name in ("good", "other")])
-    (reason,) = judge(36, "new", gate={"undecided": "exit3"}).gate["reasons"]
+    first, second = (
+        [{"check/contains": {"as": name, "value": "yes"}} for name in names]
+        for names in (("good", "other"), ("good", "third"))
+    )
+    judge(36, metrics=first)
+    (reason,) = judge(36, "new", metrics=second, gate={"on": "metrics", "undecided": "exit3"}).gate["reasons"]
     assert "metrics[other], which only the baseline has" in reason

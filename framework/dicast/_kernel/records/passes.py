@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -12,8 +13,10 @@ from ..classes import frozen
 from ..events import RECORD_COMPLETED, RECORD_ENDS, RUN_STARTED, VERDICT_ENDS
 from ..plan.labels import recorded_labels, recorded_score_label
 from ..plan.sections import METRICS
-from ..values import Entry, Query, Record, Results
+from ..values import Entry, Event, Query, Record, Results
 from ..values.passes import PASS_AT, PassRule, SubjectKey, SubjectPasses
+from .comparable import changed_subjects
+from .contents import ledger_contents
 
 Read = Callable[[Query], Iterator[Entry]]
 
@@ -80,13 +83,14 @@ class PairedPasses:
     """Two runs with the answer for each subject, both by the pass rule of the newer run.
 
     *labels* are the labels of both runs, *label* first. *label* is the label of the newer run's gate, else of its score; None if
-    the newer run has several labels and selects none.
+    the newer run has several labels and selects none. *changed* are subjects of both runs with another input or reference, which are no pairs.
     """
 
     labels: tuple[str, ...]
     label: str | None
     a: SubjectPasses
     b: SubjectPasses
+    changed: frozenset[SubjectKey] = frozenset()
 
     @property
     def assumed(self) -> frozenset[str]:
@@ -98,7 +102,8 @@ class PairedPasses:
         subjects_a, subjects_b = set(self.a.subjects(label)), set(self.b.subjects(label))
         tally = {(False, False): 0, (False, True): 0, (True, False): 0, (True, True): 0}
         unknown = 0
-        for subject in subjects_a & subjects_b:
+        pairs = (subjects_a & subjects_b) - self.changed
+        for subject in pairs:
             passed_a, passed_b = self.a.get(subject, label), self.b.get(subject, label)
             if passed_a is None or passed_b is None:
                 unknown += 1
@@ -111,8 +116,8 @@ class PairedPasses:
             tally[True, True],
             tally[False, False],
             unknown,
-            len(subjects_a - subjects_b),
-            len(subjects_b - subjects_a),
+            len(subjects_a - pairs),
+            len(subjects_b - pairs),
         )
 
     def counted(self) -> dict[str, PassCounts]:
@@ -121,6 +126,8 @@ class PairedPasses:
 
     def change(self, subject: SubjectKey, label: str) -> PassChange | None:
         """Return the change of *subject* under *label*; None if there is none, or it is unknown."""
+        if subject in self.changed:
+            return None
         passed_a, passed_b = self.a.get(subject, label), self.b.get(subject, label)
         return (
             None
@@ -145,7 +152,7 @@ def pair_passes(a: Results, b: Results) -> PairedPasses:
     if key not in b.kept:
         newer, older = (a, b) if (a.started_at or 0) > (b.started_at or 0) else (b, a)
         rule = _rule(newer) or _rule(older)
-        b.kept[key] = _paired(rule, run_passes(a, rule), run_passes(b, rule))
+        b.kept[key] = _paired(rule, run_passes(a, rule), run_passes(b, rule), changed_subjects(a, b))
     pairs: PairedPasses = b.kept[key]
     return pairs
 
@@ -164,10 +171,25 @@ def pair_runs(read: Read, a: str, b: str) -> PairedPasses | None:
         return None
     rules = [recorded_rule(starts[0].event.payload), recorded_rule(starts[1].event.payload)]
     rule = rules[starts[1].seq > starts[0].seq]
-    return _paired(rule, ledger_passes(read, a, rules[0], rule), ledger_passes(read, b, rules[1], rule))
+    changed = changed_subjects(*(_read_content(read, start.event) for start in starts if start is not None))
+    return _paired(rule, ledger_passes(read, a, rules[0], rule), ledger_passes(read, b, rules[1], rule), changed)
 
 
-def _paired(rule: PassRule | None, subjects_a: SubjectPasses, subjects_b: SubjectPasses) -> PairedPasses:
+def _read_content(read: Read, start: Event) -> Results:
+    """Return the fingerprints and the digests of the contents of the run that *start* began, without its records."""
+    started: Mapping[str, Any] = start.payload
+    return Results(
+        str(start.run_id),
+        str(started.get("name")),
+        lambda: iter(()),
+        started["fingerprints"],
+        contents=partial(ledger_contents, read, str(start.run_id), started),
+    )
+
+
+def _paired(
+    rule: PassRule | None, subjects_a: SubjectPasses, subjects_b: SubjectPasses, changed: frozenset[SubjectKey]
+) -> PairedPasses:
     differing = subjects_a.assumed ^ subjects_b.assumed  # a line of only one run allows no comparison
     shared = [label for label in subjects_b.labels if label in subjects_a.labels and label not in differing]
     rule_labels = rule.labels if rule is not None else ()
@@ -179,7 +201,7 @@ def _paired(rule: PassRule | None, subjects_a: SubjectPasses, subjects_b: Subjec
     if label is None and len(shared) == 1:
         label = shared[0]
     order = [*([label] if label in shared else []), *(name for name in rule_labels if name in shared), *shared]
-    return PairedPasses(tuple(str(name) for name in dict.fromkeys(order)), label, subjects_a, subjects_b)
+    return PairedPasses(tuple(str(name) for name in dict.fromkeys(order)), label, subjects_a, subjects_b, changed)
 
 
 def pass_counts(a: Results, b: Results) -> dict[str, PassCounts]:

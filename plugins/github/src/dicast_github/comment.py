@@ -38,6 +38,9 @@ FORK = "This pull request is from a fork. GitHub gives its jobs no secrets, so a
 _OPEN = "The gate passes without this answer, so it does not stop the merge.{} `undecided: exit3` or `fail` in the clause stops it."
 """Part of a comment on a gate that passed with a clause without an answer."""
 
+_BRIDGE = "To compare: in a checkout of the main branch, make the same changes of rows and judges, and keep its outputs, prompts and tasks. There {} saves its run; in this branch the clause names that file as `baseline`."
+"""Part of a comment on a gate with a baseline that was judged in another way."""
+
 ALPHA = 0.05
 """Error rate of the answers: a label is better or worse if its adjusted p is lower."""
 
@@ -52,12 +55,14 @@ class Comment:
     :param baseline: the run to compare with; by default the baselines of the gate, else of the section ``baseline``.
     :param url: the address of the report, for links.
     :param is_fork: whether the job is of a pull request from a fork.
+    :param merges: whether the shards of a run are merged, which judges nothing.
     """
 
     path: Path
     baseline: str | None
     url: str | None
     is_fork: bool = False
+    merges: bool = False
 
     def write(
         self, name: str, documents: Sequence[Document], reasons: Sequence[str] = (), *, is_interrupted: bool = False
@@ -77,7 +82,7 @@ class Comment:
         parts += state
         if not documents and not state:
             lines = [code(reason, 1_000) for reason in reasons[:MAX_NAMED]]
-            parts += _result_missing(f"{code(name)}: nothing was judged", lines)
+            parts += _result_missing(f"{code(name)}: {'not merged' if self.merges else 'nothing was judged'}", lines)
             parts += [f"{rest:,} more reasons are in the job's log."] if (rest := len(reasons) - MAX_NAMED) > 0 else []
         if not any(map(is_judged, documents)):
             parts = [EMPTY, *parts, *[FORK] * self.is_fork]
@@ -147,6 +152,9 @@ def _run_parts(done: Document, file: str, comment: Comment, documents: Sequence[
         yield "\n".join(lines)
     if _open_clauses(done):
         yield _OPEN.format(" More rows give an answer: see the number of pairs." if _needs_rows(done) else "")
+    if any("the runs differ in" in reason for reason in gate_reasons(done)):
+        save = f"dicast run {file} && dicast baseline save bridge {done['name']} --file bridge.json"
+        yield _BRIDGE.format(code(save, 500))
     yield from _allowed_drops(done)
     baselines = [(baseline, [baseline])] if baseline else _baselines(done)
     pairs = [] if ledger is None else [_Pair.of(Path(ledger), *side, str(done["run_id"])) for side in baselines]
@@ -243,7 +251,8 @@ class _Pair:
                 if f"run {run_id} is not completed" in refusal:
                     refusal = "the run was not completed"  # the ledger of a job is gone after the job
                 continue
-            if document["comparable"]:
+            is_partial = any(not answer.get("faults") for answer in document["answers"].values())
+            if document["comparable"] or is_partial:
                 return cls(name, places, document)
             refusal = f"the runs differ in {', '.join(document['faults'])}; judge the baseline again, in the same way"
         return cls(name, places, None, refusal)

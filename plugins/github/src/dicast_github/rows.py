@@ -30,7 +30,9 @@ def row_parts(
     """
     lines = []
     flips = [] if compared is None else compared["flips"] or []
+    answers = {} if compared is None else compared["answers"]
     passes = {} if compared is None else compared["passes"]
+    passes = {label: counts for label, counts in passes.items() if not (answers.get(label) or {}).get("faults")}
     changed = [label for label in passes if any(flip["label"] == label for flip in flips)]
     failing = [label for label in labels if _missed(labels[label])]
     named = {*[*dict.fromkeys([*changed, *failing])][:MAX_LABELS]}

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dicast import Results
-from dicast.reporting import find_faults
+from dicast.reporting import MAX_UNPAIRED, find_faults
 
 from .unpaired import unpaired_text
-
-MAX_UNPAIRED = 0.05
-"""Largest share of subjects of either run that may have a score in that run alone."""
 
 ROLES = ("the baseline", "the run")
 """Names of both runs in a gate's reasons."""
@@ -19,9 +16,12 @@ _THIS = {ROLES[1]: "this run"}
 """Name of a role in a reason about subjects that the run lacks."""
 
 
-def way_faults(baseline: Results, variant: Results) -> Iterator[str]:
-    """Yield the reasons why the runs were judged in different ways: other judges or inputs, or weights."""
-    if faults := find_faults(baseline, variant):
+def way_faults(baseline: Results, variant: Results, label: str | None = None) -> Iterator[str]:
+    """Yield the reasons why the runs were judged in different ways: other judges or inputs, or weights.
+
+    :param label: only the reasons that are about the scores of this label.
+    """
+    if faults := find_faults(baseline, variant, label):
         is_known = variant.fingerprints and baseline.fingerprints
         cause = f"the runs differ in {', '.join(faults)}" if is_known else "a file of records has no fingerprints"
         yield f"{cause}; judge the baseline again, in the same way"

@@ -105,8 +105,10 @@ class Regression:
         label = gated_label(current, run.on)
         is_known = label in shared_labels(baseline, current)
         change = label_changes(baseline, current, labels=(label,))[label] if is_known else None
-        ends = ["a run has no score of the label"] if change is None else change.faults
-        faults = [*way_faults(baseline, current)] or ends
+        if change is None:
+            faults = [*way_faults(baseline, current, label)] or ["a run has no score of the label"]
+        else:
+            faults = [*change.faults]
         if change is None or faults:
             reason = f"{run.on} is not compared with {self.baseline} (run {baseline.run_id}): {'; '.join(faults)}"
             return attrs.evolve(finding, passed=None, reason=reason)

@@ -16,7 +16,7 @@ from ..numbers.adjustment import RULES, Adjustment, adjust_p_values, set_adjuste
 from ..scores.table import Table
 from ..text.sentences import ALPHA, count_subjects, interval_text, p_number
 from .estimate import Estimate, more_pairs
-from .faults import ROLES, end_faults, pair_faults
+from .faults import ROLES, end_faults, pair_faults, way_faults
 from .pairs import SCORE, pair_label
 
 Answer = Literal["better", "worse", "no difference found", "cannot tell"]
@@ -52,7 +52,8 @@ class LabelChange:
     :param held_back: the numbers of subjects that the proxies held back in the baseline and in the variant: their scores are open.
     :param is_raw: the scores are on a scale of their own.
     :param runs: the names of the baseline and the variant in sentences.
-    :param faults: the reasons why a gate does not decide by this change: a run without its end, or too many subjects of one run alone.
+    :param faults: the reasons why a gate does not decide by this change: other judges or metrics of the label, other inputs, a run without its
+        end, or too many subjects of one run alone.
     """
 
     label: str
@@ -246,7 +247,8 @@ def label_changes(
         least = MARGIN if margin is None and name not in raw else margin
         answer, missing = _decide(estimates[name], p_values[name], least)
         counts = (pair.identical, pair.unpaired_baseline, pair.unpaired_variant)
-        faults = [*ends, *pair_faults(estimates[name].n, counts[1:], (baseline, variant), name)]
+        faults = [*way_faults(baseline, variant, name)]
+        faults = faults or [*ends, *pair_faults(estimates[name].n, counts[1:], (baseline, variant), name)]
         changes[name] = LabelChange(
             name,
             estimates[name],

@@ -92,7 +92,7 @@ def _pair_label(baseline: Results, variant: Results, label: str) -> Pairs:
     import numpy as np  # 0.1 s, which starting a run does not spend
 
     tables = Table.of(baseline), Table.of(variant)
-    ours, theirs = shared_rows(*tables)
+    ours, theirs = shared_rows(baseline, variant)
     before, after = (read_scores(table, label) for table in tables)
     held_before, held_after = (_held_back(table, label) for table in tables)
     both = (~np.isnan(before) | held_before)[ours] & (~np.isnan(after) | held_after)[theirs]

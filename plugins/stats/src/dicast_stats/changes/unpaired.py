@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isnan
 
 from dicast import Results
-from dicast.reporting import pair_passes
+from dicast.reporting import changed_subjects, pair_passes
 
 from ..scores.table import Key, Table
 from .pairs import read_scores
@@ -24,6 +24,7 @@ def unpaired_text(baseline: Results, variant: Results, label: str, *, of_baselin
     passes = pair_passes(baseline, variant)
     judged = (passes.b if of_baseline else passes.a).rows
     scored, other_scored = _scored(table, label), _scored(other, label)
+    changed = [id for _, id in changed_subjects(baseline, variant) & scored & other_scored]
     failed: list[str] = []
     absent: list[str] = []
     for key in scored - other_scored:
@@ -40,6 +41,7 @@ def unpaired_text(baseline: Results, variant: Results, label: str, *, of_baselin
         )
     parts = [
         f"{len(failed):,} without a score there ({_names(failed)}{causes})" if failed else "",
+        f"{len(changed):,} with another input or reference in it ({_names(changed)})" if changed else "",
         f"{len(absent):,} not in it ({_names(absent)}; {advice})" if absent else "",
     ]
     return ", ".join(filter(None, parts))

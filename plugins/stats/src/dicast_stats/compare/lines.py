@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dicast import Results
+from dicast.reporting import MAX_UNPAIRED
 from dicast.toolkit.comparison_text import comparison_lines
 from dicast.toolkit.printable import short_name
 from dicast.toolkit.terminal import Line
 
-from ..changes.faults import MAX_UNPAIRED, end_faults, pair_faults
+from ..changes.faults import end_faults, pair_faults
 from ..changes.label_changes import ANSWERS
 from ..scores.table import Table
 from ..text.sentences import ALPHA

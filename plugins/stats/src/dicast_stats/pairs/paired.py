@@ -110,8 +110,7 @@ class Paired:
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
         """Return the tests of each criterion, and the sentences."""
-        before, after = Table.of(baseline), Table.of(variant)
-        ours, theirs = shared_rows(before, after)
+        ours, theirs = shared_rows(baseline, variant)
         labels = None if self.gold is None else self._read_gold_labels(baseline, variant)
         passes = pair_passes(baseline, variant)
         changes = label_changes(baseline, variant, self.difference, self.criteria, self.adjustment)

@@ -13,7 +13,7 @@ from ..numbers.scale import common_power, divide_by_power, multiply_by_power
 from ..numbers.ties import differences, varies
 from ..numbers.values import json_number
 from ..scores.sides import Sides
-from ..scores.table import Key, Table, shared_rows
+from ..scores.table import Key, shared_rows
 
 if TYPE_CHECKING:
     from ..numbers.values import Column
@@ -82,7 +82,7 @@ def scale_warning(scores: PairedScores, least: float, line: float | None, option
 
 def pair_rows(baseline: Results, variant: Results) -> tuple[Rows, Rows]:
     """Return the rows of the subjects that both runs have, in their tables."""
-    return shared_rows(Table.of(baseline), Table.of(variant))
+    return shared_rows(baseline, variant)
 
 
 def subject_key(subject: Key) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ from math import nan
 from typing import TYPE_CHECKING
 
 from dicast import ALL_METRICS, Record, Results
+from dicast.reporting import changed_subjects
 
 from ..numbers.ties import reaches
 from ..numbers.values import number_or_nan
@@ -165,11 +166,13 @@ class Table:
             marks.extend(bytes(short))
 
 
-def shared_rows(baseline: Table, variant: Table) -> tuple[Rows, Rows]:
-    """Return the rows of the subjects that both tables have, in *baseline* and in *variant*."""
+def shared_rows(baseline: Results, variant: Results) -> tuple[Rows, Rows]:
+    """Return the rows of the subjects that both runs have with an equal input and reference, in the tables of *baseline* and of *variant*."""
     import numpy as np
 
-    theirs = variant.rows.get
-    positions = np.fromiter((theirs(subject, -1) for subject in baseline.rows), np.intp, len(baseline.rows))
+    subjects, theirs = Table.of(baseline).rows, Table.of(variant).rows
+    changed = changed_subjects(baseline, variant)
+    rows = (-1 if subject in changed else theirs.get(subject, -1) for subject in subjects)
+    positions = np.fromiter(rows, np.intp, len(subjects))
     ours = np.flatnonzero(positions >= 0)
     return ours, positions[ours]
