@@ -107,3 +107,33 @@ def test_texts_without_the_secret_stay_as_they_are():
     done = run_pipeline('{"judges": ["odd"]}', subjects=[sample("x", id="1")], components={"odd": Odd("none")})
     assert "***" not in printed(done)
     assert done.document["failures"] == {}
+
+
+@pytest.mark.parametrize("secret", ["early", "scored", "early_stop", "metrics", "test", "good", "goodness"])
+def test_a_secret_that_is_a_word_of_documents_changes_no_name_that_is_compared(secret):
+    @attrs.frozen
+    class Stop:
+        key: Secret = Secret(secret)
+
+        @asynccontextmanager
+        async def open(self, run):
+            yield self
+
+        def observe(self, record):
+            return {"scored": 1}
+
+    subjects = [Subject("row", str(number), output="yes") for number in range(4)]
+    pipeline = {
+        "metrics": [{"check/contains": {"as": "goodness", "value": "yes"}}],
+        "early_stop": ["stop"],
+        "gate": {"on": "goodness", "min_pass_rate": 0.5},
+    }
+    run, plain = (
+        run_pipeline(pipeline, subjects=subjects, components={"stop": attrs.evolve(Stop(), key=Secret(key))})
+        for key in (secret, "")
+    )
+    assert run.document["stopped"]["reason"] == "early_stop"
+    assert run.exit_code == plain.exit_code == 0
+    assert run.document["gate"]["clauses"][-1] == plain.document["gate"]["clauses"][-1]
+    assert run.document.keys() == plain.document.keys()
+    assert run.document["labels"].keys() == plain.document["labels"].keys()

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from copy import copy
-from typing import Any
+from typing import Any, get_args
 
 import attrs
 
-from ...toolkit.masking import Mask
+from ...toolkit.masking import MASK, Mask
 from ..classes import evolve
-from ..values import Failure, Judgment, Score, Secret
+from ..values import Basis, Failure, Judgment, Score, Secret
 from ..values.errors import DicastError, RequestError
-from .sections import Pipeline
+from .clauses import Bound, Undecided
+from .sections import METRICS, Pipeline, Tier
 
 
 class SecretMask:
     """Mask that replaces the values of all Secrets of a pipeline by ``***``; without Secrets it changes nothing."""
 
-    def __init__(self, components: object) -> None:
-        """:param components: any nesting of components, mappings and sequences that may hold Secrets."""
+    def __init__(self, components: object, labels: Iterable[str] = ()) -> None:
+        """:param components: any nesting of components, mappings and sequences that may hold Secrets.
+        :param labels: names in the file that documents repeat, such as the labels of judges; they are not masked.
+        """
         values = sorted(set(_secrets(components)))
         self._mask = Mask(values) if values else None
+        self._names = _NAMES.union(labels)
 
     @classmethod
     def of(cls, pipeline: Pipeline, *components: object) -> SecretMask:
@@ -33,15 +38,19 @@ class SecretMask:
             *pipeline.extractors, *pipeline.aggregates, *pipeline.early_stop, *pipeline.sinks,
             *(pipeline.baseline.compare if pipeline.baseline else ()),
         )  # fmt: skip
-        return cls([*(slot.component for slot in slots if slot is not None), *components])
+        labels = [slot.label for slot in (*pipeline.metrics, *pipeline.judges, *pipeline.extractors, *pipeline.sinks)]
+        return cls([*(slot.component for slot in slots if slot is not None), *components], [pipeline.name, *labels])
 
     def text(self, text: str) -> str:
         """Return *text* without the secrets."""
         return text if self._mask is None else self._mask.message(text)
 
     def data(self, value: Any) -> Any:
-        """Return JSON-like data without the secrets in its texts and keys; *value* itself if there are no secrets."""
-        return value if self._mask is None else _mapped(value, self._mask.message)
+        """Return JSON-like data without the secrets in its texts and keys; *value* itself if there are no secrets.
+
+        Names that dicast compares, such as ``early_stop``, are unchanged, although a secret may be a word of them.
+        """
+        return value if self._mask is None else _mapped(value, self._masked, self._masked_key)
 
     def answer(self, answer: Any) -> Any:
         """Return a component's answer without the secrets in its texts and signals."""
@@ -50,9 +59,18 @@ class SecretMask:
         changes: dict[str, Any] = {}
         for name in _TEXTS.get(type(answer), ()):
             value = getattr(answer, name)
-            if value and (masked := _mapped(value, self._mask.message)) != value:
+            if value and (masked := _mapped(value, self._masked)) != value:
                 changes[name] = masked
         return evolve(answer, **changes) if changes else answer
+
+    def _masked(self, text: str) -> str:
+        """Return *text* without the secrets; a name is unchanged unless it is a secret, and not one of the known names."""
+        masked = self.text(text)
+        return text if text in self._names or (masked != MASK and _NAME.fullmatch(text)) else masked
+
+    def _masked_key(self, key: str) -> str:
+        """Return the *key* of a document without the secrets; a name is unchanged, because dicast reads it."""
+        return key if _NAME.fullmatch(key) else self._masked(key)
 
     def error(self, error: DicastError) -> DicastError:
         """Return *error* without the secrets in its message; *error* itself if it has none."""
@@ -84,6 +102,23 @@ class SecretMask:
             raise masked from None  # the original error contains the secret
 
 
+_NAME = re.compile(r"[a-z]++(?:_[a-z]++)*+")
+"""A name as dicast writes it in documents: words in lower case."""
+
+_NAMES = frozenset(
+    (
+        *get_args(Basis),
+        *get_args(Bound),
+        *get_args(Undecided),
+        *get_args(Tier),
+        METRICS,
+        "early_stop",
+        "interrupted",
+        "paused",
+    )
+)
+"""Words of documents that the code compares, although one of them may be a secret, such as ``test``."""
+
 _TEXTS = {
     Score: ("details", "feedback", "signals"),
     Judgment: ("judge_model", "signals"),
@@ -112,11 +147,13 @@ def _secrets(value: Any) -> Iterator[str]:
             yield from _secrets(item)
 
 
-def _mapped(value: Any, change: Any) -> Any:
+def _mapped(value: Any, change: Callable[[str], str], change_key: Callable[[str], str] | None = None) -> Any:
+    """Return JSON-like *value* with *change* made to its texts, and *change_key*, by default *change*, to its keys."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {_mapped(key, change): _mapped(item, change) for key, item in value.items()}
+        keys = change if change_key is None else change_key
+        return {keys(key): _mapped(item, change, change_key) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_mapped(item, change) for item in value]
+        return [_mapped(item, change, change_key) for item in value]
     return value
