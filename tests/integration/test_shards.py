@@ -336,7 +336,9 @@ def test_every_shard_that_does_not_fit_is_named_at_once(shop, shards):
     assert re.search(r"shard 3/4 \(run \w+\) is no part .*: data differs; merge", found)
     assert re.search(r"five\.db: shard 1/5 \(run \w+\) is", shop.dicast("merge", *names, "--ledger", "m.db").err)
     assert "the ledger has no run of a shard" in found
-    assert "shards 3/4, 4/4 missing: no ledger has a run that fits; judge them, and merge the ledgers, too: " in found
+    assert (
+        "shards 3/4, 4/4 are missing: no ledger has a run that fits; judge them, and merge the ledgers, too: " in found
+    )
     command = "dicast run p.yaml --shard {0}/4 --ledger shard-{0}.db"
     assert f"{command.format(3)}; {command.format(4)}" in found
     assert not (shop / "m.db").exists()

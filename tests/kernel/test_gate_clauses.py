@@ -10,6 +10,7 @@ import attrs
 import pytest
 
 from dicast import ConfigError, PluginError, Subject
+from dicast._kernel.cli import main
 from dicast._kernel.contract import registry
 from dicast._kernel.contract.registry import CLAUSE_EXTRAS, Offer
 from dicast.testing import run_pipeline
@@ -159,3 +160,23 @@ def test_keys_of_missing_plugins_are_the_entry_points_of_the_plugins():
         groups = tomllib.loads(path.read_text(encoding="utf-8"))["project"]["entry-points"]
         offered |= dict.fromkeys(groups.get("dicast.gate_clauses", ()), path.parent.name)
     assert dict(CLAUSE_EXTRAS) == offered
+
+
+def test_a_shard_needs_no_plugin_of_the_gate_that_it_leaves_out(tmp_path, monkeypatch, capsys):
+    original = registry.offers_by_name
+    monkeypatch.setattr(
+        registry, "offers_by_name", lambda group: {} if group == "dicast.gate_clauses" else original(group)
+    )
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.jsonl").write_text('{"id": "0", "output": "yes"}\n{"id": "1", "output": "no"}\n')
+    (tmp_path / "a.yaml").write_text(
+        "source: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [check/contains: {value: yes}]\n"
+        "gate: [{min_pass_rate: 0.5}, {baseline: main.json, max_drop: 0.02}]\n"
+    )
+    assert main(["run", "a.yaml"]) == 2
+    assert "the option 'baseline' of the gate needs the plugin stats" in capsys.readouterr().err
+    for number in (1, 2):
+        assert main(["run", "a.yaml", "--shard", f"{number}/2", "--ledger", f"shard-{number}.db"]) == 0
+    assert main(["merge", "shard-1.db", "shard-2.db", "--ledger", "merged.db"]) == 2
+    (tmp_path / "a.yaml").write_text((tmp_path / "a.yaml").read_text().replace("0.5}", "0.5, wrong: 1}"))
+    assert main(["run", "a.yaml", "--shard", "1/2", "--ledger", "other.db"]) == 2

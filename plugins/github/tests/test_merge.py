@@ -86,9 +86,20 @@ def test_the_jobs_summary_and_the_annotations_are_of_the_merged_run(folder, monk
 def test_shards_that_cannot_be_merged_are_in_the_comment(folder):
     with pytest.raises(ConfigError, match="shard 3/3"):
         judge("evals/answers.yaml", "--merge", "shard-1.db", "shard-2.db", "--comment", "c.md")
-    assert "shard 3/3" in (folder / "c.md").read_text()
-    with pytest.raises(ConfigError, match="name has changed since the shards ran"):
-        judge("evals/main.yaml", *SHARDS)
+    text = (folder / "c.md").read_text()
+    assert "shard 3/3 is missing" in text
+    assert "### dicast: `evals/answers.yaml`: not merged" in text
+    assert "was judged" not in text
+
+
+def test_the_file_of_a_merge_is_the_file_of_the_shards(folder):
+    (folder / "evals" / "no-gate.yaml").write_text(GATED.partition("gate:")[0])
+    for file in ("evals/no-gate.yaml", "evals/main.yaml"):
+        with pytest.raises(ConfigError) as caught:
+            judge(file, *SHARDS)
+        (problem,) = caught.value.problems
+        assert (problem.file, "the shards judged evals/answers.yaml" in problem.message) == (file, True)
+    assert judge(str(folder / "evals" / "answers.yaml"), *SHARDS) == 1
 
 
 def test_a_shard_has_no_comment_and_no_test_report(folder, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from ..pipeline.slots import ledger_slot
 from ..plan.sections import Pipeline, Slot
 from ..run.merge import ShardFile, merge_ledgers
 from ..timing.event_loop import in_loop
-from ..values.errors import ConfigError
+from ..values.errors import ConfigError, Problem
 from .calling_command import CallingCommand
 from .options import LEDGER, as_json, full
 from .output import only_document, print_json
@@ -75,10 +76,25 @@ def _build(
     words: ShardFile, *, ledger: Path | str | None, outputs: Outputs, caller: CallingCommand
 ) -> tuple[Pipeline, Slot]:
     """Return the pipeline of the shards, with the sinks of *outputs* and the settings of *caller*, and the ledger of the merged run."""
+    if caller.file is not None:
+        _refuse_other_file(caller.file, words)
     file, settings = caller.file or _file(words), [*words.settings, *caller.settings]
     read = read_chosen(file, settings, words.only, outputs, ledger)
     built = build_pipeline(read, needs_source=False)
     return built, ledger_slot(built)
+
+
+def _refuse_other_file(file: Path, words: ShardFile) -> None:
+    """Refuse another *file* than the file of the shards: its gate, aggregates and sinks are not theirs. Elsewhere than in its folder, the name decides.
+
+    :raises ConfigError: naming both files.
+    """
+    places = [Path(words.path), Path(words.identity)]
+    known = [path.resolve() for path in places if path.is_file()]
+    if file.resolve() in known or (not known and file.name == places[0].name):
+        return
+    message = f"the shards judged {words.path}, and this is another file; merge with the file of the shards: dicast ci {shlex.quote(words.path)} --merge LEDGER..."
+    raise ConfigError(Problem(message, str(file)))
 
 
 def _file(words: ShardFile) -> Path:

@@ -147,6 +147,8 @@ def run(
         if watch and not switched_off():
             return _watch(file, read, request, outputs, head=head is not None, full=full)
         pipeline = file if switched_off() else read()
+        if shard is not None and isinstance(pipeline, PipelineFile):
+            pipeline = pipeline.for_shard()
         if isinstance(pipeline, PipelineFile) and pipeline.is_suite:
             return _run_suite(
                 pipeline, request, outputs, head=head is not None, has_lines=metric_lines, full=full, as_json=as_json

@@ -253,12 +253,12 @@ def _missing(shards: Sequence[ShardRecord], older: Sequence[ShardRecord], model:
     places = {shard.place for shard in shards}
     place = next(iter(places)) if len(places) == 1 and len(shards) > 1 else None
     names = ", ".join(f"{number}/{of}" for number in absent)
-    nouns = ("shard", "it", "ledger") if len(absent) == 1 else ("shards", "them", "ledgers")
-    noun, pronoun, ledgers = nouns
+    nouns = ("shard", "is", "it", "ledger") if len(absent) == 1 else ("shards", "are", "them", "ledgers")
+    noun, verb, pronoun, ledgers = nouns
     commands = "; ".join(_shard_command(model, number, place or f"shard-{number}.db") for number in absent[:MAX_NAMED])
     rest = f"; {len(absent) - MAX_NAMED:,} more in the same way" if len(absent) > MAX_NAMED else ""
     yield Problem(
-        f"{noun} {names} missing: no ledger has a run that fits; judge {pronoun}, and merge the {ledgers}, too: {commands}{rest}"
+        f"{noun} {names} {verb} missing: no ledger has a run that fits; judge {pronoun}, and merge the {ledgers}, too: {commands}{rest}"
     )
     for record in older:
         if record.number in absent and record.started["shard"]["of"] == of:

@@ -91,7 +91,7 @@ def ci(
         if request.has("--head"):
             raise click.UsageError("--head N tries rows without a comment; remove --head or --comment")
         with tempfile.TemporaryDirectory() as folder:
-            target = Comment(comment, against, report_url, is_fork=_is_of_fork())
+            target = Comment(comment, against, report_url, is_fork=_is_of_fork(), merges=merges)
             return _with_comment(file, junit, request, target, folder)
 
 
@@ -121,7 +121,11 @@ def _with_comment(file: Path, junit: str | None, options: _Options, comment: Com
     Before the run the comment is written without a result, so that a process that ends early leaves no older comment.
     """
     documents, reasons, name = Path(folder, "documents.jsonl"), list[str](), _from_here(one_line(file.as_posix()))
-    write_progress(comment.path, name, ["no subject was judged", _again(name, merges=options.merges)])
+    write_progress(
+        comment.path,
+        name,
+        ["no shard was merged" if options.merges else "no subject was judged", _again(name, merges=options.merges)],
+    )
     is_interrupted = False
     path, target = str(documents), str(comment.path.absolute())
     sink = {
