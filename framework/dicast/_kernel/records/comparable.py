@@ -29,8 +29,8 @@ def find_faults(baseline: Results, variant: Results, label: str | None = None) -
 
     :param label: compare the scores of this label alone: judges and metrics that its scores do not depend on may differ.
     """
-    others = () if label is None else _unrelated(baseline, variant, label)
-    sections = variant.differs(baseline, without=(TASK, *DATA, *others))
+    unrelated = () if label is None else _unrelated(baseline, variant, label)
+    sections = variant.differs(baseline, without=(TASK, *DATA, *unrelated))
     faults = [
         section_changes(fault, baseline.options.get(fault), variant.options.get(fault))
         + _missing_side(fault, baseline, variant)
@@ -61,19 +61,19 @@ def _unrelated(baseline: Results, variant: Results, label: str) -> set[str]:
     keys = {*baseline.fingerprints, *variant.fingerprints}
     metrics = {key for key in keys if key.startswith("metrics[")}
     if f"judges[{label}]" in keys:
-        own = {f"judges[{label}]"}
+        related = {f"judges[{label}]"}
     elif f"metrics[{label}]" in keys:
         is_truth = {
             key: all(_is_truth(run, key) for run in (baseline, variant) if key in run.fingerprints) for key in metrics
         }
-        own = {f"metrics[{label}]", *(key for key in metrics if not is_truth[key])}
+        related = {f"metrics[{label}]", *(key for key in metrics if not is_truth[key])}
     elif label == METRICS:
-        own = metrics
+        related = metrics
     else:
         return set()
-    others = {key for key in keys - own if key.startswith(("judges[", "metrics["))}
-    labels = {key.partition("[")[2].removesuffix("]") for key in others}
-    return others | (labels - {key.partition("[")[2].removesuffix("]") for key in own})
+    unrelated = {key for key in keys - related if key.startswith(("judges[", "metrics["))}
+    labels = {key.partition("[")[2].removesuffix("]") for key in unrelated}
+    return unrelated | (labels - {key.partition("[")[2].removesuffix("]") for key in related})
 
 
 def _is_truth(run: Results, metric: str) -> bool:

@@ -9,12 +9,13 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import DicastError, read_ledger
-from dicast.reading import reader, run_document
+from dicast import read_ledger
+from dicast.reading import run_document
 from dicast.reporting import ALL_METRICS, code, exit_note, figure, money, ordered_labels, run_answer, table
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
+from .baselines import BaselinePair, find_baselines
 from .reasons import gate_reasons, is_judged, loss_lines, open_labels, reason_lines
 from .rows import MAX_NAMED, row_parts
 
@@ -156,8 +157,8 @@ def _run_parts(done: Document, file: str, comment: Comment, documents: Sequence[
         save = f"dicast run {file} && dicast baseline save bridge {done['name']} --file bridge.json"
         yield _BRIDGE.format(code(save, 500))
     yield from _allowed_drops(done)
-    baselines = [(baseline, [baseline])] if baseline else _baselines(done)
-    pairs = [] if ledger is None else [_Pair.of(Path(ledger), *side, str(done["run_id"])) for side in baselines]
+    baselines = [(baseline, [baseline])] if baseline else find_baselines(done)
+    pairs = [] if ledger is None else [BaselinePair.of(Path(ledger), *side, str(done["run_id"])) for side in baselines]
     for pair in pairs:
         yield from [f"Against {code(pair.name)}:"] * (len(pairs) > 1)
         yield "\n".join(_label_table(done, pair))
@@ -212,103 +213,7 @@ def _missing_baseline(done: Document, documents: Sequence[Document]) -> str:
     return "Not compared: there is no older run to compare with. A later run is compared with this run."
 
 
-def _baselines(done: Document) -> list[tuple[str, list[str]]]:
-    """Return the runs that the gate, and the section ``baseline``, compare with: the name of each, with its id and the file that has it."""
-    section = done["baseline"] or {}
-    name = section.get("name") if section.get("run") == section.get("run_id") else section.get("run")
-    runs = [*((done["gate"] or {}).get("baselines") or {}).items(), (name, section.get("run_id"))]
-    baselines: dict[str, tuple[str, list[str]]] = {}
-    for name, run_id in runs:
-        if run_id is not None:
-            file = Path(done["base"], name)
-            baselines.setdefault(run_id, (str(name), [str(run_id), *([str(file)] if file.is_file() else [])]))
-    return [*baselines.values()]
-
-
-@attrs.frozen
-class _Pair:
-    """The run of the comment and a baseline, which has the *name*.
-
-    :param places: the run's id, and the file that has the run.
-    :param document: the document of ``dicast compare``; None if the runs are not compared.
-    :param refusal: the reason why the runs are not compared.
-    """
-
-    name: str
-    places: Sequence[str]
-    document: Document | None
-    refusal: str = ""
-
-    @classmethod
-    def of(cls, ledger: Path, name: str, places: Sequence[str], run_id: str) -> _Pair:
-        """Return the comparison with the first of *places* that the ledger can read."""
-        refusal = ""
-        for place in places:
-            try:
-                document = _compare(ledger, place, run_id)
-            except DicastError as error:
-                refusal = str(error).removeprefix(f"{place}: ")
-                if f"run {run_id} is not completed" in refusal:
-                    refusal = "the run was not completed"  # the ledger of a job is gone after the job
-                continue
-            is_partial = any(not answer.get("faults") for answer in document["answers"].values())
-            if document["comparable"] or is_partial:
-                return cls(name, places, document)
-            refusal = f"the runs differ in {', '.join(document['faults'])}; judge the baseline again, in the same way"
-        return cls(name, places, None, refusal)
-
-    @property
-    def answers(self) -> Mapping[str, Document]:
-        """The answers of the labels."""
-        return {} if self.document is None else self.document["answers"]
-
-    def notes(self, figures: Mapping[str, Document], done: Document) -> Iterator[str]:
-        """Yield the reasons why labels are not compared, as lines of a list, without the reasons of the gate in the document *done*.
-
-        :param figures: the figures of the labels in the table.
-        """
-        text = "\n".join(reason for reason in gate_reasons(done) if f"compared with {self.name} " in reason)
-        if self.document is None:
-            if self.refusal not in text:
-                yield f"- Not compared with {code(self.name)}: {code(self.refusal, 1_000)}"
-            return
-        labels: dict[str, list[str]] = {}
-        for label in figures.keys() - self.answers.keys():
-            side = "the run" if figures[label].get("mean") is None else "the baseline"
-            labels.setdefault(f"{side} has no score of the label", []).append(label)
-        for label, answer in self.answers.items():
-            for fault in answer.get("faults", ()):
-                labels.setdefault(fault, []).append(label)
-        yield from _unpaired_lines(self.answers)
-        for fault, names in labels.items():
-            remainder = {*names} - (open_labels(done) if fault in text else set())
-            shown = "" if len(remainder) == len(figures) else f" {', '.join(map(code, sorted(remainder)))}"
-            cause = "for the same reason" if fault in text else code(fault, 1_000)
-            yield from [f"- Not compared{shown}: {cause}"] * bool(remainder)
-
-
-def _unpaired_lines(answers: Mapping[str, Document]) -> Iterator[str]:
-    """Yield a line for labels with rows of one run alone, which are left out of the change."""
-    labels: dict[tuple[int, int], list[str]] = {}
-    for label, answer in answers.items():
-        if answer.get("faults"):
-            continue  # the label has no change
-        labels.setdefault((answer["unpaired_a"], answer["unpaired_b"]), []).append(code(label))
-    for (before, after), names in labels.items():
-        sides = [(before, "the baseline"), (after, "this run")]
-        text = " and ".join(f"{count:,} row{'s' * (count != 1)} of {side}" for count, side in sides if count)
-        yield from [
-            f"- {', '.join(names)}: without a partner in the other run, and left out of the change: {text}"
-        ] * bool(text)
-
-
-def _compare(ledger: Path, name: str, run_id: str) -> Document:
-    compare = reader("compare")
-    options = {"compare": ("stats/paired",), "allow_incomparable": True}
-    return read_ledger(ledger, lambda live: compare(live, a=name, b=run_id, **options))
-
-
-def _table_labels(done: Document, pair: _Pair | None) -> dict[str, Document]:
+def _table_labels(done: Document, pair: BaselinePair | None) -> dict[str, Document]:
     """Return the figures of the labels in the order of their answers, then in the order of the summary."""
     labels, answers = ordered_labels(done), {} if pair is None else pair.answers
     only = [*done["metrics"]]
@@ -318,7 +223,7 @@ def _table_labels(done: Document, pair: _Pair | None) -> dict[str, Document]:
     return {label: labels[label] for label in names}
 
 
-def _label_table(done: Document, pair: _Pair | None) -> Iterator[str]:
+def _label_table(done: Document, pair: BaselinePair | None) -> Iterator[str]:
     """Yield a table of the labels with their answers and figures."""
     compared = () if pair is None else ("against the baseline", "change", "95 % interval", "pairs")
     labels = open_labels(done)
@@ -329,7 +234,7 @@ def _label_table(done: Document, pair: _Pair | None) -> Iterator[str]:
     return table(("label", *compared, "mean", "pass rate"), rows, right=("change", "pairs", "mean", "pass rate"))
 
 
-def _label_row(label: str, figures: Document, pair: _Pair | None, *, is_stated: bool) -> tuple[str, ...]:
+def _label_row(label: str, figures: Document, pair: BaselinePair | None, *, is_stated: bool) -> tuple[str, ...]:
     """Return the row of *label*; *is_stated*: a reason of the gate has the number of pairs that are needed."""
     means = figure(figures.get("mean")), figure(figures["pass_rate"]) if figures.get("pass_rate") is not None else ""
     if pair is None:
@@ -366,7 +271,7 @@ def _line_text(line: object) -> str:
     return "no line" if line is None else f"{line:g}"
 
 
-def _cost(done: Document, ledger: Path | None, pair: _Pair | None) -> str:
+def _cost(done: Document, ledger: Path | None, pair: BaselinePair | None) -> str:
     """Return the cost of the run, next to the cost of the baseline in *pair*."""
     text = f"{done['scored']:,} scored, spent {money(done['cost'])}"
     lost = (

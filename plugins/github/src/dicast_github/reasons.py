@@ -126,8 +126,8 @@ def reason_lines(done: Document, file: str, ledger: Path | None, *, is_fork: boo
 def _connection_fix(done: Document, messages: Sequence[str]) -> str | None:
     """Return the next step after calls without a connection: of one of *messages*, or of each shown failure; None if another call failed."""
     fixes = [_CONNECTION_FIX.search(failure.get("error_message") or "") for failure in done["failed_subjects"]]
-    found = [_CONNECTION_FIX.search(message) for message in messages] + (fixes if all(fixes) else [])
-    return next((match[1] for match in found if match), None)
+    matches = [_CONNECTION_FIX.search(message) for message in messages] + (fixes if all(fixes) else [])
+    return next((match[1] for match in matches if match), None)
 
 
 def _fix(done: Document, *, is_refused: bool, status: str | None = None) -> str | None:

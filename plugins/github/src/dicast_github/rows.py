@@ -108,10 +108,10 @@ def _failures(done: Document, url: str | None) -> Iterator[str]:
     """Yield a line for each kind of failure, with the first failed rows."""
     for kind, origin, count in failure_numbers(done):
         same_kind = [failure for failure in done["failed_subjects"] if failure["failure_mode"] == kind]
-        shown = [failure for failure in same_kind if (failure.get("origin") == "task") is (origin == "task")]
-        subjects = {(failure["subject_kind"], failure["subject_id"]): failure for failure in shown}
+        failures = [failure for failure in same_kind if (failure.get("origin") == "task") is (origin == "task")]
+        subjects = {(failure["subject_kind"], failure["subject_id"]): failure for failure in failures}
         names = _names([*subjects.values()], url, is_named=bool(subjects), total=count)
-        fault = next((fault for failure in shown if (fault := call_fault(failure.get("error_message") or ""))), None)
+        fault = next((fault for failure in failures if (fault := call_fault(failure.get("error_message") or ""))), None)
         words = "" if failure_words(kind) == kind else f" ({failure_words(kind, origin and 'record')})"
         cause = f"; the first: {code(fault, 500)}" if fault else ""
         yield f"- {count:,} failed: {code(kind)}{' of the task' * (origin == 'task')}{words}{names}{cause}"
