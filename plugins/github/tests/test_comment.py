@@ -169,6 +169,14 @@ def test_without_a_baseline_the_comment_says_how_to_name_one(folder):
     assert "no baseline: add `baseline` to the gate" in text
 
 
+def test_a_suite_without_a_baseline_states_so_once(folder):
+    (folder / "suite.yaml").write_text(PIPELINE + "experiments: {plain: {}, other: {}, third: {}}\n")
+    code, text = comment(folder, "suite.yaml")
+    assert code == 0
+    assert text.count("no baseline") == 1
+    assert text.rstrip().endswith("no baseline: add `baseline` to the gate to compare with one")
+
+
 def test_a_request_that_is_refused_has_a_comment_too(folder):
     with pytest.raises(RequestError, match="baseline"):
         comment(folder, "new.yaml")

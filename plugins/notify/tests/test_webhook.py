@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -81,7 +82,7 @@ def test_without_a_gate_a_label_that_compare_calls_worse_is_worse(run, receiver)
     (message,) = receiver.messages
     answer = _answer(before, done)
     assert answer["answer"] == "worse"
-    figures = f"{answer['mean_difference']:+.4f} ({answer['ci_low']:+.4f} to {answer['ci_high']:+.4f}) over 20 pairs"
+    figures = f"{answer['mean_difference']:+.4f} (95 % interval {answer['ci_low']:+.4f} to {answer['ci_high']:+.4f}) over 20 pairs"
     assert message["worse"] == [f"city: worse than in run {before.run_id}: {figures}"]
     assert message["gate"] is None
 
@@ -171,8 +172,24 @@ def test_the_label_of_the_gate_is_the_first_line_of_the_text_with_its_difference
     title, line, *others = message["text"].splitlines()
     assert title == "nightly got worse"
     assert line.startswith("city: mean 0.5000")
-    assert line.endswith("4 of 4 scored; before 1.0000 (-0.5000)")
+    assert line.endswith(", below min_score 0.75, 4 of 4 scored; before 1.0000 (-0.5000)")
     assert not any(other.startswith("metrics: mean") for other in others)
+
+
+def test_the_text_states_each_figure_once(run, receiver):
+    gate = {"on": "city", "min_score": 0.75}
+    run([GOOD] * 40, gate=gate)
+    done = run([GOOD] * 15 + [BAD] * 25, gate=gate)
+    (message,) = receiver.messages
+    _, line, failed, worse, *others = message["text"].splitlines()
+    assert re.fullmatch(
+        r"city: mean 0\.3750 \(95 % interval 0\.\d+ to 0\.\d+\), below min_score 0\.75, 40 of 40 scored; before 1\.0000",
+        line,
+    )
+    assert failed.startswith("the gate failed; it passed in run ")
+    assert re.search(r": -0\.6250 \(95 % interval -0\.\d+ to -0\.\d+\) over 40 pairs$", worse)
+    assert [other.partition(" ")[0] for other in others] == ["coverage", "spent", "next:"]
+    assert message["reasons"] == [*done.document["gate"]["reasons"]]
 
 
 def test_the_label_that_failed_the_gate_is_the_first_line(run, receiver):

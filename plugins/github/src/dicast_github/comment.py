@@ -16,7 +16,7 @@ from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
 from .baselines import BaselinePair, find_baselines
-from .reasons import gate_reasons, is_judged, loss_lines, open_labels, reason_lines
+from .reasons import NO_BASELINE, gate_reasons, is_judged, loss_lines, open_labels, reason_lines, state_once
 from .rows import MAX_NAMED, row_parts
 
 Document = Mapping[str, Any]
@@ -85,6 +85,7 @@ class Comment:
             lines = [code(reason, 1_000) for reason in reasons[:MAX_NAMED]]
             parts += _result_missing(f"{code(name)}: {'not merged' if self.merges else 'nothing was judged'}", lines)
             parts += [f"{rest:,} more reasons are in the job's log."] if (rest := len(reasons) - MAX_NAMED) > 0 else []
+        parts = state_once(parts, len(documents))
         if not any(map(is_judged, documents)):
             parts = [EMPTY, *parts, *[FORK] * self.is_fork]
         _write_parts(self.path, name, parts)
@@ -207,7 +208,7 @@ def _missing_baseline(done: Document, documents: Sequence[Document]) -> str:
         return "Not compared: the verdicts of this run cannot be read from its ledger, which failed."
     clauses = [clause for clause in (done["gate"] or {}).get("clauses", ()) if clause["rule"] == "max_drop"]
     if not clauses and not done["baseline"]:
-        return "no baseline: add `baseline` to the gate to compare with one"
+        return NO_BASELINE
     if any(clause["passed"] for clause in clauses):
         return "This run is the baseline of the others."
     return "Not compared: there is no older run to compare with. A later run is compared with this run."

@@ -14,6 +14,8 @@ from dicast.reporting import ALL_METRICS, cap_lines, code, ledger_option, raise_
 
 Document = Mapping[str, Any]
 
+NO_BASELINE = "no baseline: add `baseline` to the gate to compare with one"
+
 _UNCOMPARED = " is not compared with "
 """Words of a gate's reason between the label and the baseline with the cause."""
 
@@ -69,6 +71,15 @@ def gate_reasons(done: Document) -> list[str]:
         f"{', '.join(names)}{cause if len(names) < 2 else cause.replace(' is ', ' are ', 1)}"
         for cause, names in labels.items()
     ]
+
+
+def state_once(parts: Sequence[str], runs: int) -> list[str]:
+    """Return *parts* of a comment on several *runs* with one sentence at the end about all runs without a baseline."""
+    missing = parts.count(NO_BASELINE)
+    if missing < 2:
+        return [*parts]
+    whose = "" if missing == runs else f"{missing:,} of {runs:,} experiments have "
+    return [*(part for part in parts if part != NO_BASELINE), f"{whose}{NO_BASELINE}"]
 
 
 def open_labels(done: Document) -> set[str]:

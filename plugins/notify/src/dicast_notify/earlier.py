@@ -152,7 +152,7 @@ def _compare(run: RunContext, end: Event, earlier: Earlier) -> tuple[list[str], 
 def _change(answer: Mapping[str, Any]) -> str:
     """Return the mean difference, or its ends if the proxies held subjects back, with its interval and the number of pairs."""
     low, high, n = answer["ci_low"], answer["ci_high"], answer["n"]
-    interval = "" if low is None or high is None else f" ({low:+.4f} to {high:+.4f})"
+    interval = "" if low is None or high is None else f" (95 % interval {low:+.4f} to {high:+.4f})"
     mean = answer["mean_difference"]
     ends = [answer[name] for name in ("mean_difference_low", "mean_difference_high")] if mean is None else [mean]
     return f"{' to '.join(f'{end:+.4f}' for end in ends)}{interval} over {n:,} pair{'s' * (n != 1)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -29,6 +30,8 @@ LABELS = 6
 _LABEL_FIGURES = ("mean", "pass_rate", "ci_low", "ci_high", "basis", "scored", "failed", "total", "scale")
 _RUN_FIGURES = ("subjects", "scored", "failed", "skipped", "coverage", "failures", "cost", "spend_lost", "stopped")
 _HEADS = {"worse": "got worse", "failed": "failed its gate", "undecided": "is undecided"}
+_MEAN = re.compile(r"the mean of (.+) is [-.\d]+, (.+)")
+"""A reason of the gate about a mean: its label, and the words after the mean, which the line of the label states."""
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "@\N{ZERO WIDTH SPACE}"})
 """Characters with a meaning in chat tools: Slack's three escapes, and a sign that keeps a name from being a mention."""
 
@@ -109,10 +112,18 @@ def _end_lines(standing: Standing, trigger: str, reasons: Iterable[str], option:
     yield f"{done['name']} {_HEADS.get(trigger) or f'ended: {standing.answer}'}"
     before = {} if standing.previous is None else standing.previous.document
     earlier = {**before.get("metrics", {}), **before.get("labels", {})}
-    labels = [_label_line(label, figures, earlier.get(label)) for label, figures in _failed_first(done)]
+    labels, rules = [], {}
+    for reason in reasons:
+        match = _MEAN.fullmatch(reason)
+        rules[reason] = ("", "") if match is None else (match[1], match[2])
+    for label, figures in _failed_first(done):
+        rule = "".join(f", {words}" for name, words in rules.values() if name == label)
+        is_compared = any(sentence.startswith(f"{label}: worse than ") for sentence in standing.worse)
+        labels.append(_label_line(label, figures, earlier.get(label), rule, has_difference=not is_compared))
+    shown = [label for label, _ in _failed_first(done)][:LABELS]
     yield from labels[:1]
     yield from standing.worse
-    yield from reasons
+    yield from (reason for reason, (label, _) in rules.items() if label not in shown)
     if standing.not_compared is not None:
         yield standing.not_compared
     yield from labels[1:LABELS]
@@ -134,14 +145,18 @@ def _failed_first(done: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]
     return sorted(ordered_labels(done).items(), key=lambda item: places.get(item[0], len(order)))
 
 
-def _label_line(label: str, figures: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
-    """Return the mean of a label, with its interval, its coverage, and the difference from the mean *before*."""
+def _label_line(
+    label: str, figures: Mapping[str, Any], before: Mapping[str, Any] | None, rule: str, *, has_difference: bool
+) -> str:
+    """Return the mean of a label, with its interval, the *rule* of the gate, its coverage, and the mean *before*, with the difference if *has_difference*."""
     mean, previous = figures["mean"], None if before is None else before["mean"]
     low, high = figures.get("ci_low"), figures.get("ci_high")
-    interval = "" if low is None or high is None else f" ({figure(low)} to {figure(high)})"
-    difference = "" if mean is None or previous is None else f" ({mean - previous:+.4f})"
+    interval = "" if low is None or high is None else f" (95 % interval {figure(low)} to {figure(high)})"
+    difference = "" if mean is None or previous is None or not has_difference else f" ({mean - previous:+.4f})"
     compared = "" if previous is None else f"; before {figure(previous)}{difference}"
-    return f"{label}: mean {figure(mean)}{interval}, {figures['scored']:,} of {figures['total']:,} scored{compared}"
+    return (
+        f"{label}: mean {figure(mean)}{interval}{rule}, {figures['scored']:,} of {figures['total']:,} scored{compared}"
+    )
 
 
 def _next(run_id: str, option: str) -> str:
