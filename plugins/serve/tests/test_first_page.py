@@ -11,7 +11,7 @@ import dicast
 from dicast import Judgment, Subject
 
 from .serving import Server
-from .test_dashboard import Held, Tab
+from .test_dashboard import NUMBERS, Held, Tab, settled, wrong_numbers
 from .test_label_queues import label, open_client
 
 pytestmark = pytest.mark.slow
@@ -76,3 +76,65 @@ def test_labels_that_wait_are_counted_and_the_title_names_the_subject(chromium, 
         held.wait()
         held.release()
         page.wait_for_selector(".unsaved", state="detached")
+
+
+FAILED_LIST = "Failed, and not passed since"
+ONLY_FAILED = "only failed runs that no newer run of their pipeline has passed"
+
+
+def write_gates(path, gates):
+    """Write a run of each ``(name, line)`` of *gates* to the ledger at *path*, the oldest first. Every run has a mean of .5."""
+    rows = [Subject("row", f"r{number}", "q", "yes" * number) for number in range(2)]
+    ledger = {"ledger/sqlite": {"path": str(path)}}
+    for name, line in gates:
+        metrics = [{"check/contains": {"as": "match", "value": "yes"}}]
+        gate = {"on": "match", "min_score": line}
+        dicast.run({"name": name, "metrics": metrics, "gate": gate, "ledger": ledger}, subjects=rows)
+
+
+@pytest.fixture
+def gated_server(tmp_path):
+    """A server over two pipelines that failed, one of which has passed since, and six newer pipelines that passed."""
+    older = [("broken", 0.9), ("fixed", 0.9), ("fixed", 0.1)]
+    with ThreadPoolExecutor(1) as executor:  # a thread that playwright has no event loop in
+        executor.submit(
+            write_gates, tmp_path / "ledger.db", [*older, *((f"newer-{n}", 0.1) for n in range(6))]
+        ).result()
+    running = Server(tmp_path)
+    yield running
+    running.end()
+
+
+def test_a_failed_pipeline_remains_on_today_until_a_newer_run_passes(chromium, gated_server):
+    with Tab(chromium, gated_server) as page:
+        failed = page.get_by_role("list", name=FAILED_LIST)
+        failed.wait_for()
+        names = page.get_by_role("list", name="Newest run of other pipelines").get_by_role("link").all_inner_texts()
+        assert names == [f"newer-{number}" for number in (4, 3, 2, 1, 0)]
+        assert failed.get_by_role("link").all_inner_texts() == ["broken"]
+        with ThreadPoolExecutor(1) as executor:
+            executor.submit(write_gates, gated_server.log.with_name("ledger.db"), [("broken", 0.1)]).result()
+        failed.wait_for(state="detached")
+        page.locator("[aria-labelledby=last] > .answer > p").get_by_role("link", name="broken").wait_for()
+
+
+def test_the_filter_of_runs_leaves_the_failed_pipelines_and_is_in_the_address(chromium, gated_server):
+    with Tab(chromium, gated_server, "#/runs", wait=".list tbody tr") as page:
+        filter_ = page.get_by_role("checkbox", name=ONLY_FAILED)
+        assert page.locator(".list tbody tr").count() == 9
+        filter_.press("Space")
+        page.wait_for_function("() => document.querySelectorAll('.list tbody tr').length === 1")
+        assert page.locator(".list tbody th").inner_text() == "broken"
+        assert page.evaluate("location.hash") == "#/runs?failing=1"
+        settled(page)
+        assert wrong_numbers(gated_server, page.evaluate(NUMBERS)) == []
+        page.reload()
+        page.locator(".list tbody tr").wait_for()
+        assert filter_.is_checked()
+        filter_.press("Space")
+        page.wait_for_function("() => document.querySelectorAll('.list tbody tr').length === 9")
+
+
+def test_the_filter_of_runs_without_a_failed_pipeline_has_a_sentence(chromium, server):
+    with Tab(chromium, server, "#/runs?failing=1") as page:
+        page.get_by_text("The newest gate of every pipeline has passed.").wait_for()
