@@ -343,5 +343,33 @@ def test_the_last_run_of_several_pipelines_is_saved_with_a_warning_and_a_named_p
         "nightly",
         True,
     )
-    _, entry, _ = say("baseline", "save", "main", "answers", "--json")
+    _, entry, _ = say("baseline", "save", "answers-main", "answers", "--json")
     assert (entry["pipeline"], "warning" in entry) == ("answers", False)
+
+
+def test_a_name_that_moves_to_another_pipeline_is_named_with_both(folder, say):
+    (folder / "nightly.yaml").write_text(PIPELINE.replace("name: answers", "name: nightly"))
+    for file in ("answers.yaml", "nightly.yaml"):
+        say("run", file)
+    assert "warning" not in say("baseline", "save", "main", "answers", "--json")[1]
+    assert "warning" not in say("baseline", "save", "main", "answers", "--json")[1]
+    warning = say("baseline", "save", "main", "nightly", "--json")[1]["warning"]
+    assert warning.startswith("main was a run of answers, and is a run of nightly from now on")
+    assert warning.endswith("as in dicast baseline save answers-main answers")
+
+
+def test_an_interrupted_run_of_a_named_pipeline_is_named(folder, say, monkeypatch):
+    old = run(folder)
+    run(folder, name="other")
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dicast_check.check.Check.score", interrupt)
+        with pytest.raises((KeyboardInterrupt, dicast.DicastError)):
+            run(folder)
+    _, entry, _ = say("baseline", "save", "main", old.name, "--json")
+    assert entry["run_id"] == old.run_id
+    assert "was not completed, so the run before it was saved" in entry["warning"]
+    assert "warning" not in say("baseline", "save", "of-other", "other", "--json")[1]

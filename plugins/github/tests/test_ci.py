@@ -17,6 +17,8 @@ from time import sleep
 
 import pytest
 
+from dicast_github.comment import FORK
+
 PIPELINE = """
 name: answers
 source: {rows/jsonl: {path: rows.jsonl}}
@@ -126,6 +128,31 @@ def test_a_wrong_file_is_annotated_where_it_is_wrong(folder):
     assert line.startswith("::error file=wrong.yaml,line=3,col=11,title=dicast::")
     assert "did you mean 'check/contains'?" in line
     assert done.returncode == 2
+
+
+def test_a_refused_file_is_in_the_jobs_summary_with_the_note_about_forks(folder):
+    (folder / "wrong.yaml").write_text(PIPELINE % 0.4 + "wrong: 1\n")
+    ends = {"head": {"repo": {"full_name": "other/a"}}, "base": {"repo": {"full_name": "me/a"}}}
+    event = {"number": 7, "pull_request": {"number": 7, **ends}, "repository": {"full_name": "me/a"}}
+    (folder / "event.json").write_text(json.dumps(event))
+    names = {"GITHUB_EVENT_PATH": str(folder / "event.json"), "GITHUB_REPOSITORY": "me/a"}
+    step = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(folder / "step.md")}
+    done = ci(folder, "wrong.yaml", **names, **step)
+    text = (folder / "step.md").read_text()
+    assert done.returncode == 2
+    assert text.startswith("## `wrong.yaml`: nothing was judged\n\n- `wrong.yaml:")
+    assert FORK in text
+    assert FORK in done.stderr
+    (folder / "step.md").unlink()
+    assert FORK not in ci(folder, "wrong.yaml", **step).stderr
+    assert FORK not in (folder / "step.md").read_text()
+
+
+def test_a_test_report_that_needs_a_plugin_names_its_option(folder):
+    (folder / "blocked.yaml").write_text(PIPELINE % 0.4 + "plugins: {block: [junit]}\n")
+    done = ci(folder, "blocked.yaml", "--junit", "j.xml")
+    assert done.returncode == 2
+    assert done.stderr.startswith("--junit: plugin 'junit' ")
 
 
 def test_under_gitlab_the_log_has_a_section_and_a_test_report_is_written(folder):

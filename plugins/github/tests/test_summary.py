@@ -115,10 +115,10 @@ def test_at_most_as_many_annotations_of_a_level_as_github_shows(github, capsys):
     assert commands[-1][2].startswith("21 more subjects did not pass")
 
 
-def test_an_undecided_gate_is_a_warning(github, capsys):
+def test_an_undecided_gate_is_an_error_because_the_job_fails(github, capsys):
     run([Score(1.0), Failure("refused", "no")], "ab", text=TEXT.replace("0.5", "0.9"))
     level, _, message = parsed(capsys.readouterr().out.splitlines()[0])
-    assert (level, message.partition(":")[0]) == ("warning", "gate undecided")
+    assert (level, message.partition(":")[0]) == ("error", "gate undecided")
 
 
 def test_nothing_is_annotated_where_all_passed(github, capsys):

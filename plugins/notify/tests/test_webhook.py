@@ -227,6 +227,12 @@ def test_a_fault_of_the_server_is_tried_again_with_the_same_id(run, receiver):
     assert len(receiver.requests) == 3
 
 
+def test_a_refusal_without_a_text_says_so(run, receiver):
+    receiver.answers, receiver.complaint = [404], ""
+    done = run([GOOD, BAD], when="always")
+    assert "HTTP 404: the reply has no text" in done.sinks["notify/webhook"]["error"]
+
+
 def test_a_redirect_is_not_followed(run, receiver):
     receiver.answers, receiver.headers = [302] * 3, {"Location": f"{receiver.origin}/elsewhere"}
     done = run([GOOD], when="always")

@@ -14,7 +14,7 @@ from ...toolkit.terminal import print_lines
 from ...toolkit.text_table import TextTable
 from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
-from ..events import RUN_STARTED
+from ..events import RUN_COMPLETED, RUN_STARTED
 from ..records.baseline import find_results
 from ..records.portable import PREFIX, portable
 from ..records.saved import check_name, remove_baseline, save_baseline, saved_baselines
@@ -72,6 +72,9 @@ def _save(ledger: Ledger, name: str, run: str, file: Path | None) -> dict[str, A
     warning = early
     if run == LAST:
         warning = early or _open_run_text(ledger, results) or _others_text(ledger, results, name)
+    elif run == results.name:
+        warning = early or _open_run_text(ledger, results, run)
+    warnings = [text for text in (warning, _moved_text(ledger, results, name)) if text is not None]
     output = None if file is None else AtomicFile(file, replaces=PREFIX)
     if output is None:
         save_baseline(ledger, name, results.run_id)
@@ -82,19 +85,37 @@ def _save(ledger: Ledger, name: str, run: str, file: Path | None) -> dict[str, A
         "run_id": results.run_id,
         "pipeline": results.name,
         "file": None if file is None else str(file),
-        **({} if warning is None else {"warning": warning}),
+        **({"warning": "; ".join(warnings)} if warnings else {}),
     }
 
 
-def _open_run_text(ledger: Ledger, results: Results) -> str | None:
-    """Return the message that a run newer than *results* was not completed; None if there is no such run."""
-    run_id = newest_run(ledger.read)
+def _open_run_text(ledger: Ledger, results: Results, pipeline: str | None = None) -> str | None:
+    """Return the message that a run newer than *results*, of *pipeline* if it is given, was not completed; None if there is no such run."""
+    if pipeline is None:
+        run_id = newest_run(ledger.read)
+    else:
+        starts = (entry.event for entry in started_runs(ledger.read))
+        run_id = next((start.run_id for start in starts if start.payload.get("name") == pipeline), None)
+        run_id = None if any(ledger.read(Query(run_id, (RUN_COMPLETED,), limit=1))) else run_id
     if run_id is None or run_id == results.run_id:
         return None
     name = next(entry.event.payload.get("name") for entry in ledger.read(Query(run_id, (RUN_STARTED,), limit=1)))
     return (
         f"the newest run, {run_id} ({name}), was not completed, so the run before it was saved: "
         f"{results.run_id} ({results.name})"
+    )
+
+
+def _moved_text(ledger: Ledger, results: Results, name: str) -> str | None:
+    """Return the message that *name* was a run of another pipeline than *results*, whose gates compare with it; None if it was not."""
+    saved = saved_baselines(ledger).get(name)
+    pipeline = None if saved is None else (document(ledger, saved.run_id) or {}).get("name")
+    if pipeline is None or pipeline == results.name:
+        return None
+    command = f"dicast baseline save {shlex.quote(f'{pipeline}-{name}')} {shlex.quote(pipeline)}"
+    return (
+        f"{name} was a run of {pipeline}, and is a run of {results.name} from now on: a gate of {pipeline} with baseline: {name} "
+        f"compares with no run of its own; give each pipeline a name of its own, as in {command}"
     )
 
 

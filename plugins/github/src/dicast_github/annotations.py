@@ -64,9 +64,9 @@ def of_run(
     """
     title, gate = f"dicast {done['name']}", done["gate"]
     annotations = []
-    has_failed = gate is not None and gate["passed"] is False
+    has_passed = gate is not None and gate["passed"] is True
     if done["undecided"] or (gate is not None and gate["reasons"]):
-        level: Level = "error" if has_failed and not done["undecided"] else "warning"
+        level: Level = "warning" if has_passed and not done["undecided"] else "error"
         answer = "undecided" if gate is None else f"gate {gate_answer(gate)}"
         message = f"{answer}: {'; '.join(done['undecided'] if gate is None else gate['reasons'])}"
         annotations.append(Annotation(level, message, title, *place.of("gate")))

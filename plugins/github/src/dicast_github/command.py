@@ -23,9 +23,10 @@ from dicast.toolkit.files import error_reason
 from dicast.toolkit.printable import one_line
 
 from .annotations import data, of_problems
-from .comment import Comment, read_documents, write_progress
+from .comment import FORK, Comment, read_documents, write_progress
 from .junit import BEGINS as JUNIT_BEGINS
 from .junit import merge_reports
+from .summary import append
 
 JUNIT = "dicast-junit.xml"
 """Default path of the test report under GitLab."""
@@ -34,7 +35,7 @@ _APPENDED = ("--resume", "--watch")
 """Options of runs that leave out an experiment that is complete, or that have no end; their reports are written to the path itself."""
 
 _INTERRUPTED = "the run was interrupted before its first result"
-_INTERRUPT_CODE = 130
+_INTERRUPT_CODE, _REFUSAL_CODE = 130, 2
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -260,8 +261,26 @@ def _run_with(file: Path, options: _Options, *sinks: Mapping[str, object]) -> in
             [*options.words], prog_name="dicast ci FILE --merge", standalone_mode=False, obj=caller
         )
         return int(code or 0)
-    code = run.main([str(file), *options.words, *settings], prog_name="dicast ci", standalone_mode=False, obj=caller)
+    try:
+        code = run.main(
+            [str(file), *options.words, *settings], prog_name="dicast ci", standalone_mode=False, obj=caller
+        )
+    except RequestError as error:
+        raise _with_flags(error, options) from error
     return int(code or 0)
+
+
+def _with_flags(error: RequestError, options: _Options) -> RequestError:
+    """Return *error* with the option ``--junit`` in place of ``--set`` for its sink, which the user has not set."""
+    if any("sinks" in word for word in options.words):
+        return error
+    problems = [
+        attrs.evolve(problem, file="--junit", path=None)
+        if problem.file == "--set" and str(problem.path).startswith("sinks") and "junit" in problem.message
+        else problem
+        for problem in error.problems
+    ]
+    return error if problems == [*error.problems] else type(error)(problems)
 
 
 def _on_github(file: Path, junit: str | None, options: _Options) -> int:
@@ -270,14 +289,30 @@ def _on_github(file: Path, junit: str | None, options: _Options) -> int:
         sink = {"github/summary": {"as": "ci-summary", "annotations_path": str(annotations)}}
         try:
             with _group(f"{options.title} {file}", quiet="--json" in options.words):
-                return _run(file, junit, options, sink)
+                exit_code = _run(file, junit, options, sink)
+            if exit_code == _REFUSAL_CODE and _is_of_fork():
+                click.echo(FORK, err=True)
+            return exit_code
         except RequestError as error:
             commands = [problem.command() for problem in of_problems(error.problems)]
             _print_bytes(*commands, quiet="--json" in options.words)
+            _report_refusal(file, error, is_fork=_is_of_fork())
             raise
         finally:
             if annotations.is_file():
                 _print_bytes(annotations.read_text(encoding="utf-8").rstrip("\n"), quiet="--json" in options.words)
+
+
+def _report_refusal(file: Path, error: RequestError, *, is_fork: bool) -> None:
+    """Append the problems of a refused *file* to the job's summary, and print what a fork's job lacks: its token may not post a comment."""
+    notes = [FORK] if is_fork else []
+    for note in notes:
+        click.echo(note, err=True)
+    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+        problems = [f"- {code(_from_here(one_line(str(problem))), 1_000)}" for problem in error.problems]
+        title = f"## {code(one_line(file.as_posix()))}: nothing was judged"
+        text = "\n\n".join([title, "\n".join(problems), *notes])
+        append(Path(path), lambda size: f"{text}\n" if len(text.encode(errors="backslashreplace")) < size else "")
 
 
 @contextmanager

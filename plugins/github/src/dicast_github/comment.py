@@ -192,7 +192,7 @@ def _allowed_drops(done: Document) -> Iterator[str]:
         if clause["rule"] == "max_drop" and clause["passed"] and (clause["value"] or 0) < 0
     ]
     if gate["passed"] and drops:
-        yield f"The gate passes: {'; '.join(drops)}. There is nothing to do."
+        yield f"The gate passes: {'; '.join(drops)}."
 
 
 def _needs_rows(done: Document) -> bool:

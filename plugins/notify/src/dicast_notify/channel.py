@@ -83,7 +83,7 @@ class Channel:
             return self._error(
                 f"HTTP {answer.status}: it redirects to another address, which is not followed; correct url"
             )
-        return self._error(f"HTTP {answer.status}: {answer.complaint().message}")
+        return self._error(f"HTTP {answer.status}: {answer.complaint().message or 'the reply has no text'}")
 
     def _error(self, reason: str) -> WebhookError:
         text = " ".join(self._client.reader.message(reason).split())
