@@ -20,14 +20,14 @@ from .._kernel.values.errors import LedgerError, LedgerRefused
 from .._kernel.values.json_form import unstructure
 from .._kernel.values.judged import events_of
 from .conformance import context, path_option
-from .leases import LeaseConformance
+from .ledger_columns import ColumnConformance
 from .ledger_events import RUN, make_cap, make_closing, make_event, make_lost, make_reservation
 from .pipeline import Bench, typical_events, typical_records
 
 START = "0" * 64
 
 
-class LedgerConformance(LeaseConformance):
+class LedgerConformance(ColumnConformance):
     """Checks for a ledger. Name it with ``ledger = "plugin/name"``.
 
     Two live objects from one component's ``open`` must be the same ledger, as in two processes.

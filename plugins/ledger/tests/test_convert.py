@@ -14,11 +14,11 @@ import pytest
 
 from dicast import LedgerError, LedgerRefused, Query
 from dicast.reading import read_verdicts
+from dicast.reading.blocks.making import Layouts, columns_of
 from dicast.toolkit.ledger_lines.blocks import lines_in
 from dicast_ledger.format4 import convert as convert_module
 from dicast_ledger.format4.convert import convert
 from dicast_ledger.format4.first_columns import first_texts
-from dicast_ledger.format4.making import Layouts, columns_of
 from dicast_ledger.format4.reading import Makers
 
 FIELDS = (

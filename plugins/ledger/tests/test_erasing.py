@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dicast import Event, LedgerError, Query
+from dicast.reading.blocks.spent import spent_of
 from dicast_ledger import connect
-from dicast_ledger.spent import spent_of
 
 
 @pytest.fixture

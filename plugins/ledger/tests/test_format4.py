@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from dicast import LedgerError, Query
 from dicast.reading import ActivityColumns, VerdictColumns
+from dicast.reading.blocks.stored_columns import NumberColumn, StoredColumns
 from dicast.toolkit.ledger_lines.blocks import is_packed, lines_in
 from dicast_ledger.format4.connecting import add_functions
-from dicast_ledger.format4.stored_columns import Column, StoredColumns
 from dicast_ledger.format4.texts import unknown
 
 COLUMNS = ["id", "type", "time", "run_id", "session_id", "turn_id", "subject_kind", "subject_id", "sensitivity"]
@@ -73,7 +73,7 @@ def test_a_small_append_stays_plain_and_is_one_row(path, opened, make_event):
 
 def test_a_small_append_needs_no_columns(path, opened, make_subject, monkeypatch):
     """Their import takes as long as the append of 1,000 rows."""
-    monkeypatch.setitem(sys.modules, "dicast_ledger.format4.making", None)
+    monkeypatch.setitem(sys.modules, "dicast.reading.blocks.making", None)
     with opened(path) as ledger:
         ledger.append(make_subject(1))
         assert len([*ledger.read(Query())]) == 3
@@ -500,7 +500,7 @@ def test_names_of_columns_are_in_the_order_of_the_lines(path, opened, make_subje
 
 @given(st.lists(st.integers(-1, 2**31 - 1), min_size=1, max_size=5), st.integers(1, 2**63))
 def test_numbers_of_4_bytes_are_added_with_8_bytes_or_refused(values, base):
-    column, target = Column("i", None, memoryview(array("i", values).tobytes()), len(values)), array("q", [7])
+    column, target = NumberColumn("i", None, memoryview(array("i", values).tobytes()), len(values)), array("q", [7])
     if min(values) < 0 or max(values) + base >= 2**63:
         with pytest.raises(ValueError, match="does not fit"):
             column.add_to(target, base)
@@ -519,7 +519,7 @@ def test_numbers_of_4_bytes_are_added_with_8_bytes_or_refused(values, base):
 )
 def test_numbers_of_a_column_are_added_or_refused(numbers, base):
     code, values = numbers
-    column = Column(code, None, memoryview(array(code, values).tobytes()), len(values))
+    column = NumberColumn(code, None, memoryview(array(code, values).tobytes()), len(values))
     target = array(code)
     try:
         expected = array(code, [value + base for value in values])

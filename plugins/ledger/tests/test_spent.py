@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast import Event
-from dicast_ledger.spent import AGENT, DIGITS, EXACT, UNCOUNTED, UNPRICED, Payer, spent_of
+from dicast.reading.blocks.spent import AGENT, DIGITS, EXACT, UNCOUNTED, UNPRICED, Payer, spent_of
 
 MOST = 2**62
 

@@ -13,14 +13,14 @@ import orjson
 import pytest
 
 from dicast import Event, LedgerError
+from dicast.reading.blocks.block_columns import MARK, SPENT, TABLES, VERDICTS, part_of
+from dicast.reading.blocks.making import Layouts, columns_of
+from dicast.reading.blocks.stored_columns import NumberColumn
 from dicast.toolkit.ledger_lines.blocks import body_of, list_in
 from dicast.toolkit.ledger_lines.chain import START, chained, leaf_of
-from dicast_ledger.format4.columns import MARK, SPENT, TABLES, VERDICTS, part_of
 from dicast_ledger.format4.first_columns import first_texts
-from dicast_ledger.format4.making import Layouts, columns_of
 from dicast_ledger.format4.merging import stored_columns
 from dicast_ledger.format4.reading import Makers
-from dicast_ledger.format4.stored_columns import Column
 
 ABOUT = ("subject.read", "llm.call_completed", "route.decided", "record.failed")
 
@@ -213,7 +213,7 @@ def test_a_part_comes_back_if_its_compressed_form_has_the_same_length():
 @pytest.mark.parametrize("spec", [None, [0]])
 def test_items_are_exchanged_for_their_numbers(items, spec):
     numbers = array("i", [number % len(items) for number in range(0, 900, 7)] if spec is None else [0] * 5)
-    column = Column("i", spec, memoryview(numbers.tobytes() if spec is None else b""), len(numbers))
+    column = NumberColumn("i", spec, memoryview(numbers.tobytes() if spec is None else b""), len(numbers))
     target = array("i", [9])
     column.add_items_to(target, items)
     assert [*target] == [9, *(items[number] for number in numbers)]
@@ -221,6 +221,6 @@ def test_items_are_exchanged_for_their_numbers(items, spec):
 
 @pytest.mark.parametrize("numbers", [[0, 1, 3], [0, 3 << 8], [1 << 24], [0, 1]])
 def test_a_number_without_an_item_and_a_missing_number_are_refused(numbers):
-    column = Column("i", None, memoryview(array("i", numbers).tobytes()), 3)
+    column = NumberColumn("i", None, memoryview(array("i", numbers).tobytes()), 3)
     with pytest.raises((LookupError, ValueError)):
         column.add_items_to(array("i"), [4, 5, 6])

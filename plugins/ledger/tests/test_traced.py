@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from dicast import Event, LedgerError, Query
 from dicast.reading import ActivityColumns, VerdictColumns
+from dicast.reading.blocks.making import Layouts, columns_of
 from dicast.toolkit.ledger_lines.blocks import list_in
 from dicast.toolkit.ledger_lines.lines import Encoder, events_of
 from dicast.toolkit.ledger_lines.makers import Maker
 from dicast.toolkit.ledger_lines.proofs import check_proof
 from dicast_ledger.format4.connecting import add_functions
 from dicast_ledger.format4.first_columns import first_texts
-from dicast_ledger.format4.making import Layouts, columns_of
 from dicast_ledger.format4.reading import Makers
 
 TIME = "2026-03-01T12:00:00.000Z"

@@ -5,7 +5,7 @@ A ledger that reads lines without making events passes them on with a small part
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -13,12 +13,13 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import JudgedMaker, JudgedRow, Score, Subject
+from dicast import Event, JudgedMaker, JudgedRow, Query, Score, Subject
 
 from .judged import Place
-from .lines import Content
-from .makers import FIRST_EVENT, SUBJECT, Maker
+from .lines import Content, events_in
+from .makers import FIRST_EVENT, JUDGED, SUBJECT, Maker
 from .redaction import plain
+from .selection import matches
 
 _TYPES = ("subject.read", "eval.started", "eval.completed")
 _SENSITIVE = "user_controlled"
@@ -137,6 +138,32 @@ class RowReader:
         except KeyError:
             form = self._forms[maker.name] = _form_of(maker)
         return None if form is None else form.record(line, content)
+
+
+def records_in(
+    first: int,
+    lines: Iterable[Sequence[Any]],
+    query: Query,
+    makers: Mapping[str, Maker],
+    content: Content,
+    rows: RowReader,
+) -> Iterator[tuple[int, Event | JudgedRow]]:
+    """Yield the records of one run in the parsed *lines* of a block, after the event ``query.after``, with their numbers: a judged subject with the number of its first event.
+
+    :param first: the number of the first event of the block.
+    :raises ValueError, LookupError, TypeError: if a line does not have the form of its kind.
+    """
+    seq = first
+    for line in lines:
+        maker = makers[line[1]] if line[0] == JUDGED else None
+        record = None
+        if maker is not None and maker.run_id == query.run_id and seq > query.after:
+            record = rows.of(line, maker, content)
+        if record is None:
+            yield from matches(seq, (line,), query, makers, content)
+        else:
+            yield seq, record
+        seq += events_in(line, makers)
 
 
 def _form_of(maker: Maker) -> RowForm | None:

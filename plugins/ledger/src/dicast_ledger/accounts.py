@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 
 from dicast import Cost, Event, LedgerError
+from dicast.reading.blocks.spent import AGENT, Payer, Spent, agent_cost, amount_of_line, tokens_of
 
 from .many_spent import ManySpent, numpy_for
-from .spent import AGENT, Payer, Spent, agent_cost, amount_of_line, tokens_of
 from .sums import GROUPS, Group, Spend, Sum, Tally
 
 __all__ = ["EVALS", "GROUPS", "Accounts", "Group", "Tally"]

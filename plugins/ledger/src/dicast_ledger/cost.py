@@ -15,10 +15,10 @@ import orjson
 from dicast import ConfigError, Event, Ledger, Query, named_run, read_ledger
 from dicast.commands import ledger_path
 from dicast.reading import milliseconds, read_verdicts
+from dicast.reading.blocks.spent import AGENT, SPENT
 from dicast.toolkit.printable import one_line
 
 from .accounts import EVALS, GROUPS, Accounts, Group, Tally
-from .spent import AGENT, SPENT
 
 
 def moment(_context: click.Context, _option: click.Parameter, text: str | None) -> datetime | None:

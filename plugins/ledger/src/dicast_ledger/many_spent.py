@@ -7,8 +7,8 @@ from types import ModuleType
 from typing import Any
 
 from dicast.reading import Numbering, first_places, view
+from dicast.reading.blocks.spent import AGENT, DAY, DIGITS, EXACT, UNCOUNTED, UNPRICED, Spent, amount_of_line, day_of
 
-from .spent import AGENT, DAY, DIGITS, EXACT, UNCOUNTED, UNPRICED, Spent, amount_of_line, day_of
 from .sums import Group, Sum
 
 MANY_LINES = 50_000

@@ -8,9 +8,8 @@ from typing import Literal, get_args
 import attrs
 
 from dicast import Cost
+from dicast.reading.blocks.spent import DIGITS, EXACT, PLACES, UNCOUNTED, UNPRICED, Spent, amount_of_line
 from dicast.toolkit.money import rounded
-
-from .spent import DIGITS, EXACT, PLACES, UNCOUNTED, UNPRICED, Spent, amount_of_line
 
 Group = Literal["model", "judge", "rubric", "session", "day"]
 GROUPS: tuple[str, ...] = get_args(Group)

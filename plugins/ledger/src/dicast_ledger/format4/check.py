@@ -14,6 +14,8 @@ import attrs
 import orjson
 
 from dicast import Head, LedgerError, Verification
+from dicast.reading.blocks.making import Layouts, columns_of
+from dicast.reading.blocks.stored_columns import UNREADABLE, StoredColumns
 from dicast.toolkit.ledger_lines.blocks import Hints, is_end, is_packed, list_in, split
 from dicast.toolkit.ledger_lines.chain import MARK_BYTES, START, chain_of
 from dicast.toolkit.ledger_lines.lines import CONTENT, CONVERTED, EVENT, EVENT_SIZES, event_of
@@ -25,10 +27,8 @@ from ..old_chain import integrity
 from ..spending import SPENDING_TABLES, Spending, counted_in
 from .contents import Contents
 from .first_columns import first_texts
-from .making import Layouts, columns_of
 from .merging import stored_columns
 from .rows import ROW
-from .stored_columns import UNREADABLE, StoredColumns
 from .texts import short_keys
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import orjson
 
-from ..spent import AGENT
-from .columns import SPENT, TABLES, BlockColumns, Table
-from .stored_columns import StoredTable
+from dicast.reading.blocks.block_columns import SPENT, TABLES, BlockColumns, Table
+from dicast.reading.blocks.spent import AGENT
+from dicast.reading.blocks.stored_columns import StoredTable
 
 
 class FirstColumns:

@@ -21,9 +21,8 @@ from .writer import Prepared, Writer
 
 if TYPE_CHECKING:
     from dicast.reading import ActivityColumns, VerdictColumns
+    from dicast.reading.blocks.spent import Spent
     from dicast.toolkit.ledger_lines.erasing import Erasable
-
-    from ..spent import Spent
 
 
 class BlockLedger(Opened):
@@ -102,7 +101,8 @@ class BlockLedger(Opened):
 
         :raises LedgerError: if the file cannot be read.
         """
-        from .columns import STARTED  # no run needs them
+        from dicast.reading.blocks.block_columns import STARTED  # no run needs them
+
         from .merging import read_open
 
         with self._reading() as connection:

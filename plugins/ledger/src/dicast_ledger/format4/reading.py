@@ -12,7 +12,7 @@ from dicast import Entry, Event, JudgedRow, Query
 from dicast.toolkit.ledger_lines.blocks import lines_in, list_in
 from dicast.toolkit.ledger_lines.chain import chained, leaf_of
 from dicast.toolkit.ledger_lines.lines import events_in
-from dicast.toolkit.ledger_lines.makers import JUDGED, Maker
+from dicast.toolkit.ledger_lines.makers import Maker
 from dicast.toolkit.ledger_lines.selection import matches, refuse_changed
 
 from .recent import Block, Recent
@@ -120,23 +120,13 @@ def records(connection: sqlite3.Connection, run_id: str, after: int) -> Iterator
 
     :raises ValueError: if a block cannot be read; its first value is the number of its first event.
     """
-    from dicast.toolkit.ledger_lines.records import RowReader  # most runs read no records
+    from dicast.toolkit.ledger_lines.records import RowReader, records_in  # most runs read no records
 
-    query, makers, texts, made = Query(run_id, after=after), Makers(connection), Texts(connection), RowReader()
+    query, makers, texts, rows = Query(run_id, after=after), Makers(connection), Texts(connection), RowReader()
     statement = selection_of(connection, query)
     for first, size, body in () if statement is None else connection.execute(*statement):
-        seq = first
         try:
-            for line in orjson.loads(list_in(size, body)):
-                maker = makers[line[1]] if line[0] == JUDGED else None
-                record = None
-                if maker is not None and maker.run_id == run_id and seq > after:
-                    record = made.of(line, maker, texts.get)
-                if record is None:
-                    yield from matches(seq, (line,), query, makers, texts.get)
-                else:
-                    yield seq, record
-                seq += events_in(line, makers)
+            yield from records_in(first, orjson.loads(list_in(size, body)), query, makers, texts.get, rows)
         except (ValueError, LookupError, TypeError) as error:
             raise ValueError(f"the block from event {first}: {error}") from error
 

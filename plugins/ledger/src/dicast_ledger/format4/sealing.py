@@ -48,7 +48,7 @@ def small_appends(connection: sqlite3.Connection) -> tuple[int, int]:
 
 def sealing_of(connection: sqlite3.Connection) -> Sealing:
     """Return the small appends since the last compressed block as compressed rows."""
-    from .making import packed_columns  # a short run seals nothing
+    from dicast.reading.blocks.making import packed_columns  # a short run seals nothing
 
     small = _small(connection, ROW)
     ids, texts = list[int](), dict[str, bytes]()

@@ -79,7 +79,7 @@ class Writer:
     @cached_property
     def _columns(self) -> Columns:
         """Function that makes the columns of a compressed block."""
-        from .making import packed_columns  # small appends have no columns
+        from dicast.reading.blocks.making import packed_columns  # small appends have no columns
 
         return packed_columns(self._encoder.makers)
 

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 import orjson
 
-from dicast import Cost, InvalidCost
-from dicast.reading import Names, milliseconds
-from dicast.toolkit.ledger_lines.redaction import plain
-from dicast.toolkit.money import scaled_digits
+from ..._kernel.values import Cost
+from ..._kernel.values.errors import InvalidCost
+from ...toolkit.ledger_lines.redaction import plain
+from ...toolkit.money import scaled_digits
+from ..names import Names
+from ..verdict_columns import milliseconds
 
 if TYPE_CHECKING:
-    from dicast.reading import Ints
+    from ..columns import Ints
 
 AGENT = "llm.call_completed"
 """Type of a call of the judged agent, as its trace reports it."""

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import accumulate, chain, groupby, repeat
+from itertools import accumulate, chain, groupby, islice, repeat
 from typing import Any
 
 import attrs
 
-from dicast import Event
-from dicast.reading import flags_of, milliseconds
-from dicast.toolkit.ledger_lines.blocks import Columns
-from dicast.toolkit.ledger_lines.judged import Place
-from dicast.toolkit.ledger_lines.lines import CONTENT, EVENT, EVENT_SIZES, events_of
-from dicast.toolkit.ledger_lines.makers import FIRST_EVENT, JUDGED, SUBJECT, Maker
-from dicast.toolkit.ledger_lines.traced import ITEM_TEXTS, SUBJECTS, TRACED, traces_of
-
-from ..spent import AGENT
-from .columns import ABOUT, ACTIVITY, VERDICTS, BlockColumns
+from ..._kernel.values import Event
+from ...toolkit.ledger_lines.blocks import Columns
+from ...toolkit.ledger_lines.judged import Place
+from ...toolkit.ledger_lines.lines import CONTENT, EVENT, EVENT_SIZES, events_of
+from ...toolkit.ledger_lines.makers import FIRST_EVENT, JUDGED, SUBJECT, Maker
+from ...toolkit.ledger_lines.traced import ITEM_TEXTS, SUBJECTS, TRACED, traces_of
+from ..verdict_columns import flags_of, milliseconds
+from .block_columns import ABOUT, ACTIVITY, VERDICTS, BlockColumns
+from .spent import AGENT
 
 _READ, _COMPLETED = "subject.read", "eval.completed"
 
@@ -30,6 +29,9 @@ _FLAGGING = frozenset(
 """Signals that set flags of a row."""
 
 _ABOUT = frozenset(ABOUT)
+
+_PART = 256
+"""Parsed lines of events that are in memory at once: the time of Python's garbage collector grows with their number."""
 
 _SHARED = ("judge", "judge_kind", "judge_model", "rubric_id", "rubric_version", "fingerprint", "judge_pricing_version")
 
@@ -51,7 +53,7 @@ class Layout:
     signals: int | None
 
 
-def layout_of(maker: Maker) -> Layout | None:
+def maker_layout(maker: Maker) -> Layout | None:
     """Return the layout of the lines of *maker*; None if each line must be read as events."""
     if sorted(maker.types) != sorted((_READ, "eval.started", _COMPLETED)):
         return None
@@ -92,7 +94,7 @@ class Layouts(dict[str, Layout | None]):
         self.makers = makers
 
     def __missing__(self, name: str) -> Layout | None:
-        layout = self[name] = layout_of(self.makers[name])
+        layout = self[name] = maker_layout(self.makers[name])
         return layout
 
 
@@ -104,10 +106,7 @@ def columns_of(lines: Iterable[Sequence[Any]], layouts: Layouts, *, has_calls: b
     columns, place, makers = BlockColumns(has_calls=has_calls), 0, layouts.makers
     for (kind, name), group in groupby(lines, _kind_and_maker):
         if kind == EVENT:
-            part = list(group)
-            _refuse_odd(part)
-            columns.add_events(range(place, place + len(part)), part)
-            place += len(part)
+            place = _add_events(columns, place, group)
         elif kind == JUDGED:
             part, count = list(group), len(makers[name].parts)
             counts = [count if line[0] == JUDGED else count + len(traces_of(line)) for line in part]
@@ -124,6 +123,26 @@ def columns_of(lines: Iterable[Sequence[Any]], layouts: Layouts, *, has_calls: b
                 )
             place = end
     return columns
+
+
+def columns_of_events(lines: Iterable[Sequence[Any]]) -> BlockColumns:
+    """Return the columns of a block whose parsed lines are those of events.
+
+    :raises LookupError: if a line does not have the values of an event.
+    :raises TypeError: if a payload is not an object.
+    """
+    columns = BlockColumns()
+    _add_events(columns, 0, iter(lines))
+    return columns
+
+
+def _add_events(columns: BlockColumns, place: int, lines: Iterator[Sequence[Any]]) -> int:
+    """Add the events of *lines*, the first with the number *place* in its block, and return the number after the last."""
+    while part := list(islice(lines, _PART)):
+        _refuse_odd(part)
+        columns.add_events(range(place, place + len(part)), part)
+        place += len(part)
+    return place
 
 
 def packed_columns(makers: Mapping[str, Maker]) -> Columns:

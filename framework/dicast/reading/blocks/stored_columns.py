@@ -10,17 +10,16 @@ from typing import Any, Protocol
 import attrs
 import orjson
 
-from dicast.reading import HASH_BYTES
-from dicast.toolkit.ledger_lines.blocks import list_in
-
-from .columns import LENGTHS, MARK, TABLES, BlockColumns, Table, little
+from ...toolkit.ledger_lines.blocks import list_in
+from ..names import HASH_BYTES
+from .block_columns import LENGTHS, MARK, TABLES, BlockColumns, Table, little
 
 _BYTES = 256
 """Number of values of a byte."""
 
 
 @attrs.define
-class Column:
+class NumberColumn:
     """A column of *size* numbers: *raw*, or the *spec* of a constant, or of evenly spaced numbers."""
 
     code: str
@@ -108,11 +107,11 @@ class StoredTable:
     odd: int
     facts: Sequence[Sequence[Any]]
     exact: Sequence[Sequence[Any]]
-    columns: Sequence[Column]
+    columns: Sequence[NumberColumn]
 
     @classmethod
     def of(cls, table: Table, description: Sequence[Any], numbers: memoryview) -> StoredTable:
-        """Return the table with this *description*, whose *numbers* begin with those of its first column.
+        """Return the table with this *description*. Its *numbers* begin with the numbers of its first column.
 
         :raises ValueError: if there is another number of columns.
         """
@@ -120,7 +119,7 @@ class StoredTable:
         columns, start = [], 0
         for code, spec in zip(table.all_codes, specs, strict=True):
             end = start + (size * _WIDTHS[code] if spec is None else 0)
-            columns.append(Column(code, spec, numbers[start:end], size))
+            columns.append(NumberColumn(code, spec, numbers[start:end], size))
             start = end
         return cls(size, odd, facts, exact, columns)
 
@@ -162,11 +161,13 @@ class StoredColumns:
         self._sizes, self._parts = sizes, parts
 
     @classmethod
-    def of(cls, stored: bytes) -> StoredColumns:
+    def of(cls, stored: Any) -> StoredColumns:
         """Return the columns of a block that begin with :data:`MARK`.
 
-        :raises ValueError: if they end early.
+        :raises ValueError: if they have another form, or end early.
         """
+        if not isinstance(stored, bytes) or not stored.startswith(MARK):
+            raise ValueError(f"its columns are {stored!r:.20}")
         end = len(MARK) + LENGTHS.size
         if len(stored) < end:
             raise ValueError(f"its columns have {len(stored)} bytes")
@@ -211,6 +212,15 @@ class StoredColumns:
 
     def _text(self, place: int) -> bytes:
         return list_in(self._sizes[place], self._parts[place])
+
+
+def refuse_changed_columns(stored: Any, expected: BlockColumns) -> None:
+    """Refuse the *stored* columns of a block whose lines have the columns *expected*.
+
+    :raises TypeError, ValueError: if they differ, or have another form.
+    """
+    if StoredColumns.of(stored).texts() != expected.parts():
+        raise ValueError("its columns do not follow from its lines")
 
 
 def count_of(stored: Stored) -> int:

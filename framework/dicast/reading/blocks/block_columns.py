@@ -4,7 +4,7 @@ The column ``columns`` of a compressed block has five parts, so that a reader de
 block, and a JSON list of names, the ids of subjects, turns and sessions. 16 bytes of a hash of each name follow. The part of a table is a JSON list on a text
 line, which describes the table, and the numbers of the columns that are neither constant nor evenly spaced. Before the parts there are 4 bytes, :data:`MARK`,
 and for each part the length of its text and its length, in 4 bytes each (little-endian). A part with another length than its text is compressed by zlib.
-:mod:`.first_columns` has the form of the first version. Columns follow from the lines, so they are checked by ``verify``, and are not in the chain.
+ Columns follow from the lines, so they are checked by ``verify``, and are not in the chain.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast.reading import activity_of, line_of, name_hash
-from dicast.toolkit.ledger_lines.lines import CONTENT
-
-from ..spent import AGENT, SPENT_TYPES, spent_of
+from ...toolkit.ledger_lines.lines import CONTENT
+from ..activity import activity_of
+from ..names import name_hash
+from ..verdict_columns import line_of
+from .spent import AGENT, SPENT_TYPES, spent_of
 
 LEVEL = 1
 """Level of zlib: these numbers are half as large with each level."""
@@ -98,7 +99,7 @@ def _places_of(types: Sequence[str], by_type: Mapping[str, Sequence[int]]) -> Se
     return parts[0] if len(parts) == 1 else sorted(chain.from_iterable(parts))
 
 
-class Rows:
+class TableRows:
     """Rows of a table of one block. *names* has the numbers of names."""
 
     def __init__(self, table: Table, names: Mapping[str | None, int]) -> None:
@@ -173,7 +174,7 @@ class BlockColumns:
     def __init__(self, *, has_calls: bool = True) -> None:
         self.has_calls = has_calls
         self.names: dict[str | None, int] = {}
-        self.tables = {table.name: Rows(table, self.names) for table in TABLES}
+        self.tables = {table.name: TableRows(table, self.names) for table in TABLES}
         self.open: dict[str, list[int]] = {}
         """The events that start judgments which do not end in the block, by the id of the verdict."""
         self.ends: list[str] = []
