@@ -15,9 +15,6 @@ from dicast.toolkit.ledger_lines.chain import MARK_BYTES, chain_of
 
 from .lines import Row
 
-_ESCAPED = r'["\\\x00-\x1f]'
-"""Characters that JSON writes in another way."""
-
 _MONEY = "spend."
 """Beginning of the types of events with amounts."""
 
@@ -47,22 +44,28 @@ class Group:
         return cls(digests, runs, amounts, absent)
 
 
-def checked_table(table: Any, names: Sequence[str], first: int, prev: bytes) -> Group | None:
+def checked_table(
+    table: Any, names: Sequence[str], first: int, prev: bytes, *, packed: str | None = None
+) -> Group | None:
     """Return the group of all rows of a table. None if a row does not fit its mark or its content, or needs a closer look: its values are escaped in JSON, or absent.
 
     :param names: the columns before the payload.
     :param first: the number of the first event.
     :param prev: the digest before it.
+    :param packed: the column with the columns of the group, which must follow from the rows.
     """
     from pyarrow import compute  # type: ignore[import-untyped]
 
     lines = _lines_of(table, names)
     if lines is None or lines.null_count or table.column("mark").null_count:
         return None
-    digests = chain_of(prev, _texts_of(lines))
+    texts = list(_texts_of(lines))
+    digests = chain_of(prev, texts)
     marks = struct.pack(f">{len(digests)}i", *table.column("mark").to_pylist())
     seqs = table.column("seq").to_pylist()
     if marks != b"".join([link[:MARK_BYTES] for link in digests]) or seqs != [*range(first, first + len(seqs))]:
+        return None
+    if packed is not None and not _are_columns(table.column(packed), texts):
         return None
     stored = table.filter(compute.is_valid(table.column("content")))
     expected = stored.column("content_digest").to_pylist()
@@ -76,6 +79,19 @@ def checked_table(table: Any, names: Sequence[str], first: int, prev: bytes) -> 
     return Group(digests, runs, amounts, absent)
 
 
+def _are_columns(column: Any, lines: Sequence[Any]) -> bool:
+    """Return True if *column* has the columns of *lines*."""
+    from dicast.reading.blocks.stored_columns import UNREADABLE  # no run needs it
+
+    from .columns import columns_of_texts, refuse_changed
+
+    try:
+        refuse_changed(column, columns_of_texts(lines))
+    except UNREADABLE:
+        return False
+    return True
+
+
 def rows_of(table: Any, names: Sequence[str]) -> list[tuple[int, Row]]:
     """Return the rows of a table with their numbers. *names* are the columns before the payload."""
     columns = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
@@ -85,20 +101,35 @@ def rows_of(table: Any, names: Sequence[str]) -> list[tuple[int, Row]]:
 
 
 def _lines_of(table: Any, names: Sequence[str]) -> Any | None:
-    """Return the lines of the rows as an array of texts; None if a value is escaped in JSON."""
+    """Return the lines of the rows as an array of texts; None if a value may be escaped in JSON.
+
+    Only a backslash needs a look: a value with another character that JSON escapes makes another line, whose digest differs.
+    """
     from pyarrow import compute
 
     def join(*parts: Any) -> Any:
         return compute.binary_join_element_wise(*parts, "")
 
-    parts: list[Any] = ["[0"]
+    parts, text = list[Any](), "[0,"
     for name in names:
         column = table.column(name)
-        if compute.any(compute.match_substring_regex(column, _ESCAPED)).as_py():
+        if column.null_count == len(column):
+            text += "null,"
+            continue
+        if compute.any(compute.match_substring(column, "\\")).as_py():
             return None
-        parts += [",", compute.coalesce(join('"', column, '"'), "null")]
-    content = join(',"', table.column("content_digest"), '",', table.column("content_at"))
-    return join(*parts, ",", table.column("payload"), compute.coalesce(content, ""), "]")
+        if column.null_count:
+            parts += [text, compute.coalesce(join('"', column, '"'), "null")]
+            text = ","
+        else:
+            parts += [text + '"', column]
+            text = '",'
+    parts += [text, table.column("payload")]
+    content = table.column("content_digest")
+    if content.null_count < len(content):
+        texts = join(',"', content, '",', table.column("content_at"))
+        parts.append(compute.coalesce(texts, ""))
+    return join(*parts, "]")
 
 
 def _texts_of(column: Any) -> Iterator[Any]:

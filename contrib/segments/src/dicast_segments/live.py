@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -15,8 +15,13 @@ from dicast.toolkit.ledger_lines import Encoder
 from dicast.toolkit.ledger_lines.chain import chain_of
 
 from .lines import Row
-from .log import Draft, Log, Piece
+from .log import Draft, Log
+from .reading import Reader, event_at
 from .state import NO_TIME, State, time_text
+
+if TYPE_CHECKING:
+    from dicast.reading import ActivityColumns, VerdictColumns
+    from dicast.reading.blocks.spent import Spent
 
 _RENEWED_BELOW = 2 / 3
 """Remaining share of a lease below which an append renews it."""
@@ -44,6 +49,7 @@ class SegmentLedger:
         self._encoder = Encoder(store_content=store_content)
         self.keeps_content = store_content
         self._lock = threading.RLock()
+        self._reader = Reader(log, self._lock)
         self._lease: HeldLease | None = None
 
     def close(self) -> None:
@@ -142,13 +148,49 @@ class SegmentLedger:
 
         :raises LedgerError: if a file is missing or was changed.
         """
-        with self._lock:
-            self._log.refresh()
-            state = self._log.state
-            head = Head(state.seq, state.digest.hex())
-            first, last = (1, state.seq) if query.run_id is None else state.runs.get(query.run_id, (1, 0))
-        for seq, row in islice(self._rows(query, max(query.after, first - 1), last), query.limit):
-            yield Entry(seq, _event_of(seq, row), "", head.digest if seq == head.seq else "")
+        head, low, high = self._reader.bounds(query.run_id)
+        for seq, row in islice(self._reader.rows(query, max(query.after, low), high), query.limit):
+            yield Entry(seq, event_at(seq, row), "", head.digest if seq == head.seq else "")
+
+    def verdict_columns(self, run_id: str | None = None) -> VerdictColumns:
+        """Return the verdicts and failures of the ledger, or of one run, as columns.
+
+        :raises LedgerError: if a file is missing or was changed.
+        """
+        from dicast.reading.blocks.block_columns import VERDICTS  # no run needs it
+        from dicast.reading.blocks.merging import merge_verdicts
+
+        return self._reader.merged(run_id, VERDICTS.types, lambda blocks: merge_verdicts(blocks, run_id))
+
+    def activity_columns(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
+        """Return the events of *types* of the ledger or of one run, as columns.
+
+        :raises LedgerError: if a file is missing or was changed.
+        """
+        from dicast.reading.blocks.merging import merge_activity  # no run needs it
+
+        return self._reader.merged(run_id, types, lambda blocks: merge_activity(blocks, run_id, types))
+
+    def open_judgments(self, run_id: str | None = None) -> Sequence[Entry]:
+        """Return the ``eval.started`` entries of the ledger, or of one run, without a verdict or failure yet, oldest first.
+
+        :raises LedgerError: if a file is missing or was changed.
+        """
+        from dicast.reading.blocks.block_columns import EVALS  # no run needs it
+        from dicast.reading.blocks.merging import open_starts
+
+        seqs = self._reader.merged(run_id, EVALS, open_starts)
+        return [entry for entry in self._reader.entries(seqs) if run_id in (None, entry.event.run_id)]
+
+    def spent(self, run_id: str | None = None) -> Spent | None:
+        """Return the spending of the ledger, or of one run, which may include other runs; None if an event has another form than its type.
+
+        :raises LedgerError: if a file is missing or was changed.
+        """
+        from dicast.reading.blocks.block_columns import SPENT  # no run needs it
+        from dicast.reading.blocks.merging import merge_spent
+
+        return self._reader.merged(run_id, SPENT.types, merge_spent)
 
     def digest_of(self, seq: int) -> str | None:
         """Return the digest of the event with the number *seq*; None if there is none.
@@ -160,8 +202,8 @@ class SegmentLedger:
             if not 0 < seq <= self._log.state.seq:
                 return None
             _, first, _ = self._log.bounds_at(seq)
-        prev = self._prev(first)
-        return chain_of(prev, (row.line() for _, row in self._rows(Query(), first - 1, seq)))[-1].hex()
+        prev = self._reader.prev(first)
+        return chain_of(prev, (row.line() for _, row in self._reader.rows(Query(), first - 1, seq)))[-1].hex()
 
     def prove(self, eval_id: str, until: int | None = None) -> dict[str, Any]:
         """Return a document which shows that the verdict with this id is in the ledger; see :class:`dicast.optional.HasProofs`.
@@ -170,7 +212,7 @@ class SegmentLedger:
         """
         from .proving import prove  # no run needs it
 
-        return prove(self._rows, self.digest_of, eval_id, self._end() if until is None else until)
+        return prove(self._reader.rows, self.digest_of, eval_id, self._end() if until is None else until)
 
     def verify(self, head: str | None = None) -> Verification:
         """Check all segments and commits; with *head*, also that a row has this digest."""
@@ -191,7 +233,7 @@ class SegmentLedger:
         """
         from .erasing import erasable, erase  # no run needs it
 
-        rows = self._rows(Query(), 0, self._end())
+        rows = self._reader.rows(Query(), 0, self._end())
         result = erasable((row for _, row in rows), subject_id, before)
         if result.digests:
             with self._lock:
@@ -292,85 +334,5 @@ class SegmentLedger:
             return []
         return [(lease.run_id, lease.token, lease.owner, time_text(now + lease.seconds))]
 
-    def _rows(self, query: Query, low: int, high: int) -> Iterator[tuple[int, Row]]:
-        """Yield the rows with numbers above *low* and up to *high* that match *query*. Meanwhile commits may be sealed."""
-        equal = {
-            name: values
-            for name, values in (
-                ("run_id", _value(query.run_id)),
-                ("type", query.types),
-                ("subject_kind", _value(query.subject_kind)),
-                ("subject_id", _value(query.subject_id)),
-                ("session_id", _value(query.session_id)),
-            )
-            if values
-        }
-        while low < high:
-            with self._lock:
-                place, first, last = self._log.bounds_at(high if query.newest_first else low + 1)
-            if isinstance(place, Piece):
-                commit = self._log.commit(place.number)
-                if commit is None:
-                    with self._lock:
-                        self._log.refresh()
-                    continue
-                rows = _matching(list(enumerate(commit.rows, first)), equal, low, high, newest_first=query.newest_first)
-            else:
-                segment = self._log.segment(place)
-                if segment.header.events != (first, last):
-                    after = segment.header.events[1] + 1
-                    raise LedgerError(
-                        f"{segment.name}: the segment after it, with event {after}, is missing. Restore it from a copy"
-                    )
-                rows = segment.rows(equal, low, high, newest_first=query.newest_first)
-            for seq, row in rows:
-                if query.until is None or row.columns[2] <= query.until:
-                    yield seq, row
-            if query.newest_first:
-                high = first - 1
-            else:
-                low = last
-
-    def _prev(self, first: int) -> bytes:
-        """Return the digest before the event *first*, with which a segment or a commit begins."""
-        while True:
-            with self._lock:
-                place, start, _ = self._log.bounds_at(first)
-            if not isinstance(place, Piece):
-                segment = self._log.segment(place)
-                if start == first:
-                    return segment.header.prev
-                return chain_of(segment.header.prev, (row.line() for _, row in segment.rows({}, start - 1, first - 1)))[
-                    -1
-                ]
-            commit = self._log.commit(place.number)
-            if commit is not None:
-                return commit.prev
-            with self._lock:
-                self._log.refresh()
-
     def _entry(self, state: State, seq: int, row: Row) -> Entry:
-        return Entry(seq, _event_of(seq, row), "", state.digest.hex() if seq == state.seq else "")
-
-
-def _value(value: str | None) -> Collection[str]:
-    return () if value is None else (value,)
-
-
-_PLACES = {"run_id": 3, "type": 1, "subject_kind": 6, "subject_id": 7, "session_id": 4}
-
-
-def _matching(
-    rows: list[tuple[int, Row]], equal: dict[str, Collection[str]], low: int, high: int, *, newest_first: bool
-) -> Iterator[tuple[int, Row]]:
-    tests = [(_PLACES[name], values) for name, values in equal.items()]
-    for seq, row in reversed(rows) if newest_first else rows:
-        if low < seq <= high and all(row.columns[place] in values for place, values in tests):
-            yield seq, row
-
-
-def _event_of(seq: int, row: Row) -> Event:
-    try:
-        return row.event()
-    except (TypeError, ValueError) as error:
-        raise LedgerError(f"event {seq}: {error}") from error
+        return Entry(seq, event_at(seq, row), "", state.digest.hex() if seq == state.seq else "")

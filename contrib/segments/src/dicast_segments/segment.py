@@ -3,6 +3,9 @@
 The numbers in the name are those of its first commit and of its first event. Both follow from the segments before it, so two processes that seal the same
 commits write the same name, and only one of them succeeds. The columns are the values of the lines, so each line and its digest follow from a row. The
 metadata has the digests before and after the segment, and the state of the ledger at its end.
+
+From format 2 on, the first row of each group of rows has the columns of the group for readers of many verdicts, see :mod:`dicast.reading.blocks`. They follow from the rows. In a
+segment of format 1 they are made from the rows.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import orjson
@@ -27,6 +30,9 @@ from .commits import Commit
 from .groups import Group, checked_table, rows_of
 from .lines import Row
 from .state import State
+
+if TYPE_CHECKING:
+    from dicast.reading.blocks.stored_columns import Stored
 
 SEGMENTS = "segments"
 _NAME = re.compile(r"(\d{12})-(\d{15})\.parquet")
@@ -40,7 +46,13 @@ _LEVEL = 3
 
 VALUES = ("id", "type", "time", "run_id", "session_id", "turn_id", "subject_kind", "subject_id", "sensitivity")
 _COLUMNS = ("seq", *VALUES, "payload", "content_digest", "content_at", "content", "mark")
-_KINDS = dict.fromkeys(_COLUMNS, "string") | {"seq": "int64", "mark": "int32"}
+_PACKED = "columns"
+"""Column with the columns of a group in its first row."""
+
+_FORMAT = 2
+_FIRST_KINDS = dict.fromkeys(_COLUMNS, "string") | {"seq": "int64", "mark": "int32"}
+_KINDS = {1: _FIRST_KINDS, _FORMAT: _FIRST_KINDS | {_PACKED: "binary"}}
+"""Types of the columns of each format."""
 
 
 @attrs.frozen
@@ -74,10 +86,13 @@ class Header:
 
 
 def encoded(commits: Sequence[Commit], state: State) -> tuple[Place, bytes]:
-    """Return the segment of *commits*, which follow one another. *state* is the state after them."""
+    """Return the segment of *commits*, which follow one another. *state* is the state after them.
+
+    :raises LedgerError: if an event does not have the form of an event.
+    """
     first, last = commits[0], commits[-1]
     header = {
-        "format": 1,
+        "format": _FORMAT,
         "commits": [first.number, last.number],
         "events": [first.first, last.last],
         "prev": first.prev.hex(),
@@ -93,7 +108,10 @@ def encoded(commits: Sequence[Commit], state: State) -> tuple[Place, bytes]:
 
 
 def written(rows: Sequence[Row], first: int, marks: bytes, metadata: dict[bytes, bytes]) -> bytes:
-    """Return the file of *rows*, whose first event has the number *first*. *marks* has the first bytes of the digest of each line."""
+    """Return the file of *rows*, whose first event has the number *first*. *marks* has the first bytes of the digest of each line.
+
+    :raises LedgerError: if a row does not have the form of an event.
+    """
     import pyarrow as pa  # type: ignore[import-untyped]  # here: a short look at a small ledger needs none of its 140 MB
     from pyarrow import parquet
 
@@ -107,8 +125,9 @@ def written(rows: Sequence[Row], first: int, marks: bytes, metadata: dict[bytes,
         pa.array([row.content_at for row in rows], text),
         pa.array([row.content for row in rows], text),
         pa.array(struct.unpack(f">{len(rows)}i", marks), pa.int32()),
+        pa.array(_packed_columns(rows, first), pa.binary()),
     ]
-    table, sink = pa.Table.from_arrays(arrays, names=_COLUMNS), pa.BufferOutputStream()
+    table, sink = pa.Table.from_arrays(arrays, names=(*_COLUMNS, _PACKED)), pa.BufferOutputStream()
     with parquet.ParquetWriter(
         sink,
         table.schema,
@@ -124,6 +143,23 @@ def written(rows: Sequence[Row], first: int, marks: bytes, metadata: dict[bytes,
         writer.add_key_value_metadata(metadata)
     data: bytes = sink.getvalue().to_pybytes()
     return data
+
+
+def _packed_columns(rows: Sequence[Row], first: int) -> list[bytes | None]:
+    """Return the columns of each group of *rows* at the place of its first row."""
+    from dicast.reading.blocks.stored_columns import UNREADABLE  # no commit needs it
+
+    from .columns import columns_of_rows
+
+    column: list[bytes | None] = [None] * len(rows)
+    for start in range(0, len(rows), _GROUP_ROWS):
+        group = rows[start : start + _GROUP_ROWS]
+        try:
+            column[start] = columns_of_rows(group).packed()
+        except UNREADABLE as error:
+            last = first + start + len(group) - 1
+            raise LedgerError(f"events {first + start} to {last} do not have the form of events: {error}") from error
+    return column
 
 
 class Segment:
@@ -142,9 +178,11 @@ class Segment:
             self._file = parquet.ParquetFile(pa.BufferReader(data), page_checksum_verification=True, pre_buffer=False)
             metadata = self._file.metadata.metadata or {}
             header = orjson.loads(metadata[_HEADER])
-            if header["format"] != 1:
-                raise ValueError(f"its format is {header['format']!r}; this version reads format 1")
-            self._metadata = {_HEADER: metadata[_HEADER], _STATE: metadata[_STATE]}
+            if header["format"] not in _KINDS:
+                raise ValueError(f"its format is {header['format']!r}; this version reads the formats 1 to {_FORMAT}")
+            self._has_columns = header["format"] == _FORMAT
+            newest = orjson.dumps({**header, "format": _FORMAT})
+            self._metadata = {_HEADER: newest, _STATE: metadata[_STATE]}
             self.header = Header(
                 *(tuple(header["commits"]), tuple(header["events"])),
                 *(bytes.fromhex(header["prev"]), bytes.fromhex(header["digest"])),
@@ -152,7 +190,7 @@ class Segment:
             )
             (first, last), rows = self.header.events, self._file.metadata.num_rows
             kinds = {field.name: str(field.type) for field in self._file.schema_arrow}
-            if kinds != _KINDS or rows != last + 1 - first:
+            if kinds != _KINDS[header["format"]] or rows != last + 1 - first:
                 raise ValueError(f"it has {rows} rows, whose columns are {kinds}")
         except (*self._broken, LookupError, TypeError, ValueError) as error:
             raise LedgerError(f"{name}: the file was cut or changed: {error}") from error
@@ -179,18 +217,34 @@ class Segment:
 
         :raises LedgerError: naming the rows, if they were changed.
         """
-        groups = range(self._file.num_row_groups)
-        start = self.header.events[0]
-        bounds = []
-        for group in groups:
-            count = self._file.metadata.row_group(group).num_rows
-            bounds.append((start, start + count - 1))
-            start += count
-        for group in reversed(groups) if newest_first else groups:
-            first, last = bounds[group]
+        bounds = self._bounds()
+        for group, first, last in reversed(bounds) if newest_first else bounds:
             if last > low and first <= high and not self._lacks(group, equal):
                 matches_in_group = self._group(group, first, last, equal, low, high)
                 yield from reversed(matches_in_group) if newest_first else matches_in_group
+
+    def columns(
+        self, equal: dict[str, Collection[str]], low: int, high: int, newest: int
+    ) -> Iterator[tuple[int, Stored]]:
+        """Yield the columns of the groups with numbers above *low* and up to *high* that may have a value of *equal* in each of its columns, with the number of the first event.
+
+        :param newest: the number of the last event that the columns may have.
+        :raises LedgerError: naming the rows, if they were changed.
+        """
+        from dicast.reading.blocks.stored_columns import StoredColumns  # no run needs it
+
+        from .columns import made_columns
+
+        for group, first, last in self._bounds():
+            if last > low and first <= high and not self._lacks(group, equal):
+                with self._errors(first, last):
+                    if self._has_columns and last <= newest:
+                        table = self._file.read_row_group(group, columns=[_PACKED], use_threads=False)
+                        columns: Stored = StoredColumns.of(table.column(_PACKED)[0].as_py())
+                    else:
+                        rows = self._matching(group, first, last, {}, 0, newest)
+                        columns = made_columns(row for _, row in rows)
+                yield first, columns
 
     def verified(self, prev: bytes) -> Iterator[Group]:
         """Yield all rows with their digests after checking their lines against the marks and the digests.
@@ -204,7 +258,7 @@ class Segment:
             count = self._file.metadata.row_group(number).num_rows
             with self._errors(expected, expected + count - 1):
                 table = self._file.read_row_group(number, use_threads=False)
-                whole = checked_table(table, VALUES, expected, digest)
+                whole = checked_table(table, VALUES, expected, digest, packed=_PACKED if self._has_columns else None)
             for group in (whole,) if whole is not None else self._checked_rows(table, expected, digest):
                 yield group
                 digest, expected = [digest, *group.digests[-1:]][-1], expected + len(group.digests)
@@ -232,6 +286,11 @@ class Segment:
             if checked:
                 yield Group.of(checked, digests)
             raise
+        if self._has_columns:
+            from .columns import columns_of_rows, refuse_changed  # no run needs them
+
+            with self._errors(first, first + table.num_rows - 1):
+                refuse_changed(table.column(_PACKED), columns_of_rows(checked))
         yield Group.of(checked, digests)
 
     def without(self, erased: Mapping[str, int]) -> bytes | None:
@@ -257,6 +316,15 @@ class Segment:
             return chain_of(digest, [row.line()])
         except (TypeError, AttributeError) as error:
             raise LedgerError(f"{self.name}: event {seq} was changed: {error}") from error
+
+    def _bounds(self) -> list[tuple[int, int, int]]:
+        """Return the number, the first event and the last event of each group of rows."""
+        start, bounds = self.header.events[0], list[tuple[int, int, int]]()
+        for group in range(self._file.num_row_groups):
+            count = self._file.metadata.row_group(group).num_rows
+            bounds.append((group, start, start + count - 1))
+            start += count
+        return bounds
 
     def _lacks(self, group: int, equal: dict[str, Collection[str]]) -> bool:
         """Return True if the bounds of a column show that no row of the group has one of its values."""
@@ -301,5 +369,5 @@ class Segment:
     def _errors(self, first: int, last: int) -> Iterator[None]:
         try:
             yield
-        except (*self._broken, LookupError, ValueError) as error:
+        except (*self._broken, LookupError, ValueError, TypeError, AttributeError) as error:
             raise LedgerError(f"{self.name}: events {first} to {last} were changed: {error}") from error
