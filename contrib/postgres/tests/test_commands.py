@@ -175,8 +175,31 @@ def test_migrate_makes_the_newest_version_in_one_transaction(team, monkeypatch):
     assert team.query("SELECT to_regclass('made')::text") == [("made",)]
 
 
+VERSION_2 = """UPDATE version SET number = 2 RETURNING number; ALTER TABLE blocks DROP columns; DROP FUNCTION add_block;
+    CREATE FUNCTION add_block (text, bigint, bigint, text[], bytea, bytea, text, text, bytea, text) RETURNS void LANGUAGE sql AS ''"""
+"""Statements that make a schema of version 2."""
+
+
+def test_migrate_adds_columns_to_version_2(team):
+    (team.folder / "rows.jsonl").write_text(
+        "".join(f'{{"id": "{n}", "output": "a", "reference": "a"}}\n' for n in range(200))
+    )
+    team.call("run", "p.yaml")
+    team.query(VERSION_2)
+    assert "dicast ledger migrate" in team.json("run", "p.yaml", code=2)["error"]["message"]
+    assert team.json("ledger", "migrate") == {"version_before": 2, "version": versions.VERSION}
+    assert team.json("run", "p.yaml")["scored"] == 200
+    assert {row["scored"] for row in team.json("runs")["runs"]} == {200}
+    assert team.query("SELECT columns IS NULL, count(*) FROM blocks WHERE lines >= 100 GROUP BY 1 ORDER BY 1") == [
+        (False, 1),
+        (True, 1),
+    ]
+    assert team.json("ledger", "verify")["ok"]
+
+
 def test_migrate_makes_the_functions_of_version_1_anew(team):
     team.call("run", "p.yaml")
+    team.query(VERSION_2)
     team.query(
         "UPDATE version SET number = 1 RETURNING number;"
         " DROP FUNCTION decide, expired_reservations, lock_scopes, hold_amounts, close_reservations;"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import orjson
 from dicast import Claim, Event, LedgerError
 from dicast.toolkit.ledger_lines import Encoder, Hints, Sheet, leaf_of, parts_of
 from dicast.toolkit.ledger_lines.amounts import amount_of, claimed_amount, utc_moment
+from dicast.toolkit.ledger_lines.blocks import Columns
 from dicast.toolkit.ledger_lines.judged import RECORD
 from dicast.toolkit.ledger_lines.lines import Line
 
@@ -18,6 +20,10 @@ _SPENDING = frozenset(("spend.reserved", "spend.settled", "spend.released", "spe
 
 BLOCKS = "%s::jsonb, %b::bytea[], %b::text[], %b::text[], %b::text[], %b::bytea[], %b::text[], %s::jsonb"
 """Placeholders of :meth:`Blocks.arguments`."""
+
+
+LARGE_EVENTS = 300
+"""Fewest events of a block with columns. Readers make those of a smaller block from its lines."""
 
 
 @attrs.define
@@ -32,16 +38,22 @@ class Blocks:
     spending: list[dict[str, Any]] = attrs.field(factory=list)
 
     @classmethod
-    def of(cls, encoder: Encoder, records: Sequence[Any]) -> Blocks:
-        """Return the blocks of *records*: events, and judged subjects in place of their events.
+    def of(cls, encoder: Encoder, records: Sequence[Any], columns: Columns) -> Blocks:
+        """Return the blocks of *records*: events, and judged subjects in place of their events. A large block has *columns*.
 
         :raises LedgerError: if a payload is not JSON, or an amount is not valid.
         """
         encoded = encoder.encode(records)
-        blocks, number = cls(), 0
+        blocks, number, start = cls(), 0, 0
         for run_id, lines in _by_run(encoded.lines):
             for part, events in parts_of([(len(line), count) for line, count, _ in lines]):
-                blocks._add(run_id, lines[part], events)
+                packed = None
+                if events >= LARGE_EVENTS:
+                    known = map(encoded.values.get, range(start + part.start, start + part.stop))
+                    texts = (line for line, _, _ in lines[part])
+                    packed = columns(line or orjson.loads(text) for line, text in zip(known, texts, strict=True))
+                blocks._add(run_id, lines[part], events, packed)
+            start += len(lines)
         for _, count, events_of_line in encoded.lines:
             number += count
             if count == 1 and events_of_line[0].type in _SPENDING:
@@ -59,7 +71,7 @@ class Blocks:
             orjson.dumps(self.spending).decode(),
         )
 
-    def _add(self, run_id: str, lines: Sequence[Line], events: int) -> None:
+    def _add(self, run_id: str, lines: Sequence[Line], events: int, packed: bytes | None) -> None:
         hints = Hints.of([record for _, _, records in lines for record in records])
         sheet = Sheet.of([line for line, _, _ in lines], events, hints, None)
         self.hints.append(
@@ -71,6 +83,7 @@ class Blocks:
                 "high": _hex(hints.high),
                 "began": hints.began,
                 "ended": hints.ended,
+                "columns": None if packed is None else b64encode(packed).decode(),
             }
         )
         self.leaves.append(b"".join(sheet.leaves))

@@ -10,6 +10,8 @@ import attrs
 import orjson
 
 from dicast import Event, Head, LedgerError, Verification
+from dicast.reading.blocks.making import Layouts, columns_of
+from dicast.reading.blocks.stored_columns import UNREADABLE, refuse_changed_columns
 from dicast.toolkit.ledger_lines import START, Hints, Maker, chained, events_of, leaf_of, lines_in
 from dicast.toolkit.ledger_lines.chain import chain_of
 from dicast.toolkit.ledger_lines.makers import MAKER
@@ -19,7 +21,8 @@ from dicast.toolkit.ledger_lines.selection import refuse_changed
 from .reading import Snapshot, newest_block
 from .sums import Sums
 
-_IN_ORDER = """SELECT b.first, b.last, b.lines, b.run_id, b.shard, b.types, b.low, b.high, b.began, b.ended, b.prev, b.digest, b.marks, b.body
+_IN_ORDER = """SELECT b.first, b.last, b.lines, b.run_id, b.shard, b.types, b.low, b.high, b.began, b.ended, b.prev, b.digest, b.marks, b.body,
+    b.columns
     FROM blocks b LEFT JOIN chains c USING (run_id, shard) WHERE b.first <= %s ORDER BY c.number NULLS FIRST, b.first"""
 _OVERLAP = """SELECT first, before FROM (SELECT first, last, lag(last) OVER (ORDER BY first) AS before FROM blocks) AS numbered
     WHERE first <= before OR last < first ORDER BY first LIMIT 1"""
@@ -63,13 +66,14 @@ class Check:
     makers: dict[str, Maker] = attrs.field(factory=dict)
     chains: dict[tuple[str, int], Chain] = attrs.field(factory=dict)
     sums: Sums = attrs.field(factory=Sums)
+    layouts: Layouts = attrs.field(default=attrs.Factory(lambda check: Layouts(check.makers), takes_self=True))
 
     def block(self, row: Sequence[Any]) -> None:
         """Check a block.
 
         :raises Wrong: for the first fault.
         """
-        first, last, count, run_id, shard, types, low, high, began, ended, prev, digest, marks, body = row
+        first, last, count, run_id, shard, types, low, high, began, ended, prev, digest, marks, body, columns = row
         chain = self.chains.setdefault((run_id, shard), Chain(run_id, shard))
         place = f"the block from event {first} of run {run_id}"
         if prev != chain.digest:
@@ -92,6 +96,11 @@ class Check:
         expected = (hints.run_id, sorted(hints.types), _bytes(hints.low), _bytes(hints.high), hints.began, hints.ended)
         if stored != expected:
             raise Wrong(first, f"the hints of {place} are {stored}, but its lines have {expected}")
+        if columns is not None:
+            try:
+                refuse_changed_columns(columns, columns_of(orjson.loads(text), self.layouts))
+            except UNREADABLE as error:
+                raise Wrong(first, f"{place}: {error}") from error
         self._record(first, events, place)
         if self.expected is not None and not self.is_met:
             self.is_met = self.expected in [link.hex() for link in chain_of(prev, lines)]

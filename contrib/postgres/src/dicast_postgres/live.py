@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from dicast import Claim, Entry, Event, Head, Lease, LedgerError, Query, Refusal, Verification
+from dicast import Claim, Entry, Event, Head, JudgedRow, Lease, LedgerError, Query, Refusal, Verification
 
-from .reading import Readers, all_lines, digest_at, entries, entries_at, newest_block
+from .reading import Readers, all_lines, block_columns, digest_at, entries, entries_at, newest_block, records
 from .server import Server
 from .versions import prepare
 from .writer import HeldLease, Writer
 
 if TYPE_CHECKING:
+    from dicast.reading import ActivityColumns, VerdictColumns
+    from dicast.reading.blocks.spent import Spent
     from dicast.toolkit.ledger_lines.erasing import Erasable
 
 _OVER = "until < clock_timestamp()"
@@ -159,6 +161,57 @@ class PostgresLedger:
         """
         with self._readers.reading() as snapshot:
             yield from entries(snapshot, query)
+
+    def read_judged(self, run_id: str, after: int = 0) -> Iterator[tuple[int, Event | JudgedRow]]:
+        """Yield the events of a run after the row *after*, each with its number. A judged subject is in the place of its three events, with the number of the first.
+
+        :raises LedgerError: if the server cannot be reached, or a block was changed.
+        """
+        with self._readers.reading() as snapshot:
+            yield from records(snapshot, run_id, after)
+
+    def verdict_columns(self, run_id: str | None = None) -> VerdictColumns:
+        """Return the verdicts and failures of the ledger, or of one run, as columns.
+
+        :raises LedgerError: if the server cannot be reached, or a block was changed.
+        """
+        from dicast.reading.blocks.block_columns import VERDICTS  # no run needs it
+        from dicast.reading.blocks.merging import merge_verdicts
+
+        with self._readers.reading() as snapshot:
+            return merge_verdicts(block_columns(snapshot, Query(run_id, VERDICTS.types)), run_id)
+
+    def activity_columns(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
+        """Return the events of *types* of the ledger or of one run, as columns.
+
+        :raises LedgerError: if the server cannot be reached, or a block was changed.
+        """
+        from dicast.reading.blocks.merging import merge_activity  # no run needs it
+
+        with self._readers.reading() as snapshot:
+            return merge_activity(block_columns(snapshot, Query(run_id, tuple(types))), run_id, types)
+
+    def open_judgments(self, run_id: str | None = None) -> Sequence[Entry]:
+        """Return the ``eval.started`` entries of the ledger, or of one run, without a verdict or failure yet, oldest first.
+
+        :raises LedgerError: if the server cannot be reached, or a block was changed.
+        """
+        from dicast.reading.blocks.block_columns import EVALS  # no run needs it
+        from dicast.reading.blocks.merging import open_starts
+
+        with self._readers.reading() as snapshot:
+            return entries_at(snapshot, open_starts(block_columns(snapshot, Query(run_id, EVALS))))
+
+    def spent(self, run_id: str | None = None) -> Spent | None:
+        """Return the spending of the ledger, or of one run; None if an event has another form than its type.
+
+        :raises LedgerError: if the server cannot be reached, or a block was changed.
+        """
+        from dicast.reading.blocks.block_columns import SPENT  # no run needs it
+        from dicast.reading.blocks.merging import merge_spent
+
+        with self._readers.reading() as snapshot:
+            return merge_spent(block_columns(snapshot, Query(run_id, SPENT.types)))
 
     def head(self) -> Head | None:
         """Return the newest row, with the digest of its run's chain; None for an empty ledger."""

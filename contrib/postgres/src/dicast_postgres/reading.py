@@ -5,19 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import orjson
 import psycopg
 
-from dicast import Entry, LedgerError, Query
+from dicast import Entry, Event, JudgedRow, LedgerError, Query
 from dicast.toolkit.ledger_lines import Maker, chained, events_in, leaf_of, lines_in, matches
 from dicast.toolkit.ledger_lines.lines import CONTENT, EVENT
 from dicast.toolkit.ledger_lines.selection import refuse_changed
 from dicast.toolkit.ledger_lines.traced import ITEM_TEXTS, SUBJECTS, traces_of
 
 from .server import NAPS, Server, is_lost
+
+if TYPE_CHECKING:
+    from dicast.reading.blocks.stored_columns import Stored
 
 _BLOCKS_A_FETCH = 50
 """Blocks that a reader fetches at once."""
@@ -245,8 +248,48 @@ def all_lines(snapshot: Snapshot) -> Iterator[tuple[Line, Makers]]:
             raise ValueError(f"the block from event {first}: {error}") from error
 
 
+def records(snapshot: Snapshot, run_id: str, after: int) -> Iterator[tuple[int, Event | JudgedRow]]:
+    """Yield the events of a run after the event *after* with their numbers; a judged subject with the number of its first event.
+
+    :raises ValueError: if a block cannot be read.
+    """
+    from dicast.toolkit.ledger_lines.records import RowReader, records_in  # most runs read no records
+
+    query, rows = Query(run_id, after=after), RowReader()
+    for first, _, _, _, body in _blocks(snapshot, query):
+        try:
+            lines = list(map(orjson.loads, lines_in(len(body), body)))
+            contents = _contents(snapshot, query, lines)
+            yield from records_in(first, lines, query, snapshot.makers, contents.get, rows)
+        except (ValueError, LookupError, TypeError) as error:
+            raise ValueError(f"the block from event {first}: {error}") from error
+
+
+def block_columns(snapshot: Snapshot, query: Query) -> Iterator[tuple[int, Stored]]:
+    """Yield the columns of the blocks that may have events of *query*, with the number of the first event of the block. A small block has none: they are made from its lines.
+
+    :raises ValueError: if a block cannot be read.
+    """
+    from dicast.reading.blocks.making import Layouts  # no run needs them
+    from dicast.reading.blocks.merging import columns_of_lines, reading_block
+    from dicast.reading.blocks.stored_columns import StoredColumns
+
+    layouts = Layouts(snapshot.makers)
+    selection = "first, columns, CASE WHEN columns IS NULL THEN body END"
+    for first, stored, body in _selected(snapshot, query, selection):
+        with reading_block(first):
+            columns = columns_of_lines(orjson.loads(body), layouts) if stored is None else StoredColumns.of(stored)
+        yield first, columns
+
+
 def _blocks(snapshot: Snapshot, query: Query) -> Iterator[tuple[int, bytes, bytes, int, bytes]]:
     """Yield the number of the first event, the digest before the block, its marks, its shard and its body."""
+    for first, prev, marks, shard, body in _selected(snapshot, query, "first, prev, marks, shard, body"):
+        yield first, prev, marks, shard, body.encode()
+
+
+def _selected(snapshot: Snapshot, query: Query, selection: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the columns *selection* of the blocks that may have events of *query*."""
     subject = None if query.subject_id is None else query.subject_id.encode()
     conditions = {
         "first <= %s": snapshot.newest,
@@ -259,14 +302,11 @@ def _blocks(snapshot: Snapshot, query: Query) -> Iterator[tuple[int, bytes, byte
     }
     chosen = {condition: value for condition, value in conditions.items() if value is not None}
     order = "DESC" if query.newest_first else "ASC"
-    statement = (
-        f"SELECT first, prev, marks, shard, body FROM blocks WHERE {' AND '.join(chosen)} ORDER BY first {order}"
-    )
+    statement = f"SELECT {selection} FROM blocks WHERE {' AND '.join(chosen)} ORDER BY first {order}"
     with snapshot.connection.cursor("blocks") as cursor:
         cursor.itersize = _BLOCKS_A_FETCH if query.limit is None else min(_BLOCKS_A_FETCH, query.limit)
         cursor.execute(statement, [*chosen.values()])
-        for first, prev, marks, shard, body in cursor:
-            yield first, prev, marks, shard, body.encode()
+        yield from cursor
 
 
 def _contents(snapshot: Snapshot, query: Query, lines: Iterable[Line]) -> dict[str, bytes]:

@@ -14,11 +14,13 @@ from dicast import LedgerRefused
 
 from .server import LEAST_SERVER, Server
 
-VERSION = 2
+VERSION = 3
 """The version of the schema that this code reads and writes."""
 
 STEPS: Mapping[int, str] = {
-    1: "DROP FUNCTION decide (text, numeric, text, jsonb); DROP FUNCTION expired_reservations (timestamptz, boolean)"
+    1: "DROP FUNCTION decide (text, numeric, text, jsonb); DROP FUNCTION expired_reservations (timestamptz, boolean)",
+    2: "ALTER TABLE blocks ADD columns bytea; ALTER TABLE blocks ALTER columns SET STORAGE EXTERNAL; "
+    "DROP FUNCTION add_block (text, bigint, bigint, text[], bytea, bytea, text, text, bytea, text)",
 }
 """The statements that make the next version of a version, apart from the functions, which each migration makes anew."""
 

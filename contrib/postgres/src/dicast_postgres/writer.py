@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -16,6 +16,7 @@ import psycopg
 
 from dicast import Cap, Claim, Cost, Event, Head, LedgerError, Refusal
 from dicast.toolkit.ledger_lines import Encoder
+from dicast.toolkit.ledger_lines.blocks import Columns
 
 from .changes import BLOCKS, Blocks, Claims
 from .server import NAPS, STALE, Server, is_lost, is_transient
@@ -53,10 +54,19 @@ class Writer:
         self.lease: HeldLease | None = None
         self._connection: psycopg.AsyncConnection[Any] | None = connection
         self._encoder = Encoder(store_content=store_content)
+        self._packed: Columns | None = None
         self._timeout = timeout
         self._lock = asyncio.Lock()
         self._client, self._change = secrets.token_hex(16), 0
         self._last_full = -_FULL_SECONDS
+
+    def _columns(self, lines: Iterable[Sequence[Any]]) -> bytes:
+        """Return the columns of a block with these parsed lines."""
+        if self._packed is None:
+            from dicast.reading.blocks.making import packed_columns  # small appends have no columns
+
+            self._packed = packed_columns(self._encoder.makers)
+        return self._packed(lines)
 
     async def close(self) -> None:
         """Close the connection."""
@@ -74,7 +84,7 @@ class Writer:
         """
         async with self._lock:
             try:
-                blocks = Blocks.of(self._encoder, records)
+                blocks = Blocks.of(self._encoder, records, self._columns)
                 self._change += 1
                 values = (*self._header(), *blocks.arguments())
                 if erased is None:
@@ -151,7 +161,7 @@ class Writer:
     async def _decide(
         self, claims: Sequence[Claim], before: Sequence[Event], *, is_full: bool, ids: Sequence[str] | None
     ) -> tuple[Sequence[int], list[Refusal | None]]:
-        blocks, arguments = Blocks.of(self._encoder, before), Claims.of(self._encoder, claims)
+        blocks, arguments = Blocks.of(self._encoder, before, self._columns), Claims.of(self._encoder, claims)
         values = (
             *(*self._header(), *blocks.arguments(), claims[-1].event.time, is_full, ids),
             *(_json(arguments.rows), arguments.leaves, arguments.lines),

@@ -1,4 +1,4 @@
--- Functions of version 2. Each change of a ledger is one call of a function, so that no client holds a lock while it is slow or stopped.
+-- Functions of version 3. Each change of a ledger is one call of a function, so that no client holds a lock while it is slow or stopped.
 -- They are in PL/pgSQL, which keeps the plans of its statements for the session: a function in SQL is planned at each call.
 -- Order of locks: the barrier, the lease, chains by run, scopes by key, texts, accounts.
 
@@ -77,7 +77,7 @@ END $$;
 -- Append lines to the locked chain of a run.
 CREATE OR REPLACE FUNCTION add_block(
     run text, first_number bigint, events bigint, kinds text[], lowest bytea, highest bytea, start_time text, end_time text, leaves bytea,
-    lines_text text) RETURNS void LANGUAGE plpgsql AS $$
+    lines_text text, packed bytea) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     chain chains;
     link bytea;
@@ -91,7 +91,7 @@ BEGIN
         all_marks := all_marks || substr(link, 1, 4);
     END LOOP;
     INSERT INTO blocks VALUES (first_number, first_number + events - 1, size, run, 0, kinds, lowest, highest, start_time, end_time,
-        chain.digest, link, all_marks, lines_text);
+        chain.digest, link, all_marks, lines_text, packed);
     UPDATE chains SET last = first_number + events - 1, lines = chain.lines + size, digest = link WHERE run_id = run AND shard = 0;
 END $$;
 
@@ -180,7 +180,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Write blocks of a change: {run, events, types, low, high, began, ended}, with their leaves and bodies, and the rows that belong to them.
+-- Write blocks of a change: {run, events, types, low, high, began, ended, columns}, with their leaves and bodies, and the rows that belong to them.
 -- Chains are locked. Return the number of the last event.
 CREATE OR REPLACE FUNCTION write_blocks(
     hints jsonb, leaves bytea[], bodies text[], maker_names text[], maker_lines text[], digests bytea[], contents text[], spending jsonb)
@@ -196,7 +196,8 @@ BEGIN
     FOR place IN 1 .. jsonb_array_length(hints) LOOP
         hint := hints->(place - 1);
         PERFORM add_block(hint->>'run', number, (hint->>'events')::bigint, ARRAY(SELECT jsonb_array_elements_text(hint->'types')),
-            decode(hint->>'low', 'hex'), decode(hint->>'high', 'hex'), hint->>'began', hint->>'ended', leaves[place], bodies[place]);
+            decode(hint->>'low', 'hex'), decode(hint->>'high', 'hex'), hint->>'began', hint->>'ended', leaves[place], bodies[place],
+            decode(hint->>'columns', 'base64'));
         number := number + (hint->>'events')::bigint;
     END LOOP;
     RETURN number - 1;
@@ -368,7 +369,7 @@ BEGIN
         claim := claims->(places[n + 1] - 1);
         IF n = size OR claim->>'run' <> run THEN
             PERFORM add_block(run, number + start - 1, n - start + 1, '{spend.reserved}', decode(lowest, 'hex'), decode(highest, 'hex'),
-                start_time, end_time, part_leaves, body || E'\n]');
+                start_time, end_time, part_leaves, body || E'\n]', NULL);
             start := n + 1;
             run := claim->>'run';
             part_leaves := '';

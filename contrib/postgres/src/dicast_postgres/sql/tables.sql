@@ -1,4 +1,4 @@
--- Tables of version 2. Blocks have the lines of format 4; each run has a chain of its own.
+-- Tables of version 3. Blocks have the lines of format 4; each run has a chain of its own.
 CREATE TABLE version (number integer NOT NULL);
 
 CREATE TABLE chains (
@@ -8,7 +8,10 @@ CREATE TABLE chains (
 CREATE TABLE blocks (
     first bigint PRIMARY KEY, last bigint NOT NULL, lines integer NOT NULL, run_id text COLLATE "C" NOT NULL, shard integer NOT NULL,
     types text[] NOT NULL, low bytea, high bytea, began text COLLATE "C" NOT NULL, ended text COLLATE "C" NOT NULL,
-    prev bytea NOT NULL, digest bytea NOT NULL, marks bytea NOT NULL, body text NOT NULL);
+    prev bytea NOT NULL, digest bytea NOT NULL, marks bytea NOT NULL, body text NOT NULL,
+    columns bytea);
+-- The columns of a large block, for readers of very many verdicts. They are compressed already.
+ALTER TABLE blocks ALTER columns SET STORAGE EXTERNAL;
 CREATE INDEX blocks_of_runs ON blocks (run_id, shard, first);
 CREATE INDEX blocks_of_types ON blocks USING gin (types);
 
