@@ -194,6 +194,24 @@ def worst(*scores):
     return [{"subject_kind": "row", "subject_id": f"r {n}", "score": score} for n, score in enumerate(scores)]
 
 
+def test_the_comparison_comes_before_the_failures_and_stays_on_a_full_screen():
+    kinds = ("refused", "timeout", "crashed", "judge_call_failed", "judge_output_invalid")
+    answers = [f"{name}: better: B is ahead, +0.25, 95 % 0.13 to 0.37" for name in ("polite", "short")]
+    done = DONE | {
+        "failures": dict.fromkeys(kinds, 1),
+        "failed_subjects": [failure(kind) | {"error_message": "the endpoint did not answer " * 9} for kind in kinds],
+        "warnings": [{"kind": f"kind {number}", "message": "a figure is in doubt " * 6} for number in range(4)],
+        "baseline": {"run": "last", "run_id": "01KDZ3W5Z0000000000000BASE", "name": "shop", "differs": [], "faults": []}
+        | {"passes": {name: {"words": f"{name}: 3 pass in B alone"} for name in ("polite", "short")}},
+        "comparison": {"stats/paired": {"words": "; ".join(answers), "sentences": answers}},
+    }
+    lines = shown(done)
+    first = next(number for number, line in enumerate(lines) if line.startswith("compared with run 00BASE"))
+    assert lines[first + 1 : first + 3] == [f"  {answer}" for answer in answers]
+    assert first < next(number for number, line in enumerate(lines) if line.startswith("failed: "))
+    assert len(lines) <= ROWS
+
+
 def test_the_lowest_scores_are_one_line_and_the_lowest_is_the_next_command():
     lines = shown(DONE | {"score": SCORE, "worst": worst(0.1, 0.2, 0.3, 0.4)})
     assert "lowest scores: 0.1000 row r 0, 0.2000 row r 1, 0.3000 row r 2" in lines

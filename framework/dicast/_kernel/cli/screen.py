@@ -147,13 +147,13 @@ def screen_parts(
         yield from run_parts(done, command)
         return
     gate, failures, findings, notes = _gate(done), _failures(done), _findings(done), _notes(done)
-    labels = _Section() if is_in_suite else _labels(done)
+    labels, compared = _Section() if is_in_suite else _labels(done), _comparison(done)
     worst = _Section([*_lowest_lines(done)])
     spent = _spent(done, is_in_suite=is_in_suite)
     steps = _next_lines(done, command, next_command, is_in_suite=is_in_suite) if resumes else ()
     next_ = _Section([*steps])
-    sections = [gate, _title(done), labels, worst, failures, findings, notes, spent, next_]
-    _fit(sections, ((notes, findings, failures, spent), (gate, labels), sections), rows)
+    sections = [gate, _title(done), labels, compared, worst, failures, findings, notes, spent, next_]
+    _fit(sections, ((notes, findings, compared, failures, spent), (gate, labels), sections), rows)
     for section in sections:
         yield from section.parts()
     if done.get("head"):
@@ -292,14 +292,20 @@ def _example(failure: Document) -> str:
     return f"{failure['subject_kind']} {short_name(failure['subject_id'], 24)}{label}: {failure['error_message']}"
 
 
+def _comparison(done: Document) -> _Section:
+    """Return the answers of the comparison with the baseline, which are always shown for six labels, then the subjects that pass in one run alone."""
+    if done["comparison"] is None:
+        return _Section([*baseline_lines(done, short_run)])
+    answers = [f"  {text}" for text in sentences(done["comparison"])]
+    passes = [f"  {counts['words']}" for counts in (done["baseline"] or {}).get("passes", {}).values()]
+    least = min(len(answers), _LABELS)
+    return _Section([*baseline_lines(done, short_run)], [*answers, *passes], "comparison line", least)
+
+
 def _findings(done: Document) -> _Section:
-    """Return the sentences of comparisons, the corrected means, and the aggregates: the first line of each if the run has labels."""
+    """Return the corrected means, and the aggregates: the first line of each if the run has labels."""
     broken = [f"BROKEN: {message}" for message in done["broken"].values()]
-    lines = [*broken, *baseline_lines(done, short_run)]
-    if done["comparison"] is not None:
-        passes = (counts["words"] for counts in (done["baseline"] or {}).get("passes", {}).values())
-        lines += [f"  {text}" for text in chain(sentences(done["comparison"]), passes)]
-    lines += corrected_lines(done)
+    lines = [*broken, *corrected_lines(done)]
     most = 1 if done["labels"] else None  # without labels the aggregates are the result
     lines += chain.from_iterable(islice(tree(name, result), most) for name, result in aggregates(done).items())
     return _Section((), lines, "finding", len(broken))
