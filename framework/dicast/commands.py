@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ._kernel.cli.options import as_json, ledger_path, ledger_paths, overrides
+from ._kernel.cli.options import as_json, chosen_run, ledger_path, ledger_paths, overrides
 from ._kernel.cli.output import print_json
 from ._kernel.timing.interrupts import sigterm_as_ctrl_c
 
@@ -28,6 +28,7 @@ _ON_FIRST_USE = {
 __all__ = [
     "CallingCommand",
     "as_json",
+    "chosen_run",
     "ledger_path",
     "ledger_paths",
     "ledger_section",

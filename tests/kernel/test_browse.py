@@ -109,9 +109,9 @@ def test_control_codes_of_a_case_are_escaped(folder, capsys):
 
 
 def test_a_subject_of_another_run_is_refused(folder, capsys):
-    main(["run", "run.yaml", "--limit", "1"])
-    capsys.readouterr()
-    code, text = printed(capsys, "bad", "--browse", "--run", "last")
+    main(["run", "run.yaml", "--limit", "1", "--json"])
+    run_id = json.loads(capsys.readouterr().out)["run_id"]
+    code, text = printed(capsys, "bad", "--browse", "--run", run_id)
     assert code == 2
     assert "has not judged 'bad'" in text
 

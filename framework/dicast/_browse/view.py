@@ -14,10 +14,10 @@ from urllib.parse import quote
 import click
 
 from .._kernel.api.runs import read_ledger
-from .._kernel.cli.options import ledger_path
+from .._kernel.cli.options import chosen_run, ledger_path
 from .._kernel.contract.protocols import Ledger
 from .._kernel.events import RUN_STARTED, SINKS_ADDED
-from .._kernel.resume.named_runs import named_run, newest_run
+from .._kernel.resume.named_runs import newest_run
 from .._kernel.values import Query
 from .._kernel.values.errors import PluginError
 from .._kernel.values.names import path_from_here
@@ -68,7 +68,7 @@ def view_report(run: str | None, live: bool, no_open: bool, ledger: Path | str |
 
 
 def _report(run: str, ledger: Ledger) -> tuple[Path | None, Sequence[str]]:
-    return report_of(ledger, named_run(ledger, run)), ()
+    return report_of(ledger, chosen_run(ledger, run)), ()
 
 
 def _newest_report(ledger: Ledger) -> tuple[Path | None, Sequence[str]]:

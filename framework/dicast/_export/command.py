@@ -7,11 +7,10 @@ from pathlib import Path
 import click
 
 from .._kernel.api.runs import read_ledger
-from .._kernel.cli.options import as_json, ledger_path
+from .._kernel.cli.options import as_json, chosen_run, ledger_path
 from .._kernel.cli.output import print_json
 from .._kernel.contract.protocols import Ledger
 from .._kernel.contract.registry import exporters, load_offer
-from .._kernel.resume.named_runs import named_run
 from .._kernel.values.errors import ConfigError, Problem
 from .._kernel.values.names import nearest
 from ..toolkit.atomic_file import AtomicFile
@@ -37,7 +36,7 @@ def export_run(
 ) -> None:
     """Write a run as a file that other tools read.
 
-    RUN is an id, its first or last characters, the name of a pipeline (its newest run counts), or 'last'. The file appears when it is
+    RUN is an id, its first or last characters, the name of a pipeline (its newest run over all subjects counts), or 'last'. The file appears when it is
     complete. An existing file is kept unless --overwrite is set. Content that the format cannot express is counted.
     """
     if out.exists() and not overwrite:
@@ -76,7 +75,7 @@ def _write(
 
     :raises ConfigError: if the ledger has no such run, or the file cannot be written.
     """
-    run = ExportedRun(ledger.read, named_run(ledger, name), has_content)
+    run = ExportedRun(ledger.read, chosen_run(ledger, name), has_content)
     try:
         with AtomicFile(out, overwrite=overwrite) as file:
             counts = exporter(run, file)

@@ -17,9 +17,9 @@ from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STARTED
 from ..records.baseline import find_results
 from ..records.portable import PREFIX, portable
-from ..records.saved import check_name, remove_baseline, save_baseline, saved_baselines
 from ..resume.named_runs import LAST, find_run, newest_run, started_runs
 from ..resume.queries import document
+from ..resume.saved import check_name, remove_baseline, save_baseline, saved_baselines
 from ..values import Query, Results
 from ..values.errors import ConfigError, Problem
 from .options import as_json, ledger_path

@@ -15,9 +15,8 @@ from ...toolkit.atomic_file import AtomicFile
 from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED
-from ..resume.named_runs import named_run
 from ..values import Entry, Query
-from .options import as_json, ledger_path
+from .options import as_json, chosen_run, ledger_path
 from .output import print_json
 
 _EVENTS, _VERDICTS = "events.jsonl.gz", "verdicts.jsonl.gz"
@@ -56,7 +55,7 @@ def export(run_id: str | None, folder: Path | None, ledger: Path | str | None, a
 
 
 def _entries(ledger: Ledger, run_id: str | None) -> Iterator[Entry]:
-    return ledger.read(Query(run_id=None if run_id is None else named_run(ledger, run_id)))
+    return ledger.read(Query(run_id=None if run_id is None else chosen_run(ledger, run_id)))
 
 
 def _print(entries: Iterator[Entry], *, as_json: bool) -> None:

@@ -12,6 +12,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..contract.protocols import Ledger
     from ..source.shard import Shard
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
@@ -100,3 +101,17 @@ def refuse_options(reason: str, options: Mapping[str, bool]) -> None:
     names = [name for name, is_present in options.items() if is_present]
     if names:
         raise click.UsageError(f"{reason}; remove {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}")
+
+
+def chosen_run(ledger: Ledger, name: str) -> str:
+    """Return the id of the run that *name* selects, as :func:`dicast.named_run` does; print a note if a run over some of the subjects is involved.
+
+    :raises ConfigError: if the ledger has no such run, or several.
+    """
+    from ...toolkit.printable import one_line
+    from ..resume.named_runs import limited_run_text, named_run  # imported late: most commands read no run
+
+    run_id = named_run(ledger, name)
+    if (note := limited_run_text(ledger, name, run_id)) is not None:
+        click.echo(one_line(f"note: {note}"), err=True)
+    return run_id

@@ -14,12 +14,11 @@ from ...toolkit.terminal import Line, print_lines
 from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
-from ..resume.named_runs import named_run
 from ..resume.queries import Selection, failure, verdict
 from ..resume.retractions import retracted_among, verdict_documents
 from ..values.errors import ConfigError
 from .ledger_export import export
-from .options import as_json, ledger_path
+from .options import as_json, chosen_run, ledger_path
 from .output import MOST, print_json
 from .subjects import verdict_line
 from .summary import failure_line, reply_line, short_run
@@ -68,7 +67,7 @@ def verdicts(
 
 def _print(ledger: Ledger, selection: Selection, *, failed: bool, as_json: bool) -> None:
     if selection.run_id is not None:
-        selection = attrs.evolve(selection, run_id=named_run(ledger, selection.run_id))
+        selection = attrs.evolve(selection, run_id=chosen_run(ledger, selection.run_id))
     if failed:
         failures = map(failure, selection.events(ledger, EVAL_FAILED, RECORD_FAILED))
         items = [(_failed(document), document["run_id"]) for document in failures]

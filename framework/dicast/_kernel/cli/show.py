@@ -15,13 +15,14 @@ from ..contract.protocols import Ledger
 from ..events import RUN_STARTED
 from ..pipeline.ledger_path import ledger_option, printed_place
 from ..pipeline.slots import ledger_at
-from ..resume.named_runs import LAST, by_part, find_run, named_run, run_ids, started_runs
+from ..resume.named_runs import LAST, by_part, find_run, run_ids, started_runs
 from ..resume.open_runs import RunCommand, command_of
 from ..resume.queries import document, runs_of
+from ..resume.saved import saved_baselines
 from ..resume.shard_roots import read_root
 from ..values import Query
 from ..values.errors import ConfigError
-from .options import as_json, full, ledger_path, refuse_options
+from .options import as_json, chosen_run, full, ledger_path, refuse_options
 from .output import print_json
 from .screen import screen_parts
 from .subjects import SubjectHistory, subject_history, whole_id
@@ -52,7 +53,7 @@ def show(
 ) -> None:
     """Show a run or a subject.
 
-    A run is named by its id, by its pipeline's name (the newest run), or by the word last. A subject is named by its id, or by the first characters of its session's id (at least 4), and is shown with its verdicts from the newest run that judged it. Nothing of it is cut: the policy, the prompt of a task, the input, the messages, reasoning and tool calls of its turns, the output and the reference with their difference, and each label with its reasons.
+    A run is named by its id, by a saved baseline's or its pipeline's name (the newest run over all subjects), or by the word last. A subject is named by its id, or by the first characters of its session's id (at least 4), and is shown with its verdicts from the newest run that judged it. Nothing of it is cut: the policy, the prompt of a task, the input, the messages, reasoning and tool calls of its turns, the output and the reference with their difference, and each label with its reasons.
     """
     if browses:
         excluded = {"--all": every, "--full": full, "--json": as_json}
@@ -95,9 +96,9 @@ def _browse(ledger: Ledger, name: str | None, run_id: str | None) -> None:
     """Show the cases of the run *name*, by default the newest; or the subject *name* in the run *run_id*, by default the newest with it."""
     from ..._browse.browse import browse  # the other forms of the command do not need it
 
-    only = None if run_id is None else named_run(ledger, run_id)
+    only = None if run_id is None else chosen_run(ledger, run_id)
     if name is None:
-        browse(ledger, only or named_run(ledger, LAST), None)
+        browse(ledger, only or chosen_run(ledger, LAST), None)
     elif only is None and (run := _named_run(ledger, name)) is not None:
         browse(ledger, run, None)
     else:
@@ -112,7 +113,7 @@ def _find(
 
     If a run and a subject have the same name, the run is returned if *name* is its full id, else the subject.
     """
-    only = None if run_id is None else named_run(ledger, run_id)
+    only = None if run_id is None else chosen_run(ledger, run_id)
     if name is None:
         return _run(ledger, str(only))
     if not every and only is None and (run := _named_run(ledger, name)) is not None:
@@ -130,16 +131,18 @@ def _subject(ledger: Ledger, name: str, only: str | None, *, every: bool) -> Sub
 
 def _named_run(ledger: Ledger, name: str) -> str | None:
     """Return the run *name*; None if only a subject has that name, or neither."""
+    if name == LAST:
+        return chosen_run(ledger, name)
     if (run := find_run(ledger, name)) is not None or runs_of(ledger, name):
         return run
     return _run_by_name(ledger, name)
 
 
 def _run_by_name(ledger: Ledger, name: str) -> str | None:
-    """Return the newest run of the pipeline *name*, or the run with this part of an id; None if the ledger has neither."""
+    """Return the run of the saved baseline or of the pipeline *name*, or the run with this part of an id; None if the ledger has none of them."""
     started = started_runs(ledger.read, tools=True)
-    if any(entry.event.payload.get("name") == name for entry in started):
-        return named_run(ledger, name)
+    if name in saved_baselines(ledger) or any(entry.event.payload.get("name") == name for entry in started):
+        return chosen_run(ledger, name)
     return by_part(name, run_ids(ledger))
 
 

@@ -15,14 +15,14 @@ from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STARTED
 from ..pipeline.ledger_path import ledger_option
 from ..plan.sections import Pipeline
-from ..resume.named_runs import LAST, TOOL, by_part, find_run, run_kind, started_runs
+from ..resume.named_runs import LAST, TOOL, by_part, find_run, limits_text, run_kind, started_runs
 from ..resume.open_runs import resume_command
+from ..resume.saved import saved_baselines
 from ..values import Event, Query, Record, Results
 from ..values.errors import ConfigError, DataError, Problem
 from ..values.names import nearest, path_from_here
 from .portable import read_portable
 from .reader import results
-from .saved import saved_baselines
 
 NONE: Mapping[str, str | None] = MappingProxyType({})
 
@@ -135,8 +135,7 @@ def _finished(ledger: Ledger, exclude: str | None) -> Iterator[Event]:
 def _is_whole(ledger: Ledger, finished: Event) -> bool:
     """Return True if a pipeline's name or ``last`` may select the run: no tool started it, it was not limited and is no shard, and some label has a score."""
     started = next(ledger.read(Query(run_id=finished.run_id, types=(RUN_STARTED,), limit=1))).event.payload
-    is_whole = started.get("limit") is None and not started.get("filter") and not started.get("shard")
-    return is_whole and run_kind(started) != TOOL and _has_scores(finished.payload)
+    return not limits_text(started) and run_kind(started) != TOOL and _has_scores(finished.payload)
 
 
 def _has_scores(document: Mapping[str, Any]) -> bool:

@@ -1,7 +1,8 @@
-"""Resolution of run names: an id, a part of an id, a pipeline's name, or ``last``."""
+"""Resolution of run names: an id, a part of an id, a saved baseline, a pipeline's name, or ``last``."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..contract.protocols import Ledger
@@ -9,12 +10,13 @@ from ..events import RUN_STARTED
 from ..values import Entry, Query
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
+from .saved import saved_baselines
 
 LEAST = 4
 """The fewest characters of an id that name the run."""
 
 LAST = "last"
-"""The name of the newest run."""
+"""The name of the newest run over all subjects, of any pipeline."""
 
 TOOL = "tool"
 """The kind of runs that a command such as ``dicast label`` or ``dicast doctor`` starts for its own purpose."""
@@ -47,27 +49,57 @@ def _listed(started: Mapping[str, object], key: str) -> list[object]:
     return labels if isinstance(labels, list) else []
 
 
-def started_runs(read: Read, *, tools: bool = False) -> Iterator[Entry]:
+def limits_text(started: Mapping[str, object]) -> str:
+    """Return the options that limited a run to some of its subjects, from the payload of its ``run.started``; empty for a run over all subjects."""
+    limit, shard = started.get("limit"), started.get("shard")
+    options = [f"--filter {shlex.quote(str(text))}" for text in _listed(started, "filter")]
+    if started.get("preview"):
+        options.append("--head" if limit is None else f"--head {limit}")
+    elif limit is not None:
+        options.append(f"--limit {limit}")
+    if isinstance(shard, Mapping):
+        options.append(f"--shard {shard.get('number')}/{shard.get('of')}")
+    return " ".join(options)
+
+
+def started_runs(read: Read, *, tools: bool = False, limited: bool = True) -> Iterator[Entry]:
     """Yield the ``run.started`` entries of a ledger, the newest first.
 
     The newest run is the run whose ``run.started`` has the highest number, whichever run ended last. Runs of tools are left out unless *tools*.
 
     :param read: the ledger's ``read``.
+    :param limited: False leaves out runs over some of the subjects: ``--filter``, ``--limit``, ``--head`` and shards.
     """
     for entry in read(Query(types=(RUN_STARTED,), newest_first=True)):
-        if tools or run_kind(entry.event.payload) != TOOL:
+        if (tools or run_kind(entry.event.payload) != TOOL) and (limited or not limits_text(entry.event.payload)):
             yield entry
 
 
 def newest_run(read: Read, *, before: str | None = None) -> str | None:
-    """Return the id of the newest run, or of the newest run that started before the run *before*. Runs of tools do not count.
+    """Return the id of the newest run, or of the newest run that started before the run *before*.
+
+    Runs of tools do not count. A run over some of the subjects counts only if there is no run over all of them.
 
     :param read: the ledger's ``read``.
     :return: None if there is no such run.
     """
     start = next((entry.seq for entry in read(Query(before, (RUN_STARTED,), limit=1))), None) if before else None
-    runs = (entry for entry in started_runs(read) if start is None or entry.seq < start)
-    return next((entry.event.run_id for entry in runs), None)
+    newest = _whole_first(entry for entry in started_runs(read) if start is None or entry.seq < start)
+    return None if newest is None else newest.event.run_id
+
+
+def _whole_first(runs: Iterable[Entry]) -> Entry | None:
+    """Return the first of *runs* over all subjects, else the first that no tool started, else the first; None without runs."""
+    limited = other = None
+    for entry in runs:
+        started = entry.event.payload
+        if run_kind(started) == TOOL:
+            other = other or entry
+        elif not limits_text(started):
+            return entry
+        else:
+            limited = limited or entry
+    return limited or other
 
 
 def known_run(ledger: Ledger, run_id: str) -> str:
@@ -86,30 +118,50 @@ def known_run(ledger: Ledger, run_id: str) -> str:
 
 
 def named_run(ledger: Ledger, name: str) -> str:
-    """Return the id of the run with the whole id *name*, else of the newest run of the pipeline *name*, else of the run that :func:`known_run` finds.
+    """Return the id of the run with the whole id *name*, else of the saved baseline or the newest run of the pipeline *name*, else of the run that :func:`known_run` finds.
 
-    Every command resolves the name of a run with this function. Runs of tools and tries on a few rows count only if the pipeline has no others.
+    Every command resolves the name of a run with this function. Runs over some of the subjects (``--filter``, ``--limit``, ``--head``, shards)
+    count only if the pipeline has no run over all of them, and runs of tools only if it has no others.
 
     :raises ConfigError: if the ledger has no such run, or several.
     """
     if (run_id := find_run(ledger, name)) is not None:
         return run_id
-    fallback_id = None
-    for entry in started_runs(ledger.read, tools=True):
-        started = entry.event.payload
-        if name != LAST and started.get("name") == name:
-            if run_kind(started) != TOOL and not started.get("preview"):
-                return entry.event.run_id
-            fallback_id = fallback_id or entry.event.run_id
-    if fallback_id is not None:
-        return fallback_id
+    if (saved := saved_baselines(ledger).get(name)) is not None:
+        return saved.run_id
+    if (newest := _whole_first(_of_pipeline(ledger, name))) is not None:
+        return newest.event.run_id
     try:
         return known_run(ledger, name)
     except ConfigError as error:
         names = {str(entry.event.payload.get("name")) for entry in started_runs(ledger.read, tools=True)}
-        if (near := nearest(name, names)) is None:
+        if (near := nearest(name, {*names, *saved_baselines(ledger)})) is None:
             raise
         raise ConfigError(Problem(f"the ledger has no run {name!r}", value=name, hint=near)) from error
+
+
+def limited_run_text(ledger: Ledger, name: str, run_id: str) -> str | None:
+    """Return the note that *name* selected a run over some of the subjects, or a run before one; None if *name* left no choice.
+
+    :param run_id: the run that :func:`named_run` returned for *name*.
+    """
+    if name in saved_baselines(ledger):
+        return None
+    runs = started_runs(ledger.read) if name == LAST else _of_pipeline(ledger, name)
+    for entry in runs:
+        limits = limits_text(entry.event.payload)
+        if entry.event.run_id == run_id:
+            return f"{name} is run {run_id}, which read only some of the subjects ({limits})" if limits else None
+        if limits and run_kind(entry.event.payload) != TOOL:
+            newer = f"the newer run {entry.event.run_id} read only some of the subjects ({limits})"
+            return f"{name} is run {run_id}; {newer}: name it by its id"
+    return None
+
+
+def _of_pipeline(ledger: Ledger, name: str) -> Iterator[Entry]:
+    """Yield the ``run.started`` entries of the pipeline *name*, the newest first; nothing for ``last``."""
+    runs = started_runs(ledger.read, tools=True)
+    return (entry for entry in runs if name != LAST and entry.event.payload.get("name") == name)
 
 
 def run_ids(ledger: Ledger) -> Iterator[str]:
@@ -118,7 +170,7 @@ def run_ids(ledger: Ledger) -> Iterator[str]:
 
 
 def find_run(ledger: Ledger, run_id: str) -> str | None:
-    """Return the run with this whole id, or the newest run for ``last``; None if the ledger has none."""
+    """Return the run with this whole id, or for ``last`` the run of :func:`newest_run`; None if the ledger has none."""
     if run_id == LAST:
         return newest_run(ledger.read)
     return next((entry.event.run_id for entry in ledger.read(Query(run_id, (RUN_STARTED,), limit=1))), None)

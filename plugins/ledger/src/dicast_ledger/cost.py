@@ -13,7 +13,7 @@ import click
 import orjson
 
 from dicast import ConfigError, Event, Ledger, Query, named_run, read_ledger
-from dicast.commands import ledger_path
+from dicast.commands import chosen_run, ledger_path
 from dicast.reading import milliseconds, read_verdicts
 from dicast.reading.blocks.spent import AGENT, SPENT
 from dicast.toolkit.printable import one_line
@@ -132,7 +132,7 @@ def _prices(ledger: Ledger, run_id: str | None) -> str | None:
 
 
 def _read(ledger: Ledger, group: Group, run_id: str | None, window: Window, *, include_eval: bool) -> Accounts:
-    run_id = None if run_id is None else named_run(ledger, run_id)
+    run_id = None if run_id is None else chosen_run(ledger, run_id)
     reservations = ledger.reservations(run_id) if include_eval else ()
     accounts = _read_spent(ledger, group, run_id, window, include_eval=include_eval)
     accounts.add_open(entry.event for entry in reservations if window.has(entry.event))

@@ -11,8 +11,8 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, Event, Ledger, Query, named_run, read_ledger
-from dicast.commands import ledger_path
+from dicast import ConfigError, Event, Ledger, Query, read_ledger, started_runs
+from dicast.commands import chosen_run, ledger_path
 from dicast.reading import reader, resume_command
 from dicast.toolkit.printable import one_line
 
@@ -55,8 +55,8 @@ def report(
 
     Several runs are shown side by side. Without RUN, the page shows the run that started last, labels aside.
 
-    RUN is an id, its first or last characters, the name of a pipeline (its newest run counts), or 'last'. The name of a suite, or 'last' for a
-    suite, shows all its experiments.
+    RUN is an id, its first or last characters, a saved baseline, the name of a pipeline (its newest run over all subjects counts), or 'last'.
+    The name of a suite, or 'last' for a suite, shows all its experiments.
     """
     options = PageOptions(rows, not no_content)
     done = read_ledger(ledger, lambda live: _PageRequest(live, ledger, options, baseline).write(runs, out))
@@ -124,15 +124,17 @@ class _PageRequest:
             yield from self._suite(event) if name == LAST and event.payload.get("suite") else [_StartedRun(event)]
 
     def _of_suite(self, name: str) -> Event | None:
-        """Return the newest ``run.started`` of an experiment of the suite *name*; None if the newest match is not a suite."""
-        started = (entry.event for entry in self.live.read(Query(types=(STARTED,), newest_first=True)))
-        meant = (event for event in started if name in (event.payload.get("name"), suite_of(event.payload)))
-        newest = next(meant, None)
+        """Return the newest ``run.started`` of an experiment of the suite *name*, over all subjects if there is one; None if that match is not a suite."""
+        newest = None
+        for limited in (False, True):
+            started = (entry.event for entry in started_runs(self.live.read, tools=True, limited=limited))
+            meant = (event for event in started if name in (event.payload.get("name"), suite_of(event.payload)))
+            newest = newest or next(meant, None)
         return newest if newest is not None and suite_of(newest.payload) == name else None
 
     def _run_id(self, name: str) -> str:
-        """Return the run that *name* names: the newest of the pipeline of that name, the run with that id, or the newest."""
-        return named_run(self.live, name)
+        """Return the run that *name* names."""
+        return chosen_run(self.live, name)
 
     def _suite(self, event: Event) -> Iterator[_StartedRun]:
         """Yield the newest run of each experiment of the suite of *event*, in the suite's order."""

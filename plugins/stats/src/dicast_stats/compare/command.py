@@ -87,7 +87,7 @@ def compare(
     of further pairs that are needed. Subjects of both runs are compared in pairs. The task, its model and the outputs may differ; the judges
     and the inputs have to be equal.
 
-    A and B are ids of runs, names of pipelines (the newest run counts), 'last', or files of jsonl/rows; two files need no ledger.
+    A and B are ids of runs, names of pipelines (the newest run over all subjects counts), 'last', or files of jsonl/rows; two files need no ledger.
     Without B it is the newest run; without A it is the run of the same name before B. Runs of tools do not count.
     Differences are B minus A.
     """

@@ -160,12 +160,10 @@ def _previous_run(live: Ledger | None, later: Results) -> Results:
 
     :raises ConfigError: if there is none.
     """
-    runs = [] if live is None else [entry.event for entry in started_runs(live.read)]
-    ids = [run.run_id for run in runs]
-    for run in runs[ids.index(later.run_id) + 1 :] if later.run_id in ids else ():
+    entries = () if live is None or later.started_at is None else started_runs(live.read, limited=False)
+    for run in (entry.event for entry in entries if entry.seq < (later.started_at or 0)):
         completion = Query(run_id=run.run_id, types=("run.completed",), limit=1)
-        is_whole = run.payload.get("limit") is None and not (run.payload.get("preview") or run.payload.get("filter"))
-        if live is not None and is_whole and run.payload["name"] == later.name and any(live.read(completion)):
+        if live is not None and run.payload["name"] == later.name and any(live.read(completion)):
             return results(live, run.run_id)
     raise ConfigError(
         f"no run of {later.name!r} has ended before run {later.run_id}: name A; dicast runs lists the runs"
