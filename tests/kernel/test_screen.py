@@ -212,6 +212,39 @@ def test_the_comparison_comes_before_the_failures_and_stays_on_a_full_screen():
     assert len(lines) <= ROWS
 
 
+def test_the_reasons_of_the_gate_are_whole_on_a_full_screen():
+    cause = "3 without a score there ('r1', 'r2', 'r3'; causes: dicast verdicts --run 01KDZ3W5Z0 --failed; to judge them again: dicast run"
+    reasons = [
+        "polite: coverage 0.5 is below min_coverage 0.9",
+        f"short is not compared with main: {cause} r.yaml END)",
+    ]
+    kinds = ("refused", "timeout", "crashed", "judge_call_failed")
+    done = DONE | {
+        "gate": gate(clause("polite", "min_coverage", passed=False), passed=None, reasons=reasons),
+        "labels": {name: label(0.5, 0.5) for name in ("polite", "short")},
+        "failures": dict.fromkeys(kinds, 1),
+        "failed_subjects": [failure(kind) | {"error_message": "the endpoint did not answer " * 9} for kind in kinds],
+    }
+    text = " ".join(" ".join(shown(done)).split())
+    assert f"gate: undecided: {reasons[0]} {reasons[1]} shop" in text
+
+
+def test_a_gate_that_passed_without_a_comparison_says_so_in_its_first_line():
+    undecided = clause("polite", "max_drop") | {"value": None, "passed": None, "undecided": "pass"}
+    reason = "polite is not compared with main (run 01X): the judges differ"
+    lines = shown(DONE | {"gate": gate(undecided, clause("short", "min_score"), reasons=[reason])})
+    assert lines[:2] == [
+        "gate: passed, polite was not compared with main (run 01X): the judges differ",
+        "  short  min_score 0.4: 0.5 (0.1000 to 0.9000)",
+    ]
+
+
+def test_the_interval_of_a_clause_names_the_open_subjects_that_it_counts_both_ways():
+    lines = shown(DONE | {"gate": gate(clause("polite", "min_pass_rate") | {"open": 4})})
+    text = " ".join(" ".join(lines).split())
+    assert "polite min_pass_rate 0.4: 0.5 (0.1000 to 0.9000 with 4 open subjects counted both ways)" in text
+
+
 def test_the_lowest_scores_are_one_line_and_the_lowest_is_the_next_command():
     lines = shown(DONE | {"score": SCORE, "worst": worst(0.1, 0.2, 0.3, 0.4)})
     assert "lowest scores: 0.1000 row r 0, 0.2000 row r 1, 0.3000 row r 2" in lines

@@ -18,6 +18,7 @@ from .._kernel.report.failure_words import (
     failure_text,
     failure_words,
     failures_text,
+    may_pass_again,
 )
 from .._kernel.report.label_order import ordered_labels
 from .._kernel.report.not_started import not_started
@@ -69,6 +70,7 @@ __all__ = [
     "find_faults",
     "gate_answer",
     "ledger_option",
+    "may_pass_again",
     "metric_values",
     "money",
     "not_started",

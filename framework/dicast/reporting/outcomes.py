@@ -328,10 +328,11 @@ def _of_metric(outcome: Outcome, payload: Mapping[str, Any]) -> Outcome:
     """Return the outcome of one metric, from the verdict of all metrics together."""
     label = outcome.label
     if "failure_mode" in payload:
-        if payload.get("skipped") is None and outcome.reason is not None:  # the reason of the metric that failed
-            return attrs.evolve(outcome, failure=payload["failure_mode"], origin=payload.get("origin"))
+        reason = outcome.reason if payload.get("origin") is None else payload.get("error_message")
+        if payload.get("skipped") is None and reason is not None:  # the metric's own failure, or the task's
+            return attrs.evolve(outcome, failure=payload["failure_mode"], reason=reason, origin=payload.get("origin"))
         why = "the subject has no verdict of its metrics together"
-        return attrs.evolve(outcome, skipped=why, spared=True, reason=None)
+        return attrs.evolve(outcome, skipped=why, reason=None)
     value, raw = payload["signals"]["metrics"].get(label), payload["signals"].get("raw", {}).get(label)
     if value is None and raw is None:
         failed = any(skip["metric"] == label for skip in payload["skipped"])

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from .._kernel.report.caps import cap_lines
-from .._kernel.report.failure_words import failures_text
+from .._kernel.report.failure_words import failures_text, open_text
 from .._kernel.report.label_order import ordered_labels
 from .._kernel.values import ALL_METRICS, BASES
 from ..toolkit.comparison_text import comparison_lines
@@ -125,13 +125,15 @@ def _clause(clause: Document) -> tuple[str, ...]:
         for number, style in ((clause["value"], sign), (clause["line"], ""))
     )
     interval = "-" if clause["low"] is None else f"{clause['low']:{sign}.4f} to {clause['high']:{sign}.4f}"
+    interval += open_text(clause)
     value_text = "-" if value is None else str(value)
     return code(clause["on"] or "-"), f"{clause['rule']} {line}", value_text, interval, answer(clause["passed"])
 
 
 def _label(name: str, tally: Document) -> tuple[str, ...]:
     scored = f"{tally['scored']:,} of {tally['total']:,}" if "scored" in tally else "-"
-    failed = f", {tally['failed']:,} failed" if tally.get("failed") else ""
+    is_open = (tally.get("passes") or {}).get("open", 0)
+    failed = f", {tally['failed']:,} failed" if tally.get("failed") else f", {is_open:,} open" if is_open else ""
     mean = figure(tally.get("mean")) + _scale(tally) + _ends(tally)
     rate = figure(tally["pass_rate"]) + _ends(tally.get("passes") or {}) if "pass_rate" in tally else "-"
     return code(name), mean, rate, scored + failed, tally.get("basis") or "-"

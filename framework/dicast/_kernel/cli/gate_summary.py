@@ -9,6 +9,7 @@ from ...toolkit.terminal import Drawing
 from ...toolkit.text_table import TextTable
 from ..plan.clauses import GATE_LEFT_OUT
 from ..report.document import exit_note
+from ..report.failure_words import open_text
 
 Document = Mapping[str, Any]
 
@@ -63,6 +64,7 @@ def _clause_row(clause: Document) -> tuple[str, str, str, str, str]:
         for number, style in ((clause["value"], sign), (clause["line"], ""))
     )
     interval = "" if clause["low"] is None else f"{clause['low']:{sign}.4f} to {clause['high']:{sign}.4f}"
+    interval += open_text(clause) if interval else ""
     if value is None and sign and clause["passed"]:
         value = "this run is the baseline"
     return clause["on"] or "", f"{clause['rule']} {line}", str(value or "-"), interval, gate_answer(clause)

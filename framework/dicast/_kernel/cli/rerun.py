@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from ...toolkit.printable import one_line
+from ...toolkit.terminal import folded
 from ..classes import evolve
 from ..pipeline.ledger_path import ledger_option
 from ..plan.sections import Pipeline
@@ -88,7 +89,7 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
             before = {path: before.get(path, state) for path, state in signature(files).items()}
             _announce(files)
             if gate:  # its line above may have left the screen
-                click.echo(gate, err=True)
+                click.echo(folded(gate), err=True)
             changed = wait_for_change(before)
             click.echo("\n" + one_line(f"changed: {', '.join(map(path_from_here, changed))}"), err=True)
     except KeyboardInterrupt:

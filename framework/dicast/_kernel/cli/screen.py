@@ -17,7 +17,7 @@ from ..classes import define, field
 from ..pipeline.ledger_path import ledger_option
 from ..report.caps import cap_lines, raise_caps_text, reached_caps
 from ..report.document import exit_note
-from ..report.failure_words import failure_numbers, failure_origin, failure_text, failures_text
+from ..report.failure_words import failure_numbers, failure_origin, failure_text, failures_text, may_pass_again
 from ..resume.open_runs import RunCommand
 from .findings import aggregates, baseline_lines, sentences
 from .gate_summary import clause_lines, gate_answer, missing_gate
@@ -70,8 +70,8 @@ _LONGEST_NAME = WIDTH - 4
 _LONGEST_ID = 40
 """The most columns of a subject's id in a command."""
 
-_LASTING = {"source_error", "missing_input"}
-"""Kinds of failures of the data, which a second judgment repeats."""
+_UNCOMPARED = " is not compared with "
+"""Words of a gate's reason between the label and the baseline."""
 
 _COMMANDS = ("    dicast ", "next: ", "details: ")
 """Starts of lines with a command; they are not wrapped, so that the command can be copied."""
@@ -147,13 +147,16 @@ def screen_parts(
         yield from run_parts(done, command)
         return
     gate, failures, findings, notes = _gate(done), _failures(done), _findings(done), _notes(done)
-    labels, compared = _Section() if is_in_suite else _labels(done), _comparison(done)
-    worst = _Section([*_lowest_lines(done)])
+    labels, comparison = _Section() if is_in_suite else _labels(done), _comparison(done)
+    worst = _Section((), [*_lowest_lines(done)], "line: the lowest scores")
     spent = _spent(done, is_in_suite=is_in_suite)
     steps = _next_lines(done, command, next_command, is_in_suite=is_in_suite) if resumes else ()
     next_ = _Section([*steps])
-    sections = [gate, _title(done), labels, compared, worst, failures, findings, notes, spent, next_]
-    _fit(sections, ((notes, findings, compared, failures, spent), (gate, labels), sections), rows)
+    sections = [gate, _title(done), labels, comparison, worst, failures, findings, notes, spent, next_]
+    other_sections = [section for section in sections if section is not gate]
+    _fit(sections, ((notes, findings, comparison, failures, spent), (labels,), other_sections), rows)
+    failures.least = 0  # the reasons of the gate come before the example of a failure and the lowest scores
+    _fit(sections, ((failures, worst), (gate,)), rows)
     for section in sections:
         yield from section.parts()
     if done.get("head"):
@@ -179,7 +182,9 @@ def _fit(sections: Sequence[_Section], groups: Sequence[Sequence[_Section]], row
 
 def _rows(part: Part) -> int:
     if isinstance(part, str | Line):
-        return len(_wrapped(part if isinstance(part, str) else part.text))
+        text = part if isinstance(part, str) else part.text
+        rows = len(_wrapped(text))
+        return rows + (rows > 1 and column_count(text) > len(text))  # a terminal may break before a long wide word
     return len(part.lines) if isinstance(part, Drawing) else len([*part.lines()])
 
 
@@ -208,8 +213,8 @@ def _wrapped(line: str) -> list[str]:
 
 
 def gate_line(done: Document) -> str:
-    """Return the first line of the summary: the gate's decision with a reason against it."""
-    return _short(_gate(done).lines[0])
+    """Return the first line of the summary: the gate's decision with a reason against it, whole."""
+    return one_line(_gate(done).lines[0])
 
 
 def _gate(done: Document) -> _Section:
@@ -222,10 +227,16 @@ def _gate(done: Document) -> _Section:
         head = f"gate: {gate_answer(gate)}{exit_note(done)}"
     means = [*_compared_means(done)]
     if reasons and (gate is None or not gate["passed"]):
-        return _Section([f"{head}: {reasons[0]}"], [*(f"  {reason}" for reason in reasons[1:]), *means], "reason")
+        items = [*(f"  {reason}" for reason in reasons[1:]), *means]
+        return _Section([f"{head}: {reasons[0]}"], items, "reason")
     clauses = [clause for clause in (gate or {}).get("clauses", ()) if clause["rule"] != "min_coverage"]
     decided = clause_lines([clause for clause in clauses if clause["passed"] is not None])
-    return _Section([head], [*(f"  undecided: {reason}" for reason in reasons), *decided, *means], "clause")
+    open_reason = next((reason for reason in reasons if _UNCOMPARED in reason), None)
+    if open_reason is not None:  # a gate that passed without an answer is not like one that passed
+        label, _, cause = open_reason.partition(_UNCOMPARED)
+        head += f", {label} was not compared with {cause}"
+    open_reasons = [f"  undecided: {reason}" for reason in reasons if reason is not open_reason]
+    return _Section([head], [*open_reasons, *decided, *means], "clause")
 
 
 def _compared_means(done: Document) -> Iterator[str]:
@@ -363,11 +374,11 @@ def _next_lines(
 
 def retry_lines(done: Document, command: RunCommand | None) -> Iterator[str]:
     """Yield the command that judges the failures of a run that has ended again, after the caps to raise; nothing if no command would give another result."""
-    if command is None or not command.is_resumable or not done["failures"].keys() - _LASTING:
+    if command is None or not command.is_resumable or not done["failures"] or not may_pass_again(done):
         return
     if caps := reached_caps(done):
         yield f"to judge the subjects left out, {raise_caps_text(caps)}; then:"
-    yield f"next: {command.raising(caps).resuming(short_run(done['run_id']), '--retry-failed')}"
+    yield f"next: {command.raising(caps).retrying(short_run(done['run_id']))}"
 
 
 def _lowest_id(done: Document) -> str | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from ...toolkit.printable import short_name
 from ...toolkit.terminal import Drawing, Line, Part
 from ...toolkit.text_table import TextTable
-from ..classes import frozen
+from ..classes import evolve, frozen
 from ..pipeline.ledger_path import ledger_option
 from ..report.label_order import ordered_labels
 from ..run.suite import Suite
@@ -27,6 +28,10 @@ _TABLE_ROWS = 6
 
 _LEAST_ROWS = 4
 """The fewest rows for an experiment of a suite with many experiments."""
+
+
+_STEPS = 3
+"""The most experiments with failures whose next commands are shown."""
 
 
 def suite_json(suite: Suite) -> dict[str, Any]:
@@ -89,12 +94,15 @@ def _next_lines(suite: Suite, documents: Mapping[str, Mapping[str, Any]]) -> Ite
         runs = [short_run(documents[name]["run_id"]) for name in (suite.pairs.base, best)]
         command = " ".join(["dicast compare", *runs, *suite.pairs.variants[best]])
         yield f"next: {command}{ledger_option(documents[best]['ledger'])}"
+    documents_of_runs = {name: done for name, done in documents.items() if done["run_id"] is not None}
+    failing = {name: done for name, done in documents_of_runs.items() if done["failures"] or done["failed_subjects"]}
     if not any(map(is_resumed, documents.values())):
-        retries = ([*retry_lines(done, suite.command)] for done in documents.values() if done["run_id"] is not None)
-        yield from next(filter(None, retries), [])
-    done = next((done for done in documents.values() if done["run_id"] is not None), None)
-    if done is not None:
+        for name, done in islice(failing.items(), _STEPS):
+            yield from retry_lines(done, suite.command and evolve(suite.command, experiment=name))
+    for done in islice((failing or documents_of_runs).values(), _STEPS if failing else 1):
         yield f"details: dicast show {short_run(done['run_id'])} --full{ledger_option(done['ledger'])}"
+    if (rest := len(failing) - _STEPS) > 0:
+        yield f"+ {rest:,} more experiment{'s' * (rest > 1)} with failures (dicast runs lists their runs)"
 
 
 def _lead(done: Mapping[str, Any]) -> tuple[float, float]:

@@ -40,6 +40,7 @@ class Finding:
     :param low: the low end of the 95 % interval of *value*, or None.
     :param high: its high end, or None.
     :param undecided: the effect on the gate if *passed* is None because of ``decide``.
+    :param open: the number of subjects without a verdict that *low* and *high* count both ways: as not passed and as passed.
     """
 
     on: str | None
@@ -51,6 +52,7 @@ class Finding:
     low: float | None = None
     high: float | None = None
     undecided: Undecided = "exit3"
+    open: int = 0
 
     @property
     def counts_as(self) -> Answer:

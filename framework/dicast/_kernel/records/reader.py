@@ -26,6 +26,7 @@ from ..pipeline.ledger_path import ledger_option
 from ..plan.labels import recorded_labels, recorded_score_label
 from ..plan.sections import METRICS
 from ..report.caps import reached_caps
+from ..report.failure_words import may_pass_again
 from ..resume.open_runs import RunCommand, command_of
 from ..values import RECORDED_PREFIX, Event, Query, Record, Results, Subject
 from ..values.passes import PassRule, values_of
@@ -247,13 +248,13 @@ def _commands(
 ) -> tuple[str, str | None]:
     """Return the command that lists the failures of a run, and the command that judges them again, with *option*, which names the ledger.
 
-    The second one is without the settings of caps that left out subjects of the run of the *document*.
+    The second one is without the settings of caps that left out subjects of the run of the *document*; None if another judgment fails again.
     """
     command = command_of(started, *shlex.split(option))
     retry = (
         None
-        if command is None or not command.is_resumable
-        else _raising(command, document).resuming(run_id, "--retry-failed")
+        if command is None or not command.is_resumable or not may_pass_again(document)
+        else _raising(command, document).retrying(run_id)
     )
     return f"dicast verdicts --run {run_id} --failed{option}", retry
 

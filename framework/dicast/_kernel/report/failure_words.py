@@ -24,6 +24,9 @@ _WORDS = {
 _CALLS = {"judge_output_invalid": "reply is invalid", "judge_call_failed": "call failed"}
 """Words for the failures of a model that is no judge."""
 
+LASTING = frozenset(("source_error", "missing_input", "subject_not_found"))
+"""Kinds of failures of the data, which another judgment of the same data repeats."""
+
 TASK = "task"
 """Origin of the failure of a task."""
 
@@ -54,6 +57,24 @@ def failures_text(done: Mapping[str, Any]) -> str:
         f"{count:,} {task_kind(kind) if origin == TASK else _CALLS.get(kind, _with_words(kind)) if origin else _with_words(kind)}"
         for kind, origin, count in failure_numbers(done)
     )
+
+
+def may_pass_again(done: Mapping[str, Any]) -> bool:
+    """Return whether another judgment of the failed subjects in the document *done* may succeed: not all of them lack something in the data.
+
+    True for a run without a document, which has not ended.
+    """
+    failures = done.get("failures")
+    return failures is None or not failures or not LASTING.issuperset(failures)
+
+
+def open_text(clause: Mapping[str, Any]) -> str:
+    """Return the number of subjects without a verdict that the interval of *clause* counts both ways, after a blank; empty without any.
+
+    The interval of the label leaves these subjects out.
+    """
+    count = clause.get("open", 0)
+    return f" with {count:,} open subject{'s' * (count > 1)} counted both ways" if count else ""
 
 
 def failure_numbers(done: Mapping[str, Any]) -> Iterator[tuple[str, str | None, int]]:

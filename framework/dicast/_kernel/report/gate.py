@@ -153,7 +153,8 @@ def all_passed(answers: Collection[Answer]) -> Answer:
 
 
 def _finding_json(finding: Finding) -> Document:
-    excluded = ("reason",) if finding.passed is None and finding.undecided != "exit3" else ("reason", "undecided")
+    is_shown = {"undecided": finding.passed is None and finding.undecided != "exit3", "open": finding.open > 0}
+    excluded = ["reason", *(name for name, shown in is_shown.items() if not shown)]
     return attrs.asdict(finding, filter=attrs.filters.exclude(*excluded))
 
 
@@ -285,8 +286,8 @@ def _pass_rate(clause: Clause, on: str, watched: Watched, line: float) -> Findin
     value: Any = rate["value"]
     rule = ("min_pass_rate", line, True)
     passed, reason = _compare_with_line(clause, f"the pass rate of {on}", (least, most), (low, high), rule)
-    suffix = f" ({passes.open:,} of {passes.count:,} subjects are open)" if passes.open else ""
-    return Finding(on, "min_pass_rate", line, value, passed, reason + suffix, low, high)
+    suffix = f" ({passes.open:,} of {passes.count:,} subjects are open, and counted both ways)" if passes.open else ""
+    return Finding(on, "min_pass_rate", line, value, passed, reason + suffix, low, high, open=passes.open)
 
 
 def _basis(on: str, basis: Basis | None, least: Basis) -> Finding:

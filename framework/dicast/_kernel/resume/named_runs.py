@@ -90,16 +90,16 @@ def newest_run(read: Read, *, before: str | None = None) -> str | None:
 
 def _whole_first(runs: Iterable[Entry]) -> Entry | None:
     """Return the first of *runs* over all subjects, else the first that no tool started, else the first; None without runs."""
-    limited = other = None
+    limited_run = tool_run = None
     for entry in runs:
         started = entry.event.payload
         if run_kind(started) == TOOL:
-            other = other or entry
+            tool_run = tool_run or entry
         elif not limits_text(started):
             return entry
         else:
-            limited = limited or entry
-    return limited or other
+            limited_run = limited_run or entry
+    return limited_run or tool_run
 
 
 def known_run(ledger: Ledger, run_id: str) -> str:

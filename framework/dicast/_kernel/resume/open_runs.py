@@ -37,7 +37,8 @@ class RunCommand:
     """Words of a ``dicast run`` command, or of another *program*: the file, the values of ``--set`` and ``--only``, and other options.
 
     *is_resumable* is False for a run that no command resumes, such as a run with ``--head``. *hidden* are the paths of settings whose values
-    a command does not print, such as secrets: a comment after the command names them.
+    a command does not print, such as secrets: a comment after the command names them. *experiment* is the experiment of a suite whose run the
+    command may judge again alone.
     """
 
     file: str
@@ -47,6 +48,12 @@ class RunCommand:
     is_resumable: bool = True
     only: Sequence[str] = ()
     hidden: Sequence[str] = ()
+    experiment: str = ""
+
+    def retrying(self, run_id: str) -> str:
+        """Return the command, quoted for a shell, that judges the failed subjects of the run *run_id* again; of a suite its experiment alone."""
+        alone = ("--experiment", self.experiment) if self.experiment else ()
+        return self.resuming(run_id, *alone, "--retry-failed")
 
     def resuming(self, run_id: str | None = None, *flags: str, name: str | None = None) -> str:
         """Return the command, quoted for a shell, that resumes the run *run_id*, or the newest open run, under *name*."""
@@ -102,6 +109,7 @@ def command_of(started: Mapping[str, Any], *flags: str) -> RunCommand | None:
     options = shard or started  # missing in runs of older versions
     settings, only = options.get("set") or (), options.get("only") or ()
     command = RunCommand(path_from_here(path), settings, (*words, *flags), is_resumable=is_resumable, only=only)
+    command = evolve(command, experiment=experiment) if suite else command
     return command.without(lambda setting: "=" not in setting)
 
 

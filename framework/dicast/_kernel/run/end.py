@@ -102,7 +102,7 @@ def gated_document(
         if command is not None and recorded.retry_command is not None:
             failures = {**report.failures.figures(), "unaffordable": report.unaffordable}
             retry = command.raising(reached_caps({**failures, **report.throttled.figures()}))
-            current = attrs.evolve(current, retry_command=retry.resuming(report.run_id, "--retry-failed"))
+            current = attrs.evolve(current, retry_command=retry.retrying(report.run_id))
         baselines = {name: run and in_ledger(run, ledger, place) for name, run in baselines.items()}
         compared = ComparedRuns(current, baselines)
     aggregation, gate = pipeline.scoring.aggregation, pipeline.gate

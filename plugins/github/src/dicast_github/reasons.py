@@ -10,7 +10,15 @@ from typing import Any
 
 from dicast import read_ledger
 from dicast.reading import run_document
-from dicast.reporting import ALL_METRICS, cap_lines, code, ledger_option, raise_caps_text, reached_caps
+from dicast.reporting import (
+    ALL_METRICS,
+    cap_lines,
+    code,
+    ledger_option,
+    may_pass_again,
+    raise_caps_text,
+    reached_caps,
+)
 
 Document = Mapping[str, Any]
 
@@ -165,7 +173,7 @@ def _command(done: Document, file: str, ledger: Path | None) -> str:
     """Return the command that judges the missing subjects; of a run without a verdict, all subjects."""
     if not is_judged(done):
         return f"dicast ci {file}"
-    again = " --retry-failed" if done["failures"] else ""
+    again = " --retry-failed" if done["failures"] and may_pass_again(done) else ""
     option = "" if ledger is None else shown_option(ledger)
     return f"dicast ci {file} {resume_options(str(done['name']), str(done['run_id']))}{again}{option}"
 
