@@ -44,7 +44,8 @@ def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) ->
         for name, labels in _placement(pipelines).items():
             placement.setdefault(name, {}).update(labels)
         if not as_json:
-            _print_ok(file, _placement(pipelines), unread)
+            notes = dict.fromkeys(f"warning: {text}" for pipeline in pipelines for _, text in pipeline.notes)
+            _print_ok(file, _placement(pipelines), [*unread, *notes])
     if as_json:
         problems = [problem for error in errors for problem in problems_json(error)]
         missing = missing_promises()

@@ -32,7 +32,7 @@ from .only import OnlyLabels
 from .parts import Placed, SectionBuilder
 from .raw_scale import metric_faults
 from .read import Document, PipelineFile, Source, read_pipeline
-from .slots import digests
+from .slots import digests, kind_notes
 from .stops import check_stops, with_score_label
 
 _EXECUTOR = "dicast/async"
@@ -156,7 +156,7 @@ class _Building:
             fingerprints=digests(lambda slot: slot.fingerprint, singles, scoring, lists),
             setup=digests(lambda slot: slot.setup, singles, scoring, lists),
             criteria=experiment.criteria,
-            notes=tuple(only.warnings),
+            notes=(*only.warnings, *kind_notes(source, _slots([*metrics, *judges]))),
             files=self._files([ledger, *_slots(sinks)]),
             **lists,  # type: ignore[arg-type]  # no list is called spec
         )

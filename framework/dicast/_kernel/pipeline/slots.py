@@ -220,6 +220,19 @@ def finest_kind(source: Slot | None) -> tuple[str, ...]:
     return tuple(ordered or kinds)[:1]
 
 
+def kind_notes(source: Slot | None, slots: Sequence[Slot]) -> Iterator[tuple[str, str]]:
+    """Yield a warning for each of *slots* that accepts no kind of subject that *source* declares: it judges nothing."""
+    kinds = tuple(getattr(source.component, "kinds", ())) if source is not None else ()
+    for slot in slots:
+        if source is not None and kinds and not any(map(slot.accepts, kinds)):
+            accepted, yielded = " and ".join(slot.on), " and ".join(kinds)
+            fix = "use a judge or metric of that kind, or a source with other subjects"
+            yield (
+                "unaccepted_kind",
+                f"{slot.label} judges subjects of kind {accepted}, and {source.name} yields {yielded}, so it judges nothing; {fix}",
+            )
+
+
 def costs(component: object) -> bool:
     """Return True if a call of *component*, or of a judge inside it, may cost money, as far as known without a subject."""
     return any(_costs(part) for part in parts(component) if hasattr(part, "estimate"))
