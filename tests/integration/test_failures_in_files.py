@@ -84,3 +84,13 @@ def test_a_retry_is_offered_only_where_it_may_help(words, chat_server):
     assert "--retry-failed" not in out
     assert "next: dicast verdicts --run " in out
     assert "row blank" in out
+
+
+def test_failing_subjects_are_those_of_every_label_of_the_gate(shop):
+    shop.rows("red square", "red circle", "blue square", "blue circle")
+    metrics = "metrics:\n  - check/contains: {as: color, value: red}\n  - check/contains: {as: shape, value: square}\n"
+    text = metrics + "gate: [{on: color, min_pass_rate: 0.9}, {on: shape, min_pass_rate: 0.9}]\n"
+    shop.run(text)
+    done = shop.run(text, "--filter", "failing").json
+    assert done["subjects"] == 3
+    assert "3 of 4 subjects are accepted" in done["warnings"][0]["message"]

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     "filters",
     multiple=True,
     metavar="RULE",
-    help="Judge only subjects with KEY=TEXT or KEY~PATTERN (!= and !~ for the others), or failing[=RUN]: not passed before. Repeatable.",
+    help="Judge only subjects with KEY=TEXT or KEY~PATTERN (!= and !~ for the others), or failing[=RUN]: not passed before, under any label of the gate. Repeatable.",
 )
 @click.option("--only", multiple=True, metavar="LABEL", help="Judge only by this metric or judge. Repeatable.")
 @click.option(

@@ -13,7 +13,8 @@ from .baseline import find_results
 def failing_subjects(ledger: Ledger, pipeline: Pipeline, run: str | None, exclude: str) -> frozenset[SubjectKey]:
     """Return the subjects that did not pass, or have no verdict, in the run *run*, by default the newest run of *pipeline*.
 
-    The label of the run's gate or score decides; without such a label, each label of the file.
+    A subject counts if any label of the run's gate, or the label of its score, is not passed or has no verdict; without such labels, any label of
+    the file.
 
     :param exclude: the id of the run that starts.
     :raises ConfigError: if there is no such run, if it states no rule of passing, or if all of its subjects passed.
@@ -29,7 +30,8 @@ def failing_subjects(ledger: Ledger, pipeline: Pipeline, run: str | None, exclud
             f"--filter failing: {run} does not state which of its subjects pass; name a run of this ledger"
         )
     passes = results.passes(None)
-    labels = results.rule.labels if results.rule.label is None else (results.rule.label,)
+    deciding = [] if results.rule.label is None else [results.rule.label]
+    labels = tuple(dict.fromkeys([*deciding, *results.gated])) or results.rule.labels
     failing = {
         subject for label in labels for subject in passes.subjects(label) if passes.get(subject, label) is not True
     }
