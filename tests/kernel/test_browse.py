@@ -116,6 +116,19 @@ def test_a_subject_of_another_run_is_refused(folder, capsys):
     assert "has not judged 'bad'" in text
 
 
+def test_a_long_note_is_whole_below_the_case(folder):
+    address = f"file:///{'folder/' * 20}report.html#row=row%2Fplot-12"
+
+    def draw(browser):
+        browser.note = f"no browser could be opened: {address}"
+        return browser.text().split("\n"), browser.text().split("\n")
+
+    noted, plain = browser(folder, draw)
+    assert address in "".join(noted)
+    assert (len(noted), len(plain)) == (24, 24)
+    assert max(map(len, noted)) < 80
+
+
 def test_a_conversation_is_shown_with_policy_calls_results_and_turns(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "chats.jsonl").write_text(json.dumps(CHAT) + "\n")

@@ -6,6 +6,7 @@ import math
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 import click
@@ -198,7 +199,9 @@ class Browser:
     def text(self) -> str:
         """Return the screen: a part of the case, its place among the cases, and the keys."""
         lines, _ = self._lines()
-        room = self.size.room
+        width = self.size.width - 1
+        note = wrap(one_line(self.note), width, break_on_hyphens=False) or [HELP[:width]]  # an address is cut nowhere
+        room = max(1, self.size.room - len(note) + 1)
         self.top = max(0, min(self.top, len(lines) - room))
         window = lines[self.top : self.top + room]
         window += [""] * (room - len(window))
@@ -206,7 +209,7 @@ class Browser:
         state = "did not pass" if self.cases.did_not_pass(self.at) else "passed"
         last = min(len(lines), self.top + room)
         place = f"case {self.at + 1:,} of {len(self.cases.keys):,}, {state}: {kind} {short_name(subject_id)}  lines {self.top + 1} to {last} of {len(lines)}"
-        bars = [one_line(text)[: self.size.width - 1] for text in (place, self.note or HELP)]
+        bars = [one_line(place)[:width], *note]
         self.note = ""
         return "\n".join([*window, *bars])
 
