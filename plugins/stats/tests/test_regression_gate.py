@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -229,7 +230,7 @@ def test_without_an_older_run_there_is_nothing_to_compare_with(folder):
         ({"max_drop": 0.02}, "max_drop needs a baseline"),
         ({"undecided": "pass"}, "undecided needs a baseline"),
         ({"baseline": "main"}, "baseline needs max_drop"),
-        ({**CLAUSE, "min_score": 0.5}, "move min_score, which may be in an included file, to a clause of its own"),
+        ({**CLAUSE, "min_score": 0.5}, "is in the clause: write the clauses as a list"),
         ({"min_score": 0.5, "bound": "test"}, "bound: test needs a clause with baseline"),
         ({**CLAUSE, "on": "recorded/accuracy"}, "recorded/accuracy has the scores of another tool"),
         ({**CLAUSE, "bound": "anytime"}, "bound"),
@@ -478,3 +479,15 @@ def test_a_component_of_one_run_alone_is_named_as_such(folder):
     judge(36, metrics=first)
     (reason,) = judge(36, "new", metrics=second, gate={"on": "metrics", "undecided": "exit3"}).gate["reasons"]
     assert "metrics[other], which only the baseline has" in reason
+
+
+def test_a_rule_of_an_included_gate_next_to_a_baseline_is_named_with_its_place(folder):
+    Path("base.yaml").write_text(
+        "name: base\nsource: {rows/jsonl: {path: d.jsonl}}\nmetrics: [check/contains: {as: good, value: x}]\ngate: {on: good, min_pass_rate: 0.5}\n"
+    )
+    Path("d.jsonl").write_text('{"id": "1", "output": "x"}\n')
+    Path("new.yaml").write_text("include: base.yaml\ngate: {on: good, baseline: main, max_drop: 0.1}\n")
+    with pytest.raises(
+        dicast.ConfigError, match=r"min_pass_rate \(.*base\.yaml:4\) is in the clause: write the clauses as a list"
+    ):
+        dicast.run("new.yaml")

@@ -176,7 +176,7 @@ class GateSection:
             has_unit_scale = on in labels.of_slots and on not in raw_labels(labels.metrics)
             if has_unit_scale:
                 self._check_bounds(path, clause)
-            file = GatedFile(on, scoring.audit is not None, labels.audited, has_unit_scale)
+            file = GatedFile(on, scoring.audit is not None, labels.audited, has_unit_scale, self._key_places(path))
             self._check_parts(path, clause, file)
         for index, option, message in clause_faults(gate, labels.metrics, only_label(declared)):
             self._sections.fault((*clause_place(self._file, index), option), message)
@@ -186,6 +186,11 @@ class GateSection:
         for part in clause.parts:
             for key, message in part.faults(clause, file):
                 self._sections.fault((*path, key), message, self._value(path, key))
+
+    def _key_places(self, path: Address) -> dict[str, str]:
+        """Return the file and the line of each rule of the clause at *path*."""
+        places = {key: self._sections.document.place((*path, key), key=True) for key in _RULES}
+        return {key: f"{place.file}:{place.line}" for key, place in places.items()}
 
     def _value(self, path: Address, key: str) -> object:
         """Return the value of *key* in the clause at *path*, as the file has it."""

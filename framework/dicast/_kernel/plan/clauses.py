@@ -82,12 +82,14 @@ class GatedFile:
     :param has_audit: True if the file has ``scoring.audit``.
     :param audited: the labels whose means audits can correct.
     :param has_unit_scale: True if the scores of the label are known to be in [0, 1].
+    :param places: the place of each key of the clause, ``FILE:LINE``; a key may be in an included file.
     """
 
     on: str | None
     has_audit: bool
     audited: tuple[str, ...]
     has_unit_scale: bool = False
+    places: Mapping[str, str] = field(factory=dict)
 
 
 @frozen

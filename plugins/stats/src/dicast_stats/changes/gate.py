@@ -68,8 +68,9 @@ class Regression:
             yield "baseline", f"{clause.on} has the scores of another tool, which are not compared with a baseline"
         if rules := [rule for rule in _OTHER_RULES if getattr(clause, rule) is not None]:
             key = "baseline" if self.baseline is not None else "max_drop"
-            move = f"move {', '.join(rules)}, which may be in an included file, to a clause of its own"
-            yield key, f"a clause with a baseline has no other rule: {move}"
+            named = ", ".join(f"{rule} ({file.places[rule]})" if rule in file.places else rule for rule in rules)
+            fix = "write the clauses as a list, gate: [{…}, {…}], which replaces an included gate"
+            yield key, f"a clause with a baseline has no other rule, but {named} is in the clause: {fix}"
 
     def decide(self, findings: Sequence[Finding], run: GatedRun) -> Sequence[Finding]:
         """Return *findings* and the finding about the drop."""
