@@ -13,7 +13,7 @@ import zlib
 
 import pytest
 
-from dicast import LedgerError, LedgerRefused, Query
+from dicast import Claim, LedgerError, LedgerRefused, Query
 from dicast.toolkit.ledger_lines.chain import chain_of
 from dicast_segments import log
 from dicast_segments.segment import Segment
@@ -256,3 +256,44 @@ def test_a_server_of_s3_that_cuts_every_list_is_named(cutting, bucket, opened):
         opened(Ledger(url=f"{bucket}/cuts")),
     ):
         pass
+
+
+@pytest.mark.parametrize("call", ["append", "reserve"])
+@pytest.mark.parametrize("is_sealed", [False, True])
+def test_events_of_a_commit_whose_answer_was_lost_are_appended_once(
+    folder, opened, make_event, make_subject, monkeypatch, call, is_sealed
+):
+    events = make_subject(2)
+    with opened(folder) as live, opened(folder) as other:
+        live.append(make_subject(1))
+        store = type(live._log.store)
+        put = store.put
+
+        def fail(*arguments):
+            raise LedgerError("the server is down")
+
+        def put_and_fail(self, name, data):
+            put(self, name, data)
+            monkeypatch.setattr(store, "names", fail)
+            fail()
+
+        monkeypatch.setattr(store, "put", put_and_fail)
+        with pytest.raises(LedgerError, match="down"):
+            live.append(events)
+        monkeypatch.setattr(store, "put", fail)
+        with pytest.raises(LedgerError, match="down"):
+            live.append(events)
+        monkeypatch.undo()
+        if is_sealed:
+            other.append(make_subject(3))
+            other._log.seal()
+        if call == "append":
+            live.append([*events, *make_subject(4)])
+        else:
+            payload = {"reservation_id": "r", "amount": "1", "unit": "usd", "scopes": [], "expires_at": "9"}
+            claim = make_event("spend.reserved", payload, subject_kind="row", subject_id="2")
+            assert live.reserve([Claim(claim, ())], lambda entry: entry.event, events) == [None]
+        ids = [entry.event.id for entry in live.read(Query())]
+        assert len({*ids}) == len(ids)
+        assert {event.id for event in events} < {*ids}
+        assert live.verify().ok

@@ -65,13 +65,12 @@ class SegmentLedger:
 
         :raises LedgerError: if no event was appended.
         """
-        rows = self._encoded(events)
-        lines = [row.line() for row in rows]
+        encoded = self._encoded(events)
 
         def decide(state: State) -> Draft | None:
-            leases = self._renewals(state)
+            leases, rows = self._renewals(state), self._log.unwritten(encoded)
             state.record(rows)
-            return Draft(rows, lines, leases) if rows or leases else None
+            return Draft(rows, [row.line() for row in rows], leases) if rows or leases else None
 
         with self._lock:
             self._log.write(decide)
@@ -101,7 +100,7 @@ class SegmentLedger:
                 if row.columns[1].startswith("spend."):
                     money.record(state.seq + len(rows), row, row.event().payload)
 
-            for row in first:
+            for row in self._log.unwritten(first):
                 add(row)
             for reservation in money.expired(claims[-1].event.time, time_text(time.time()), state.lease_end):
                 add(*self._encoded([lost(self._entry(state, reservation.seq, reservation.row))]))

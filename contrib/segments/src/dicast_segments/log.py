@@ -72,6 +72,10 @@ class Log:
         """The last sealed commit, and its last event."""
         self._unsealed = dict[int, Commit]()
         """Commits that are not sealed, by number."""
+        self._doubts = dict[tuple[int, str], frozenset[str]]()
+        """Ids of the events of commits that may be written although their write failed, by number and writer."""
+        self._written = set[str]()
+        """Ids of the events of such commits that are written."""
         self._is_read = self._has_written = False
 
     def create(self) -> None:
@@ -149,6 +153,17 @@ class Log:
         raise LedgerError(
             f"{self.store.place}: other writers were faster {_ATTEMPTS} times. Try again when they have ended"
         )
+
+    def unwritten(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Return *rows* without the rows of commits that are written although their write failed, as when the store broke off before its answer.
+
+        :raises LedgerError: if such a commit cannot be read.
+        """
+        for number, writer in [key for key in self._doubts if key[0] <= self.state.commit]:
+            is_written = self._writer_of(number) == writer
+            ids = self._doubts.pop((number, writer))
+            self._written |= ids if is_written else frozenset()
+        return [row for row in rows if row.columns[0] not in self._written] if self._written else rows
 
     def seal(self) -> None:
         """Write the commits that are not sealed as a segment, and remove them when it is durable.
@@ -293,20 +308,30 @@ class Log:
         commit, data = commits.encoded(
             number, state.seq + 1, state.digest, draft.rows, draft.lines, draft.leases, writer
         )
+        self._doubts[number, writer] = frozenset(row.columns[0] for row in draft.rows)
+        is_written = self._is_put(number, writer, data)
+        del self._doubts[number, writer]
+        return commit if is_written else None
+
+    def _is_put(self, number: int, writer: str, data: bytes) -> bool:
+        """Write a commit; return False if another commit has its number.
+
+        :raises LedgerError: if the commit was not written, or it is not known.
+        """
         name = commits.name_of(number)
         try:
             is_put = self.store.put(name, data)
         except LedgerError:
             if self._is_written(number, writer):  # only the answer was lost
-                return commit
+                return True
             raise
         if is_put and not self.store.exists(Place(self._sealed[0] + 1, self._sealed[1] + 1).name):
-            return commit
+            return True
         if self._is_written(number, writer):  # the client repeated the request, or another writer has sealed the commit
-            return commit
+            return True
         if is_put:
             self.store.delete([name])
-        return None
+        return False
 
     def _is_written(self, number: int, writer: str) -> bool:
         """Return True if the commit with this number is that of *writer*."""
@@ -319,6 +344,17 @@ class Log:
             if commit is not None:
                 return commit.writer == writer
         return False
+
+    def _writer_of(self, number: int) -> str:
+        """Return the writer of a commit that this object has read."""
+        if number <= self.sealed_commit:
+            place = [place for place in self.places if place.commit <= number][-1]
+            return self.segment(place).writer_of(number)
+        commit = self.commit(number)
+        if commit is None:  # another writer has sealed it
+            self.refresh()
+            return self._writer_of(number)
+        return commit.writer
 
     def _check(self, mark: bytes | None) -> None:
         try:
