@@ -260,8 +260,13 @@ class Trial:
             raise Wrong(f"a process that was not killed made {asked} calls and has {under_way} replies fewer")
         if under_way > kind.at_once:
             raise Wrong(f"{under_way} calls were under way at a kill, and {kind.at_once} may be made at once")
-        if end in ("killed", "stopped") and under_way > books.open:
-            raise Wrong(f"{under_way} calls were under way at a kill, and {books.open} reservations were open")
+        unanswered = (
+            books.unanswered - before.unanswered
+        )  # a process that stops by itself closes its reservations as lost
+        if end in ("killed", "stopped") and under_way > unanswered:
+            raise Wrong(f"{under_way} calls were under way at a kill, and {unanswered} reservations were open or lost")
+        if books.doubled:
+            raise Wrong(f"the ledger holds {books.doubled} events twice after a process that was {end}")
         if kind.cap is not None and max(books.usd, self.calls * CALL_USD) > kind.cap:
             raise Wrong(f"{books.usd} usd are settled and lost for {self.calls} calls, under a cap of {kind.cap} usd")
 

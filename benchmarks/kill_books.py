@@ -22,12 +22,16 @@ CHANGES = ("run_id", "time", "latency", "spend_lost", "head", "created_at")
 class Books:
     """How many replies the ledger holds, how many reservations are open, and what is settled or lost.
 
+    *unanswered* is the number of calls whose reservation is open or lost; *doubled* are the events that the ledger holds twice.
+
     *begun* and *ended* say whether there is a run to take up; *started* is when the first one began and *last* when the newest
     event was, in seconds since the epoch. *reserved* is the largest reservation.
     """
 
     replies: int = 0
     open: int = 0
+    unanswered: int = 0
+    doubled: int = 0
     usd: Decimal = Decimal(0)
     reserved: Decimal = Decimal(0)
     begun: bool = False
@@ -41,6 +45,7 @@ class Books:
         """Return the sums of a ledger, and of segments that the ledger may lack."""
         books = cls()
         books.last = max((datetime.fromisoformat(event.time).timestamp() for event in events), default=0.0)
+        books.doubled = len(events) - len({event.id for event in events})
         experiments = 1
         for event in events:
             if event.type.startswith("run."):
@@ -57,19 +62,22 @@ class Books:
 
     def _add_money(self, events: Sequence[Event]) -> None:
         """Add the reservations of *events*, each once: a transfer of segments copies their events."""
-        reserved, closed = set[str](), set[str]()
+        reserved, closed, unanswered = set[str](), set[str](), set[str]()
         for event in events:
             payload: Any = event.payload
             id_ = payload.get("reservation_id")
             if event.type == "spend.reserved":
                 reserved.add(id_)
                 if event.subject_id is not None:  # the other reservations hold what the shards of a run may spend
+                    unanswered.add(id_)
                     self.reserved = max(self.reserved, Decimal(payload["amount"]))
             elif event.type in ("spend.settled", "spend.lost", "spend.released") and id_ not in closed:
                 closed.add(id_)
+                if event.type != "spend.lost":
+                    unanswered.discard(id_)
                 self.usd += Decimal(payload["amount"]) if event.type != "spend.released" else 0
                 self.replies += bool(event.type == "spend.settled" and payload.get("reply"))
-        self.open = len(reserved - closed)
+        self.open, self.unanswered = len(reserved - closed), len(unanswered)
 
 
 @dataclass(frozen=True)
