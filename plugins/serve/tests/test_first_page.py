@@ -138,3 +138,21 @@ def test_the_filter_of_runs_leaves_the_failed_pipelines_and_is_in_the_address(ch
 def test_the_filter_of_runs_without_a_failed_pipeline_has_a_sentence(chromium, server):
     with Tab(chromium, server, "#/runs?failing=1") as page:
         page.get_by_text("The newest gate of every pipeline has passed.").wait_for()
+
+
+def test_a_cost_that_is_not_settled_leaves_the_other_words_of_a_run_whole(chromium, server):
+    def open_reservations(route):
+        answer = route.fetch()
+        text = answer.text().replace('"unsettled":{"usd":"0"', '"unsettled":{"usd":"0.00168660"')
+        route.fulfill(response=answer, body=text.replace('"name":"', '"name":"prompts of a longer name / '))
+
+    with Tab(chromium, server, wait="section[aria-labelledby=last] .head") as page:
+        page.route("**/runs?*", open_reservations)
+        page.get_by_role("navigation").get_by_role("link", name="Runs").click()
+        page.locator(".list td.num", has_text="at most $0.001687 not settled").first.wait_for()
+        boxes = "(cell) => { const text = document.createRange(); text.selectNodeContents(cell); return text.getClientRects().length; }"
+        for width in (1280, 1024):
+            page.set_viewport_size({"width": width, "height": 900})
+            cells = page.locator(".list tbody td:last-child").all()
+            assert [(cell.inner_text(), cell.evaluate(boxes)) for cell in cells] == [("completed", 1)] * 2
+        page.unroute_all(behavior="wait")

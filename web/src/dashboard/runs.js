@@ -45,8 +45,8 @@ export function Runs({ live, query, runCommand }) {
   const [picked, pick] = useState([]);
   const toggle = (id) => pick(picked.includes(id) ? picked.filter((one) => one !== id) : [...picked, id].slice(-2));
   return html`<div class="top"><h1>Runs</h1>${picked.length === 2 ? html`<a class="action" href=${place(["compare"], { a: picked[0], b: picked[1] })}>Compare the two</a>` : html`<span class="soft">Choose two to compare them.</span>`}</div>
-    <label class="pick"><input type="checkbox" checked=${query.tools === "1"} onChange=${(event) => alter({ tools: event.currentTarget.checked ? "1" : "" })} /> also runs of tools: labels of people, dicast doctor</label>
-    <label class="pick"><input type="checkbox" checked=${query.failing === "1"} onChange=${(event) => alter({ failing: event.currentTarget.checked ? "1" : "" })} /> only failed runs that no newer run of their pipeline has passed</label>
+    <div class="picks"><label class="pick"><input type="checkbox" checked=${query.tools === "1"} onChange=${(event) => alter({ tools: event.currentTarget.checked ? "1" : "" })} /> also runs of tools: labels of people, dicast doctor</label>
+    <label class="pick"><input type="checkbox" checked=${query.failing === "1"} onChange=${(event) => alter({ failing: event.currentTarget.checked ? "1" : "" })} /> only failed runs that no newer run of their pipeline has passed</label></div>
     ${found.error ? html`<${Problem} error=${found.error} />` : null}
     ${found.read && found.items.length === 0 && query.failing === "1" ? html`<p class="empty">The newest gate of every pipeline has passed.</p>` : found.read && found.items.length === 0 ? html`<p class="empty">No run yet. <code>${runCommand}</code> makes the first.</p>` : html`
     <div class="scroll" tabindex="0" role="group" aria-label="Runs"><table class="list"><thead><tr><th scope="col"><span class="hidden">compare</span></th><th scope="col">started (UTC)</th><th scope="col">pipeline</th><th scope="col">gate</th><th scope="col" class="num">score</th><th scope="col" class="roomy">rests on</th><th scope="col" class="num roomy">scored</th><th scope="col" class="num roomy">of</th><th scope="col" class="num roomy">cost</th><th scope="col" class="roomy">state</th></tr></thead>
@@ -54,7 +54,7 @@ export function Runs({ live, query, runCommand }) {
         <td class="still">${when(run.started_at)}${run.cost === null ? null : html`<span class="slim soft">cost <${Cost} of=${run} at=${at} /></span>`}</td><th scope="row" dir="auto"><a href=${ofRun(run.run_id)}>${run.name}</a>${run.kind === "pipeline" || run.kind === undefined ? null : html` <span class="soft">${run.kind}</span>`}</th><td><${Gate} run=${run} /></td>
         <td class="num"><${RunScore} run=${run} at=${at} /></td><td class="roomy">${run.basis === null ? "–" : restingOn(run.basis)}</td>
         ${run.ended_at === null ? html`<${SoFar} run=${run} tick=${live.tick} />` : html`<td class="num roomy"><${Figure} value=${run.scored} path=${at("scored")} /></td><td class="num roomy"><${Figure} value=${run.subjects} path=${at("subjects")} /></td>
-        <td class="num roomy">${run.cost === null ? "–" : html`<${Cost} of=${run} at=${at} />`}</td>`}<td class="roomy">${isStateShown(run) ? "" : run.state}</td></tr>`)}</tbody></table></div>`}
+        <td class="num roomy">${run.cost === null ? "–" : html`<${Cost} of=${run} at=${at} />`}</td>`}<td class="roomy still">${isStateShown(run) ? "" : run.state}</td></tr>`)}</tbody></table></div>`}
     <${More} found=${found} />`;
 }
 
