@@ -114,9 +114,10 @@ def test_with_a_gate_its_label_is_the_scores_and_the_others_are_shown_too(folder
 def test_a_failed_judgment_is_shown_as_failed_and_not_as_not_passed(folder, capfd):
     run(gate={"on": "helpful", "min_pass_rate": 0.1, "min_coverage": 0.9})
     suites = {suite.get("name"): suite for suite in ET.parse("run.xml").getroot()}
-    assert [suites["helpful"].get(name) for name in ("errors", "failures")] == ["1", "6"]
+    assert [suites["helpful"].get(name) for name in ("errors", "skipped", "failures")] == ["0", "1", "6"]
     (case,) = [item for item in suites["helpful"] if item.get("name") == "q03"]
-    assert [child.tag for child in case if child.tag != "properties"] == ["error"]
+    (result,) = [child for child in case if child.tag != "properties"]
+    assert (result.tag, result.get("message", "")[:12]) == ("skipped", "not judged: ")  # the gate passed
     for name in ("run.md", "summary.md"):
         assert "### 6 did not pass, 1 without a verdict" in Path(name).read_text()
     assert "row q03, helpful: a model's reply is no verdict: no reply" in Path("annotations.txt").read_text()
