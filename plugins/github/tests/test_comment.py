@@ -96,6 +96,7 @@ def test_a_comment_without_a_comparison_has_the_number_and_the_first_names_of_ro
     write_rows(folder, 28)
     _, text = comment(folder, "main.yaml")
     assert re.search(r"^- `city`: 12 not passed: `@everyone.*`9` and 2 more$", text, re.MULTILINE)
+    (folder / "comment.md").unlink()
     _, text = comment(folder, "new.yaml", "--set", "metrics=[check/contains: {as: city, value: Bonn}]")
     assert "| `city` | not compared |" in text
     assert re.search(r"^- `city`: 28 not passed: `12`, .* and 18 more$", text, re.MULTILINE)
@@ -258,6 +259,15 @@ def test_a_file_of_the_user_is_not_replaced_by_the_comment(folder):
         judge("main.yaml", "--comment", "README.md")
     assert (folder / "README.md").read_text() == "# Mine\n"
     assert not (folder / ".dicast").exists(), "the run was started"
+
+
+def test_the_comment_on_another_pipeline_is_not_replaced(folder):
+    (folder / "other.yaml").write_text((folder / "main.yaml").read_text())
+    _, first = comment(folder, "main.yaml")
+    with pytest.raises(RequestError, match=r"comment.md: it has the comment '.* main.yaml -->', .* ci: other.yaml"):
+        judge("other.yaml", "--comment", "comment.md")
+    assert (folder / "comment.md").read_text("utf-8") == first
+    assert comment(folder, "main.yaml")[0] == 0
 
 
 def test_rows_are_named_for_six_labels_and_counted_for_the_others(folder):
@@ -688,6 +698,7 @@ def test_a_pull_request_from_a_fork_has_the_reason_for_an_empty_key(folder, monk
         code, text = comment(folder, "asking.yaml", "--set", "gate=null")
     assert (code, EMPTY in text) == (2, True)
     assert "GitHub gives its jobs no secrets, so a key from a secret is empty." in text
+    (folder / "comment.md").unlink()
     code, text = comment(folder, "main.yaml")
     assert (code, "no secrets" in text) == (0, False)
 

@@ -9,11 +9,11 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import read_ledger
+from dicast import ConfigError, Problem, read_ledger
 from dicast.reading import run_document
 from dicast.reporting import ALL_METRICS, code, exit_note, figure, money, ordered_labels, run_answer, table
 from dicast.toolkit.atomic_file import AtomicFile
-from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
+from dicast.toolkit.files import MAX_DATA_BYTES, open_file, read_bytes
 
 from .baselines import BaselinePair, find_baselines
 from .reasons import NO_BASELINE, gate_reasons, is_judged, loss_lines, open_labels, reason_lines, state_once
@@ -117,12 +117,25 @@ def _result_missing(title: str, lines: Sequence[str]) -> list[str]:
 
 def _write_parts(path: Path, name: str, parts: Sequence[str]) -> None:
     """Write the *parts* of a comment below the mark with *name*, without the end if they are too long."""
-    text = "\n\n".join([MARK.format(name=name.replace("--", "- -")), *parts]) + "\n"
+    mark = MARK.format(name=name.replace("--", "- -"))
+    _refuse_other_pipeline(path, mark)
+    text = "\n\n".join([mark, *parts]) + "\n"
     if len(text) > LIMIT:
         text = f"{text[:LIMIT]}\n\nThe comment is too long and was cut here.\n"
     with AtomicFile(path, replaces=BEGINS) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
         file.commit()
+
+
+def _refuse_other_pipeline(path: Path, mark: str) -> None:
+    """Raise a ConfigError if the file at *path* is a comment with another *mark*: the comment on another pipeline."""
+    if not path.is_file():
+        return
+    with open_file(path) as file:
+        line = file.readline(LIMIT).decode(errors="replace").strip()
+    if line.startswith(BEGINS.decode()) and line != mark:
+        message = f"cannot write {path}: it has the comment {line!r:.200}, and this comment is {mark!r:.200}; give --comment another path, or remove the file"
+        raise ConfigError(Problem(message, path="--comment", value=str(path)))
 
 
 def with_older_result(text: str, older: str) -> str:
