@@ -94,3 +94,11 @@ def test_failing_subjects_are_those_of_every_label_of_the_gate(shop):
     done = shop.run(text, "--filter", "failing").json
     assert done["subjects"] == 3
     assert "3 of 4 subjects are accepted" in done["warnings"][0]["message"]
+
+
+def test_markdown_has_one_row_for_a_subject_of_a_single_metric(shop):
+    shop.rows("red square", "blue square")
+    gate = "gate: [{on: color, min_pass_rate: 0.9}, {on: metrics, min_pass_rate: 0.9}]\n"
+    shop.run(f"metrics:\n  - check/contains: {{as: color, value: red}}\n{gate}", "--out", "out.md")
+    lines = (shop / "out.md").read_text().splitlines()
+    assert [line.split("|")[2].strip() for line in lines if line.startswith("| `row` ")] == ["`color`"]

@@ -48,7 +48,9 @@ def run_markdown(
     parts = [*_parts(done)]
     if failing:
         of = len(failing) if of_failing is None else of_failing
-        parts += _failing(failing, (of, of_open), counted, content=content)
+        metrics = [*done["metrics"]]
+        single = metrics[0] if len(metrics) == 1 else None
+        parts += _failing(failing, (of, of_open), counted, single, content=content)
     return "\n\n".join(parts) + "\n"
 
 
@@ -179,7 +181,12 @@ def _findings(done: Document) -> Iterator[str]:
 
 
 def _failing(
-    subjects: Sequence[JudgedSubject], counts: tuple[int, int], counted: Sequence[str], *, content: bool
+    subjects: Sequence[JudgedSubject],
+    counts: tuple[int, int],
+    counted: Sequence[str],
+    single: str | None,
+    *,
+    content: bool,
 ) -> Iterator[str]:
     of, is_open = counts
     parts = [
@@ -191,7 +198,7 @@ def _failing(
     rows = [
         (f"{code(subject.kind)} {code(subject.id, 60)}", code(outcome.label), *_score(outcome), _why(outcome))
         for subject in subjects
-        for outcome in _open_or_failed(subject, counted)
+        for outcome in _open_or_failed(subject, counted, single)
     ]
     yield _lines(table(heads, rows, right=("score", "passes at")))
     if of > len(subjects):
@@ -200,10 +207,15 @@ def _failing(
         yield from _content(subject)
 
 
-def _open_or_failed(subject: JudgedSubject, counted: Sequence[str]) -> list[Outcome]:
-    """Return the outcomes of the *counted* labels that explain why a subject did not pass."""
+def _open_or_failed(subject: JudgedSubject, counted: Sequence[str], single: str | None) -> list[Outcome]:
+    """Return the outcomes of the *counted* labels that explain why a subject did not pass.
+
+    The outcome of all metrics together is left out if the outcome of the *single* metric of the run is among them.
+    """
     outcomes = [subject.outcomes[label] for label in counted if label in subject.outcomes]
-    return [outcome for outcome in outcomes if outcome.did_not_pass]
+    outcomes = [outcome for outcome in outcomes if outcome.did_not_pass]
+    is_repeated = any(outcome.label == single for outcome in outcomes)
+    return [outcome for outcome in outcomes if not (is_repeated and outcome.label == ALL_METRICS)]
 
 
 def _score(outcome: Outcome) -> tuple[str, str]:
