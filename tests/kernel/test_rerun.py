@@ -465,6 +465,34 @@ def test_a_model_without_an_identity_is_asked_again_after_any_change_of_its_task
         assert len(asked) == count
 
 
+@pytest.mark.parametrize("price", ["0", "0.01"])
+def test_failed_calls_and_their_tries_are_counted(folder, price):
+    write(folder, [{"id": name, "input": name, "reference": "fine"} for name in ("one", "two", "three")])
+    replies = ReusedReplies()
+
+    @attrs.frozen
+    class Flaky:
+        def estimate(self, request):
+            return Cost(price)
+
+        async def complete(self, request):
+            text = str(request.messages)
+            if "one" in text:
+                return Failure("judge_call_failed", "503", retry={"attempts": 4, "max_attempts": 4, "history": []})
+            if "two" in text:
+                raise TimeoutError
+            return Reply("fine", "m", cost=Cost(price), retry={"attempts": 2, "max_attempts": 4, "history": []})
+
+    pipeline = load_pipeline(TASK, ready={"chat": Flaky(), "paid": FakeJudge(Judgment(0.5))})
+    for calls in (
+        "3 calls made (2 failed, 7 requests with all tries)",
+        "2 calls made (2 failed, 5 requests with all tries)",
+    ):
+        replies.begin(pipeline)
+        in_loop(run_unless_disabled(pipeline, Request(reuse=replies)))
+        assert rerun._replies_text(replies).startswith(f"{calls}, ")
+
+
 def test_the_calls_and_the_reused_replies_of_a_run_are_counted():
     assert _counts(0, 124) == "0 calls made, 124 replies of earlier runs reused"
     assert _counts(1, 1) == "1 call made, 1 reply of earlier runs reused"

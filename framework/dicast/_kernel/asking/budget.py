@@ -17,6 +17,7 @@ from ..timing.turns import resting
 from ..values import Cap, Claim, Cost, Entry, Event, Failure, Lost, Refusal, Subject, sensitivity
 from ..values.clock import Clock
 from .day_share import DayShare
+from .unpaid_tries import UnpaidTries
 
 POLL_SECONDS = 0.2
 """Seconds between two checks of a waiting reservation for reservations of other processes."""
@@ -94,7 +95,7 @@ class BudgetGate:
         """
         self._whole = {} if whole is None else {"run_cap": whole.run, "daily_cap": whole.day}
         self._limits, self._ledger, self._record, self._clock = limits, ledger, record, clock
-        self._run_id, self._alive, self._share = run_id, alive, share
+        self._run_id, self._alive, self._share, self.unpaid = run_id, alive, share, UnpaidTries()
         self._changed = asyncio.get_running_loop().create_future()
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._adoptable: dict[tuple[str | None, str, str, str], list[Reservation]] = {}

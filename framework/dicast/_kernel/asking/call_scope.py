@@ -37,6 +37,10 @@ class Asker(ABC):
     def ask_inside(self, call: Call, subject: Subject, children: Sequence[Verdict], around: CallScope) -> Any:
         """Return the answer of a judge inside the component whose call is *around*, or an awaitable of it."""
 
+    def note_answer(self, answer: Reply | Failure) -> None:
+        """Count the tries of a chat model's *answer*."""
+        self._budget.unpaid.add(answer)
+
     async def cover(self, scope: CallScope, cost: Cost) -> Failure | None:
         """Reserve *cost* for the call *scope* unless it has a reservation; return a Failure with the reason if the remaining budget is too small."""
         if cost.unit in scope.reserved or cost.is_zero:
@@ -201,6 +205,12 @@ class CallScope:
         if answer.usage is not None:
             self.tokens = (self.tokens or 0) + answer.usage.input_tokens + answer.usage.output_tokens
 
+    def cut_off(self, failure: Failure) -> Failure:
+        """Count a request that ended without an answer; return its *failure*."""
+        self.cut = True
+        self.asker.note_answer(failure)
+        return failure
+
     def give_up_unsent(self) -> None:
         """Count a chat model's call that was abandoned before it was sent."""
         self.queued = True
@@ -210,9 +220,11 @@ class CallScope:
         if wire.waits:
             self.waits = True
             return
-        self.receive(Failure("timeout", "given up", cost=wire.spent))
+        self.receive(failure := Failure("timeout", "given up", cost=wire.spent))
         self.queued = True
-        self.cut = self.cut or wire.cut or not wire.paced
+        if is_sent := wire.cut or not wire.paced:
+            self.asker.note_answer(failure)
+        self.cut = self.cut or is_sent
         if self.cut and (reservation := self.reserved.get(wire.spent.unit)) is not None:  # reserved for one try alone
             self.reserved[wire.spent.unit] = evolve(reservation, projected=reservation.projected + wire.spent)
 

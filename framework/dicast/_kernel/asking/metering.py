@@ -129,16 +129,17 @@ async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) ->
             raise
         except AccessRefused as error:
             scope.waits = scope.waits or wire.waits
-            scope.receive(Failure("refused", str(error), cost=error.cost or Cost.zero()))
+            scope.receive(refused := Failure("refused", str(error), cost=error.cost or Cost.zero()))
+            scope.asker.note_answer(refused)
             raise
         except Interrupted:
             raise
         except TimeoutError as error:
-            scope.cut = True
-            return Failure("timeout", str(error) or "the chat model did not answer in time", retryable=True)
+            return scope.cut_off(
+                Failure("timeout", str(error) or "the chat model did not answer in time", retryable=True)
+            )
         except Exception as error:  # the border to a plugin's code
-            scope.cut = True
-            return Failure("judge_call_failed", f"{type(error).__name__}: {error_text(error)}")
+            return scope.cut_off(Failure("judge_call_failed", f"{type(error).__name__}: {error_text(error)}"))
         finally:
             scope.prolong(wire.waited)
             scope.asking.discard(end)
@@ -147,6 +148,8 @@ async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) ->
         name, place = type(model).__qualname__, in_brackets(place_of(model.complete))
         return Failure("judge_call_failed", f"the chat model {name} returned {answer!r:.100}, not a Reply{place}")
     scope.receive(answer := written(answer, model))
+    if isinstance(answer, Failure) or answer.metrics.get("cached") is not True:
+        scope.asker.note_answer(answer)
     return answer
 
 

@@ -97,9 +97,12 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
 
 
 def _replies_text(replies: ReusedReplies) -> str:
-    """Return the numbers of the calls and of the reused replies of the newest run."""
-    calls, used = replies.calls, replies.used
-    return f"{calls:,} call{'s' * (calls != 1)} made, {used:,} repl{'y' if used == 1 else 'ies'} of earlier runs reused"
+    """Return the numbers of the calls, of their failures and requests, and of the reused replies of the newest run."""
+    calls, used, unpaid = replies.calls, replies.used, replies.unpaid
+    parts = [f"{unpaid.failed:,} failed"] * (unpaid.failed > 0)
+    parts += [f"{calls + unpaid.repeated:,} requests with all tries"] * (unpaid.repeated > 0)
+    details = f" ({', '.join(parts)})" if parts else ""
+    return f"{calls:,} call{'s' * (calls != 1)} made{details}, {used:,} repl{'y' if used == 1 else 'ies'} of earlier runs reused"
 
 
 def _compare_command(replies: ReusedReplies, done: Document) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from ..asking.earlier_units import EarlierUnits, ReplyKey
+from ..asking.unpaid_tries import UnpaidTries
 from ..contract.protocols import Ledger, Source
 from ..events import RECORD_FAILED, SPEND_SETTLED, TASK_REPLIED
 from ..plan.sections import METRICS, RECORD, Pipeline
@@ -27,7 +28,8 @@ class ReusedReplies(EarlierUnits):
     that comes back finds the replies again, at no cost. If a task makes an output without a chat model,
     no reply about that subject is used again. An empty reply by which a task failed is not used again either.
 
-    :param calls: the number of calls of models, and of judges with an own price, in the newest run.
+    :param calls: the number of calls of models, also without a reply, and of judges with an own price, in the newest run.
+    :param unpaid: the failed calls and the repeated tries of the newest run.
     :param scored_runs: the ids of the runs with a scored subject, oldest first.
     :param faults: the reasons why the newest of these runs is not comparable with the run before it.
     :param loses_replies: whether the ledger of the newest run keeps no texts, so that the replies of its task are lost.
@@ -43,6 +45,7 @@ class ReusedReplies(EarlierUnits):
         self._made: set[SubjectKey] = set()
         self._has_task = False
         self.calls = 0
+        self.unpaid = UnpaidTries()
         self.scored_runs: list[str] = []
         self.faults: list[str] = []
         self.loses_replies = False
@@ -54,7 +57,8 @@ class ReusedReplies(EarlierUnits):
 
     def begin(self, pipeline: Pipeline) -> None:
         """Look up and record replies in the setting of *pipeline* from now on."""
-        self.calls, self._used, self._made, self._digests, self._outputs = 0, set(), set(), {}, {}
+        self.calls, self.unpaid = 0, UnpaidTries()
+        self._used, self._made, self._digests, self._outputs = set(), set(), {}, {}
         self._fingerprints = pipeline.fingerprints
         self._has_task = pipeline.task is not None
         children = ((slot.label, getattr(slot.component, "children", None)) for slot in pipeline.judges)
@@ -101,9 +105,10 @@ class ReusedReplies(EarlierUnits):
             self.scored_runs.append(run_id)
         index_replies(ledger, run_id, self)
         settled: Iterator[Any] = (entry.event.payload for entry in ledger.read(Query(run_id, (SPEND_SETTLED,))))
-        self.calls = sum(
+        paid = sum(
             payload["calls"] or payload["reply"] is not None for payload in settled
         )  # or a judge with an own price
+        self.calls = paid + self.unpaid.free
         for entry in ledger.read(Query(run_id, (RECORD_FAILED,))):
             self._forget_empty(str(entry.event.subject_kind), str(entry.event.subject_id))
         replied = Query(run_id, (TASK_REPLIED,), limit=1)

@@ -299,6 +299,8 @@ class RunSteps:
         budget = BudgetGate(limits, self.ledger, stream, self.clock, stream.run_id, alive, share, whole)
         if self.earlier is not None:
             budget.write_off()
+        if self.request.reuse is not None:
+            self.request.reuse.unpaid = budget.unpaid
         services = RunServices(plan.calls, self._caller, budget, spool or self.request.reuse)
         window = (LiveWindow if self.request.live else DirectWindow)(
             plan,

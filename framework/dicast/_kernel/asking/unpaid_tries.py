@@ -1,0 +1,25 @@
+"""Requests to chat models that the ledger does not record."""
+
+from __future__ import annotations
+
+from ..classes import define
+from ..values import Failure, Reply
+
+
+@define
+class UnpaidTries:
+    """Numbers of requests to chat models that the ledger does not record.
+
+    *failed* counts the calls without a reply, *free* those of them without a cost, and *repeated* the tries of a call after its first.
+    """
+
+    failed: int = 0
+    free: int = 0
+    repeated: int = 0
+
+    def add(self, answer: Reply | Failure) -> None:
+        """Count the tries of *answer*."""
+        self.repeated += max((answer.retry or {}).get("attempts", 1) - 1, 0)
+        if isinstance(answer, Failure):
+            self.failed += 1
+            self.free += answer.cost.is_zero
